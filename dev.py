@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Everything a contributor runs, from a bare Python 3.11: `python3 dev.py COMMAND`.
+
+Nothing needs to be installed first. A command that needs packages makes `.venv` from the
+hashed lock files in `requirements/`, with uv, which pip puts into `.tools`. Both folders are
+made once and again only when a lock file or pyproject.toml changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+TOOLS = ROOT / ".tools"
+VENV = ROOT / ".venv"
+LOCKS = ROOT / "requirements"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / "python"
+SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "dev.py"]
+
+PYTHON_MIN = (3, 11)
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command and return its exit status."""
+    if sys.version_info < PYTHON_MIN:
+        wanted = ".".join(map(str, PYTHON_MIN))
+        print(f"dev.py needs Python {wanted} or newer; this is {sys.version.split()[0]}")
+        return 2
+    name, *rest = arguments or ["help"]
+    if name in {"help", "-h", "--help"}:
+        print(usage())
+        return 0
+    command = COMMANDS.get(name)
+    if command is None:
+        print(f"dev.py: no command {name!r}\n\n{usage()}", file=sys.stderr)
+        return 2
+    try:
+        return command(rest)
+    except subprocess.CalledProcessError as failure:
+        print(f"dev.py: {name} failed: {_shown(failure.cmd)}", file=sys.stderr)
+        return failure.returncode or 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def usage() -> str:
+    """Return the help text: one line per command, taken from its docstring."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}}  {(f.__doc__ or '').splitlines()[0]}" for name, f in COMMANDS.items()]
+    return "usage: python3 dev.py COMMAND [ARGUMENTS]\n\n" + "\n".join(lines)
+
+
+# --- commands -----------------------------------------------------------------------------
+
+
+def setup(_: list[str]) -> int:
+    """Make the environment: .tools (uv) and .venv (all packages, pinned by hash)."""
+    ensure_environment()
+    print(f"ready: {PYTHON.relative_to(ROOT)}")
+    return 0
+
+
+def run(arguments: list[str]) -> int:
+    """Do the main job on the embedded examples: read, check and summarise them."""
+    ensure_environment()
+    return _status([BIN / "moor", "validate", "-R", "-f", ROOT / "examples", *arguments])
+
+
+def test(arguments: list[str]) -> int:
+    """Run the tests (arguments go to pytest)."""
+    ensure_environment()
+    return _status([PYTHON, "-m", "pytest", *arguments])
+
+
+def check(_: list[str]) -> int:
+    """Check format, lint, types and the layers between rooms."""
+    ensure_environment()
+    statuses = [
+        _status([BIN / "ruff", "format", "--check", *SOURCES]),
+        _status([BIN / "ruff", "check", *SOURCES]),
+        _status([BIN / "mypy"]),
+        _status([BIN / "lint-imports"]),
+    ]
+    return max(statuses)
+
+
+def fmt(_: list[str]) -> int:
+    """Format the sources and fix what the linter can fix."""
+    ensure_environment()
+    fixed = _status([BIN / "ruff", "check", "--fix", "--quiet", *SOURCES])
+    return max(fixed, _status([BIN / "ruff", "format", *SOURCES]))
+
+
+def bench(arguments: list[str]) -> int:
+    """Run the benchmarks, all or the named ones, and print their figures."""
+    ensure_environment()
+    return _status([PYTHON, "-m", "benchmarks", *arguments])
+
+
+def soak(arguments: list[str]) -> int:
+    """Run a long campaign in full: dev.py soak NAME (without a name: list them)."""
+    ensure_environment()
+    return _status([PYTHON, "-m", "soak", *arguments])
+
+
+def docs(arguments: list[str]) -> int:
+    """Write the generated reference pages (--check: only say which are stale)."""
+    ensure_environment()
+    return _status([PYTHON, "-m", "mooring.cli.reference", *arguments])
+
+
+def conformance(arguments: list[str]) -> int:
+    """Compare with the recorded answers of Kubernetes: conformance SUITE FILE [--show N]."""
+    ensure_environment()
+    return _status([PYTHON, "-m", "conformance", *arguments])
+
+
+def lock(_: list[str]) -> int:
+    """Resolve the lock files in requirements/ anew."""
+    uv = ensure_uv()
+    for sources, target in [
+        (["pyproject.toml"], "run.txt"),
+        (["pyproject.toml", "requirements/dev.in"], "dev.txt"),
+        (["requirements/uv.in"], "uv.txt"),
+    ]:
+        options = ["--upgrade", "--universal", "--python-version", "3.11", "--generate-hashes"]
+        quiet = ["--no-emit-index-url", "--custom-compile-command", "python3 dev.py lock"]
+        output = ["--quiet", "-o", str(LOCKS / target)]
+        _run([uv, "pip", "compile", *sources, *options, *quiet, *output])
+    return 0
+
+
+def clean(_: list[str]) -> int:
+    """Remove .venv, .tools and all caches."""
+    caches = [".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"]
+    for folder in [VENV, TOOLS, ROOT / "dist", *(ROOT / name for name in caches)]:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    f.__name__: f
+    for f in (setup, run, test, check, fmt, bench, soak, docs, conformance, lock, clean)
+}
+
+
+# --- the environment ----------------------------------------------------------------------
+
+
+def ensure_environment() -> None:
+    """Make .venv hold exactly what the lock file names, unless it already does."""
+    stamp = VENV / ".stamp"
+    wanted = _fingerprint(LOCKS / "dev.txt", ROOT / "pyproject.toml")
+    if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
+        return
+    uv = ensure_uv()
+    print("setting up .venv …", flush=True)
+    _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, VENV])
+    install = [uv, "pip", "install", "--quiet", "--python", PYTHON]
+    _run([*install, "--require-hashes", "-r", LOCKS / "dev.txt"])
+    _run([*install, "--no-deps", "--no-build-isolation", "-e", ROOT])
+    stamp.write_text(wanted)
+
+
+def ensure_uv() -> Path:
+    """Return uv, fetched by pip into .tools if it is not there yet."""
+    stamp = TOOLS / ".stamp"
+    wanted = _fingerprint(LOCKS / "uv.txt")
+    uv = TOOLS / "bin" / "uv"
+    if uv.exists() and stamp.exists() and stamp.read_text() == wanted:
+        return uv
+    print("fetching uv into .tools …", flush=True)
+    shutil.rmtree(TOOLS, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-warn-script-location"]
+    pip += ["--disable-pip-version-check", "--root-user-action=ignore"]
+    _run([*pip, "--require-hashes", "--target", TOOLS, "-r", LOCKS / "uv.txt"])
+    stamp.write_text(wanted)
+    return uv
+
+
+def _fingerprint(*files: Path) -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "VIRTUAL_ENV": str(VENV), "UV_NO_CONFIG": "1"}
+
+
+def _run(command: list[Path | str]) -> None:
+    subprocess.run(list(map(str, command)), cwd=ROOT, env=_environment(), check=True)
+
+
+def _status(command: list[Path | str]) -> int:
+    return subprocess.run(
+        list(map(str, command)), cwd=ROOT, env=_environment(), check=False
+    ).returncode
+
+
+def _shown(command: object) -> str:
+    return " ".join(map(str, command)) if isinstance(command, list) else str(command)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

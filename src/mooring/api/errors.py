@@ -1,0 +1,35 @@
+"""Faults of reading objects.
+
+ApiError
+├── DecodeError      an object whose JSON does not fit its kind
+├── DocumentError    text that is not YAML or JSON, or is over a limit
+├── QuantityError    text that is not a quantity
+├── VersionError     text that is not a semantic version
+└── GateError        feature gates that cannot be set like this
+"""
+
+from __future__ import annotations
+
+
+class ApiError(ValueError):
+    """Input that cannot be read; the message gives place and fact."""
+
+
+class DecodeError(ApiError):
+    """An object whose JSON does not fit its kind."""
+
+
+class DocumentError(ApiError):
+    """Text that is not YAML or JSON, or is over a limit."""
+
+
+class QuantityError(ApiError):
+    """Text that is not a quantity."""
+
+
+class VersionError(ApiError):
+    """Text that is not a semantic version."""
+
+
+class GateError(ApiError):
+    """Feature gates that cannot be set like this."""
