@@ -1,0 +1,372 @@
+"""JSON to objects and back, reading as Kubernetes' decoder reads.
+
+Two ways lead from JSON to an object, and both give the same object:
+
+1. msgspec decodes straight into the struct. It is fast and strict: a null where Go would leave
+   the zero value, an unknown field or a wrong type make it give up.
+2. The tolerant reader then walks the parsed tree by the struct's own declarations: null is the
+   zero value, unknown fields are named (Closed) or kept (Open), and a value that does not fit is
+   a DecodeError that gives its place.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable
+from functools import lru_cache
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+from msgspec import NODEFAULT, Raw, Struct
+from msgspec.structs import FieldInfo, fields
+
+from mooring.api.documents.numbers import NumberText
+from mooring.api.errors import ApiError, DecodeError
+from mooring.api.fieldpath import Key, Segment, render
+from mooring.api.quantity import Quantity
+from mooring.api.structs import EXTRA, Open
+from mooring.api.timestamp import MicroTimestamp, Timestamp
+
+S = TypeVar("S")
+
+Place = tuple[Segment, ...]
+
+# reader: (value, its place, where to note the places of unknown fields) -> object
+Reader = Callable[[Any, Place, list[Place]], Any]
+
+
+class Decoded(NamedTuple, Generic[S]):
+    """An object, and the places of fields that its kind does not have."""
+
+    value: S
+    unknown: tuple[Place, ...] = ()
+
+
+def decode_json(data: bytes, struct: type[S]) -> Decoded[S]:
+    """Return the object that JSON text describes, or raise DecodeError."""
+    try:
+        return Decoded(_json_decoder(cast("Any", struct)).decode(data))
+    except (ApiError, UnicodeDecodeError, RecursionError, msgspec.DecodeError):
+        pass  # The tolerant reader accepts more, and says better what is wrong.
+    return decode_tree(parse_json(data), struct)
+
+
+def decode_tree(tree: Any, struct: type[S]) -> Decoded[S]:
+    """Return the object that a parsed JSON value describes, or raise DecodeError."""
+    try:
+        return Decoded(msgspec.convert(tree, struct, dec_hook=_from_json))
+    except (ApiError, RecursionError, msgspec.DecodeError):
+        pass
+    unknown: list[Place] = []
+    value = _reader(cast("Any", struct))(tree, (), unknown)
+    return Decoded(value, tuple(unknown))
+
+
+def parse_json(data: bytes) -> Any:
+    """Return the value of JSON text; numbers that are not integers keep their text."""
+    try:
+        return json.loads(data, parse_float=NumberText, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise DecodeError("nested too deeply") from None
+    except ValueError as error:
+        raise DecodeError(f"not valid JSON: {error}") from None
+
+
+def encode_json(value: Struct) -> bytes:
+    """Return the JSON text of an object, as Kubernetes writes it."""
+    if isinstance(value, Open):
+        return msgspec.json.encode(to_tree(value))
+    return msgspec.json.encode(value, enc_hook=_to_json)
+
+
+def to_tree(value: Struct) -> Any:
+    """Return an object as plain dicts, lists and scalars."""
+    tree = msgspec.json.decode(msgspec.json.encode(value, enc_hook=_to_json))
+    return _hoist_extra(tree) if isinstance(value, Open) else tree
+
+
+def dotted(place: Place) -> str:
+    """Return a place as Kubernetes prints it for unknown and duplicate fields."""
+    return render(tuple(s.name if isinstance(s, Key) else s for s in place))
+
+
+# --- msgspec ------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _json_decoder(struct: Any) -> Any:
+    return msgspec.json.Decoder(struct, dec_hook=_from_json)
+
+
+def _from_json(wanted: type, value: Any) -> Any:
+    """Make the scalars that msgspec does not know."""
+    if wanted is Quantity:
+        if type(value) is str:
+            return Quantity.from_json(value)
+        if type(value) is int:
+            return Quantity.parse(str(value))
+    elif type(value) is str and issubclass(wanted, Timestamp):
+        return wanted.parse(value)
+    raise DecodeError(f"cannot read {_json_name(value)} as {wanted.__name__}")
+
+
+def _to_json(value: Any) -> str:
+    if isinstance(value, Quantity | Timestamp):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _hoist_extra(tree: Any) -> Any:
+    """Return the tree with each struct's extra fields beside its declared ones."""
+    if isinstance(tree, dict):
+        extra = tree.pop(EXTRA, None)
+        hoisted = {key: _hoist_extra(value) for key, value in tree.items()}
+        return {**extra, **hoisted} if extra else hoisted
+    if isinstance(tree, list):
+        return [_hoist_extra(value) for value in tree]
+    return tree
+
+
+# --- the tolerant reader ------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _reader(annotation: Any) -> Reader:
+    """Return the reader for values of a declared type."""
+    if annotation in _SCALARS:
+        return _SCALARS[annotation]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        (bounds,) = annotation.__metadata__
+        return _integer_reader(bounds.ge, bounds.le)
+    if origin in (Union, types.UnionType):
+        (wanted,) = (a for a in arguments if a is not types.NoneType)
+        return _optional_reader(_reader(wanted))
+    if origin is tuple:
+        return _list_reader(_reader(arguments[0]))
+    if origin is dict:
+        return _map_reader(_reader(arguments[1]))
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        return _struct_reader(annotation)
+    raise TypeError(f"no reader for {annotation!r}")
+
+
+def _read_string(value: Any, place: Place, _: list[Place]) -> str:
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise _mismatch(value, "a string", place)
+    return _without_surrogates(value)
+
+
+def _read_bool(value: Any, place: Place, _: list[Place]) -> bool:
+    if value is None:
+        return False
+    if type(value) is not bool:
+        raise _mismatch(value, "true or false", place)
+    return value
+
+
+def _read_any(value: Any, _: Place, __: list[Place]) -> Any:
+    return value
+
+
+def _read_quantity(value: Any, place: Place, _: list[Place]) -> Quantity:
+    match value:
+        case None:
+            return Quantity.ZERO
+        case NumberText():
+            text = value.text
+        case str():
+            text = value
+        case int() if value is not True and value is not False:
+            text = str(value)
+        case _:
+            raise _mismatch(value, "a quantity", place)
+    try:
+        return Quantity.from_json(text)
+    except ApiError as error:
+        raise DecodeError(f"{_shown(place)}: {error}") from None
+
+
+def _time_reader(wanted: type[Timestamp]) -> Reader:
+    def read(value: Any, place: Place, _: list[Place]) -> Timestamp:
+        if type(value) is not str:
+            raise _mismatch(value, "a time such as 2006-01-02T15:04:05Z", place)
+        try:
+            return wanted.parse(value)
+        except ApiError as error:
+            raise DecodeError(f"{_shown(place)}: {error}") from None
+
+    return read
+
+
+def _read_raw(value: Any, _: Place, __: list[Place]) -> Raw:
+    return Raw(msgspec.json.encode(_sanitised(value)))
+
+
+_SCALARS: dict[Any, Reader] = {
+    str: _read_string,
+    bool: _read_bool,
+    Any: _read_any,
+    Quantity: _read_quantity,
+    Raw: _read_raw,
+    Timestamp: _time_reader(Timestamp),
+    MicroTimestamp: _time_reader(MicroTimestamp),
+}
+
+
+def _integer_reader(low: int, high: int) -> Reader:
+    def read(value: Any, place: Place, _: list[Place]) -> int:
+        if value is None:
+            return 0
+        if type(value) is not int:
+            raise _mismatch(value, "an integer", place)
+        if not low <= value <= high:
+            raise DecodeError(f"{_shown(place)}: {str(value)[:40]} is beyond {low} to {high}")
+        return value
+
+    return read
+
+
+def _optional_reader(read_value: Reader) -> Reader:
+    def read(value: Any, place: Place, unknown: list[Place]) -> Any:
+        return None if value is None else read_value(value, place, unknown)
+
+    return read
+
+
+def _list_reader(read_item: Reader) -> Reader:
+    def read(value: Any, place: Place, unknown: list[Place]) -> tuple[Any, ...]:
+        if value is None:
+            return ()
+        if type(value) is not list:
+            raise _mismatch(value, "a list", place)
+        return tuple(read_item(item, (*place, i), unknown) for i, item in enumerate(value))
+
+    return read
+
+
+def _map_reader(read_item: Reader) -> Reader:
+    def read(value: Any, place: Place, unknown: list[Place]) -> dict[str, Any]:
+        if value is None:
+            return {}
+        if type(value) is not dict:
+            raise _mismatch(value, "a map", place)
+        return {
+            _without_surrogates(key): read_item(item, (*place, Key(key)), unknown)
+            for key, item in value.items()
+        }
+
+    return read
+
+
+def _struct_reader(struct: type[Struct]) -> Reader:
+    readers = _field_readers(struct)
+    keeps_extra = issubclass(struct, Open)
+
+    def read(value: Any, place: Place, unknown: list[Place]) -> Struct:
+        if value is None:
+            return struct()
+        if type(value) is not dict:
+            raise _mismatch(value, f"a {struct.__name__} (a map)", place)
+        found: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
+        for key, item in value.items():
+            if (declared := readers.get(key)) is not None:
+                found[declared[0]] = declared[1](item, (*place, key), unknown)
+            elif keeps_extra:
+                extra[key] = _sanitised(item)
+            else:
+                unknown.append((*place, key))
+        if extra:
+            found["extra"] = extra
+        return struct(**found)
+
+    return read
+
+
+def _field_readers(struct: type[Struct]) -> dict[str, tuple[str, Reader]]:
+    hints = get_type_hints(struct, include_extras=True)
+    return {
+        info.encode_name: (info.name, _field_reader(info, hints[info.name]))
+        for info in fields(struct)
+        if info.encode_name != EXTRA
+    }
+
+
+def _field_reader(info: FieldInfo, annotation: Any) -> Reader:
+    """Return the field's reader; null gives what absence gives, as in Go."""
+    read_value = _reader(annotation)
+    default, factory = info.default, info.default_factory
+
+    def read(value: Any, place: Place, unknown: list[Place]) -> Any:
+        if value is not None:
+            return read_value(value, place, unknown)
+        return cast("Callable[[], Any]", factory)() if default is NODEFAULT else default
+
+    return read
+
+
+def _mismatch(value: Any, wanted: str, place: Place) -> DecodeError:
+    return DecodeError(f"{_shown(place)}: expected {wanted}, got {_json_name(value)}")
+
+
+def _shown(place: Place) -> str:
+    return render(place) or "the object"
+
+
+def _json_name(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return "a map"
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def _without_surrogates(text: str) -> str:
+    """Return the text with each lone surrogate replaced, as Go's decoder does."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _sanitised(value: Any) -> Any:
+    """Return a JSON value whose strings can all be written out again."""
+    match value:
+        case str():
+            return _without_surrogates(value)
+        case list():
+            return [_sanitised(item) for item in value]
+        case dict():
+            return {_without_surrogates(key): _sanitised(item) for key, item in value.items()}
+        case _:
+            return value

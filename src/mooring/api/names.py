@@ -1,0 +1,142 @@
+"""Rules for names. Each check returns the messages of the rules that a text breaks.
+
+Kubernetes has two generations of these checks with the same rules: the older one, used by
+hand-written validation, counts length in "characters", the newer, declarative one in "bytes".
+Both mean bytes.
+"""
+
+from __future__ import annotations
+
+import re
+
+LABEL_MAX = 63
+SUBDOMAIN_MAX = 253
+
+CHARACTERS = "characters"
+BYTES = "bytes"
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE = f"({_QUALIFIED})?"
+_C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
+
+_is_label = re.compile(_LABEL).fullmatch
+_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+_is_subdomain_caseless = re.compile(_SUBDOMAIN, re.IGNORECASE | re.ASCII).fullmatch
+_is_qualified = re.compile(_QUALIFIED).fullmatch
+_is_label_value = re.compile(_LABEL_VALUE).fullmatch
+_is_c_identifier = re.compile(_C_IDENTIFIER).fullmatch
+_is_uuid = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
+
+_ENDS = "and must start and end with an alphanumeric character"
+_LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', " + _ENDS
+)
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+    "'-' or '.', " + _ENDS
+)
+_CASELESS_RULE = (
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', " + _ENDS
+)
+_QUALIFIED_RULE = "must consist of alphanumeric characters, '-', '_' or '.', " + _ENDS
+_LABEL_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, "
+    "'-', '_' or '.', " + _ENDS
+)
+_C_IDENTIFIER_RULE = (
+    "a valid C identifier must start with alphabetic character or '_', "
+    "followed by a string of alphanumeric characters or '_'"
+)
+
+
+def byte_length(text: str) -> int:
+    """Return the length of the text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def dns1123_label(text: str, *, unit: str = CHARACTERS) -> list[str]:
+    """Check a DNS label: `my-name`."""
+    messages = _length(text, LABEL_MAX, unit)
+    if not _is_label(text):
+        if _is_subdomain(text):
+            messages.append("must not contain dots")
+        else:
+            messages.append(_rule(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
+    return messages
+
+
+def dns1123_subdomain(text: str, *, unit: str = CHARACTERS) -> list[str]:
+    """Check a DNS subdomain: `example.com`."""
+    messages = _length(text, SUBDOMAIN_MAX, unit)
+    if not _is_subdomain(text):
+        messages.append(_rule(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
+    return messages
+
+
+def dns1123_subdomain_caseless(text: str) -> list[str]:
+    """Check a DNS subdomain that may have capitals: `Example.com`."""
+    messages = _length(text, SUBDOMAIN_MAX, BYTES)
+    if not _is_subdomain_caseless(text):
+        messages.append(_rule(_CASELESS_RULE, _SUBDOMAIN, "Example.com"))
+    return messages
+
+
+def label_name(text: str) -> list[str]:
+    """Check a label key, which Kubernetes also calls a qualified name: `example.com/MyName`."""
+    parts = text.split("/")
+    if len(parts) > 2:
+        rule = _rule(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc")
+        optional = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {rule}{optional}"]
+    messages = []
+    if len(parts) == 2:
+        broken = dns1123_subdomain(parts[0], unit=BYTES) if parts[0] else ["must be non-empty"]
+        messages += [f"prefix part {message}" for message in broken]
+    name = parts[-1]
+    if not name:
+        messages.append("name part must be non-empty")
+    messages += [f"name part {message}" for message in _length(name, LABEL_MAX, BYTES)]
+    if not _is_qualified(name):
+        rule = _rule(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc")
+        messages.append(f"name part {rule}")
+    return messages
+
+
+def label_value(text: str) -> list[str]:
+    """Check a label value; the empty one is valid."""
+    messages = _length(text, LABEL_MAX, BYTES)
+    if not _is_label_value(text):
+        messages.append(_rule(_LABEL_VALUE_RULE, _LABEL_VALUE, "MyValue", "my_value", "12345"))
+    return messages
+
+
+def c_identifier(text: str) -> list[str]:
+    """Check an identifier of C: `my_name`."""
+    if _is_c_identifier(text):
+        return []
+    return [_rule(_C_IDENTIFIER_RULE, _C_IDENTIFIER, "my_name", "MY_NAME", "MyName")]
+
+
+def is_uuid(text: str) -> bool:
+    """Tell whether the text is a UUID in lower case."""
+    return _is_uuid(text) is not None
+
+
+def is_extended_resource(text: str) -> bool:
+    """Tell whether pods can ask for the text as an extended resource."""
+    if "/" not in text or "kubernetes.io/" in text or text.startswith("requests."):
+        return False
+    return not label_name(f"requests.{text}")
+
+
+def _length(text: str, maximum: int, unit: str) -> list[str]:
+    if byte_length(text) <= maximum:
+        return []
+    return [f"must be no more than {maximum} {unit}"]
+
+
+def _rule(rule: str, pattern: str, *examples: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"

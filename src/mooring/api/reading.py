@@ -1,0 +1,111 @@
+"""From a parsed document to an object: which kind it is, what it says, what is odd about it.
+
+    tree ─ seed forms ─ kind ─ decode ─ extensions ─ Reading
+
+Everything that does not stop the reading is a Remark; what does is a DecodeError.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.catalogue import CATALOGUE
+from mooring.api.codec import Place, decode_json, decode_tree, dotted
+from mooring.api.errors import DecodeError
+from mooring.api.gates import Gates
+from mooring.api.kinds import Kind
+from mooring.api.resource.v1 import DeviceTaintRule
+from mooring.api.seedforms import rewrite
+
+
+class Remark(NamedTuple):
+    """Something about the text of an object that its author should know."""
+
+    place: Place
+    message: str
+    is_strict: bool = False  # strict reading refuses it
+
+
+class Reading(NamedTuple):
+    """An object in the version it was written in."""
+
+    kind: Kind
+    value: Any
+    remarks: tuple[Remark, ...] = ()
+    problems: tuple[Remark, ...] = ()  # the object cannot be what its author meant
+
+
+def read_tree(tree: Any, *, gates: Gates, extensions: bool = True) -> Reading:
+    """Return the object that a parsed document describes."""
+    kind = kind_of(tree, extensions=extensions)
+    remarks: list[Remark] = []
+    problems: list[Remark] = []
+    if extensions:
+        rewritten = rewrite(tree, gates=gates)
+        tree = rewritten.tree
+        remarks += [Remark(notice.segments, notice.message) for notice in rewritten.warnings]
+        problems += [Remark(notice.segments, notice.message) for notice in rewritten.errors]
+    decoded = decode_tree(tree, kind.struct)
+    value, unknown = decoded.value, decoded.unknown
+    if not extensions:
+        value, dropped = _without_extensions(value)
+        unknown = (*unknown, *dropped)
+    remarks += [unknown_field(place) for place in unknown]
+    return Reading(kind, value, tuple(remarks), tuple(problems))
+
+
+def read_json(data: bytes, kind: Kind, *, extensions: bool) -> Reading:
+    """Return the object of a known kind that JSON text describes, in shipped forms only."""
+    decoded = decode_json(data, kind.struct)
+    value, unknown = decoded.value, decoded.unknown
+    _check_type(value, kind)
+    if not extensions:
+        value, dropped = _without_extensions(value)
+        unknown = (*unknown, *dropped)
+    return Reading(kind, value, tuple(map(unknown_field, unknown)))
+
+
+def unknown_field(place: Place) -> Remark:
+    """Return the remark on a field that the kind does not have."""
+    return Remark(place, f'unknown field "{dotted(place)}"', is_strict=True)
+
+
+def kind_of(tree: Any, *, extensions: bool = True) -> Kind:
+    """Return the kind that a document says it is."""
+    if not isinstance(tree, dict):
+        raise DecodeError("not a Kubernetes object: expected a map with apiVersion and kind")
+    for name in ("apiVersion", "kind"):
+        value = tree.get(name)
+        if value is None or value == "":
+            raise DecodeError(f"not a Kubernetes object: {name} is not set")
+        if not isinstance(value, str):
+            raise DecodeError(f"not a Kubernetes object: {name} is not a string")
+    return CATALOGUE.find(tree["apiVersion"], tree["kind"], extensions=extensions)
+
+
+def _check_type(value: Any, kind: Kind) -> None:
+    if (value.api_version or kind.api_version, value.kind or kind.name) == (
+        kind.api_version,
+        kind.name,
+    ):
+        return
+    raise DecodeError(
+        f"the API version or kind in the data ({value.api_version}, {value.kind}) "
+        f"does not match the expected ({kind.api_version}, {kind.name})"
+    )
+
+
+def _without_extensions(value: Any) -> tuple[Any, tuple[Place, ...]]:
+    """Return the object without fields that Kubernetes does not have, and their places."""
+    if not isinstance(value, DeviceTaintRule) or value.spec.device_selector is None:
+        return value, ()
+    selector = value.spec.device_selector
+    given = {"deviceClassName": selector.device_class_name, "selectors": selector.selectors}
+    names = [name for name, content in given.items() if content]
+    if not names:
+        return value, ()
+    bare = replace(selector, device_class_name=None, selectors=())
+    stripped = replace(value, spec=replace(value.spec, device_selector=bare))
+    return stripped, tuple(("spec", "deviceSelector", name) for name in names)

@@ -1,0 +1,66 @@
+"""Points in time as Kubernetes writes them: RFC 3339, UTC, whole seconds (or microseconds)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+from mooring.api.errors import DecodeError
+
+_RFC3339 = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))",
+    re.ASCII,
+)
+
+
+class Timestamp:
+    """An instant, written in UTC with whole seconds."""
+
+    __slots__ = ("instant",)
+
+    def __init__(self, instant: datetime) -> None:
+        self.instant = instant.astimezone(UTC)
+
+    @classmethod
+    def parse(cls, text: str) -> Timestamp:
+        """Return the instant that an RFC 3339 text names."""
+        match = _RFC3339.fullmatch(text)
+        if match is None:
+            raise DecodeError(f'parsing time "{text[:64]}": not of the form 2006-01-02T15:04:05Z')
+        year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
+        microsecond = int((fraction or "0")[:6].ljust(6, "0"))
+        try:
+            offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+            zone = timezone(-offset if sign == "-" else offset)
+            y, m, d, hh, mm, ss = map(int, (year, month, day, hour, minute, second))
+            return cls(datetime(y, m, d, hh, mm, ss, microsecond, zone))
+        except (ValueError, OverflowError) as error:
+            raise DecodeError(f'parsing time "{text[:64]}": {error}') from None
+
+    def truncated(self) -> Timestamp:
+        """Return the instant at the start of its second."""
+        return Timestamp(self.instant.replace(microsecond=0))
+
+    def __str__(self) -> str:
+        return self.instant.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timestamp) and self.instant == other.instant
+
+    def __lt__(self, other: Timestamp) -> bool:
+        return self.instant < other.instant
+
+    def __hash__(self) -> int:
+        return hash(self.instant)
+
+
+class MicroTimestamp(Timestamp):
+    """An instant, written in UTC with microseconds (leases and events)."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self.instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")

@@ -1,0 +1,1 @@
+"""What Kubernetes makes of an object before it stores it: defaults, dropped fields, rules."""

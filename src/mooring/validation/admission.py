@@ -1,0 +1,244 @@
+"""From what a user wrote to what is stored: the steps of the API server, without the server.
+
+    written object ─ default ─ to the hub version ─ prepare ─ check ─ stored object
+
+`admit_create`, `admit_update` and `admit_status` run them for one object and return an
+Admission: the object as it would be stored, or everything that is wrong with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from msgspec import Raw, Struct
+from msgspec.structs import fields, replace
+
+from mooring.api.conversion import to_hub
+from mooring.api.fieldpath import Path
+from mooring.api.kinds import Kind
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource import v1beta1
+from mooring.api.structs import NULL
+from mooring.validation.context import Context
+from mooring.validation.deviceclass import DeviceClassStrategy
+from mooring.validation.devicetaintrule import DeviceTaintRuleStrategy
+from mooring.validation.equality import is_untouched
+from mooring.validation.errors import Errors, FieldError, invalid
+from mooring.validation.metadata import METADATA
+from mooring.validation.resourceclaim import ResourceClaimStrategy
+from mooring.validation.resourceclaimtemplate import ResourceClaimTemplateStrategy
+from mooring.validation.resourcepoolstatusrequest import ResourcePoolStatusRequestStrategy
+from mooring.validation.resourceslice import ResourceSliceStrategy
+from mooring.validation.strategy import Strategy
+
+STRATEGIES: dict[str, Strategy[Any]] = {
+    "DeviceClass": DeviceClassStrategy(),
+    "DeviceTaintRule": DeviceTaintRuleStrategy(),
+    "ResourceClaim": ResourceClaimStrategy(),
+    "ResourceClaimTemplate": ResourceClaimTemplateStrategy(),
+    "ResourcePoolStatusRequest": ResourcePoolStatusRequestStrategy(),
+    "ResourceSlice": ResourceSliceStrategy(),
+}
+
+CONFLICT = (
+    "Conflict: the object has been modified; please apply your changes to the latest version "
+    "and try again"
+)
+WRONG_NAMESPACE = (
+    "the namespace of the provided object does not match the namespace sent on the request"
+)
+
+
+class Admission(NamedTuple):
+    """What became of a request: stored if there are no errors and it was not refused."""
+
+    stored: Any = None
+    errors: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+    refused: str | None = None  # a request that contradicts itself or what is stored
+
+
+def read_hub(value: Any, kind: Kind, context: Context) -> Any:
+    """Return a written object, defaulted and in its hub version."""
+    hub = to_hub(value, kind.hub_version)
+    return STRATEGIES[kind.name].default(hub, kind.api_version, context.now)
+
+
+def admit_create(
+    value: Any, kind: Kind, context: Context, *, namespace: str = "default"
+) -> Admission:
+    """Admit a new object."""
+    strategy = STRATEGIES[kind.name]
+    new = read_hub(value, kind, context)
+    new = _generate_name(_in_namespace(_without_system_fields(new), kind, namespace))
+    if new.metadata.namespace != _expected_namespace(kind, namespace):
+        return Admission(refused=WRONG_NAMESPACE)
+    new = strategy.prepare_create(new, context)
+    errors = strategy.check_create(new, context)
+    return _conclude(new, errors, kind, strategy)
+
+
+def admit_update(new_value: Any, old: Any, kind: Kind, context: Context) -> Admission:
+    """Admit a change of everything but the status; `old` is in the hub version."""
+    return _admit_change(new_value, old, kind, context, status=False)
+
+
+def admit_status(new_value: Any, old: Any, kind: Kind, context: Context) -> Admission:
+    """Admit a change of the status; `old` is in the hub version."""
+    return _admit_change(new_value, old, kind, context, status=True)
+
+
+def _admit_change(
+    new_value: Any, old: Any, kind: Kind, context: Context, *, status: bool
+) -> Admission:
+    strategy = STRATEGIES[kind.name]
+    new = read_hub(new_value, kind, context)
+    new = _in_namespace(new, kind, old.metadata.namespace)
+    if new.metadata.namespace != old.metadata.namespace:
+        return Admission(refused=WRONG_NAMESPACE)
+    new, problem = _with_revision(new, old, kind, strategy)
+    if isinstance(problem, str):
+        return Admission(refused=problem)
+    if problem is not None:
+        return Admission(errors=(problem,))
+    new = _with_metadata(new, generation=old.metadata.generation)
+    if status:
+        new = strategy.prepare_status(new, old, context)
+    else:
+        new = strategy.prepare_update(new, old, context)
+    new = _with_kept_metadata(new, old.metadata)
+    check = strategy.check_status if status else strategy.check_update
+    errors = check(new, old, context)
+    errors = [e for e in errors if not (e.alone and is_untouched(e.path, new, old))]
+    return _conclude(new, errors, kind, strategy)
+
+
+def _conclude(new: Any, errors: Errors, kind: Kind, strategy: Strategy[Any]) -> Admission:
+    if errors:
+        return Admission(errors=tuple(_as_written(errors, kind)))
+    return Admission(stored=stored_form(new), warnings=tuple(strategy.warnings(new)))
+
+
+# --- metadata -----------------------------------------------------------------------------
+
+
+def _expected_namespace(kind: Kind, namespace: str) -> str:
+    return namespace if kind.namespaced else ""
+
+
+def _in_namespace(new: Any, kind: Kind, namespace: str) -> Any:
+    if not kind.namespaced:
+        return _with_metadata(new, namespace="") if new.metadata.namespace else new
+    return new if new.metadata.namespace else _with_metadata(new, namespace=namespace)
+
+
+def _without_system_fields(new: Any) -> Any:
+    """Return the object without what only the server sets."""
+    return _with_metadata(
+        new,
+        uid="",
+        self_link="",
+        creation_timestamp=None,
+        deletion_timestamp=None,
+        deletion_grace_period_seconds=None,
+    )
+
+
+def _generate_name(new: Any) -> Any:
+    """Return the object with a stand-in for the name that the server would make up."""
+    meta: ObjectMeta = new.metadata
+    if meta.name or not meta.generate_name:
+        return new
+    return _with_metadata(new, name=f"{meta.generate_name}{GENERATED_SUFFIX}")
+
+
+GENERATED_SUFFIX = "xxxxx"
+
+
+def _with_revision(
+    new: Any, old: Any, kind: Kind, strategy: Strategy[Any]
+) -> tuple[Any, str | FieldError | None]:
+    """Return the object with the revision it replaces, and what speaks against the update."""
+    revision, stored = new.metadata.resource_version, old.metadata.resource_version
+    if revision in ("", "0"):
+        if not (strategy.allows_unconditional_update or _is_old_taint_rule(kind)):
+            path = METADATA.child("resourceVersion")
+            return new, invalid(path, 0, "must be specified for an update")
+        return _with_metadata(new, resource_version=stored), None
+    if stored and revision != stored:
+        return new, CONFLICT
+    return new, None
+
+
+def _is_old_taint_rule(kind: Kind) -> bool:
+    return kind.name == "DeviceTaintRule" and kind.version in ("v1beta2", "v1alpha3")
+
+
+def _with_kept_metadata(new: Any, old: ObjectMeta) -> Any:
+    """Return the object with what no update can change."""
+    meta: ObjectMeta = new.metadata
+    grace = meta.deletion_grace_period_seconds
+    return _with_metadata(
+        new,
+        uid=meta.uid or old.uid,
+        creation_timestamp=old.creation_timestamp or meta.creation_timestamp,
+        deletion_timestamp=old.deletion_timestamp or meta.deletion_timestamp,
+        deletion_grace_period_seconds=(
+            old.deletion_grace_period_seconds if grace is None else grace
+        ),
+    )
+
+
+def _with_metadata(value: Any, **changes: Any) -> Any:
+    return replace(value, metadata=replace(value.metadata, **changes))
+
+
+# --- the written layout -------------------------------------------------------------------
+
+
+def _as_written(errors: Errors, kind: Kind) -> Errors:
+    """Return the errors with declared rules placed in the layout that the user wrote."""
+    if kind.api_version != v1beta1.API_VERSION:
+        return errors
+    return [_in_v1beta1(error) if error.declared else error for error in errors]
+
+
+def _in_v1beta1(error: FieldError) -> FieldError:
+    segments = list(error.path.segments)
+    match segments:
+        case ["spec", "devices", int(), field, *_] if field != "name":
+            segments.insert(3, "basic")
+        case ["spec", "devices", "requests", int(), "exactly", *_]:
+            del segments[4]
+        case ["spec", "spec", "devices", "requests", int(), "exactly", *_]:
+            del segments[5]
+    path: Path | None = None
+    for segment in segments:
+        path = Path(segment, path)
+    assert path is not None
+    return replace(error, path=path)
+
+
+# --- what is stored -----------------------------------------------------------------------
+
+
+def stored_form(value: Any) -> Any:
+    """Return the object as storage gives it back: empty lists and maps are absent."""
+    if isinstance(value, Struct):
+        changes = {}
+        for info in fields(value):
+            member = getattr(value, info.name)
+            if (kept := stored_form(member)) is not member:
+                changes[info.name] = kept
+            elif (member == () and info.default != ()) or (member == {} and info.default is None):
+                changes[info.name] = None
+        return replace(value, **changes) if changes else value
+    if isinstance(value, Raw):
+        return NULL if value == NULL else value
+    if isinstance(value, tuple):
+        items = tuple(map(stored_form, value))
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    if isinstance(value, dict):
+        kept_map = {key: stored_form(item) for key, item in value.items()}
+        return kept_map if any(kept_map[k] is not v for k, v in value.items()) else value
+    return value

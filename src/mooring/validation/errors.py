@@ -1,0 +1,184 @@
+"""Errors of validation: values, gathered in lists, with Kubernetes' types and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mooring.api.codec import encode_json
+from mooring.api.fieldpath import Path
+from mooring.api.quantity import Quantity
+from mooring.api.timestamp import Timestamp
+
+OMITTED = "<value omitted>"
+
+
+class ErrorType(StrEnum):
+    """The kind of a field error, as it appears in the causes of a Status."""
+
+    REQUIRED = "FieldValueRequired"
+    INVALID = "FieldValueInvalid"
+    DUPLICATE = "FieldValueDuplicate"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+    FORBIDDEN = "FieldValueForbidden"
+    TOO_LONG = "FieldValueTooLong"
+    TOO_MANY = "FieldValueTooMany"
+    NOT_FOUND = "FieldValueNotFound"
+    INTERNAL = "InternalError"
+
+
+_PHRASES = {
+    ErrorType.REQUIRED: "Required value",
+    ErrorType.INVALID: "Invalid value",
+    ErrorType.DUPLICATE: "Duplicate value",
+    ErrorType.NOT_SUPPORTED: "Unsupported value",
+    ErrorType.FORBIDDEN: "Forbidden",
+    ErrorType.TOO_LONG: "Too long",
+    ErrorType.TOO_MANY: "Too many",
+    ErrorType.NOT_FOUND: "Not found",
+    ErrorType.INTERNAL: "Internal error",
+}
+_WITHOUT_VALUE = {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.INTERNAL}
+
+
+class FieldError(Struct, frozen=True):
+    """One rule that one field breaks.
+
+    `declared` marks rules that Kubernetes states in the types themselves. It reports those with
+    the layout of the version that the user wrote, all others with the layout of v1. `alone` marks
+    declared rules that no hand-written one repeats: an update that leaves the field as it was
+    does not break them.
+    """
+
+    type: ErrorType
+    path: Path
+    detail: str = ""
+    bad_value: Any = ""
+    declared: bool = False
+    alone: bool = False
+
+    @property
+    def field(self) -> str:
+        """The place as text."""
+        return str(self.path)
+
+    @property
+    def body(self) -> str:
+        """The text without the place."""
+        text = _PHRASES[self.type]
+        if self.type not in _WITHOUT_VALUE:
+            text += f": {shown(self.bad_value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.body}"
+
+
+Errors = list[FieldError]
+
+
+def required(path: Path, detail: str = "", *, declared: bool = False) -> FieldError:
+    """A value must be given."""
+    return FieldError(ErrorType.REQUIRED, path, detail, declared=declared)
+
+
+def invalid(path: Path, value: Any, detail: str, *, declared: bool = False) -> FieldError:
+    """The value breaks a rule."""
+    return FieldError(ErrorType.INVALID, path, detail, value, declared)
+
+
+def duplicate(path: Path, value: Any, *, declared: bool = False) -> FieldError:
+    """The value stands in the list already."""
+    return FieldError(ErrorType.DUPLICATE, path, "", value, declared)
+
+
+def not_supported(
+    path: Path, value: str, supported: Sequence[str], *, declared: bool = False
+) -> FieldError:
+    """The value is none of a few."""
+    detail = "supported values: " + ", ".join(quoted(text) for text in supported)
+    return FieldError(ErrorType.NOT_SUPPORTED, path, detail, value, declared)
+
+
+def forbidden(path: Path, detail: str, *, declared: bool = False) -> FieldError:
+    """The value may not be set here."""
+    return FieldError(ErrorType.FORBIDDEN, path, detail, declared=declared)
+
+
+def too_long(
+    path: Path, length_max: int, *, unit: str = "byte", declared: bool = False
+) -> FieldError:
+    """The text is longer than it may be."""
+    detail = f"may not be more than {_counted(length_max, unit)}"
+    return FieldError(ErrorType.TOO_LONG, path, detail, OMITTED, declared)
+
+
+def too_many(path: Path, actual: int, items_max: int, *, declared: bool = False) -> FieldError:
+    """The list is longer than it may be."""
+    detail = f"must have at most {_counted(items_max, 'item')}"
+    return FieldError(ErrorType.TOO_MANY, path, detail, actual, declared)
+
+
+def not_found(path: Path, value: Any) -> FieldError:
+    """The value names something that does not exist."""
+    return FieldError(ErrorType.NOT_FOUND, path, "", value)
+
+
+def internal(path: Path, detail: str) -> FieldError:
+    """The rule could not be checked."""
+    return FieldError(ErrorType.INTERNAL, path, detail, detail)
+
+
+def only_declared(errors: Errors) -> Errors:
+    """Return the errors of declared rules, marked as standing alone."""
+    return [replace(error, alone=True) for error in errors if error.declared]
+
+
+def shown(value: Any) -> str:
+    """Return a value as Kubernetes shows it in an error."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case str() | Quantity() | Timestamp():
+            return quoted(str(value))
+        case Struct():
+            return encode_json(value).decode()
+        case list() | tuple():
+            return "[" + ",".join(map(shown, value)) + "]"
+        case _:
+            return msgspec.json.encode(value).decode()
+
+
+_ESCAPES = {
+    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f",
+    "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
+}  # fmt: skip
+
+
+def quoted(text: str) -> str:
+    """Return the text in quotes, escaped as Go does."""
+    return '"' + "".join(_escaped(character) for character in text) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

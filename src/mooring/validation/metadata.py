@@ -1,0 +1,302 @@
+"""Rules for the metadata of every object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from msgspec.structs import fields
+
+from mooring.api import names
+from mooring.api.fieldpath import Path, root
+from mooring.api.meta import Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference
+from mooring.api.names import byte_length
+from mooring.validation.checks import each_invalid
+from mooring.validation.errors import (
+    Errors,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+
+METADATA = root("metadata")
+
+ANNOTATIONS_MAX_BYTES = 256 * 1024
+REASON_MAX_BYTES = 1024
+MESSAGE_MAX_BYTES = 32 * 1024
+MANAGER_MAX_BYTES = 128
+SUBRESOURCE_MAX_BYTES = 256
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+STANDARD_FINALIZERS = {"kubernetes", ORPHAN, FOREGROUND}
+
+IMMUTABLE = "field is immutable"
+
+_REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_is_reason = re.compile(_REASON).fullmatch
+_REASON_RULE = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of "
+    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. "
+    "'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', "
+    f"regex used for validation is '{_REASON}')"
+)
+
+NameCheck = Callable[[str], list[str]]
+
+
+def check_metadata(
+    meta: ObjectMeta,
+    *,
+    namespaced: bool,
+    check_name: NameCheck = names.dns1123_subdomain,
+    check_prefix: bool = True,
+    declared_name: bool = False,
+) -> Errors:
+    """Check the metadata of a new object."""
+    found: Errors = []
+    if meta.generate_name and check_prefix:
+        messages = check_name(_masked(meta.generate_name))
+        found += each_invalid(METADATA.child("generateName"), meta.generate_name, messages)
+    name_path = METADATA.child("name")
+    if meta.name:
+        found += each_invalid(name_path, meta.name, check_name(meta.name), declared=declared_name)
+    else:
+        found.append(required(name_path, "name or generateName is required"))
+    return (
+        found
+        + _check_namespace(meta, namespaced=namespaced)
+        + _check_common(meta)
+        + _check_finalizers(meta.finalizers, METADATA.child("finalizers"))
+    )
+
+
+def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Errors:
+    """Check what an update makes of the metadata."""
+    found: Errors = []
+    if old.deletion_timestamp is not None:
+        found += _check_no_new_finalizers(new, old)
+    if not new.resource_version:
+        path = METADATA.child("resourceVersion")
+        found.append(invalid(path, new.resource_version, "must be specified for an update"))
+    if new.generation < old.generation:
+        path = METADATA.child("generation")
+        found.append(invalid(path, new.generation, "must not be decremented"))
+    for field_name, new_value, old_value in (
+        ("name", new.name, old.name),
+        ("namespace", new.namespace, old.namespace),
+        ("uid", new.uid, old.uid),
+        ("creationTimestamp", new.creation_timestamp, old.creation_timestamp),
+        ("deletionTimestamp", new.deletion_timestamp, old.deletion_timestamp),
+        (
+            "deletionGracePeriodSeconds",
+            new.deletion_grace_period_seconds,
+            old.deletion_grace_period_seconds,
+        ),
+    ):
+        if new_value != old_value:
+            found.append(invalid(METADATA.child(field_name), new_value, IMMUTABLE))
+    return found + _check_common(new) + _check_kubernetes_finalizers(new.finalizers)
+
+
+_TEMPLATE_FIELDS = {"labels", "annotations"}
+
+
+def check_template_metadata(meta: ObjectMeta, path: Path) -> Errors:
+    """Check the metadata of a template, which may hold labels and annotations only."""
+    found = _check_annotations(meta.annotations, path.child("annotations"))
+    found += _check_labels(meta.labels, path.child("labels"))
+    unset = ObjectMeta()
+    for info in fields(ObjectMeta):
+        if info.name not in _TEMPLATE_FIELDS and getattr(meta, info.name) != getattr(
+            unset, info.name
+        ):
+            shown = "uID" if info.name == "uid" else info.encode_name
+            found.append(forbidden(path.child(shown), "cannot be set"))
+    return found
+
+
+def check_conditions(conditions: tuple[Condition, ...], path: Path) -> Errors:
+    """Check conditions: known statuses, reasons of the right form, each type once."""
+    found: Errors = []
+    types: set[str] = set()
+    for position, condition in enumerate(conditions):
+        place = path.index(position)
+        if condition.type in types:
+            found.append(duplicate(place, condition.type))
+        types.add(condition.type)
+        found += _check_condition(condition, place)
+    return found
+
+
+def _check_condition(condition: Condition, path: Path) -> Errors:
+    found: Errors = []
+    if condition.type:
+        found += each_invalid(path.child("type"), condition.type, names.label_name(condition.type))
+    else:
+        found.append(required(path.child("type"), "is required"))
+    if not condition.status:
+        found.append(required(path.child("status")))
+    elif condition.status not in ("True", "False", "Unknown"):
+        statuses = ["False", "True", "Unknown"]
+        found.append(not_supported(path.child("status"), condition.status, statuses))
+    if condition.observed_generation < 0:
+        detail = "must be greater than or equal to zero"
+        found.append(
+            invalid(path.child("observedGeneration"), condition.observed_generation, detail)
+        )
+    if condition.last_transition_time is None:
+        found.append(required(path.child("lastTransitionTime")))
+    if not condition.reason:
+        found.append(required(path.child("reason")))
+    else:
+        if not _is_reason(condition.reason):
+            found.append(invalid(path.child("reason"), condition.reason, _REASON_RULE))
+        if byte_length(condition.reason) > REASON_MAX_BYTES:
+            found.append(too_long(path.child("reason"), REASON_MAX_BYTES))
+    if byte_length(condition.message) > MESSAGE_MAX_BYTES:
+        found.append(too_long(path.child("message"), MESSAGE_MAX_BYTES))
+    return found
+
+
+def _masked(prefix: str) -> str:
+    """Return a name that a prefix ending in a dash could become."""
+    return prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+def _check_namespace(meta: ObjectMeta, *, namespaced: bool) -> Errors:
+    path = METADATA.child("namespace")
+    if not namespaced:
+        return [forbidden(path, "not allowed on this type")] if meta.namespace else []
+    if not meta.namespace:
+        return [required(path)]
+    return each_invalid(path, meta.namespace, names.dns1123_label(meta.namespace))
+
+
+def _check_common(meta: ObjectMeta) -> Errors:
+    found: Errors = []
+    if meta.generation < 0:
+        detail = "must be greater than or equal to 0"
+        found.append(invalid(METADATA.child("generation"), meta.generation, detail))
+    if meta.labels:
+        found += _check_labels(meta.labels, METADATA.child("labels"))
+    if meta.annotations:
+        found += _check_annotations(meta.annotations, METADATA.child("annotations"))
+    if meta.owner_references:
+        found += _check_owners(meta.owner_references, METADATA.child("ownerReferences"))
+    if meta.managed_fields:
+        found += _check_managed_fields(meta.managed_fields, METADATA.child("managedFields"))
+    return found
+
+
+def _check_labels(labels: dict[str, str], path: Path) -> Errors:
+    found: Errors = []
+    for key, value in labels.items():
+        found += each_invalid(path, key, names.label_name(key))
+        found += each_invalid(path, value, names.label_value(value))
+    return found
+
+
+def _check_annotations(annotations: dict[str, str], path: Path) -> Errors:
+    found: Errors = []
+    for key in annotations:
+        found += each_invalid(path, key, names.label_name(key.lower()))
+    size = sum(byte_length(key) + byte_length(value) for key, value in annotations.items())
+    if size > ANNOTATIONS_MAX_BYTES:
+        found.append(too_long(path, ANNOTATIONS_MAX_BYTES))
+    return found
+
+
+def _check_owners(owners: tuple[OwnerReference, ...], path: Path) -> Errors:
+    found: Errors = []
+    controller = ""
+    for position, owner in enumerate(owners):
+        found += _check_owner(owner, path.index(position))
+        if owner.controller:
+            name = f"{owner.kind}/{owner.name}"
+            if controller:
+                detail = (
+                    "Only one reference can have Controller set to true. "
+                    f'Found "true" in references for {controller} and {name}'
+                )
+                found.append(invalid(path, owners, detail))
+            else:
+                controller = name
+    return found
+
+
+def _check_owner(owner: OwnerReference, path: Path) -> Errors:
+    found: Errors = []
+    if not owner.api_version:
+        found.append(required(path.child("apiVersion"), "must not be empty"))
+    elif owner.api_version.count("/") > 1 or owner.api_version.endswith("/"):
+        detail = "must be <group>/<version> or <version>"
+        found.append(invalid(path.child("apiVersion"), owner.api_version, detail))
+    for field_name, value in (("kind", owner.kind), ("name", owner.name), ("uid", owner.uid)):
+        if not value:
+            found.append(required(path.child(field_name), "must not be empty"))
+    if owner.kind == "Event" and owner.api_version == "v1":
+        found.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+    return found
+
+
+def _check_finalizers(finalizers: tuple[str, ...], path: Path) -> Errors:
+    found: Errors = []
+    for finalizer in finalizers:
+        found += each_invalid(path, finalizer, names.label_name(finalizer))
+    if ORPHAN in finalizers and FOREGROUND in finalizers:
+        detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
+        found.append(invalid(path, finalizers, detail))
+    return found + _check_kubernetes_finalizers(finalizers)
+
+
+def _check_kubernetes_finalizers(finalizers: tuple[str, ...]) -> Errors:
+    path = METADATA.child("finalizers")
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid(path.index(position), finalizer, detail)
+        for position, finalizer in enumerate(finalizers)
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS
+    ]
+
+
+def _check_no_new_finalizers(new: ObjectMeta, old: ObjectMeta) -> Errors:
+    added = sorted(set(new.finalizers) - set(old.finalizers))
+    if not added:
+        return []
+    shown = ", ".join(f'"{finalizer}"' for finalizer in added)
+    detail = (
+        "no new finalizers can be added if the object is being deleted, "
+        f"found new finalizers []string{{{shown}}}"
+    )
+    return [forbidden(METADATA.child("finalizers"), detail)]
+
+
+def _check_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -> Errors:
+    found: Errors = []
+    for position, entry in enumerate(entries):
+        place = path.index(position)
+        if not entry.operation:
+            found.append(required(place.child("operation"), "must not be empty"))
+        elif entry.operation not in ("Apply", "Update"):
+            operations = ["Apply", "Update"]
+            found.append(not_supported(place.child("operation"), entry.operation, operations))
+        if entry.fields_type not in ("", "FieldsV1"):
+            detail = "must be `FieldsV1`"
+            found.append(invalid(place.child("fieldsType"), entry.fields_type, detail))
+        if byte_length(entry.manager) > MANAGER_MAX_BYTES:
+            found.append(too_long(place.child("manager"), MANAGER_MAX_BYTES))
+        if not entry.manager.isprintable():
+            found.append(
+                invalid(
+                    place.child("manager"),
+                    entry.manager,
+                    "should only contain printable characters",
+                )
+            )
+        if byte_length(entry.subresource) > SUBRESOURCE_MAX_BYTES:
+            found.append(too_long(place.child("subresource"), SUBRESOURCE_MAX_BYTES))
+    return found

@@ -1,0 +1,67 @@
+"""Rules for node selectors."""
+
+from __future__ import annotations
+
+from mooring.api import names
+from mooring.api.fieldpath import Path
+from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.validation.checks import each, each_invalid, label_name
+from mooring.validation.errors import Errors, FieldError, forbidden, invalid, required
+
+
+def check_node_selector(selector: NodeSelector, path: Path) -> Errors:
+    """Check a node selector."""
+    terms = selector.node_selector_terms or ()
+    place = path.child("nodeSelectorTerms")
+    if not terms:
+        return [required(place, "must have at least one node selector term")]
+    return each(terms, _check_term, place)
+
+
+def _check_term(term: NodeSelectorTerm, path: Path) -> Errors:
+    found = each(term.match_expressions, _check_expression, path.child("matchExpressions"))
+    return found + each(term.match_fields, _check_field, path.child("matchFields"))
+
+
+def _check_expression(requirement: NodeSelectorRequirement, path: Path) -> Errors:
+    found: Errors = []
+    values = path.child("values")
+    match requirement.operator:
+        case "In" | "NotIn":
+            if not requirement.values:
+                detail = "must be specified when `operator` is 'In' or 'NotIn'"
+                found.append(required(values, detail))
+        case "Exists" | "DoesNotExist":
+            if requirement.values:
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                found.append(forbidden(values, detail))
+        case "Gt" | "Lt":
+            if len(requirement.values) != 1:
+                detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+                found.append(required(values, detail))
+        case _:
+            found.append(_not_an_operator(requirement, path))
+    found += label_name(requirement.key, path.child("key"))
+    for position, value in enumerate(requirement.values):
+        found += each_invalid(values.index(position), value, names.label_value(value))
+    return found
+
+
+def _check_field(requirement: NodeSelectorRequirement, path: Path) -> Errors:
+    found: Errors = []
+    values = path.child("values")
+    if requirement.operator not in ("In", "NotIn"):
+        found.append(_not_an_operator(requirement, path))
+    elif len(requirement.values) != 1:
+        detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        found.append(required(values, detail))
+    if requirement.key != "metadata.name":
+        detail = "not a valid field selector key"
+        return [*found, invalid(path.child("key"), requirement.key, detail)]
+    for position, value in enumerate(requirement.values):
+        found += each_invalid(values.index(position), value, names.dns1123_subdomain(value))
+    return found
+
+
+def _not_an_operator(requirement: NodeSelectorRequirement, path: Path) -> FieldError:
+    return invalid(path.child("operator"), requirement.operator, "not a valid selector operator")

@@ -1,0 +1,304 @@
+"""Rules for one device of a slice.
+
+Slices are the bulk of what a cluster holds, and nearly all of them are fine. So the rules for
+attributes first ask the cheapest question that settles the common case, and a path is only made
+for what is looked at closely.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from msgspec.structs import astuple
+
+from mooring.api.fieldpath import Path
+from mooring.api.names import BYTES, byte_length, dns1123_label
+from mooring.api.resource.v1 import (
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    DeviceTaint,
+)
+from mooring.api.semver import matches_api_rule
+from mooring.validation import slicefeatures
+from mooring.validation.capacity import check_request_policy
+from mooring.validation.checks import (
+    declared_set,
+    declared_short_name,
+    each,
+    each_invalid,
+    identity,
+    label,
+    node_name,
+    qualified_name,
+)
+from mooring.validation.context import Context
+from mooring.validation.devices import (
+    check_binding_conditions,
+    check_taint,
+)
+from mooring.validation.equality import same
+from mooring.validation.errors import (
+    Errors,
+    forbidden,
+    invalid,
+    only_declared,
+    required,
+    too_long,
+    too_many,
+)
+from mooring.validation.noderesources import check_node_resources
+from mooring.validation.nodeselectors import check_node_selector
+
+COUNTERS_MAX = 32
+CONSUMPTIONS_MAX = 2
+GROUPS_MAX = 2
+ATTRIBUTES_AND_CAPACITIES_MAX = 32
+ATTRIBUTE_VALUES_MAX = 48
+ATTRIBUTE_VALUE_MAX_BYTES = 64
+TAINTS_MAX = 16
+KEY_SHOWN_MAX = 63 + 1 + 32
+
+_ONE_OF_THREE = (
+    "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "
+    "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+)
+_VALUE_NAMES = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
+_ALL_VALUE_NAMES = ", ".join(f"`{name}`" for name in _VALUE_NAMES)
+
+
+def check_device(device: Device, old: Device | None, path: Path, context: Context) -> Errors:
+    """Check everything of a device but which nodes it is for."""
+    found = label(device.name, path.child("name"))
+    found += _check_sizes(device, path)
+    found += _check_attributes(device.attributes, path, context)
+    if device.capacity and (old is None or not same(device.capacity, old.capacity)):
+        found += _check_capacities(device, path, context)
+    if device.taints:
+        found += _check_taints(device, old, path.child("taints"))
+    if device.consumes_counters:
+        found += declared_set(
+            device.consumes_counters,
+            CONSUMPTIONS_MAX,
+            _check_consumption,
+            lambda consumption: consumption.counter_set,
+            path.child("consumesCounters"),
+        )
+    found += check_binding_conditions(
+        device.binding_conditions, device.binding_failure_conditions, path
+    )
+    if device.node_allocatable_resources:
+        found += check_node_resources(device, path.child("nodeAllocatableResources"))
+    return found
+
+
+def _check_sizes(device: Device, path: Path) -> Errors:
+    found: Errors = []
+    entries = len(device.attributes) + len(device.capacity)
+    if entries > ATTRIBUTES_AND_CAPACITIES_MAX:
+        detail = (
+            "the total number of attributes and capacities must not exceed "
+            f"{ATTRIBUTES_AND_CAPACITIES_MAX}"
+        )
+        found.append(invalid(path, entries, detail))
+    values = slicefeatures.count_values(device.attributes)
+    if values > ATTRIBUTE_VALUES_MAX:
+        detail = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES_MAX}"
+        found.append(invalid(path, values, detail))
+    return found
+
+
+def _check_taints(device: Device, old: Device | None, path: Path) -> Errors:
+    if old is not None and same(device.taints, old.taints):
+        return only_declared(each(device.taints, _check_new_taint, path))
+    if len(device.taints) > TAINTS_MAX:
+        return [too_many(path, len(device.taints), TAINTS_MAX)]
+    return each(device.taints, _check_new_taint, path)
+
+
+def _check_new_taint(taint: DeviceTaint, path: Path) -> Errors:
+    return check_taint(taint, None, path)
+
+
+def check_device_nodes(device: Device, path: Path, *, per_device: bool | None) -> Errors:
+    """Check that a device names its nodes exactly where the slice leaves it to the devices."""
+    if not per_device:
+        if device.node_name is None and device.node_selector is None and device.all_nodes is None:
+            return []
+        detail = (
+            "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
+            "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+        )
+        return [invalid(path, None, detail)]
+    found: Errors = []
+    ways: list[str] = []
+    if device.node_name:
+        ways.append("`nodeName`")
+        found += node_name(device.node_name, path.child("nodeName"))
+    elif device.node_name is not None:
+        found.append(invalid(path.child("nodeName"), device.node_name, "must not be empty"))
+    if device.node_selector is not None:
+        ways.append("`nodeSelector`")
+        found += check_node_selector(device.node_selector, path.child("nodeSelector"))
+    if device.all_nodes:
+        ways.append("`allNodes`")
+    elif device.all_nodes is not None:
+        detail = "must be either unset or set to true"
+        found.append(invalid(path.child("allNodes"), device.all_nodes, detail))
+    if not ways:
+        found.append(required(path, _ONE_OF_THREE))
+    elif len(ways) > 1:
+        found.append(invalid(path, f"{{{', '.join(ways)}}}", _ONE_OF_THREE))
+    return found
+
+
+# --- attributes ---------------------------------------------------------------------------
+
+
+def _check_attributes(
+    attributes: dict[str, DeviceAttribute], device: Path, context: Context
+) -> Errors:
+    found: Errors = []
+    for name, attribute in attributes.items():
+        errors = _check_key(name, device, "attributes", context)
+        if errors:
+            found += errors
+        if not _is_plainly_good(attribute):
+            path = device.child("attributes")
+            found += _check_attribute(attribute, path.key(_shortened(name, KEY_SHOWN_MAX)))
+            found += _check_union(attribute, path.key(name))
+    return found
+
+
+def _check_key(name: str, device: Path, map_name: str, context: Context) -> Errors:
+    """Check a key of the attribute or capacity map; extensions allow hyphens."""
+    errors = qualified_name(name, device)
+    if not errors:
+        return errors
+    if context.extensions and not qualified_name(name.replace("-", "_"), device):
+        domain, slash, identifier = name.rpartition("/")
+        if not slash or not qualified_name(f"{domain}/{identifier.replace('-', '_')}", device):
+            return []
+    return qualified_name(name, device.child(map_name))
+
+
+def _is_plainly_good(attribute: DeviceAttribute) -> bool:
+    """Tell, for most good attributes, that they are; False settles nothing."""
+    values = astuple(attribute)
+    if values.count(None) != 7:
+        return False
+    number, flag, text, version, *_ = values
+    if number is not None or flag is not None:
+        return True
+    if text is not None:
+        return len(text) <= 16 or byte_length(text) <= ATTRIBUTE_VALUE_MAX_BYTES
+    return version is not None and _is_good_version(version)
+
+
+@lru_cache(maxsize=1024)
+def _is_good_version(text: str) -> bool:
+    return byte_length(text) <= ATTRIBUTE_VALUE_MAX_BYTES and matches_api_rule(text)
+
+
+def _check_attribute(attribute: DeviceAttribute, path: Path) -> Errors:
+    found: Errors = []
+    if attribute.string_value is not None:
+        found += _check_text(attribute.string_value, path.child("string"))
+    if attribute.version_value is not None:
+        found += _check_version(attribute.version_value, path.child("version"))
+    for name, values in zip(_VALUE_NAMES[4:], astuple(attribute)[4:], strict=True):
+        if values == ():
+            found.append(invalid(path.child(name), [], "must not be empty if specified"))
+    for position, text in enumerate(attribute.string_values or ()):
+        found += _check_text(text, path.child("strings").index(position))
+    for position, text in enumerate(attribute.version_values or ()):
+        found += _check_version(text, path.child("versions").index(position))
+    return found
+
+
+def _check_union(attribute: DeviceAttribute, path: Path) -> Errors:
+    values = zip(_VALUE_NAMES, astuple(attribute), strict=True)
+    given = [name for name, value in values if value is not None and value != ()]
+    if not given:
+        detail = f"must specify one of: {_ALL_VALUE_NAMES}"
+        return [invalid(path, "", detail, declared=True)]
+    if len(given) > 1:
+        detail = f"must specify exactly one of: {_ALL_VALUE_NAMES}"
+        return [invalid(path, f"{{{', '.join(given)}}}", detail, declared=True)]
+    return []
+
+
+def _check_text(text: str, path: Path) -> Errors:
+    if byte_length(text) <= ATTRIBUTE_VALUE_MAX_BYTES:
+        return []
+    return [too_long(path, ATTRIBUTE_VALUE_MAX_BYTES)]
+
+
+def _check_version(text: str, path: Path) -> Errors:
+    found: Errors = []
+    if not matches_api_rule(text):
+        detail = "must be a string compatible with semver.org spec 2.0.0"
+        found.append(invalid(path, text, detail))
+    return found + _check_text(text, path)
+
+
+# --- capacity and counters ----------------------------------------------------------------
+
+
+def _check_capacities(device: Device, path: Path, context: Context) -> Errors:
+    found: Errors = []
+    for name, capacity in device.capacity.items():
+        found += _check_key(name, path, "capacity", context)
+        if capacity.request_policy is not None:
+            place = path.child("capacity").key(_shortened(name, KEY_SHOWN_MAX))
+            found += _check_policy(device, capacity, place.child("requestPolicy"), context)
+    return found
+
+
+def _check_policy(device: Device, capacity: DeviceCapacity, path: Path, context: Context) -> Errors:
+    if device.allow_multiple_allocations:
+        return check_request_policy(capacity, path, context)
+    return [forbidden(path, "allowMultipleAllocations must be true")]
+
+
+def check_counter_set(counter_set: CounterSet, path: Path) -> Errors:
+    """Check counters that devices share."""
+    found = declared_short_name(counter_set.name, path.child("name"))
+    return found + _check_counters(counter_set.counters.keys(), path.child("counters"))
+
+
+def _check_consumption(consumption: DeviceCounterConsumption, path: Path) -> Errors:
+    found = declared_short_name(consumption.counter_set, path.child("counterSet"))
+    found += _check_counters(consumption.counters.keys(), path.child("counters"))
+    groups = path.child("compatibilityGroups")
+    return found + only_declared(
+        declared_set(consumption.compatibility_groups, GROUPS_MAX, _check_group, identity, groups)
+    )
+
+
+def _check_group(group: str, path: Path) -> Errors:
+    return each_invalid(path, group, dns1123_label(group, unit=BYTES), declared=True)
+
+
+def _check_counters(counters: object, path: Path) -> Errors:
+    names: list[str] = list(counters)  # type: ignore[call-overload]
+    if not names:
+        return [required(path, declared=True)]
+    found: Errors = []
+    if len(names) > COUNTERS_MAX:
+        found.append(too_many(path, len(names), COUNTERS_MAX))
+    for name in names:
+        found += each_invalid(path, name, dns1123_label(name, unit=BYTES), declared=True)
+    return found
+
+
+def _shortened(key: str, length_max: int) -> str:
+    """Return a long key with its middle left out."""
+    if byte_length(key) <= length_max:
+        return key
+    data = key.encode()
+    room = length_max - len("...")
+    head, tail = data[: (room + 1) // 2], data[len(data) - room // 2 :]
+    return (head + b"..." + tail).decode(errors="replace")
