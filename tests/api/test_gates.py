@@ -206,11 +206,25 @@ def test_an_unknown_preset_names_the_ones_there_are() -> None:
         Gates.parse(preset="x")
 
 
-def test_locked_gates_open_for_tests_but_still_need_what_they_need() -> None:
+def test_locked_gates_open_for_tests() -> None:
     gates = Gates.parse("DRAAdminAccess=false", unlocked=True)
     assert not gates.enabled(Gate.DRA_ADMIN_ACCESS)
-    with pytest.raises(GateError, match="DRADeviceBindingConditions is enabled, but depends on"):
-        Gates.parse("DRAResourceClaimDeviceStatus=false", unlocked=True)
+
+
+def test_in_the_mooring_preset_a_feature_takes_what_builds_on_it_along() -> None:
+    gates = Gates.parse("DRAPartitionableDevices=false")
+    assert not gates.enabled(Gate.DRA_DEVICE_COMPATIBILITY_GROUPS)
+    assert not gates.enabled(Gate.DRA_PARTITIONABLE_DEVICES_TYPE)
+    assert gates.enabled(Gate.DRA_CONSUMABLE_CAPACITY)
+
+
+def test_what_is_named_still_needs_what_it_needs() -> None:
+    with pytest.raises(GateError, match="DRADeviceCompatibilityGroups is enabled, but depends on"):
+        Gates.parse("DRAPartitionableDevices=false,DRADeviceCompatibilityGroups=true")
+    with pytest.raises(GateError, match="DRADeviceCompatibilityGroups is enabled, but depends on"):
+        Gates.parse(
+            "DRAPartitionableDevices=false,AllAlpha=true", preset=Preset.KUBERNETES
+        )
 
 
 def test_a_locked_gate_may_be_set_to_what_it_is() -> None:

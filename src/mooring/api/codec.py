@@ -65,13 +65,19 @@ def decode_json(data: bytes, struct: type[S]) -> Decoded[S]:
 
 def decode_tree(tree: Any, struct: type[S]) -> Decoded[S]:
     """Return the object that a parsed JSON value describes, or raise DecodeError."""
-    try:
-        return Decoded(msgspec.convert(tree, struct, dec_hook=_from_json))
-    except (ApiError, RecursionError, msgspec.DecodeError):
-        pass
+    if (fits := fitting(tree, struct)) is not None:
+        return Decoded(fits)
     unknown: list[Place] = []
     value = _reader(cast("Any", struct))(tree, (), unknown)
     return Decoded(value, tuple(unknown))
+
+
+def fitting(tree: Any, struct: type[S]) -> S | None:
+    """Return the object if every field and type of the tree fits the struct exactly."""
+    try:
+        return msgspec.convert(tree, struct, dec_hook=_from_json)
+    except (ApiError, RecursionError, msgspec.DecodeError):
+        return None
 
 
 def parse_json(data: bytes) -> Any:
@@ -180,7 +186,7 @@ def _read_bool(value: Any, place: Place, _: list[Place]) -> bool:
 
 
 def _read_any(value: Any, _: Place, __: list[Place]) -> Any:
-    return value
+    return _sanitised(value)
 
 
 def _read_quantity(value: Any, place: Place, _: list[Place]) -> Quantity:
@@ -198,7 +204,7 @@ def _read_quantity(value: Any, place: Place, _: list[Place]) -> Quantity:
     try:
         return Quantity.from_json(text)
     except ApiError as error:
-        raise DecodeError(f"{_shown(place)}: {error}") from None
+        raise DecodeError(f"{_shown(place)}: {error}", place) from None
 
 
 def _time_reader(wanted: type[Timestamp]) -> Reader:
@@ -208,7 +214,7 @@ def _time_reader(wanted: type[Timestamp]) -> Reader:
         try:
             return wanted.parse(value)
         except ApiError as error:
-            raise DecodeError(f"{_shown(place)}: {error}") from None
+            raise DecodeError(f"{_shown(place)}: {error}", place) from None
 
     return read
 
@@ -235,7 +241,9 @@ def _integer_reader(low: int, high: int) -> Reader:
         if type(value) is not int:
             raise _mismatch(value, "an integer", place)
         if not low <= value <= high:
-            raise DecodeError(f"{_shown(place)}: {str(value)[:40]} is beyond {low} to {high}")
+            raise DecodeError(
+                f"{_shown(place)}: {str(value)[:40]} is beyond {low} to {high}", place
+            )
         return value
 
     return read
@@ -321,7 +329,7 @@ def _field_reader(info: FieldInfo, annotation: Any) -> Reader:
 
 
 def _mismatch(value: Any, wanted: str, place: Place) -> DecodeError:
-    return DecodeError(f"{_shown(place)}: expected {wanted}, got {_json_name(value)}")
+    return DecodeError(f"{_shown(place)}: expected {wanted}, got {_json_name(value)}", place)
 
 
 def _shown(place: Place) -> str:
@@ -364,6 +372,8 @@ def _sanitised(value: Any) -> Any:
     match value:
         case str():
             return _without_surrogates(value)
+        case NumberText():
+            return float(value)
         case list():
             return [_sanitised(item) for item in value]
         case dict():

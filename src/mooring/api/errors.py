@@ -10,13 +10,19 @@ ApiError
 
 from __future__ import annotations
 
+from mooring.api.fieldpath import Segment
+
 
 class ApiError(ValueError):
     """Input that cannot be read; the message gives place and fact."""
 
 
 class DecodeError(ApiError):
-    """An object whose JSON does not fit its kind."""
+    """An object whose JSON does not fit its kind; `place` is the path of what does not."""
+
+    def __init__(self, message: str, place: tuple[Segment, ...] = ()) -> None:
+        super().__init__(message)
+        self.place = place
 
 
 class DocumentError(ApiError):

@@ -7,6 +7,7 @@ index of a list, a Key the key of a map (`attributes[model]`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -69,6 +70,15 @@ class Path:
 def root(name: str) -> Path:
     """Return the path of a top-level field."""
     return Path(name)
+
+
+def path_of(segments: Iterable[Segment]) -> Path:
+    """Return the path with these segments, of which there is at least one."""
+    path: Path | None = None
+    for segment in segments:
+        path = Path(segment, path)
+    assert path is not None
+    return path
 
 
 def render(segments: tuple[Segment, ...]) -> str:

@@ -3,7 +3,8 @@
 A gate has a history: at which version it came, at which stage, on or off by default, locked or
 not. Three things decide whether it is on:
 
-1. the preset: `mooring` has on whatever the emulated version knows, `kubernetes-1.37` has
+1. the preset: `mooring` has on whatever the emulated version knows (and, unless named, off what
+   lacks something it needs), `kubernetes-1.37` has
    Kubernetes' own defaults of the emulated version;
 2. AllAlpha and AllBeta, which set every gate of that stage that is not named itself;
 3. the gates that are named.
@@ -271,6 +272,8 @@ class Gates:
         state = _preset_state(_preset(preset), versions)
         state.update(_collective_state(named, versions))
         state.update(named)
+        if _preset(preset) is Preset.MOORING:
+            _switch_off_dependents(state, named)
         _check_needs(state)
         return cls(frozenset(gate for gate, is_on in state.items() if is_on), versions)
 
@@ -327,6 +330,21 @@ def _setting_fault(gate: Gate, versions: Versions, *, is_on: bool, unlocked: boo
             f"min compatibility version 1.{versions.compatible}"
         )
     return ""
+
+
+def _switch_off_dependents(state: dict[Gate, bool], named: Mapping[Gate, bool]) -> None:
+    """Switch off what nobody asked for and what lacks something it needs.
+
+    Mooring has everything on; who switches one feature off need not know what builds on it.
+    """
+    off = [gate for gate in NEEDS if state[gate] and gate not in named and _lacks(gate, state)]
+    while off:
+        state.update(dict.fromkeys(off, False))
+        off = [gate for gate in NEEDS if state[gate] and gate not in named and _lacks(gate, state)]
+
+
+def _lacks(gate: Gate, state: Mapping[Gate, bool]) -> bool:
+    return any(not state[need] for need in NEEDS[gate])
 
 
 def _check_needs(state: Mapping[Gate, bool]) -> None:

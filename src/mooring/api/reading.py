@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import Place, decode_json, decode_tree, dotted
+from mooring.api.codec import Decoded, Place, decode_json, decode_tree, dotted, fitting
+from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
@@ -40,31 +41,39 @@ class Reading(NamedTuple):
 def read_tree(tree: Any, *, gates: Gates, extensions: bool = True) -> Reading:
     """Return the object that a parsed document describes."""
     kind = kind_of(tree, extensions=extensions)
-    remarks: list[Remark] = []
-    problems: list[Remark] = []
-    if extensions:
-        rewritten = rewrite(tree, gates=gates)
-        tree = rewritten.tree
-        remarks += [Remark(notice.segments, notice.message) for notice in rewritten.warnings]
-        problems += [Remark(notice.segments, notice.message) for notice in rewritten.errors]
-    decoded = decode_tree(tree, kind.struct)
-    value, unknown = decoded.value, decoded.unknown
     if not extensions:
-        value, dropped = _without_extensions(value)
-        unknown = (*unknown, *dropped)
-    remarks += [unknown_field(place) for place in unknown]
+        return _strictly_shipped(decode_tree(tree, kind.struct), kind)
+    value = fitting(tree, kind.struct)
+    rewritten = rewrite(tree, gates=gates, fits=value is not None)
+    unknown: tuple[Place, ...] = ()
+    if value is None or rewritten.tree is not tree:
+        value, unknown = decode_tree(rewritten.tree, kind.struct)
+    remarks = [Remark(notice.segments, str(notice)) for notice in rewritten.warnings]
+    told = {notice.segments for notice in rewritten.warnings}
+    remarks += [unknown_field(place) for place in unknown if place not in told]
+    problems = [Remark(notice.segments, str(notice)) for notice in rewritten.errors]
     return Reading(kind, value, tuple(remarks), tuple(problems))
+
+
+def read_document(document: Document, *, gates: Gates, extensions: bool = True) -> Reading:
+    """Return the object that a document describes, with remarks on keys that come twice."""
+    reading = read_tree(document.tree, gates=gates, extensions=extensions)
+    if not document.duplicates:
+        return reading
+    twice = (
+        Remark(found.segments, f'duplicate field "{dotted(found.segments)}"', is_strict=True)
+        for found in document.duplicates
+    )
+    return reading._replace(remarks=(*twice, *reading.remarks))
 
 
 def read_json(data: bytes, kind: Kind, *, extensions: bool) -> Reading:
     """Return the object of a known kind that JSON text describes, in shipped forms only."""
     decoded = decode_json(data, kind.struct)
-    value, unknown = decoded.value, decoded.unknown
-    _check_type(value, kind)
+    _check_type(decoded.value, kind)
     if not extensions:
-        value, dropped = _without_extensions(value)
-        unknown = (*unknown, *dropped)
-    return Reading(kind, value, tuple(map(unknown_field, unknown)))
+        return _strictly_shipped(decoded, kind)
+    return Reading(kind, decoded.value, tuple(map(unknown_field, decoded.unknown)))
 
 
 def unknown_field(place: Place) -> Remark:
@@ -95,6 +104,11 @@ def _check_type(value: Any, kind: Kind) -> None:
         f"the API version or kind in the data ({value.api_version}, {value.kind}) "
         f"does not match the expected ({kind.api_version}, {kind.name})"
     )
+
+
+def _strictly_shipped(decoded: Decoded[Any], kind: Kind) -> Reading:
+    value, dropped = _without_extensions(decoded.value)
+    return Reading(kind, value, tuple(map(unknown_field, (*decoded.unknown, *dropped))))
 
 
 def _without_extensions(value: Any) -> tuple[Any, tuple[Place, ...]]:

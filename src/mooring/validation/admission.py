@@ -10,35 +10,65 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from msgspec import Raw, Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
-from mooring.api.conversion import to_hub
-from mooring.api.fieldpath import Path
+from mooring.api.catalogue import to_hub
+from mooring.api.fieldpath import Path, path_of
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource import v1beta1
-from mooring.api.structs import NULL
 from mooring.validation.context import Context
 from mooring.validation.deviceclass import DeviceClassStrategy
 from mooring.validation.devicetaintrule import DeviceTaintRuleStrategy
 from mooring.validation.equality import is_untouched
 from mooring.validation.errors import Errors, FieldError, invalid
-from mooring.validation.metadata import METADATA
+from mooring.validation.metadata import METADATA, check_metadata, check_metadata_update
+from mooring.validation.node import NodeStrategy
+from mooring.validation.pod import PodStrategy
+from mooring.validation.podgroup import (
+    CompositePodGroupStrategy,
+    PodGroupStrategy,
+    WorkloadStrategy,
+)
 from mooring.validation.resourceclaim import ResourceClaimStrategy
 from mooring.validation.resourceclaimtemplate import ResourceClaimTemplateStrategy
 from mooring.validation.resourcepoolstatusrequest import ResourcePoolStatusRequestStrategy
 from mooring.validation.resourceslice import ResourceSliceStrategy
+from mooring.validation.schedulerconfig import SchedulerConfigurationStrategy
+from mooring.validation.storedform import stored_form
 from mooring.validation.strategy import Strategy
 
 STRATEGIES: dict[str, Strategy[Any]] = {
+    "CompositePodGroup": CompositePodGroupStrategy(),
     "DeviceClass": DeviceClassStrategy(),
     "DeviceTaintRule": DeviceTaintRuleStrategy(),
+    "KubeSchedulerConfiguration": SchedulerConfigurationStrategy(),
+    "Node": NodeStrategy(),
+    "Pod": PodStrategy(),
+    "PodGroup": PodGroupStrategy(),
     "ResourceClaim": ResourceClaimStrategy(),
     "ResourceClaimTemplate": ResourceClaimTemplateStrategy(),
     "ResourcePoolStatusRequest": ResourcePoolStatusRequestStrategy(),
     "ResourceSlice": ResourceSliceStrategy(),
+    "Workload": WorkloadStrategy(),
 }
+
+
+
+class MetadataOnly(Strategy[Any]):
+    """Admission of kinds of which only the metadata matters here."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._namespaced = kind.namespaced
+
+    def check_create(self, new: Any, context: Context) -> Errors:  # noqa: ARG002
+        """Check the metadata."""
+        return check_metadata(new.metadata, namespaced=self._namespaced)
+
+    def check_update(self, new: Any, old: Any, context: Context) -> Errors:  # noqa: ARG002
+        """Check the metadata."""
+        return check_metadata_update(new.metadata, old.metadata)
+
 
 CONFLICT = (
     "Conflict: the object has been modified; please apply your changes to the latest version "
@@ -60,16 +90,23 @@ class Admission(NamedTuple):
 
 def read_hub(value: Any, kind: Kind, context: Context) -> Any:
     """Return a written object, defaulted and in its hub version."""
-    hub = to_hub(value, kind.hub_version)
-    return STRATEGIES[kind.name].default(hub, kind.api_version, context.now)
+    hub = to_hub(value, kind)
+    return strategy_of(kind).default(hub, kind.api_version, context.now)
+
+
+def strategy_of(kind: Kind) -> Strategy[Any]:
+    """Return how objects of the kind are admitted; of most foreign kinds we check metadata only."""
+    return STRATEGIES.get(kind.name, MetadataOnly(kind))
 
 
 def admit_create(
     value: Any, kind: Kind, context: Context, *, namespace: str = "default"
 ) -> Admission:
     """Admit a new object."""
-    strategy = STRATEGIES[kind.name]
+    strategy = strategy_of(kind)
     new = read_hub(value, kind, context)
+    if not hasattr(new, "metadata"):  # a configuration file, not an object of an API server
+        return _conclude(new, strategy.check_create(new, context), kind, strategy)
     new = _generate_name(_in_namespace(_without_system_fields(new), kind, namespace))
     if new.metadata.namespace != _expected_namespace(kind, namespace):
         return Admission(refused=WRONG_NAMESPACE)
@@ -91,7 +128,7 @@ def admit_status(new_value: Any, old: Any, kind: Kind, context: Context) -> Admi
 def _admit_change(
     new_value: Any, old: Any, kind: Kind, context: Context, *, status: bool
 ) -> Admission:
-    strategy = STRATEGIES[kind.name]
+    strategy = strategy_of(kind)
     new = read_hub(new_value, kind, context)
     new = _in_namespace(new, kind, old.metadata.namespace)
     if new.metadata.namespace != old.metadata.namespace:
@@ -117,6 +154,17 @@ def _conclude(new: Any, errors: Errors, kind: Kind, strategy: Strategy[Any]) -> 
     if errors:
         return Admission(errors=tuple(_as_written(errors, kind)))
     return Admission(stored=stored_form(new), warnings=tuple(strategy.warnings(new)))
+
+
+def with_revision(value: Any, resource_version: str) -> Any:
+    """Return the object as stored at a revision."""
+    return _with_metadata(value, resource_version=resource_version)
+
+
+def has_status(value: Any) -> bool:
+    """Tell whether a written object comes with a status."""
+    status = getattr(value, "status", None)
+    return status is not None and status != type(status)()
 
 
 # --- metadata -----------------------------------------------------------------------------
@@ -196,49 +244,24 @@ def _with_metadata(value: Any, **changes: Any) -> Any:
 # --- the written layout -------------------------------------------------------------------
 
 
-def _as_written(errors: Errors, kind: Kind) -> Errors:
-    """Return the errors with declared rules placed in the layout that the user wrote."""
+def written_path(path: Path, kind: Kind) -> Path:
+    """Return where the user wrote what stands at a path of the hub version."""
     if kind.api_version != v1beta1.API_VERSION:
-        return errors
-    return [_in_v1beta1(error) if error.declared else error for error in errors]
-
-
-def _in_v1beta1(error: FieldError) -> FieldError:
-    segments = list(error.path.segments)
+        return path
+    segments = list(path.segments)
     match segments:
-        case ["spec", "devices", int(), field, *_] if field != "name":
+        case ["spec", "devices", int(), field, *_] if field not in ("name", "basic"):
             segments.insert(3, "basic")
         case ["spec", "devices", "requests", int(), "exactly", *_]:
             del segments[4]
         case ["spec", "spec", "devices", "requests", int(), "exactly", *_]:
             del segments[5]
-    path: Path | None = None
-    for segment in segments:
-        path = Path(segment, path)
-    assert path is not None
-    return replace(error, path=path)
+    return path_of(segments)
 
 
-# --- what is stored -----------------------------------------------------------------------
-
-
-def stored_form(value: Any) -> Any:
-    """Return the object as storage gives it back: empty lists and maps are absent."""
-    if isinstance(value, Struct):
-        changes = {}
-        for info in fields(value):
-            member = getattr(value, info.name)
-            if (kept := stored_form(member)) is not member:
-                changes[info.name] = kept
-            elif (member == () and info.default != ()) or (member == {} and info.default is None):
-                changes[info.name] = None
-        return replace(value, **changes) if changes else value
-    if isinstance(value, Raw):
-        return NULL if value == NULL else value
-    if isinstance(value, tuple):
-        items = tuple(map(stored_form, value))
-        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-    if isinstance(value, dict):
-        kept_map = {key: stored_form(item) for key, item in value.items()}
-        return kept_map if any(kept_map[k] is not v for k, v in value.items()) else value
-    return value
+def _as_written(errors: Errors, kind: Kind) -> Errors:
+    """Return the errors with declared rules placed in the layout that the user wrote."""
+    return [
+        replace(error, path=written_path(error.path, kind)) if error.declared else error
+        for error in errors
+    ]

@@ -42,6 +42,12 @@ def label(value: str, path: Path) -> Errors:
     return each_invalid(path, value, names.dns1123_label(value))
 
 
+@lru_cache(maxsize=4096)
+def is_good_label(value: str) -> bool:
+    """Tell whether `label` finds nothing; remembered, because names of devices repeat."""
+    return not names.dns1123_label(value)
+
+
 def subdomain(value: str, path: Path) -> Errors:
     """Check a DNS subdomain."""
     return each_invalid(path, value, names.dns1123_subdomain(value))
@@ -141,9 +147,13 @@ def node_name(value: str, path: Path) -> Errors:
 
 def qualified_name(value: str, path: Path) -> Errors:
     """Check the key of an attribute or capacity: an identifier, with or without a domain."""
-    if _is_good_qualified_name(value):
-        return []
-    return _qualified_name(value, path)
+    return [] if is_good_qualified_name(value) else _qualified_name(value, path)
+
+
+@lru_cache(maxsize=4096)
+def is_good_qualified_name(value: str) -> bool:
+    """Tell whether `qualified_name` finds nothing; remembered, because keys repeat."""
+    return not _qualified_name(value, Path(""))
 
 
 def _qualified_name(value: str, path: Path) -> Errors:
@@ -159,11 +169,6 @@ def _qualified_name(value: str, path: Path) -> Errors:
         if not parts[1]:
             return [*found, invalid(path, "", "the name must not be empty")]
     return found + _identifier(parts[-1], path)
-
-
-@lru_cache(maxsize=4096)
-def _is_good_qualified_name(value: str) -> bool:
-    return not _qualified_name(value, Path(""))
 
 
 def declared_fully_qualified_name(value: str, path: Path) -> Errors:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from mooring.api.fieldpath import Key, Path
 
@@ -17,7 +16,7 @@ def same(a: Any, b: Any) -> bool:
     if not a and not b and _is_collection(a) and _is_collection(b):
         return True
     if isinstance(a, Struct) and type(a) is type(b):
-        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+        return all(same(getattr(a, name), getattr(b, name)) for name in a.__struct_fields__)
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         return all(map(same, a, b))
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
@@ -55,4 +54,5 @@ def _entry(value: Any, name: str) -> Any:
 def _member(value: Any, name: str) -> Any:
     if not isinstance(value, Struct):
         return None
-    return next((getattr(value, f.name) for f in fields(value) if f.encode_name == name), None)
+    names = dict(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
+    return getattr(value, names[name]) if name in names else None

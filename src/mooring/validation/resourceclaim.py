@@ -166,7 +166,7 @@ def _default_status(claim: ResourceClaim) -> ResourceClaim:
 
 # --- who may ------------------------------------------------------------------------------
 
-_ADMIN_LABEL_MISSING = (
+ADMIN_LABEL_MISSING = (
     f"admin access to devices requires the `{ADMIN_NAMESPACE_LABEL}: true` label on the "
     "containing namespace"
 )
@@ -180,7 +180,7 @@ def check_admin_access(claim: DeviceClaim, context: Context) -> Errors:
         if request.exactly is not None and request.exactly.admin_access:
             # Kubernetes names this place also for templates and leaves out `exactly`.
             place = SPEC.child("devices", "requests").index(position).child("adminAccess")
-            return [forbidden(place, _ADMIN_LABEL_MISSING)]
+            return [forbidden(place, ADMIN_LABEL_MISSING)]
     return []
 
 
@@ -192,7 +192,7 @@ def _check_admin_access_status(
     for position, result in enumerate(_results(new)):
         if result.admin_access:
             results = STATUS.child("allocation", "devices", "results")
-            return [forbidden(results.index(position).child("adminAccess"), _ADMIN_LABEL_MISSING)]
+            return [forbidden(results.index(position).child("adminAccess"), ADMIN_LABEL_MISSING)]
     return []
 
 

@@ -40,7 +40,12 @@ from mooring.validation.errors import (
 )
 from mooring.validation.metadata import IMMUTABLE, check_metadata, check_metadata_update
 from mooring.validation.nodeselectors import check_node_selector
-from mooring.validation.slicedevice import check_counter_set, check_device, check_device_nodes
+from mooring.validation.slicedevice import (
+    check_counter_set,
+    check_device,
+    check_device_nodes,
+    is_plainly_good,
+)
 from mooring.validation.strategy import Strategy
 
 SPEC = root("spec")
@@ -201,7 +206,8 @@ def _check_devices(
     found: Errors = []
     for position, device in enumerate(devices):
         path = DEVICES.index(position)
-        found += check_device(device, before.get(device.name), path, context)
+        if not is_plainly_good(device):
+            found += check_device(device, before.get(device.name), path, context)
         found += check_device_nodes(device, path, per_device=spec.per_device_node_selection)
     return found + duplicates(devices, lambda device: device.name, DEVICES)
 

@@ -1,12 +1,13 @@
 """Rules for one device of a slice.
 
-Slices are the bulk of what a cluster holds, and nearly all of them are fine. So the rules for
-attributes first ask the cheapest question that settles the common case, and a path is only made
-for what is looked at closely.
+Devices are the bulk of what a cluster holds, and nearly all of them are fine. So the question
+asked first is the cheapest one that settles the common case, `is_plainly_good`; the rules
+themselves, and the paths for their errors, are for the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from msgspec.structs import astuple
@@ -30,6 +31,8 @@ from mooring.validation.checks import (
     each,
     each_invalid,
     identity,
+    is_good_label,
+    is_good_qualified_name,
     label,
     node_name,
     qualified_name,
@@ -69,13 +72,53 @@ _VALUE_NAMES = ("int", "bool", "string", "version", "ints", "bools", "strings", 
 _ALL_VALUE_NAMES = ", ".join(f"`{name}`" for name in _VALUE_NAMES)
 
 
+def is_plainly_good(device: Device) -> bool:
+    """Tell, for most good devices, that they break no rule; False settles nothing."""
+    attributes, capacity = device.attributes, device.capacity
+    return (
+        not device.taints
+        and not device.consumes_counters
+        and not device.binding_conditions
+        and not device.binding_failure_conditions
+        and not device.node_allocatable_resources
+        and len(attributes) + len(capacity) <= ATTRIBUTES_AND_CAPACITIES_MAX
+        and is_good_label(device.name)
+        and all(map(is_good_qualified_name, attributes))
+        and all(map(is_good_qualified_name, capacity))
+        and _are_plainly_good(attributes.values())
+        and all(entry.request_policy is None for entry in capacity.values())
+    )
+
+
+def _are_plainly_good(attributes: Iterable[DeviceAttribute]) -> bool:
+    # One loop over plain tuples: this is where validating a fleet spends its time.
+    for attribute in attributes:
+        values = astuple(attribute)
+        if values.count(None) != 7:
+            return False
+        text = values[2]
+        if text is not None:
+            if len(text) > 16 and byte_length(text) > ATTRIBUTE_VALUE_MAX_BYTES:
+                return False
+        elif values[0] is None and values[1] is None:
+            version = values[3]
+            if version is None or not _is_good_version(version):
+                return False
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _is_good_version(text: str) -> bool:
+    return byte_length(text) <= ATTRIBUTE_VALUE_MAX_BYTES and matches_api_rule(text)
+
+
 def check_device(device: Device, old: Device | None, path: Path, context: Context) -> Errors:
     """Check everything of a device but which nodes it is for."""
     found = label(device.name, path.child("name"))
     found += _check_sizes(device, path)
-    found += _check_attributes(device.attributes, path, context)
+    found += _check_attributes(device.attributes, path.child("attributes"), context)
     if device.capacity and (old is None or not same(device.capacity, old.capacity)):
-        found += _check_capacities(device, path, context)
+        found += _check_capacities(device, path.child("capacity"), context)
     if device.taints:
         found += _check_taints(device, old, path.child("taints"))
     if device.consumes_counters:
@@ -158,48 +201,30 @@ def check_device_nodes(device: Device, path: Path, *, per_device: bool | None) -
 
 
 def _check_attributes(
-    attributes: dict[str, DeviceAttribute], device: Path, context: Context
+    attributes: dict[str, DeviceAttribute], path: Path, context: Context
 ) -> Errors:
     found: Errors = []
     for name, attribute in attributes.items():
-        errors = _check_key(name, device, "attributes", context)
-        if errors:
-            found += errors
-        if not _is_plainly_good(attribute):
-            path = device.child("attributes")
-            found += _check_attribute(attribute, path.key(_shortened(name, KEY_SHOWN_MAX)))
-            found += _check_union(attribute, path.key(name))
+        found += _check_key(name, path, context)
+        found += _check_attribute(attribute, path.key(_shortened(name, KEY_SHOWN_MAX)))
+        found += _check_union(attribute, path.key(name))
     return found
 
 
-def _check_key(name: str, device: Path, map_name: str, context: Context) -> Errors:
-    """Check a key of the attribute or capacity map; extensions allow hyphens."""
-    errors = qualified_name(name, device)
-    if not errors:
-        return errors
-    if context.extensions and not qualified_name(name.replace("-", "_"), device):
-        domain, slash, identifier = name.rpartition("/")
-        if not slash or not qualified_name(f"{domain}/{identifier.replace('-', '_')}", device):
-            return []
-    return qualified_name(name, device.child(map_name))
+def _check_key(name: str, path: Path, context: Context) -> Errors:
+    """Check a key of the attribute or capacity map."""
+    if context.extensions and is_hyphenated_name(name):
+        return []
+    return qualified_name(name, path)
 
 
-def _is_plainly_good(attribute: DeviceAttribute) -> bool:
-    """Tell, for most good attributes, that they are; False settles nothing."""
-    values = astuple(attribute)
-    if values.count(None) != 7:
-        return False
-    number, flag, text, version, *_ = values
-    if number is not None or flag is not None:
-        return True
-    if text is not None:
-        return len(text) <= 16 or byte_length(text) <= ATTRIBUTE_VALUE_MAX_BYTES
-    return version is not None and _is_good_version(version)
-
-
-@lru_cache(maxsize=1024)
-def _is_good_version(text: str) -> bool:
-    return byte_length(text) <= ATTRIBUTE_VALUE_MAX_BYTES and matches_api_rule(text)
+def is_hyphenated_name(name: str) -> bool:
+    """Tell whether only hyphens keep an identifier from being one; extensions allow those."""
+    domain, slash, identifier = name.rpartition("/")
+    is_hyphenated = "-" in identifier.strip("-")
+    return is_hyphenated and is_good_qualified_name(
+        f"{domain}{slash}{identifier.replace('-', '_')}"
+    )
 
 
 def _check_attribute(attribute: DeviceAttribute, path: Path) -> Errors:
@@ -250,10 +275,10 @@ def _check_version(text: str, path: Path) -> Errors:
 def _check_capacities(device: Device, path: Path, context: Context) -> Errors:
     found: Errors = []
     for name, capacity in device.capacity.items():
-        found += _check_key(name, path, "capacity", context)
+        found += _check_key(name, path, context)
         if capacity.request_policy is not None:
-            place = path.child("capacity").key(_shortened(name, KEY_SHOWN_MAX))
-            found += _check_policy(device, capacity, place.child("requestPolicy"), context)
+            place = path.key(_shortened(name, KEY_SHOWN_MAX)).child("requestPolicy")
+            found += _check_policy(device, capacity, place, context)
     return found
 
 

@@ -48,8 +48,12 @@ class Rewritten(NamedTuple):
     errors: tuple[Notice, ...] = ()
 
 
-def rewrite(tree: Tree, *, gates: Gates) -> Rewritten:
-    """Return the object in its shipped form; the same object where it has that already."""
+def rewrite(tree: Tree, *, gates: Gates, fits: bool = False) -> Rewritten:
+    """Return the object in its shipped form; the same object where it has that already.
+
+    `fits` says that the tree is known to have only fields, and types, that its kind has. Then
+    slices, which are many and large, are not searched for forms that would not fit.
+    """
     version, kind = tree.get("apiVersion"), tree.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str):
         return Rewritten(tree)
@@ -57,6 +61,6 @@ def rewrite(tree: Tree, *, gates: Gates) -> Rewritten:
     rewriter = _REWRITERS.get((group, kind))
     if rewriter is None:
         return Rewritten(tree)
-    notes = Notes(version=version, gates=gates)
+    notes = Notes(version=version, gates=gates, fits=fits)
     shipped = rewriter(tree, notes)
     return Rewritten(shipped, tuple(notes.warnings.values()), tuple(notes.errors))

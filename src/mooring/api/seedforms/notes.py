@@ -26,11 +26,12 @@ class Notes:
     A form is warned of once, at its first place: a slice of a hundred devices gives one warning.
     """
 
-    __slots__ = ("errors", "gates", "version", "warnings")
+    __slots__ = ("errors", "fits", "gates", "version", "warnings")
 
-    def __init__(self, *, version: str, gates: Gates) -> None:
+    def __init__(self, *, version: str, gates: Gates, fits: bool = False) -> None:
         self.version = version
         self.gates = gates
+        self.fits = fits
         self.warnings: dict[str, Notice] = {}
         self.errors: list[Notice] = []
 

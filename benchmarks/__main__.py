@@ -1,0 +1,26 @@
+"""Run benchmarks: `python -m benchmarks [NAME …]`, all by default."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+import benchmarks
+
+
+def main(names: list[str]) -> int:
+    """Run the named benchmarks and return an exit status."""
+    found = sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name[0] != "_")
+    unknown = [name for name in names if name not in found]
+    if unknown:
+        print(f"no benchmark {unknown[0]!r}; there are: {', '.join(found)}", file=sys.stderr)
+        return 2
+    for name in names or found:
+        print(f"== {name}", flush=True)
+        importlib.import_module(f"benchmarks.{name}").main()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,206 @@
+"""apps/v1: controllers that keep pods running."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from mooring.api.core.pod import PodTemplateSpec
+from mooring.api.kinds import Kind
+from mooring.api.meta import Json, LabelSelector, ObjectMeta
+from mooring.api.structs import Int32, Int64, Open, always
+from mooring.api.timestamp import Timestamp
+
+API_VERSION = "apps/v1"
+
+
+class ControllerCondition(Open, frozen=True, gc=False):
+    """One observed aspect of a controller's state."""
+
+    type: str = always("")
+    status: str = always("")
+    last_transition_time: Timestamp | None = always(None)
+    reason: str = ""
+    message: str = ""
+
+
+class DeploymentCondition(Open, frozen=True, gc=False):
+    """One observed aspect of a deployment's state."""
+
+    type: str = always("")
+    status: str = always("")
+    last_update_time: Timestamp | None = always(None)
+    last_transition_time: Timestamp | None = always(None)
+    reason: str = ""
+    message: str = ""
+
+
+class UpdateStrategy(Open, frozen=True, gc=False):
+    """How old pods are replaced by new ones."""
+
+    type: str = ""
+    rolling_update: Json = None
+
+
+class DeploymentSpec(Open, frozen=True, gc=False):
+    """How many pods of which template, and how they are replaced."""
+
+    replicas: Int32 | None = None
+    selector: LabelSelector | None = always(None)
+    template: PodTemplateSpec = always(PodTemplateSpec())
+    strategy: UpdateStrategy = always(UpdateStrategy())
+    min_ready_seconds: Int32 = 0
+    revision_history_limit: Int32 | None = None
+    paused: bool = False
+    progress_deadline_seconds: Int32 | None = None
+
+
+class DeploymentStatus(Open, frozen=True, gc=False):
+    """How many pods there are, in which state."""
+
+    observed_generation: Int64 = 0
+    replicas: Int32 = 0
+    updated_replicas: Int32 = 0
+    ready_replicas: Int32 = 0
+    available_replicas: Int32 = 0
+    unavailable_replicas: Int32 = 0
+    terminating_replicas: Int32 | None = None
+    conditions: tuple[DeploymentCondition, ...] = ()
+    collision_count: Int32 | None = None
+
+
+class Deployment(Open, frozen=True, gc=False):
+    """Pods that are all alike, and replaced step by step when the template changes."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("Deployment")
+    metadata: ObjectMeta = always(ObjectMeta())
+    spec: DeploymentSpec = always(DeploymentSpec())
+    status: DeploymentStatus = always(DeploymentStatus())
+
+
+class ReplicaSetSpec(Open, frozen=True, gc=False):
+    """How many pods of which template."""
+
+    replicas: Int32 | None = None
+    min_ready_seconds: Int32 = 0
+    selector: LabelSelector | None = always(None)
+    template: PodTemplateSpec = always(PodTemplateSpec())
+
+
+class ReplicaSetStatus(Open, frozen=True, gc=False):
+    """How many pods there are, in which state."""
+
+    replicas: Int32 = always(0)
+    fully_labeled_replicas: Int32 = 0
+    ready_replicas: Int32 = 0
+    available_replicas: Int32 = 0
+    terminating_replicas: Int32 | None = None
+    observed_generation: Int64 = 0
+    conditions: tuple[ControllerCondition, ...] = ()
+
+
+class ReplicaSet(Open, frozen=True, gc=False):
+    """Pods that are all alike."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("ReplicaSet")
+    metadata: ObjectMeta = always(ObjectMeta())
+    spec: ReplicaSetSpec = always(ReplicaSetSpec())
+    status: ReplicaSetStatus = always(ReplicaSetStatus())
+
+
+class DaemonSetSpec(Open, frozen=True, gc=False):
+    """The template of which every node gets one pod."""
+
+    selector: LabelSelector | None = always(None)
+    template: PodTemplateSpec = always(PodTemplateSpec())
+    update_strategy: UpdateStrategy = always(UpdateStrategy())
+    min_ready_seconds: Int32 = 0
+    revision_history_limit: Int32 | None = None
+
+
+class DaemonSetStatus(Open, frozen=True, gc=False):
+    """On how many nodes there are pods, in which state."""
+
+    current_number_scheduled: Int32 = always(0)
+    number_misscheduled: Int32 = always(0)
+    desired_number_scheduled: Int32 = always(0)
+    number_ready: Int32 = always(0)
+    observed_generation: Int64 = 0
+    updated_number_scheduled: Int32 = 0
+    number_available: Int32 = 0
+    number_unavailable: Int32 = 0
+    collision_count: Int32 | None = None
+    conditions: tuple[ControllerCondition, ...] = ()
+
+
+class DaemonSet(Open, frozen=True, gc=False):
+    """One pod on every node."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("DaemonSet")
+    metadata: ObjectMeta = always(ObjectMeta())
+    spec: DaemonSetSpec = always(DaemonSetSpec())
+    status: DaemonSetStatus = always(DaemonSetStatus())
+
+
+class StatefulSetSpec(Open, frozen=True, gc=False):
+    """How many numbered pods of which template."""
+
+    replicas: Int32 | None = None
+    selector: LabelSelector | None = always(None)
+    template: PodTemplateSpec = always(PodTemplateSpec())
+    volume_claim_templates: tuple[Json, ...] = ()
+    service_name: str = always("")
+    pod_management_policy: str = ""
+    update_strategy: UpdateStrategy = always(UpdateStrategy())
+    revision_history_limit: Int32 | None = None
+    min_ready_seconds: Int32 = 0
+    persistent_volume_claim_retention_policy: Json = None
+    ordinals: Json = None
+
+
+class StatefulSetStatus(Open, frozen=True, gc=False):
+    """How many pods there are, in which state."""
+
+    observed_generation: Int64 = 0
+    replicas: Int32 = always(0)
+    ready_replicas: Int32 = 0
+    current_replicas: Int32 = 0
+    updated_replicas: Int32 = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    collision_count: Int32 | None = None
+    conditions: tuple[ControllerCondition, ...] = ()
+    available_replicas: Int32 = always(0)
+
+
+class StatefulSet(Open, frozen=True, gc=False):
+    """Pods with numbers and storage of their own."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("StatefulSet")
+    metadata: ObjectMeta = always(ObjectMeta())
+    spec: StatefulSetSpec = always(StatefulSetSpec())
+    status: StatefulSetStatus = always(StatefulSetStatus())
+
+
+def _kind(struct: type[Struct], plural: str, short_name: str) -> Kind:
+    return Kind(
+        api_version=API_VERSION,
+        name=struct.__name__,
+        plural=plural,
+        namespaced=True,
+        struct=struct,
+        hub_version=API_VERSION,
+        has_status=True,
+        short_names=(short_name,),
+    )
+
+
+KINDS: tuple[Kind, ...] = (
+    _kind(DaemonSet, "daemonsets", "ds"),
+    _kind(Deployment, "deployments", "deploy"),
+    _kind(ReplicaSet, "replicasets", "rs"),
+    _kind(StatefulSet, "statefulsets", "sts"),
+)

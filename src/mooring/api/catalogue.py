@@ -1,0 +1,69 @@
+"""Every kind that Mooring can read.
+
+Kinds without a plural live in files only: no server serves them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api import (
+    apps,
+    batch,
+    conversion,
+    coordination,
+    core,
+    devicemetadata,
+    events,
+    rbac,
+    schedulerconfig,
+    scheduling,
+)
+from mooring.api.kinds import Catalogue, Kind
+from mooring.api.resource.kinds import KINDS as RESOURCE_KINDS
+from mooring.api.resource.v1 import GROUP as RESOURCE_GROUP
+
+KINDS: tuple[Kind, ...] = (
+    *RESOURCE_KINDS,
+    *core.KINDS,
+    *apps.KINDS,
+    *batch.KINDS,
+    *scheduling.KINDS,
+    *coordination.KINDS,
+    *rbac.KINDS,
+    *events.KINDS,
+    *schedulerconfig.KINDS,
+    *devicemetadata.KINDS,
+)
+
+SERVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.plural)
+
+CATALOGUE = Catalogue(KINDS)
+
+
+def to_hub(value: Any, kind: Kind | None = None) -> Any:
+    """Return an object of any kind in the version that it is stored in."""
+    kind = kind or CATALOGUE.find(value.api_version, value.kind)
+    if kind.group == RESOURCE_GROUP:
+        return conversion.to_hub(value, kind.hub_version)
+    if kind.group == scheduling.GROUP:
+        return scheduling.to_hub(value)
+    if isinstance(value, events.Event):
+        return events.to_hub(value)
+    return replace(value, api_version=kind.hub_version)
+
+
+def from_hub(value: Any, api_version: str) -> Any:
+    """Return a stored object in another version of its kind."""
+    if value.api_version == api_version:
+        return value
+    group = CATALOGUE.find(api_version, value.kind).group
+    if group == RESOURCE_GROUP:
+        return conversion.from_hub(value, api_version)
+    if group == scheduling.GROUP:
+        return scheduling.from_hub(value, api_version)
+    if isinstance(value, core.Event):
+        return events.from_hub(value)
+    return replace(value, api_version=api_version)

@@ -1,0 +1,58 @@
+"""The options that choose feature gates, the same for every command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from mooring.api.errors import GateError
+from mooring.api.gates import Gates, Preset
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def gate_options(function: F) -> F:
+    """Add the options to a command; it gets a `gates` argument."""
+
+    def with_gates(
+        *args: Any, feature_gates: str, gates_preset: str, emulated_version: str, **kwargs: Any
+    ) -> Any:
+        try:
+            gates = Gates.parse(
+                feature_gates, preset=gates_preset, emulated_version=emulated_version
+            )
+        except GateError as error:
+            raise click.UsageError(str(error)) from None
+        return function(*args, gates=gates, **kwargs)
+
+    with_gates.__doc__ = function.__doc__
+    with_gates.__name__ = function.__name__
+    options = [
+        click.option(
+            "--feature-gates",
+            default="",
+            metavar="GATE=BOOL,…",
+            help="Switch features on or off, by Kubernetes' names.",
+        ),
+        click.option(
+            "--gates-preset",
+            type=click.Choice([preset.value for preset in Preset]),
+            default=Preset.MOORING.value,
+            show_default=True,
+            help="What is on unless named: everything, or what Kubernetes 1.37 has on.",
+        ),
+        click.option(
+            "--emulated-version",
+            default="1.37",
+            show_default=True,
+            metavar="1.34…1.37",
+            help="Have the gates of this Kubernetes version.",
+        ),
+    ]
+    decorated: Any = with_gates
+    for option in reversed(options):
+        decorated = option(decorated)
+    result: F = decorated
+    return result

@@ -1,0 +1,77 @@
+"""What `-f` names: files, directories and standard input, read with bounds.
+
+    for source in find_sources(paths, recursive=True):
+        for document in source.documents(): …
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from mooring.api.documents import DEFAULT_LIMITS, Document, Limits, Schema, expand_lists, read
+from mooring.api.errors import DocumentError
+
+SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
+STDIN = "-"
+
+
+class UnreadableError(Exception):
+    """A source that cannot be read; the message gives place and fact."""
+
+
+class Source(NamedTuple):
+    """One file, or standard input."""
+
+    name: str
+    path: Path | None  # None is standard input
+
+    def data(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
+        """Return the content, or raise UnreadableError."""
+        try:
+            if self.path is None:
+                content = sys.stdin.buffer.read(limits.bytes_max + 1)
+            else:
+                with self.path.open("rb") as file:
+                    content = file.read(limits.bytes_max + 1)
+        except OSError as error:
+            raise UnreadableError(f"{self.name}: {error.strerror or error}") from None
+        if len(content) > limits.bytes_max:
+            limit = f"{limits.bytes_max // 2**20} MiB"
+            raise UnreadableError(f"{self.name}: larger than {limit}, which is all that is read")
+        return content
+
+    def documents(self, *, schema: Schema) -> Iterator[Document]:
+        """Yield the documents, items of lists one by one; raise UnreadableError at the first fault."""
+        try:
+            for document in read(self.data(), source=self.name, schema=schema):
+                yield from expand_lists(document)
+        except DocumentError as error:
+            raise UnreadableError(str(error)) from None
+
+
+def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[Source]:
+    """Yield what the names stand for, files of a directory in the order of their names."""
+    for name in names:
+        if name == STDIN:
+            yield Source("<stdin>", None)
+            continue
+        path = Path(name)
+        if path.is_dir():
+            yield from _directory(path, recursive=recursive)
+        elif path.exists():
+            yield Source(name, path)
+        else:
+            raise UnreadableError(f"{name}: no such file or directory")
+
+
+def _directory(folder: Path, *, recursive: bool) -> Iterator[Source]:
+    pattern = folder.rglob("*") if recursive else folder.glob("*")
+    files = sorted(path for path in pattern if path.suffix in SUFFIXES and path.is_file())
+    if not files:
+        hint = "" if recursive else "; -R looks into subdirectories, too"
+        raise UnreadableError(f"{folder}: no {', '.join(SUFFIXES)} files in it{hint}")
+    for path in files:
+        yield Source(str(path), path)

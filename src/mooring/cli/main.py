@@ -1,0 +1,62 @@
+"""`moor`: the one command, which loads a subcommand's module only when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from mooring import __version__
+
+# name: what it is for; the module of the same name holds a click command called `command`.
+COMMANDS = {
+    "validate": "Check objects as an API server would, with file and line.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand when it runs, and lists all without importing any."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names of all subcommands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return a subcommand."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"mooring.cli.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of subcommands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit status: 0 yes, 1 no (refused, does not fit), 2 usage, 3 cannot read or reach.",
+)
+@click.version_option(__version__, "--version", message="moor %(version)s")
+def moor() -> None:
+    """Kubernetes Dynamic Resource Allocation, complete, in Python."""
+
+
+def main() -> None:
+    """Run `moor`, also as `kubectl moor`."""
+    name = os.path.basename(sys.argv[0])
+    try:
+        moor(prog_name="kubectl moor" if name.startswith("kubectl") else "moor")
+    except BrokenPipeError:
+        # Whoever reads our output has seen enough; there is nowhere left to write to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

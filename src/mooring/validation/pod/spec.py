@@ -1,0 +1,262 @@
+"""Rules for what a pod should be: its claims, and what decides where it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api import names
+from mooring.api.core.placement import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    Toleration,
+)
+from mooring.api.core.pod import (
+    MIRROR_POD_ANNOTATION,
+    Pod,
+    PodResourceClaim,
+    PodSchedulingGate,
+    PodSchedulingGroup,
+    PodSpec,
+)
+from mooring.api.core.resources import ResourceRequirements
+from mooring.api.fieldpath import Path, root
+from mooring.api.meta import ObjectMeta
+from mooring.validation.checks import each_invalid, label, label_name, label_value, subdomain
+from mooring.validation.errors import (
+    Errors,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from mooring.validation.metadata import METADATA, check_metadata
+from mooring.validation.pod.containers import check_choice, check_containers, check_images
+from mooring.validation.pod.resources import (
+    NEGATIVE,
+    check_container_resources,
+    check_pod_resources,
+)
+
+SPEC = root("spec")
+ANNOTATIONS = METADATA.child("annotations")
+
+ACTIVE_DEADLINE_MAX = 2**31 - 1
+
+
+def check_pod(pod: Pod) -> Errors:
+    """Check metadata and spec of a pod, new or changed."""
+    found = check_metadata(pod.metadata, namespaced=True)
+    found += check_annotations(pod)
+    found += _check_spec(pod.spec, pod.metadata, SPEC)
+    grace_period = pod.spec.termination_grace_period_seconds
+    if grace_period is not None and grace_period < 0:
+        path = SPEC.child("terminationGracePeriodSeconds")
+        found.append(invalid(path, grace_period, NEGATIVE))
+    found += check_images(pod.spec.containers, SPEC.child("containers"))
+    return found + check_images(pod.spec.init_containers, SPEC.child("initContainers"))
+
+
+def check_annotations(pod: Pod) -> Errors:
+    """Check that a mirror pod, which only reports what a node runs, names the node."""
+    mark = pod.metadata.annotations.get(MIRROR_POD_ANNOTATION)
+    if mark is None or pod.spec.node_name:
+        return []
+    detail = "must set spec.nodeName if mirror pod annotation is set"
+    return [invalid(ANNOTATIONS.key(MIRROR_POD_ANNOTATION), mark, detail)]
+
+
+def _check_spec(spec: PodSpec, metadata: ObjectMeta, path: Path) -> Errors:
+    found: Errors = []
+    if spec.termination_grace_period_seconds is None:
+        found.append(required(path.child("terminationGracePeriodSeconds")))
+    found += check_resource_claims(spec.resource_claims, metadata, path.child("resourceClaims"))
+    found += check_containers(spec, path)
+    if spec.resources is not None:
+        pod_claims = {claim.name for claim in spec.resource_claims if claim.name}
+        found += check_pod_resources(spec.resources, path.child("resources"), pod_claims)
+    found += _check_host_network(spec, path.child("containers"))
+    found += check_choice(
+        spec.restart_policy, ("Always", "OnFailure", "Never"), path.child("restartPolicy")
+    )
+    found += check_choice(
+        spec.dns_policy,
+        ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+        path.child("dnsPolicy"),
+    )
+    return found + _check_placement(spec, path)
+
+
+def _check_placement(spec: PodSpec, path: Path) -> Errors:
+    found = _check_node_selector(spec.node_selector, path.child("nodeSelector"))
+    found += _check_gates(spec.scheduling_gates, path.child("schedulingGates"))
+    for name, value in (
+        ("serviceAccountName", spec.service_account_name),
+        ("nodeName", spec.node_name),
+    ):
+        if value:
+            found += subdomain(value, path.child(name))
+    found += _check_active_deadline(spec, path.child("activeDeadlineSeconds"))
+    found += check_tolerations(spec.tolerations, path.child("tolerations"))
+    if spec.priority_class_name:
+        found += subdomain(spec.priority_class_name, path.child("priorityClassName"))
+    if spec.preemption_policy is not None:
+        policies = ("PreemptLowerPriority", "Never")
+        found += check_choice(spec.preemption_policy, policies, path.child("preemptionPolicy"))
+    if spec.overhead:
+        overhead = ResourceRequirements(limits=spec.overhead)
+        found += check_container_resources(overhead, path.child("overhead"), ())
+    if spec.scheduling_group is not None:
+        found += _check_group(spec.scheduling_group, path.child("schedulingGroup"))
+        if spec.eviction_responders:
+            detail = "may not be set when evictionResponders is set"
+            found.append(forbidden(path.child("schedulingGroup"), detail))
+    return found
+
+
+# --- claims -------------------------------------------------------------------------------
+
+
+def check_resource_claims(
+    claims: tuple[PodResourceClaim, ...], metadata: ObjectMeta | None, path: Path
+) -> Errors:
+    """Check the claims of a pod, or of a template, which has no metadata of its own."""
+    if metadata is not None and MIRROR_POD_ANNOTATION in metadata.annotations:
+        detail = "static pods do not support resource claims"
+        return [forbidden(Path(""), detail) for _ in claims]
+    found: Errors = []
+    taken: set[str] = set()
+    for position, claim in enumerate(claims):
+        found += _check_resource_claim(claim, path.index(position), taken)
+    return found
+
+
+def _check_resource_claim(claim: PodResourceClaim, path: Path, taken: set[str]) -> Errors:
+    found: Errors = []
+    if not claim.name:
+        found.append(required(path.child("name")))
+    elif claim.name in taken:
+        found.append(duplicate(path.child("name"), claim.name))
+    else:
+        found += label(claim.name, path.child("name"))
+        taken.add(claim.name)
+    name, template = claim.resource_claim_name, claim.resource_claim_template_name
+    if name is not None and template is not None:
+        detail = (
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        )
+        found.append(invalid(path, _internal(claim), detail))
+    if name is None and template is None:
+        detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+        found.append(invalid(path, _internal(claim), detail))
+    if name is not None:
+        found += subdomain(name, path.child("resourceClaimName"))
+    if template is not None:
+        found += subdomain(template, path.child("resourceClaimTemplateName"))
+    return found
+
+
+def _internal(claim: PodResourceClaim) -> dict[str, Any]:
+    """Return the claim as Kubernetes shows it in errors: with the names of its Go fields."""
+    return {
+        "Name": claim.name,
+        "ResourceClaimName": claim.resource_claim_name,
+        "ResourceClaimTemplateName": claim.resource_claim_template_name,
+    }
+
+
+# --- placement ----------------------------------------------------------------------------
+
+
+def _check_host_network(spec: PodSpec, path: Path) -> Errors:
+    if not spec.host_network:
+        return []
+    detail = "must match `containerPort` when `hostNetwork` is true"
+    return [
+        invalid(path.index(i).child("ports").index(j).child("hostPort"), port.host_port, detail)
+        for i, container in enumerate(spec.containers)
+        for j, port in enumerate(container.ports)
+        if port.host_port != port.container_port
+    ]
+
+
+def _check_node_selector(selector: dict[str, str], path: Path) -> Errors:
+    found: Errors = []
+    for key, value in selector.items():
+        found += label_name(key, path)
+        found += label_value(value, path)
+    return found
+
+
+def _check_gates(gates: tuple[PodSchedulingGate, ...], path: Path) -> Errors:
+    found: Errors = []
+    seen: set[str] = set()
+    for position, gate in enumerate(gates):
+        place = path.index(position)
+        found += label_name(gate.name, place)
+        if gate.name in seen:
+            found.append(duplicate(place, gate.name))
+        seen.add(gate.name)
+    return found
+
+
+def _check_active_deadline(spec: PodSpec, path: Path) -> Errors:
+    deadline = spec.active_deadline_seconds
+    if deadline is None or 1 <= deadline <= ACTIVE_DEADLINE_MAX:
+        return []
+    return [invalid(path, deadline, f"must be between 1 and {ACTIVE_DEADLINE_MAX}, inclusive")]
+
+
+def _check_group(group: PodSchedulingGroup, path: Path) -> Errors:
+    path = path.child("podGroupName")
+    if group.pod_group_name is None:
+        return [invalid(path, None, "must specify one of: `podGroupName`")]
+    return subdomain(group.pod_group_name, path)
+
+
+def check_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> Errors:
+    """Check which taints a pod puts up with."""
+    found: Errors = []
+    for position, toleration in enumerate(tolerations):
+        found += _check_toleration(toleration, path.index(position))
+    return found
+
+
+def _check_toleration(toleration: Toleration, path: Path) -> Errors:
+    found: Errors = []
+    if toleration.key:
+        found += label_name(toleration.key, path.child("key"))
+    elif toleration.operator != "Exists":
+        detail = (
+            "operator must be Exists when `key` is empty, "
+            'which means "match all values and all keys"'
+        )
+        found.append(invalid(path.child("operator"), toleration.operator, detail))
+    if toleration.toleration_seconds is not None and toleration.effect != NO_EXECUTE:
+        detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        found.append(invalid(path.child("effect"), toleration.effect, detail))
+    found += _check_toleration_value(toleration, path)
+    effects = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+    if toleration.effect and toleration.effect not in effects:
+        found.append(not_supported(path.child("effect"), toleration.effect, effects))
+    return found
+
+
+def _check_toleration_value(toleration: Toleration, path: Path) -> Errors:
+    operator_path = path.child("operator")
+    match toleration.operator:
+        case "" | "Equal":
+            messages = names.label_value(toleration.value)
+            joined = [";".join(messages)] if messages else []
+            return each_invalid(operator_path, toleration.value, joined)
+        case "Exists" if toleration.value:
+            detail = "value must be empty when `operator` is 'Exists'"
+            return [invalid(operator_path, toleration.value, detail)]
+        case "Exists":
+            return []
+        case "Lt" | "Gt":
+            operators = ("Equal", "Exists", "Lt", "Gt")
+            return [not_supported(operator_path, toleration.operator, operators)]
+        case _:
+            return [not_supported(operator_path, toleration.operator, ("Equal", "Exists"))]

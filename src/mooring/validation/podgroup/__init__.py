@@ -1,0 +1,39 @@
+"""How groups of pods, and the workloads they come from, are admitted.
+
+The gates of topology, composite groups and preemption policies are none of DRA's: those fields
+are always accepted.
+"""
+
+from mooring.validation.podgroup.group import (
+    CompositePodGroupStrategy,
+    PodGroupStrategy,
+    default_pod_group,
+    prepare_pod_group_create,
+    prepare_pod_group_status_update,
+    prepare_pod_group_update,
+    validate_pod_group_create,
+    validate_pod_group_status_update,
+    validate_pod_group_update,
+)
+from mooring.validation.podgroup.workload import (
+    WorkloadStrategy,
+    prepare_workload,
+    validate_workload_create,
+    validate_workload_update,
+)
+
+__all__ = [
+    "CompositePodGroupStrategy",
+    "PodGroupStrategy",
+    "WorkloadStrategy",
+    "default_pod_group",
+    "prepare_pod_group_create",
+    "prepare_pod_group_status_update",
+    "prepare_pod_group_update",
+    "prepare_workload",
+    "validate_pod_group_create",
+    "validate_pod_group_status_update",
+    "validate_pod_group_update",
+    "validate_workload_create",
+    "validate_workload_update",
+]

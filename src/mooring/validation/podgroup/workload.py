@@ -1,0 +1,310 @@
+"""How Workloads are admitted: templates that stay, whose counts alone may change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from mooring.api.codec import to_tree
+from mooring.api.fieldpath import Path, root
+from mooring.api.gates import Gate, Gates
+from mooring.api.scheduling.v1beta1 import (
+    CompositePodGroupTemplate,
+    PodGroupTemplate,
+    Workload,
+    WorkloadSpec,
+)
+from mooring.validation.checks import declared_short_name, duplicates
+from mooring.validation.context import Context
+from mooring.validation.equality import same
+from mooring.validation.errors import Errors, duplicate, forbidden, invalid, too_many
+from mooring.validation.metadata import check_metadata, check_metadata_update
+from mooring.validation.podgroup.parts import (
+    PRIORITY,
+    Once,
+    check_claims,
+    check_constraints,
+    check_controller,
+    check_mode,
+    check_once,
+    check_policy,
+    check_union,
+    name_of,
+)
+from mooring.validation.strategy import Strategy
+
+SPEC = root("spec")
+
+TEMPLATES_MAX = 8
+DEPTH_MAX = 4
+
+Template = TypeVar("Template", PodGroupTemplate, CompositePodGroupTemplate)
+AnyTemplate = PodGroupTemplate | CompositePodGroupTemplate
+
+
+def prepare_workload(new: Workload, old: Workload | None, *, gates: Gates) -> Workload:
+    """Return the workload without disabled fields that the old one does not use."""
+    if gates.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS):
+        return new
+    spec = new.spec
+    old_spec = WorkloadSpec() if old is None else old.spec
+    templates = spec.pod_group_templates
+    if templates is not None:
+        templates = _drop_claims(templates, old_spec.pod_group_templates or ())
+    composites = _drop_composite_claims(
+        spec.composite_pod_group_templates, old_spec.composite_pod_group_templates
+    )
+    spec = replace(spec, pod_group_templates=templates, composite_pod_group_templates=composites)
+    return replace(new, spec=spec)
+
+
+def validate_workload_create(workload: Workload, *, gates: Gates) -> Errors:  # noqa: ARG001
+    """Return what is wrong with a new workload."""
+    found = check_metadata(workload.metadata, namespaced=True)
+    return found + _check_tree(workload.spec) + _check_spec(workload.spec, None)
+
+
+def validate_workload_update(new: Workload, old: Workload, *, gates: Gates) -> Errors:  # noqa: ARG001
+    """Return what is wrong with a change of a workload."""
+    found = check_metadata_update(new.metadata, old.metadata)
+    return found + _check_tree(new.spec) + _check_spec(new.spec, old.spec)
+
+
+class WorkloadStrategy(Strategy[Workload]):
+    """Admission of Workloads."""
+
+    allows_unconditional_update = False
+
+    def prepare_create(self, new: Workload, context: Context) -> Workload:
+        """Drop disabled fields."""
+        return prepare_workload(new, None, gates=context.gates)
+
+    def check_create(self, new: Workload, context: Context) -> Errors:
+        """Check everything."""
+        return validate_workload_create(new, gates=context.gates)
+
+    def prepare_update(self, new: Workload, old: Workload, context: Context) -> Workload:
+        """Drop disabled fields that were not in use."""
+        return prepare_workload(new, old, gates=context.gates)
+
+    def check_update(self, new: Workload, old: Workload, context: Context) -> Errors:
+        """Check that only what may change did."""
+        return validate_workload_update(new, old, gates=context.gates)
+
+
+# --- disabled fields ----------------------------------------------------------------------
+
+
+def _drop_claims(
+    templates: tuple[PodGroupTemplate, ...], old: tuple[PodGroupTemplate, ...]
+) -> tuple[PodGroupTemplate, ...]:
+    """Return the templates without claims, but for those whose place had claims before."""
+    uses = [bool(template.resource_claims) for template in old]
+    uses += [False] * len(templates)
+    return tuple(
+        template if in_use else replace(template, resource_claims=())
+        for template, in_use in zip(templates, uses, strict=False)
+    )
+
+
+def _drop_composite_claims(
+    templates: tuple[CompositePodGroupTemplate, ...],
+    old: tuple[CompositePodGroupTemplate, ...],
+) -> tuple[CompositePodGroupTemplate, ...]:
+    by_name = {template.name: template for template in old}
+    return tuple(
+        _drop_claims_below(template, by_name.get(template.name, CompositePodGroupTemplate()))
+        for template in templates
+    )
+
+
+def _drop_claims_below(
+    template: CompositePodGroupTemplate, old: CompositePodGroupTemplate
+) -> CompositePodGroupTemplate:
+    return replace(
+        template,
+        pod_group_templates=_drop_claims(template.pod_group_templates, old.pod_group_templates),
+        composite_pod_group_templates=tuple(
+            to_tree(child) for child in _drop_composite_claims(template.children, old.children)
+        ),
+    )
+
+
+# --- rules of the types -------------------------------------------------------------------
+
+
+def _check_spec(spec: WorkloadSpec, old: WorkloadSpec | None) -> Errors:
+    found: Errors = []
+    if old is None or _members(spec) != _members(old):
+        found += check_union(_members(spec), SPEC)
+    found += check_once(spec, old, {"controller_ref": Once(check_controller)}, SPEC)
+    found += _check_templates(
+        spec.pod_group_templates or (),
+        None if old is None else old.pod_group_templates or (),
+        SPEC.child("podGroupTemplates"),
+    )
+    return found + _check_templates(
+        spec.composite_pod_group_templates,
+        None if old is None else old.composite_pod_group_templates,
+        SPEC.child("compositePodGroupTemplates"),
+    )
+
+
+def _members(spec: WorkloadSpec) -> dict[str, bool]:
+    return {
+        "podGroupTemplates": bool(spec.pod_group_templates),
+        "compositePodGroupTemplates": bool(spec.composite_pod_group_templates),
+    }
+
+
+def _check_templates(
+    templates: tuple[Template, ...], old: tuple[Template, ...] | None, path: Path
+) -> Errors:
+    """Check a list of templates: few, of different names, none added or removed."""
+    if old is not None and same(templates, old):
+        return []
+    found: Errors = []
+    if len(templates) > TEMPLATES_MAX:
+        found.append(too_many(path, len(templates), TEMPLATES_MAX, declared=True))
+    before = {template.name: template for template in reversed(old or ())}
+    if old is not None:
+        found += _check_same_names(templates, old, path)
+    if found:
+        return found
+    found = duplicates(templates, name_of, path, declared=True)
+    for position, template in enumerate(templates):
+        old_template = before.get(template.name)
+        if template != old_template:
+            found += _check_template(template, old_template, path.index(position))
+    return found
+
+
+def _check_same_names(
+    templates: tuple[Template, ...], old: tuple[Template, ...], path: Path
+) -> Errors:
+    kept = {template.name for template in templates}
+    known = {template.name for template in old}
+    added = [
+        forbidden(path.index(position), "item may not be added", declared=True)
+        for position, template in enumerate(templates)
+        if template.name not in known
+    ]
+    removed = [
+        forbidden(path, "item may not be removed", declared=True)
+        for template in old
+        if template.name not in kept
+    ]
+    return added + removed
+
+
+def _check_template(template: AnyTemplate, old: AnyTemplate | None, path: Path) -> Errors:
+    policy_path = path.child("schedulingPolicy")
+    found: Errors = []
+    if old is None:
+        found += declared_short_name(template.name, path.child("name"))
+    old_policy = None if old is None else old.scheduling_policy
+    found += check_policy(template.scheduling_policy, old_policy, policy_path)
+    found += check_once(template, old, {"scheduling_constraints": Once(check_constraints)}, path)
+    if isinstance(template, PodGroupTemplate):
+        old_claims = old.resource_claims if isinstance(old, PodGroupTemplate) else None
+        found += check_claims(template.resource_claims, old_claims, path.child("resourceClaims"))
+    found += check_once(template, old, {"disruption_mode": Once(check_mode), **PRIORITY}, path)
+    if isinstance(template, CompositePodGroupTemplate):
+        found += _check_children(
+            template, old if isinstance(old, CompositePodGroupTemplate) else None, path
+        )
+    return found
+
+
+def _check_children(
+    template: CompositePodGroupTemplate, old: CompositePodGroupTemplate | None, path: Path
+) -> Errors:
+    return _check_templates(
+        template.pod_group_templates,
+        None if old is None else old.pod_group_templates,
+        path.child("podGroupTemplates"),
+    ) + _check_templates(
+        template.children,
+        None if old is None else old.children,
+        path.child("compositePodGroupTemplates"),
+    )
+
+
+# --- rules of the whole tree --------------------------------------------------------------
+
+
+def _check_tree(spec: WorkloadSpec) -> Errors:
+    composites = spec.composite_pod_group_templates
+    path = SPEC.child("compositePodGroupTemplates")
+    names = {template.name for template in spec.pod_group_templates or ()}
+    found = _check_names(composites, path, names)
+    for position, template in enumerate(composites):
+        if _depth(template) >= DEPTH_MAX:
+            detail = f"maximum template hierarchy depth is {DEPTH_MAX}"
+            shown = template.composite_pod_group_templates
+            found.append(invalid(path.index(position), shown, detail))
+    found += _check_one_priority(spec)
+    for position, template in enumerate(composites):
+        found += _check_has_children(template, path.index(position))
+    return found
+
+
+def _check_names(
+    templates: tuple[CompositePodGroupTemplate, ...], path: Path, names: set[str]
+) -> Errors:
+    """Check that no name is used in two lists; within one list the types see to it."""
+    found: Errors = []
+    for position, template in enumerate(templates):
+        if template.name in names:
+            found.append(duplicate(path.index(position).child("name"), template.name))
+    names |= {template.name for template in templates}
+    for position, template in enumerate(templates):
+        place = path.index(position)
+        for number, child in enumerate(template.pod_group_templates):
+            if child.name in names:
+                child_path = place.child("podGroupTemplates").index(number)
+                found.append(duplicate(child_path.child("name"), child.name))
+        names |= {child.name for child in template.pod_group_templates}
+        nested_path = place.child("compositePodGroupTemplates")
+        found += _check_names(template.children, nested_path, names)
+    return found
+
+
+def _depth(template: CompositePodGroupTemplate) -> int:
+    return 1 + max(map(_depth, template.children), default=0)
+
+
+def _check_one_priority(spec: WorkloadSpec) -> Errors:
+    """Check that all templates have the same priority."""
+    groups = {(t.priority_class_name, t.priority) for t in spec.pod_group_templates or ()}
+    if len(groups) > 1:
+        return [invalid(SPEC, None, "detected multiple priority configurations")]
+    everywhere = groups | {
+        (t.priority_class_name, t.priority) for t in _below(spec.composite_pod_group_templates)
+    }
+    if len(everywhere) > 1:
+        detail = (
+            "all priority and priorityClassName values must be identical, detected multiple values"
+        )
+        return [invalid(SPEC, None, detail)]
+    return []
+
+
+def _below(templates: tuple[CompositePodGroupTemplate, ...]) -> Iterator[AnyTemplate]:
+    for template in templates:
+        yield template
+        yield from _below(template.children)
+        yield from template.pod_group_templates
+
+
+def _check_has_children(template: CompositePodGroupTemplate, path: Path) -> Errors:
+    found: Errors = []
+    if not template.pod_group_templates and not template.composite_pod_group_templates:
+        detail = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
+        found.append(invalid(path, template.name, detail))
+    nested_path = path.child("compositePodGroupTemplates")
+    for position, child in enumerate(template.children):
+        found += _check_has_children(child, nested_path.index(position))
+    return found

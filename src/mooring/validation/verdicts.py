@@ -1,0 +1,180 @@
+"""Judge written objects as an API server would, with the place of every finding.
+
+    document ─ read ─ admit ─ Verdict: accepted or refused, each finding with its line
+
+Objects are judged in order, as `kubectl apply` would send them. They know of each other only in
+one thing: a Namespace decides by its label whether later claims in it may ask for admin access.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from mooring.api.codec import Place
+from mooring.api.core import Namespace
+from mooring.api.documents import Document
+from mooring.api.errors import DecodeError
+from mooring.api.fieldpath import render
+from mooring.api.kinds import Kind
+from mooring.api.meta import ObjectMeta
+from mooring.api.reading import Reading, Remark, read_document
+from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
+from mooring.validation.admission import (
+    Admission,
+    admit_create,
+    admit_status,
+    has_status,
+    with_revision,
+    written_path,
+)
+from mooring.validation.context import Context
+from mooring.validation.errors import FieldError
+from mooring.validation.resourceclaim import ADMIN_LABEL_MISSING
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Finding(NamedTuple):
+    """One thing about one object, and where in its file it is."""
+
+    severity: Severity
+    message: str
+    line: int
+    column: int
+    field: str = ""
+    type: str = ""
+    detail: str = ""
+
+
+class Verdict(NamedTuple):
+    """What became of one document."""
+
+    source: str
+    line: int
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    findings: tuple[Finding, ...]
+    stored: Any = None
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether an API server would store the object."""
+        return not any(finding.severity is Severity.ERROR for finding in self.findings)
+
+
+class Judge:
+    """Judges documents one after the other.
+
+    A strict judge refuses unknown and duplicate fields, of which another only warns.
+    """
+
+    def __init__(self, context: Context, *, strict: bool = False) -> None:
+        self._context = context
+        self._strict = strict
+        self._namespaces: dict[str, bool] = {}  # name: whether it has the admin label
+
+    def judge(self, document: Document) -> Verdict:
+        """Return what an API server would make of the document."""
+        context = self._context
+        try:
+            reading = read_document(document, gates=context.gates, extensions=context.extensions)
+        except DecodeError as error:
+            return _undecodable(document, error)
+        if isinstance(reading.value, Namespace):
+            labels = reading.value.metadata.labels
+            is_admin = labels.get(ADMIN_NAMESPACE_LABEL) == "true"
+            self._namespaces[reading.value.metadata.name] = is_admin
+        return self._judge_reading(document, reading)
+
+    def _judge_reading(self, document: Document, reading: Reading) -> Verdict:
+        kind = reading.kind
+        metadata: ObjectMeta = getattr(reading.value, "metadata", ObjectMeta())
+        namespace = (metadata.namespace or "default") if kind.namespaced else ""
+        is_admin = self._namespaces.get(namespace, False)
+        admission = _admit(reading, self._context._replace(namespace_is_admin=is_admin), namespace)
+        report = _Report(document, kind)
+        for remark in reading.remarks:
+            report.add_remark(remark, is_error=self._strict and remark.is_strict)
+        for problem in reading.problems:
+            report.add_remark(problem, is_error=True)
+        for error in admission.errors:
+            # Whether a namespace that is not among the objects has the label is not known.
+            unknown = error.detail == ADMIN_LABEL_MISSING and namespace not in self._namespaces
+            report.add_error(error, severity=Severity.WARNING if unknown else Severity.ERROR)
+        for warning in admission.warnings:
+            report.add(Severity.WARNING, (), warning)
+        return Verdict(
+            source=document.source,
+            line=document.line,
+            api_version=kind.api_version,
+            kind=kind.name,
+            namespace=namespace,
+            name=metadata.name or metadata.generate_name,
+            findings=tuple(report.findings),
+            stored=admission.stored,
+        )
+
+
+def _admit(reading: Reading, context: Context, namespace: str) -> Admission:
+    """Admit the object as new and then, if it has one, its status as written to it."""
+    admission = admit_create(reading.value, reading.kind, context, namespace=namespace)
+    if admission.stored is None or not has_status(reading.value):
+        return admission
+    created = with_revision(admission.stored, "1")
+    with_status = admit_status(reading.value, created, reading.kind, context)
+    stored = with_status.stored and with_revision(with_status.stored, "")
+    return with_status._replace(
+        stored=stored, warnings=tuple({*admission.warnings, *with_status.warnings})
+    )
+
+
+class _Report:
+    """Findings on one document."""
+
+    def __init__(self, document: Document, kind: Kind) -> None:
+        self.findings: list[Finding] = []
+        self._document = document
+        self._kind = kind
+
+    def add(self, severity: Severity, place: Place, message: str, **facts: str) -> None:
+        line, column = self._document.locate(place)
+        self.findings.append(Finding(severity, message, line, column, render(place), **facts))
+
+    def add_remark(self, remark: Remark, *, is_error: bool) -> None:
+        severity = Severity.ERROR if is_error else Severity.WARNING
+        self.add(severity, remark.place, remark.message)
+
+    def add_error(self, error: FieldError, *, severity: Severity) -> None:
+        line, column = self._document.locate(written_path(error.path, self._kind).segments)
+        finding = Finding(
+            severity, str(error), line, column, error.field, str(error.type), error.detail
+        )
+        self.findings.append(finding)
+
+
+def _undecodable(document: Document, error: DecodeError) -> Verdict:
+    tree = document.tree if isinstance(document.tree, dict) else {}
+    metadata = tree.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    line, column = document.locate(error.place)
+    return Verdict(
+        source=document.source,
+        line=document.line,
+        api_version=_text(tree.get("apiVersion")),
+        kind=_text(tree.get("kind")),
+        namespace="",
+        name=_text(name),
+        findings=(Finding(Severity.ERROR, str(error), line, column, render(error.place)),),
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
