@@ -53,7 +53,8 @@ def main(arguments: list[str]) -> int:
 def usage() -> str:
     """Return the help text: one line per command, taken from its docstring."""
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:{width}}  {(f.__doc__ or '').splitlines()[0]}" for name, f in COMMANDS.items()]
+    first_lines = {name: (f.__doc__ or "").splitlines()[0] for name, f in COMMANDS.items()}
+    lines = [f"  {name:{width}}  {line}" for name, line in first_lines.items()]
     return "usage: python3 dev.py COMMAND [ARGUMENTS]\n\n" + "\n".join(lines)
 
 
@@ -163,7 +164,7 @@ def ensure_environment() -> None:
     uv = ensure_uv()
     print("setting up .venv …", flush=True)
     _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, VENV])
-    install = [uv, "pip", "install", "--quiet", "--python", PYTHON]
+    install: list[Path | str] = [uv, "pip", "install", "--quiet", "--python", PYTHON]
     _run([*install, "--require-hashes", "-r", LOCKS / "dev.txt"])
     _run([*install, "--no-deps", "--no-build-isolation", "-e", ROOT])
     stamp.write_text(wanted)

@@ -58,7 +58,7 @@ def _device(number: int, position: int) -> dict[str, object]:
             "cudaComputeCapability": {"version": "9.0.0"},
             "cudaDriverVersion": {"version": "12.8.0"},
             "numaNode": {"int": position // 5},
-            "resource.kubernetes.io/pciBusID": {"string": f"0000:{number % 256:02x}:{position:02x}.0"},
+            "resource.kubernetes.io/pciBusID": {"string": f"0000:{number % 256:02x}:{position}.0"},
             "resource.kubernetes.io/pcieRoot": {"string": f"pci0000:{position // 2:02x}"},
         },
         "capacity": {"memory": {"value": "141Gi"}, "cores": {"value": "132"}},

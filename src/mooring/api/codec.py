@@ -56,6 +56,8 @@ class Decoded(NamedTuple, Generic[S]):
 
 def decode_json(data: bytes, struct: type[S]) -> Decoded[S]:
     """Return the object that JSON text describes, or raise DecodeError."""
+    if b"\\ud" in data or b"\\uD" in data:  # perhaps half a character, which msgspec lets pass
+        return decode_tree(_sanitised(parse_json(data)), struct)
     try:
         return Decoded(_json_decoder(cast("Any", struct)).decode(data))
     except (ApiError, UnicodeDecodeError, RecursionError, msgspec.DecodeError):

@@ -50,7 +50,7 @@ class Catalogue:
         """Return the kind, or raise DecodeError with the nearest names that exist."""
         kind = self._kinds.get((api_version, name))
         if kind is None or (kind.is_extension and not extensions):
-            raise DecodeError(self._unknown(api_version, name))
+            raise DecodeError(self._unknown(api_version, name), ("kind",))
         return kind
 
     def __iter__(self) -> Iterator[Kind]:

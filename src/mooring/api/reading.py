@@ -90,7 +90,7 @@ def kind_of(tree: Any, *, extensions: bool = True) -> Kind:
         if value is None or value == "":
             raise DecodeError(f"not a Kubernetes object: {name} is not set")
         if not isinstance(value, str):
-            raise DecodeError(f"not a Kubernetes object: {name} is not a string")
+            raise DecodeError(f"not a Kubernetes object: {name} is not a string", (name,))
     return CATALOGUE.find(tree["apiVersion"], tree["kind"], extensions=extensions)
 
 

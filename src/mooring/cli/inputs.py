@@ -1,7 +1,7 @@
 """What `-f` names: files, directories and standard input, read with bounds.
 
-    for source in find_sources(paths, recursive=True):
-        for document in source.documents(): …
+for source in find_sources(paths, recursive=True):
+    for document in source.documents(): …
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Source(NamedTuple):
         return content
 
     def documents(self, *, schema: Schema) -> Iterator[Document]:
-        """Yield the documents, items of lists one by one; raise UnreadableError at the first fault."""
+        """Yield the documents, items of lists one by one, until one cannot be read."""
         try:
             for document in read(self.data(), source=self.name, schema=schema):
                 yield from expand_lists(document)

@@ -54,7 +54,6 @@ STRATEGIES: dict[str, Strategy[Any]] = {
 }
 
 
-
 class MetadataOnly(Strategy[Any]):
     """Admission of kinds of which only the metadata matters here."""
 

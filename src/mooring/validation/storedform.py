@@ -22,7 +22,8 @@ Form = Callable[[Any], Any]
 
 def stored_form(value: Any) -> Any:
     """Return the object as it comes back from storage; itself if nothing changes."""
-    form = _struct_form(type(value))
+    struct: Any = type(value)
+    form = _struct_form(struct)
     return value if form is None else form(value)
 
 

@@ -8,6 +8,7 @@ one thing: a Namespace decides by its label whether later claims in it may ask f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from mooring.api.codec import Place
 from mooring.api.core import Namespace
 from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
-from mooring.api.fieldpath import render
+from mooring.api.fieldpath import Key, render
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.reading import Reading, Remark, read_document
@@ -145,7 +146,7 @@ class _Report:
         self._kind = kind
 
     def add(self, severity: Severity, place: Place, message: str, **facts: str) -> None:
-        line, column = self._document.locate(place)
+        line, column = self._document.locate(_written(self._document.tree, place))
         self.findings.append(Finding(severity, message, line, column, render(place), **facts))
 
     def add_remark(self, remark: Remark, *, is_error: bool) -> None:
@@ -153,11 +154,51 @@ class _Report:
         self.add(severity, remark.place, remark.message)
 
     def add_error(self, error: FieldError, *, severity: Severity) -> None:
-        line, column = self._document.locate(written_path(error.path, self._kind).segments)
+        place = written_path(error.path, self._kind).segments
+        line, column = self._document.locate(_written(self._document.tree, place))
         finding = Finding(
             severity, str(error), line, column, error.field, str(error.type), error.detail
         )
         self.findings.append(finding)
+
+
+def _written(tree: Any, place: Place) -> Place:
+    """Return where the user wrote what stands at a place.
+
+    Seed forms leave out levels that the shipped form has, and Kubernetes leaves some out of its
+    paths; the reading of the place that goes deepest into the document is the one meant.
+    """
+    return max(_variants(place), key=lambda variant: _depth(tree, variant) - len(variant))
+
+
+def _variants(place: Place) -> Iterator[Place]:
+    yield place
+    yield tuple(segment for segment in place if segment != "exactly")
+    match place:
+        case ("spec", "devices", *rest):
+            yield ("spec", *rest)
+            yield ("spec", "spec", "devices", *rest)
+            match rest:
+                case ["requests", int(position), *field]:
+                    request = ("devices", "requests", position, "exactly", *field)
+                    yield ("spec", *request)
+                    yield ("spec", "spec", *request)
+
+
+def _depth(tree: Any, place: Place) -> int:
+    """Return how many segments of the place exist in the document."""
+    for depth, segment in enumerate(place):
+        match segment:
+            case int():
+                if not isinstance(tree, list) or segment >= len(tree):
+                    return depth
+                tree = tree[segment]
+            case _:
+                name = segment.name if isinstance(segment, Key) else segment
+                if not isinstance(tree, dict) or name not in tree:
+                    return depth
+                tree = tree[name]
+    return len(place)
 
 
 def _undecodable(document: Document, error: DecodeError) -> Verdict:

@@ -22,6 +22,7 @@ def _versions(
             struct=struct,
             hub_version=hub_version,
             has_status=has_status,
+            is_extension=api_version == v1alpha2.API_VERSION,  # gone from Kubernetes 1.37
         )
 
 

@@ -50,7 +50,7 @@ def _pooled(spec: Tree, notes: Notes) -> Tree:
 def _device(device: Tree, at: Segments, notes: Notes) -> Tree:
     attributes = device.get("attributes")
     if notes.fits:  # Only the names of attributes can still be odd.
-        if attributes and "-" in "".join(attributes):
+        if isinstance(attributes, dict) and "-" in "".join(attributes):
             _warn_of_hyphens(attributes, at, notes)
         return device
     if isinstance(attributes, dict):

@@ -1,0 +1,301 @@
+"""The steps of admission, and laws that hold for every kind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.api.catalogue import CATALOGUE
+from mooring.api.codec import decode_json, decode_tree, encode_json, to_tree
+from mooring.api.documents import read
+from mooring.api.errors import DecodeError
+from mooring.api.gates import Gates
+from mooring.api.resource import v1
+from mooring.api.timestamp import Timestamp
+from mooring.validation.admission import (
+    CONFLICT,
+    WRONG_NAMESPACE,
+    Admission,
+    admit_create,
+    admit_status,
+    admit_update,
+    with_revision,
+)
+from mooring.validation.context import Context
+from tests.strategies import instances
+
+NOW = Timestamp(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+CONTEXT = Context(gates=Gates.parse(), now=NOW, extensions=False)
+OFF = CONTEXT._replace(gates=Gates.parse(preset="kubernetes-1.37"))
+
+OWNED = [kind for kind in CATALOGUE if kind.group == "resource.k8s.io"]
+
+
+def create(text: str, *, version: str = "v1", context: Context = CONTEXT) -> Admission:
+    (document,) = read(text.encode(), source="test")
+    tree: Any = document.tree
+    kind = CATALOGUE.find(f"resource.k8s.io/{version}", tree["kind"])
+    return admit_create(decode_tree(tree, kind.struct).value, kind, context)
+
+
+def texts(admission: Admission) -> list[str]:
+    return [str(error) for error in admission.errors]
+
+
+SLICE = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: s}
+spec:
+  driver: gpu.example.com
+  nodeName: n
+  pool: {name: n, generation: 1, resourceSliceCount: 1}
+"""
+
+CLAIM = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: c}
+spec:
+  devices:
+    requests:
+    - name: a
+      exactly: {deviceClassName: gpu}
+"""
+
+
+# --- laws ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", OWNED, ids=lambda kind: f"{kind.version}-{kind.name}")
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_validation_never_raises_on_an_object(kind: Any, data: st.DataObject) -> None:
+    value = data.draw(instances(kind.struct))
+    old = data.draw(instances(kind.struct))
+    context = data.draw(st.sampled_from([CONTEXT, OFF]))
+    admission = admit_create(value, kind, context)
+    assert (admission.stored is None) == bool(admission.errors or admission.refused)
+    for error in admission.errors:
+        assert str(error)
+    hub_old = admit_create(old, kind, context).stored
+    if hub_old is not None:
+        admit_update(value, with_revision(hub_old, "1"), kind, context)
+        admit_status(value, with_revision(hub_old, "1"), kind, context)
+
+
+@pytest.mark.parametrize("kind", OWNED, ids=lambda kind: f"{kind.version}-{kind.name}")
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    spec=st.recursive(
+        st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["devices", "requests", "name", "exactly", "driver", "pool", "attributes"]
+                ),
+                inner,
+                max_size=3,
+            )
+        ),
+    )
+)
+def test_validation_never_raises_on_arbitrary_json(kind: Any, spec: Any) -> None:
+    tree = {"metadata": {"name": "x"}, "spec": spec}
+    try:
+        value = decode_tree(tree, kind.struct).value
+    except DecodeError:
+        return
+    admit_create(value, kind, CONTEXT)
+
+
+@pytest.mark.parametrize("kind", OWNED, ids=lambda kind: f"{kind.version}-{kind.name}")
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_what_was_stored_is_admitted_again_unchanged(kind: Any, data: st.DataObject) -> None:
+    hub_kind = CATALOGUE.find(kind.hub_version, kind.name)
+    stored = admit_create(data.draw(instances(kind.struct)), kind, CONTEXT).stored
+    if stored is None:
+        return
+    again = admit_create(decode_json(encode_json(stored), hub_kind.struct).value, hub_kind, CONTEXT)
+    assert again.errors == ()
+    assert to_tree(again.stored) == to_tree(stored)
+
+
+# --- create -------------------------------------------------------------------------------
+
+
+def test_a_request_gets_mode_and_count() -> None:
+    claim = create(CLAIM).stored
+    assert isinstance(claim, v1.ResourceClaim)
+    (request,) = claim.spec.devices.requests or ()
+    assert request.exactly is not None
+    assert (request.exactly.allocation_mode, request.exactly.count) == ("ExactCount", 1)
+
+
+def test_a_taint_gets_the_time_it_came_in_whole_seconds() -> None:
+    text = SLICE + "  devices: [{name: d, taints: [{key: a, effect: NoSchedule}]}]"
+    stored = create(text).stored
+    assert stored.spec.devices[0].taints[0].time_added == NOW
+
+
+def test_all_errors_are_gathered() -> None:
+    text = SLICE.replace("gpu.example.com", "!").replace("name: n,", "name: UPPER,")
+    assert [error.field for error in create(text).errors] == ["spec.driver", "spec.pool.name"]
+
+
+def test_the_status_of_a_new_claim_is_dropped() -> None:
+    text = CLAIM + "status: {reservedFor: [{resource: pods, name: p, uid: u}]}"
+    assert create(text).stored.status == v1.ResourceClaimStatus()
+
+
+def test_what_only_the_server_sets_is_dropped() -> None:
+    text = CLAIM.replace("{name: c}", "{name: c, uid: u, generation: 7, selfLink: x}")
+    metadata = create(text).stored.metadata
+    assert (metadata.uid, metadata.self_link) == ("", "")
+
+
+def test_an_empty_list_is_stored_as_none() -> None:
+    text = SLICE + "  devices: []"
+    assert create(text).stored.spec.devices is None
+
+
+def test_an_upper_case_driver_gives_a_warning() -> None:
+    admission = create(SLICE.replace("gpu.example.com", "GPU.example.com"))
+    assert admission.warnings == (
+        (
+            "spec.driver: driver names should be lowercase; "
+            '"GPU.example.com" contains uppercase characters'
+        ),
+    )
+
+
+def test_declared_rules_are_placed_in_the_layout_that_was_written() -> None:
+    text = """
+    kind: ResourceClaim
+    metadata: {name: c}
+    spec:
+      devices:
+        requests:
+        - {name: a, deviceClassName: gpu, allocationMode: Some, tolerations: [{value: "!"}]}
+    """
+    assert [error.field for error in create(text, version="v1beta1").errors] == [
+        "spec.devices.requests[0].allocationMode",
+        "spec.devices.requests[0].exactly.tolerations[0].value",
+    ]
+
+
+# --- gates --------------------------------------------------------------------------------
+
+GATED = {
+    "DRAListTypeAttributes": "attributes: {a: {strings: [x]}}",
+    "DRAPartitionableDevices": "consumesCounters: [{counterSet: s, counters: {c: {value: 1}}}]",
+    "DRAConsumableCapacity": "allowMultipleAllocations: true",
+    "DRADeviceTaints": "taints: [{key: a, effect: None, timeAdded: 2024-01-01T00:00:00Z}]",
+    "DRADeviceBindingConditions": "bindingConditions: [a]\n    bindingFailureConditions: [b]",
+    "DRANodeAllocatableResources": "nodeAllocatableResources: {cpu: {overhead: {perPod: 1}}}",
+}
+
+
+@pytest.mark.parametrize("gate", GATED)
+def test_a_field_of_a_disabled_feature_is_dropped_unless_it_was_in_use(gate: str) -> None:
+    text = SLICE + f"  devices:\n  - name: d\n    {GATED[gate]}\n"
+    plain = SLICE + "  devices:\n  - name: d\n"
+    off = CONTEXT._replace(gates=Gates.parse(f"{gate}=false"))
+    used = create(text).stored
+    assert used is not None
+    assert used.spec != create(plain).stored.spec
+    dropped = create(text, context=off)
+    if gate == "DRAListTypeAttributes":  # An attribute without a value is no attribute.
+        assert [error.field for error in dropped.errors] == ["spec.devices[0].attributes[a]"]
+    else:
+        assert dropped.stored.spec == create(plain).stored.spec
+    kind = CATALOGUE.find("resource.k8s.io/v1", "ResourceSlice")
+    kept = admit_update(used, with_revision(used, "1"), kind, off)
+    assert kept.stored.spec == used.spec
+
+
+# --- update -------------------------------------------------------------------------------
+
+SLICE_KIND = CATALOGUE.find("resource.k8s.io/v1", "ResourceSlice")
+CLAIM_KIND = CATALOGUE.find("resource.k8s.io/v1", "ResourceClaim")
+
+
+def stored(text: str) -> Any:
+    return with_revision(create(text).stored, "5")
+
+
+def changed(value: Any, **spec: Any) -> Any:
+    return msgspec.structs.replace(value, spec=msgspec.structs.replace(value.spec, **spec))
+
+
+def test_a_changed_spec_is_a_new_generation() -> None:
+    old = stored(SLICE)
+    assert admit_update(old, old, SLICE_KIND, CONTEXT).stored.metadata.generation == 1
+    new = changed(old, devices=(v1.Device(name="d"),))
+    assert admit_update(new, old, SLICE_KIND, CONTEXT).stored.metadata.generation == 2
+
+
+def test_a_slice_stays_with_its_node() -> None:
+    old = stored(SLICE)
+    admission = admit_update(changed(old, node_name="m"), old, SLICE_KIND, CONTEXT)
+    assert texts(admission) == ['spec.nodeName: Invalid value: "m": field is immutable']
+
+
+def test_the_spec_of_a_claim_is_immutable() -> None:
+    old = stored(CLAIM)
+    new = changed(old, devices=v1.DeviceClaim())
+    assert [e.field for e in admit_update(new, old, CLAIM_KIND, CONTEXT).errors] == ["spec"]
+
+
+def test_an_update_of_an_old_revision_is_a_conflict() -> None:
+    old = stored(CLAIM)
+    assert admit_update(with_revision(old, "4"), old, CLAIM_KIND, CONTEXT).refused == CONFLICT
+
+
+def test_an_update_in_another_namespace_is_refused() -> None:
+    old = stored(CLAIM)
+    metadata = msgspec.structs.replace(old.metadata, namespace="other")
+    new = msgspec.structs.replace(old, metadata=metadata)
+    assert admit_update(new, old, CLAIM_KIND, CONTEXT).refused == WRONG_NAMESPACE
+
+
+def test_an_update_of_the_status_leaves_the_spec_alone() -> None:
+    old = stored(CLAIM)
+    new = changed(old, devices=v1.DeviceClaim())
+    assert admit_status(new, old, CLAIM_KIND, CONTEXT).stored.spec == old.spec
+
+
+# --- extensions ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "is_extension"),
+    [("supported-models", True), ("a.b/list-of", True), ("-a", False), ("a b", False)],
+)
+def test_hyphens_in_attribute_names_are_an_extension(name: str, is_extension: bool) -> None:
+    text = SLICE + f"  devices: [{{name: d, attributes: {{{name}: {{int: 1}}}}}}]"
+    assert create(text).errors
+    relaxed = create(text, context=CONTEXT._replace(extensions=True))
+    assert (relaxed.errors == ()) is is_extension
+
+
+def test_taint_rules_may_select_by_class_and_expression() -> None:
+    text = """
+    kind: DeviceTaintRule
+    metadata: {name: r}
+    spec:
+      deviceSelector: {deviceClassName: UPPER, selectors: [{cel: {expression: ""}}, {}]}
+      taint: {key: a, effect: NoExecute}
+    """
+    assert [error.field for error in create(text).errors] == [
+        "spec.deviceSelector.deviceClassName",
+        "spec.deviceSelector.selectors[0].cel.expression",
+        "spec.deviceSelector.selectors[1].cel",
+    ]
