@@ -24,6 +24,8 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "dev.py"]
 
+EXAMPLES = ["examples/gpu-node", "examples/seeds"]
+
 PYTHON_MIN = (3, 11)
 
 
@@ -71,7 +73,8 @@ def setup(_: list[str]) -> int:
 def run(arguments: list[str]) -> int:
     """Do the main job on the embedded examples: read, check and summarise them."""
     ensure_environment()
-    return _status([BIN / "moor", "validate", "-R", "-f", ROOT / "examples", *arguments])
+    examples = [option for folder in EXAMPLES for option in ("-f", folder)]
+    return _status([BIN / "moor", "validate", *examples, *arguments])
 
 
 def test(arguments: list[str]) -> int:

@@ -222,9 +222,7 @@ def test_what_is_named_still_needs_what_it_needs() -> None:
     with pytest.raises(GateError, match="DRADeviceCompatibilityGroups is enabled, but depends on"):
         Gates.parse("DRAPartitionableDevices=false,DRADeviceCompatibilityGroups=true")
     with pytest.raises(GateError, match="DRADeviceCompatibilityGroups is enabled, but depends on"):
-        Gates.parse(
-            "DRAPartitionableDevices=false,AllAlpha=true", preset=Preset.KUBERNETES
-        )
+        Gates.parse("DRAPartitionableDevices=false,AllAlpha=true", preset=Preset.KUBERNETES)
 
 
 def test_a_locked_gate_may_be_set_to_what_it_is() -> None:

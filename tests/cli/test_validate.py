@@ -204,18 +204,24 @@ def test_a_fault_in_a_file_does_not_keep_others_from_being_checked(folder: Path)
         ),
         (
             "apiVersion: resource.k8s.io/v2\nkind: ResourceClaim",
-            'error: ResourceClaim: no matches for kind "ResourceClaim" in version '
-            '"resource.k8s.io/v2"; ResourceClaim exists in resource.k8s.io/v1, ',
+            (
+                'error: ResourceClaim: no matches for kind "ResourceClaim" in version '
+                '"resource.k8s.io/v2"; ResourceClaim exists in resource.k8s.io/v1, '
+            ),
         ),
         (
             "apiVersion: resource.k8s.io/v1\nkind: ResourceClam",
-            'error: ResourceClam: no matches for kind "ResourceClam" in version '
-            '"resource.k8s.io/v1"; did you mean ResourceClaim?',
+            (
+                'error: ResourceClam: no matches for kind "ResourceClam" in version '
+                '"resource.k8s.io/v1"; did you mean ResourceClaim?'
+            ),
         ),
         (
             CLAIM.replace("deviceClassName: gpu.example.com", "deviceClassName: [1]"),
-            "10:9: error: ResourceClaim gpu: "
-            "spec.devices.requests[0].exactly.deviceClassName: expected a string, got a list",
+            (
+                "10:9: error: ResourceClaim gpu: "
+                "spec.devices.requests[0].exactly.deviceClassName: expected a string, got a list"
+            ),
         ),
     ],
 )
