@@ -50,6 +50,9 @@ def main(arguments: list[str]) -> int:
         return failure.returncode or 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # whoever reads our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def usage() -> str:

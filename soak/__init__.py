@@ -1,8 +1,8 @@
 """Campaigns: long runs over random input that must never break a law.
 
 One module per campaign, found by its name: its docstring's first line says what it does, and
-`run(plan)` does it and returns an Outcome. Case n of a seed is always the same case, so a fault
-is seen again with `--seed S --case N`.
+`run(plan)` does it and returns an Outcome. Case n of a seed is always the same case (until the
+examples change), so a fault is seen again with `--seed S --case N`.
 """
 
 from __future__ import annotations

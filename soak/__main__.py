@@ -24,7 +24,10 @@ def main(arguments: list[str]) -> int:
         print("\n".join(_listing()))
         return 0
     if options.name not in campaigns():
-        print(f"soak: no campaign {options.name!r}; there are: {', '.join(campaigns())}")
+        print(
+            f"soak: no campaign {options.name!r}; there are: {', '.join(campaigns())}",
+            file=sys.stderr,
+        )
         return 2
     outcome: Outcome = importlib.import_module(f"soak.{options.name}").run(_plan(options))
     _print(options.name, outcome)

@@ -5,7 +5,7 @@ and judged. The laws:
 
 1. reading raises DocumentError or nothing, judging raises nothing;
 2. every finding has a place;
-3. an object that is accepted is accepted again after it was written out and read back.
+3. an object that is accepted is, written out and read back, accepted again and stored the same.
 
 # base: a text that is valid, or nearly so, before it is damaged
 """
@@ -16,7 +16,7 @@ import json
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -70,7 +70,7 @@ def run(plan: Plan) -> Outcome:
         "worst case": f"{tally.worst_s * 1e3:.1f} ms (case {tally.worst_case})",
         "seed": str(plan.seed),
     }
-    return Outcome(figures, tuple(tally.faults))
+    return Outcome(figures, tuple(tally.faults.values()))
 
 
 @dataclass
@@ -81,7 +81,7 @@ class _Tally:
     counts: Counter[str] = field(default_factory=Counter)
     worst_s: float = 0.0
     worst_case: int = 0
-    faults: list[str] = field(default_factory=list)
+    faults: dict[str, str] = field(default_factory=dict)  # one for each kind of fault
 
     def run_case(self, seed: int, number: int) -> None:
         """Run one case, which seed and number alone decide."""
@@ -89,17 +89,21 @@ class _Tally:
         started = time.perf_counter()
         try:
             self.counts.update(case.outcomes())
-        except Exception:  # any exception is what we are looking for
-            self._note_fault(seed, number, case)
+        except Exception as error:  # any exception is what we are looking for
+            again = f"python3 dev.py soak reading --seed {seed} --case {number}"
+            self._note_fault(error, f"{again}\n{case}")
         elapsed_s = time.perf_counter() - started
         self.cases += 1
         if elapsed_s > self.worst_s:
             self.worst_s, self.worst_case = elapsed_s, number
 
-    def _note_fault(self, seed: int, number: int, case: Case) -> None:
+    def _note_fault(self, error: Exception, case: str) -> None:
+        """Keep the first fault of its kind: same exception from the same line."""
+        story = "".join(traceback.format_exception(error)).rstrip()
+        raised = traceback.extract_tb(error.__traceback__)[-1]
+        kind = f"{type(error).__name__} {raised.filename}:{raised.lineno}"
         if len(self.faults) < FAULTS_MAX:
-            again = f"python3 dev.py soak reading --seed {seed} --case {number}"
-            self.faults.append(f"{again}\n{case}\n{traceback.format_exc().rstrip()}")
+            self.faults.setdefault(kind, f"{case}\n{story}")
 
 
 # --- one case -----------------------------------------------------------------------------
@@ -129,13 +133,10 @@ class Case(NamedTuple):
             counts["unreadable"] += 1
         return counts
 
-    def _verdicts(self, judge: Judge, data: bytes) -> list[Verdict]:
+    def _verdicts(self, judge: Judge, data: bytes) -> Iterator[Verdict]:
         schema = KUBERNETES if self.strict else CORE
-        return [
-            judge.judge(item)
-            for document in read(data, source="case", schema=schema)
-            for item in expand_lists(document)
-        ]
+        for document in read(data, source="case", schema=schema):
+            yield from map(judge.judge, expand_lists(document))
 
     def _check_again(self, judge: Judge, verdict: Verdict) -> None:
         written = encode_json(verdict.stored)
@@ -145,6 +146,9 @@ class Case(NamedTuple):
             raise AssertionError(f"stored but not read again: {error}: {written!r}") from error
         found = [finding.message for finding in again.findings]
         assert again.is_accepted, f"stored but refused when read again: {found}: {written!r}"
+        if again.stored is not None:
+            stored = encode_json(again.stored)
+            assert stored == written, f"stored otherwise when read again: {stored!r}: {written!r}"
 
     def __str__(self) -> str:
         return f"preset {self.preset}, {'strict' if self.strict else 'not strict'}: {self.data!r}"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.gates import Gates
-from mooring.api.seedforms import Rewritten, fill_defaults, is_slashed_driver_name, rewrite
+from mooring.api.seedforms import Rewritten, is_slashed_driver_name, rewrite
 
 ALL_ON = Gates.parse()
 NO_DERIVED = Gates.parse("DRADerivedAttributes=false")
@@ -511,28 +511,6 @@ def test_slashed_driver_names_are_a_domain_and_a_name(name: str, is_slashed: boo
     assert is_slashed_driver_name(name) == is_slashed
 
 
-def test_requests_come_from_limits_and_allocatable_from_capacity() -> None:
-    before: Tree = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "spec": {
-            "containers": [{"resources": {"limits": {"a": 1, "b": 2}, "requests": {"a": 0}}}],
-            "initContainers": [{"resources": {"limits": {"a": 1}}}, {"name": "plain"}],
-        },
-    }
-    assert fill_defaults(before)["spec"] == {
-        "containers": [{"resources": {"limits": {"a": 1, "b": 2}, "requests": {"a": 0, "b": 2}}}],
-        "initContainers": [
-            {"resources": {"limits": {"a": 1}, "requests": {"a": 1}}},
-            {"name": "plain"},
-        ],
-    }
-    node: Tree = {"apiVersion": "v1", "kind": "Node", "status": {"capacity": {"cpu": "4"}}}
-    filled = fill_defaults(node)
-    assert filled["status"] == {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "4"}}
-    assert fill_defaults(filled) is filled
-
-
 # Any JSON, with the words that rewriters look for often enough to lead deep into them.
 WORDS = sorted(
     {
@@ -588,8 +566,6 @@ def test_any_json_is_rewritten_without_fault_and_only_once(
     assert rewrite(once.tree, gates=ALL_ON).tree is once.tree
     if not once.warnings:
         assert once.tree is tree
-    fill_defaults(tree)
-    assert repr(tree) == repr(before)
 
 
 def places(tree: object) -> Iterator[tuple[str | int, ...]]:

@@ -130,9 +130,11 @@ def _from_json(wanted: type, value: Any) -> Any:
     raise DecodeError(f"cannot read {_json_name(value)} as {wanted.__name__}")
 
 
-def _to_json(value: Any) -> str:
+def _to_json(value: Any) -> str | float:
     if isinstance(value, Quantity | Timestamp):
         return str(value)
+    if isinstance(value, NumberText):  # in a field that holds any JSON
+        return float(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 

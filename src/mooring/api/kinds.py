@@ -50,7 +50,7 @@ class Catalogue:
         """Return the kind, or raise DecodeError with the nearest names that exist."""
         kind = self._kinds.get((api_version, name))
         if kind is None or (kind.is_extension and not extensions):
-            raise DecodeError(self._unknown(api_version, name), ("kind",))
+            raise DecodeError(self._unknown(api_version, name, extensions=extensions), ("kind",))
         return kind
 
     def __iter__(self) -> Iterator[Kind]:
@@ -59,9 +59,13 @@ class Catalogue:
     def __contains__(self, key: tuple[str, str]) -> bool:
         return key in self._kinds
 
-    def _unknown(self, api_version: str, name: str) -> str:
+    def _unknown(self, api_version: str, name: str, *, extensions: bool) -> str:
         fact = f'no matches for kind "{name}" in version "{api_version}"'
-        versions = [kind.api_version for kind in self._kinds.values() if kind.name == name]
+        versions = [
+            kind.api_version
+            for kind in self._kinds.values()
+            if kind.name == name and (extensions or not kind.is_extension)
+        ]
         if versions:
             return f"{fact}; {name} exists in {', '.join(versions)}"
         names = sorted({kind.name for kind in self._kinds.values()})

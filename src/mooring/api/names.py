@@ -119,6 +119,13 @@ def c_identifier(text: str) -> list[str]:
     return [_rule(_C_IDENTIFIER_RULE, _C_IDENTIFIER, "my_name", "MY_NAME", "MyName")]
 
 
+def path_segment(text: str) -> list[str]:
+    """Check a name that only has to be safe in a URL: `system:node`."""
+    if text in (".", ".."):
+        return [f"may not be '{text}'"]
+    return [f"may not contain '{mark}'" for mark in ("/", "%") if mark in text]
+
+
 def is_uuid(text: str) -> bool:
     """Tell whether the text is a UUID in lower case."""
     return _is_uuid(text) is not None

@@ -1,6 +1,6 @@
 """From a parsed document to an object: which kind it is, what it says, what is odd about it.
 
-    tree ─ seed forms ─ kind ─ decode ─ extensions ─ Reading
+    tree ─ kind ─ seed forms ─ decode ─ extensions ─ Reading
 
 Everything that does not stop the reading is a Remark; what does is a DecodeError.
 """

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     if not FOLDER.is_dir():
         print(f"{FOLDER}: no such folder: the pages are part of a checkout", file=sys.stderr)
         return 3
-    names = stale_pages()
+    names = stale_pages(FOLDER)
     for name in names:
         print(f"docs/reference/{name}: {'stale' if only_check else 'written'}")
         if not only_check:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if names and only_check else 0
 
 
-def stale_pages(folder: Path = FOLDER) -> list[str]:
+def stale_pages(folder: Path) -> list[str]:
     """Return the names of the pages that are missing or not what the code gives."""
     return [name for name, page in PAGES.items() if _content(folder / name) != page()]
 
@@ -236,7 +236,8 @@ What Mooring reads, by API group.
 - *Checked*: **rules** is Kubernetes' rules for the kind ([differences](../differences.md) tells
   what is left out), **metadata** the rules for metadata only, **nothing** that it is only read.
 - *Unknown fields* are **reported**, with a warning or with `--strict` an error, or **kept**:
-  Mooring declares the fields that it uses and passes the others on."""
+  Mooring declares the fields that it uses and passes the others on. In `metadata` they are
+  reported for every kind."""
 
 
 def kinds_page() -> str:

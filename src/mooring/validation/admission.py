@@ -8,12 +8,15 @@ Admission: the object as it would be stored, or everything that is wrong with it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from mooring.api import names
 from mooring.api.catalogue import to_hub
 from mooring.api.fieldpath import Path, path_of
+from mooring.api.gates import Gate
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource import v1beta1
@@ -59,10 +62,17 @@ class MetadataOnly(Strategy[Any]):
 
     def __init__(self, kind: Kind) -> None:
         self._namespaced = kind.namespaced
+        # Names of roles may be anything that can stand in a URL: `system:node`.
+        is_role = kind.group == "rbac.authorization.k8s.io"
+        self._check_name = names.path_segment if is_role else names.dns1123_subdomain
 
     def check_create(self, new: Any, context: Context) -> Errors:  # noqa: ARG002
-        """Check the metadata."""
-        return check_metadata(new.metadata, namespaced=self._namespaced)
+        """Check the metadata, if the kind has any."""
+        if not hasattr(new, "metadata"):
+            return []
+        return check_metadata(
+            new.metadata, namespaced=self._namespaced, check_name=self._check_name
+        )
 
     def check_update(self, new: Any, old: Any, context: Context) -> Errors:  # noqa: ARG002
         """Check the metadata."""
@@ -109,9 +119,10 @@ def admit_create(
     new = _generate_name(_in_namespace(_without_system_fields(new), kind, namespace))
     if new.metadata.namespace != _expected_namespace(kind, namespace):
         return Admission(refused=WRONG_NAMESPACE)
+    dropped = strategy.disabled(new, None, context)
     new = strategy.prepare_create(new, context)
     errors = strategy.check_create(new, context)
-    return _conclude(new, errors, kind, strategy)
+    return _conclude(new, errors, kind, strategy, _drop_warnings(dropped, context))
 
 
 def admit_update(new_value: Any, old: Any, kind: Kind, context: Context) -> Admission:
@@ -138,6 +149,7 @@ def _admit_change(
     if problem is not None:
         return Admission(errors=(problem,))
     new = _with_metadata(new, generation=old.metadata.generation)
+    dropped = () if status else strategy.disabled(new, old, context)
     if status:
         new = strategy.prepare_status(new, old, context)
     else:
@@ -146,13 +158,26 @@ def _admit_change(
     check = strategy.check_status if status else strategy.check_update
     errors = check(new, old, context)
     errors = [e for e in errors if not (e.alone and is_untouched(e.path, new, old))]
-    return _conclude(new, errors, kind, strategy)
+    return _conclude(new, errors, kind, strategy, _drop_warnings(dropped, context))
 
 
-def _conclude(new: Any, errors: Errors, kind: Kind, strategy: Strategy[Any]) -> Admission:
+def _conclude(
+    new: Any,
+    errors: Errors,
+    kind: Kind,
+    strategy: Strategy[Any],
+    warnings: Iterable[str] = (),
+) -> Admission:
     if errors:
-        return Admission(errors=tuple(_as_written(errors, kind)))
-    return Admission(stored=stored_form(new), warnings=tuple(strategy.warnings(new)))
+        return Admission(errors=tuple(_as_written(errors, kind)), warnings=tuple(warnings))
+    return Admission(stored=stored_form(new), warnings=(*warnings, *strategy.warnings(new)))
+
+
+def _drop_warnings(gates: Iterable[Gate], context: Context) -> list[str]:
+    """Return a warning for each feature whose fields are dropped; Kubernetes drops silently."""
+    if not context.extensions:
+        return []
+    return [f"fields of {gate} are dropped, because its feature gate is off" for gate in gates]
 
 
 def with_revision(value: Any, resource_version: str) -> Any:

@@ -30,6 +30,17 @@ def drop_disabled(
     return spec if claim is spec.devices else replace(spec, devices=claim)
 
 
+def disabled(
+    spec: ResourceClaimSpec, old: ResourceClaimSpec | None, context: Context
+) -> Iterator[Gate]:
+    """Yield the gates whose fields `drop_disabled` takes away."""
+    for gate, is_used, _ in _FEATURES:
+        if context.enabled(gate) or (old is not None and is_used(old.devices)):
+            continue
+        if is_used(spec.devices):
+            yield gate
+
+
 def uses_admin_access(claim: DeviceClaim) -> bool:
     """Tell whether a request says anything about admin access."""
     return any(r.exactly and r.exactly.admin_access is not None for r in claim.requests or ())

@@ -6,6 +6,9 @@ from msgspec.structs import replace
 
 from mooring.api.core.node import Node
 from mooring.api.timestamp import Timestamp
+from mooring.validation.context import Context
+from mooring.validation.errors import Errors
+from mooring.validation.metadata import check_metadata, check_metadata_update
 from mooring.validation.strategy import Strategy
 
 
@@ -23,3 +26,11 @@ class NodeStrategy(Strategy[Node]):
     def default(self, value: Node, api_version: str, now: Timestamp) -> Node:  # noqa: ARG002
         """Set what is allocatable."""
         return default_node(value)
+
+    def check_create(self, new: Node, context: Context) -> Errors:  # noqa: ARG002
+        """Check the metadata."""
+        return check_metadata(new.metadata, namespaced=False)
+
+    def check_update(self, new: Node, old: Node, context: Context) -> Errors:  # noqa: ARG002
+        """Check the metadata."""
+        return check_metadata_update(new.metadata, old.metadata)

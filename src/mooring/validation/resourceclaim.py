@@ -25,6 +25,7 @@ from mooring.api.resource.v1 import (
     ResourceClaimStatus,
 )
 from mooring.api.timestamp import Timestamp
+from mooring.validation import claimfeatures
 from mooring.validation.claimfeatures import (
     drop_disabled,
     uses_admin_access,
@@ -50,6 +51,12 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
         spec = default_claim_spec(value.spec, api_version)
         value = value if spec is value.spec else replace(value, spec=spec)
         return _default_status(value)
+
+    def disabled(
+        self, new: ResourceClaim, old: ResourceClaim | None, context: Context
+    ) -> Iterable[Gate]:
+        """Return the gates whose fields the claim loses."""
+        return claimfeatures.disabled(new.spec, old.spec if old is not None else None, context)
 
     def prepare_create(self, new: ResourceClaim, context: Context) -> ResourceClaim:
         """Drop the status and disabled fields."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from mooring.api.fieldpath import root
+from mooring.api.gates import Gate
 from mooring.api.resource.v1 import ResourceClaimTemplate
 from mooring.api.timestamp import Timestamp
+from mooring.validation import claimfeatures
 from mooring.validation.claimfeatures import drop_disabled
 from mooring.validation.claimspec import check_claim_spec
 from mooring.validation.context import Context
@@ -36,6 +40,13 @@ class ResourceClaimTemplateStrategy(Strategy[ResourceClaimTemplate]):
         """Set mode, count and toleration operators."""
         spec = default_claim_spec(value.spec.spec, api_version)
         return replace(value, spec=replace(value.spec, spec=spec))
+
+    def disabled(
+        self, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None, context: Context
+    ) -> Iterable[Gate]:
+        """Return the gates whose fields the template loses."""
+        before = old.spec.spec if old is not None else None
+        return claimfeatures.disabled(new.spec.spec, before, context)
 
     def prepare_create(self, new: ResourceClaimTemplate, context: Context) -> ResourceClaimTemplate:
         """Drop disabled fields."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from mooring.api.fieldpath import Path, root
@@ -73,6 +75,12 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
             for device in devices
         )
         return replace(value, spec=replace(value.spec, devices=dated))
+
+    def disabled(
+        self, new: ResourceSlice, old: ResourceSlice | None, context: Context
+    ) -> Iterable[Gate]:
+        """Return the gates whose fields the slice loses."""
+        return slicefeatures.disabled(new.spec, old.spec if old is not None else None, context)
 
     def prepare_create(self, new: ResourceSlice, context: Context) -> ResourceSlice:
         """Start counting generations; drop disabled fields."""

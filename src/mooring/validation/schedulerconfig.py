@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mooring.api.codec import to_tree
 from mooring.api.core.pod import DEFAULT_SCHEDULER
+from mooring.api.errors import DecodeError
 from mooring.api.fieldpath import Path, root
 from mooring.api.gates import Gate, Gates
 from mooring.api.schedulerconfig import (
@@ -22,7 +23,14 @@ from mooring.api.schedulerconfig import (
     dynamic_resources_args,
 )
 from mooring.validation.context import Context
-from mooring.validation.errors import Errors, duplicate, forbidden, invalid, required
+from mooring.validation.errors import (
+    OMITTED,
+    Errors,
+    duplicate,
+    forbidden,
+    invalid,
+    required,
+)
 from mooring.validation.strategy import Strategy
 
 FILTER_TIMEOUT = "10s"
@@ -176,5 +184,8 @@ class SchedulerConfigurationStrategy(Strategy[KubeSchedulerConfiguration]):
 
     def check_create(self, new: KubeSchedulerConfiguration, context: Context) -> Errors:
         """Check everything, with what is absent set as the scheduler would."""
-        config = default_scheduler_configuration(new, gates=context.gates)
-        return validate_scheduler_configuration(config, gates=context.gates)
+        try:
+            config = default_scheduler_configuration(new, gates=context.gates)
+            return validate_scheduler_configuration(config, gates=context.gates)
+        except DecodeError as error:  # in the arguments of a plugin
+            return [invalid(PROFILES, OMITTED, str(error))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -16,11 +16,28 @@ Spec = ResourceSliceSpec
 def drop_disabled(spec: Spec, old: Spec | None, context: Context) -> Spec:
     """Return the spec without fields of disabled features that the old one does not use."""
     for gates, is_used, drop in _FEATURES:
-        if all(map(context.enabled, gates)) or (old is not None and is_used(old)):
-            continue
-        if is_used(spec):
+        if _loses(gates, is_used, spec, old, context):
             spec = drop(spec)
     return spec
+
+
+def disabled(spec: Spec, old: Spec | None, context: Context) -> Iterator[Gate]:
+    """Yield the gates whose fields `drop_disabled` takes away."""
+    for gates, is_used, _ in _FEATURES:
+        if _loses(gates, is_used, spec, old, context):
+            yield from (gate for gate in gates if not context.enabled(gate))
+
+
+def _loses(
+    gates: tuple[Gate, ...],
+    is_used: Callable[[Spec], bool],
+    spec: Spec,
+    old: Spec | None,
+    context: Context,
+) -> bool:
+    if all(map(context.enabled, gates)) or (old is not None and is_used(old)):
+        return False
+    return is_used(spec)
 
 
 def is_list(attribute: DeviceAttribute) -> bool:

@@ -6,10 +6,12 @@ object returns the changed one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from mooring.api.gates import Gate
 from mooring.api.timestamp import Timestamp
 from mooring.validation.context import Context
 from mooring.validation.errors import Errors
@@ -25,6 +27,10 @@ class Strategy(Generic[O]):
     def default(self, value: O, api_version: str, now: Timestamp) -> O:  # noqa: ARG002
         """Return the object with absent fields set as the version it was written in says."""
         return value
+
+    def disabled(self, new: O, old: O | None, context: Context) -> Iterable[Gate]:  # noqa: ARG002
+        """Return the gates that are off and whose fields the object is about to lose."""
+        return ()
 
     def prepare_create(self, new: O, context: Context) -> O:  # noqa: ARG002
         """Return a new object without what users may not set."""

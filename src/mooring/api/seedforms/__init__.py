@@ -14,7 +14,6 @@ from typing import NamedTuple
 from mooring.api.gates import Gates
 from mooring.api.seedforms.claims import rewrite_claim, rewrite_template
 from mooring.api.seedforms.classes import rewrite_class
-from mooring.api.seedforms.defaults import fill_defaults
 from mooring.api.seedforms.notes import Notes, Notice
 from mooring.api.seedforms.podgroups import rewrite_pod_group
 from mooring.api.seedforms.pods import rewrite_pod
@@ -24,7 +23,7 @@ from mooring.api.seedforms.slices import rewrite_slice
 from mooring.api.seedforms.taintrules import rewrite_taint_rule
 from mooring.api.seedforms.trees import Tree
 
-__all__ = ["Notice", "Rewritten", "fill_defaults", "is_slashed_driver_name", "rewrite"]
+__all__ = ["Notice", "Rewritten", "is_slashed_driver_name", "rewrite"]
 
 _REWRITERS: dict[tuple[str, str], Callable[[Tree, Notes], Tree]] = {
     ("", "Pod"): rewrite_pod,

@@ -1,0 +1,11 @@
+# Only forwards: `make test` is `python3 dev.py test`. Arguments: make test ARGS="-k quantity"
+
+COMMANDS := setup run test check fmt bench soak docs conformance lock clean
+
+.PHONY: help $(COMMANDS)
+
+help:
+	@python3 dev.py help
+
+$(COMMANDS):
+	@python3 dev.py $@ $(ARGS)

@@ -1,0 +1,151 @@
+"""dev.py and what surrounds it: commands, Makefile, CI script, lock files."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dev
+
+ROOT = Path(__file__).parents[1]
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+
+
+def lock_name(path: Path) -> str:
+    return path.name
+
+
+# --- commands ----------------------------------------------------------------------------------
+
+
+def test_help_lists_every_command_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dev.main(["help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, command in dev.COMMANDS.items():
+        assert command.__doc__, name
+        assert any(
+            line.split(maxsplit=1) == [name, command.__doc__.splitlines()[0]] for line in lines
+        )
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"], ["help"]], ids=str)
+def test_help_is_what_a_beginner_gets(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dev.main(arguments) == 0
+    assert capsys.readouterr().out.startswith("usage: python3 dev.py COMMAND")
+
+
+def test_unknown_command_is_a_usage_error_that_lists_the_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert dev.main(["tset"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("dev.py: no command 'tset'")
+    assert "  test " in error
+
+
+def test_commands_of_the_habits_exist() -> None:
+    wanted = {"setup", "run", "test", "check", "fmt", "bench", "soak", "docs", "conformance"}
+    assert wanted <= dev.COMMANDS.keys()
+
+
+def test_dev_needs_nothing_but_the_standard_library() -> None:
+    tree = ast.parse((ROOT / "dev.py").read_text(encoding="utf-8"))
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else _names(node))
+    }
+    assert imported <= sys.stdlib_module_names
+
+
+def _names(node: ast.Import) -> list[str]:
+    return [alias.name for alias in node.names]
+
+
+def test_sources_that_are_checked_exist() -> None:
+    assert [name for name in dev.SOURCES if not (ROOT / name).exists()] == []
+
+
+# --- what forwards to it -----------------------------------------------------------------------
+
+
+def test_makefile_forwards_every_command_and_does_nothing_else() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^COMMANDS := (.*)$", makefile, re.MULTILINE)
+    assert listed.split() == list(dev.COMMANDS)
+    recipes = [line for line in makefile.splitlines() if line.startswith("\t")]
+    assert recipes == ["\t@python3 dev.py help", "\t@python3 dev.py $@ $(ARGS)"]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("command", dev.COMMANDS)
+def test_make_calls_dev_py(command: str) -> None:
+    # The tests themselves may have been started by make, which tells its children so.
+    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+    done = subprocess.run(
+        ["make", "--dry-run", command, "ARGS=-x y"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stdout.strip() == f"python3 dev.py {command} -x y"
+
+
+def test_ci_runs_the_readme_test_command_and_then_check() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    lines = script.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "#!/usr/bin/env bash"
+    assert "set -euo pipefail" in lines
+    commands = [line for line in lines if line.startswith("python3 ")]
+    assert commands == ["python3 dev.py test", "python3 dev.py check"]
+    assert commands[0] in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+# --- lock files --------------------------------------------------------------------------------
+
+
+def pinned(lock: Path) -> dict[str, str]:
+    """Return the packages of a lock file, each with the text that pins it."""
+    text = lock.read_text(encoding="utf-8")
+    entries = re.split(r"^(?=[\w])", text, flags=re.MULTILINE)[1:]
+    return {entry.partition("==")[0].lower(): entry for entry in entries}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lock_name)
+def test_every_package_is_pinned_by_version_and_hash(lock: Path) -> None:
+    assert pinned(lock)
+    for name, entry in pinned(lock).items():
+        assert re.match(rf"{re.escape(name)}==\S+", entry, re.IGNORECASE), name
+        assert "--hash=sha256:" in entry, name
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lock_name)
+def test_lock_files_name_no_host(lock: Path) -> None:
+    assert "://" not in lock.read_text(encoding="utf-8")
+
+
+def test_lock_of_the_tools_holds_all_that_users_install() -> None:
+    users, developers = pinned(ROOT / "requirements/run.txt"), pinned(ROOT / "requirements/dev.txt")
+    assert users.keys() <= developers.keys()
+
+
+def test_uv_has_one_version() -> None:
+    versions = {
+        re.findall(r"^uv==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE)[0]
+        for lock in LOCKS
+        if "uv" in pinned(lock)
+    }
+    assert len(versions) == 1

@@ -1,0 +1,414 @@
+"""The documents are true: their commands run, their links lead somewhere, nothing is left out.
+
+A page may hold these blocks of code:
+
+    ```console      commands after `$ ` and what they print; run here, in order
+    ```yaml NAME    a file that the page tells the reader to save; written before what follows
+    ```sh           commands that are too slow to run here, or need what tests do not have
+
+A line that is only `…` stands for any lines of output. The commands of a page start in an empty
+folder with links to `conformance`, `docs` and `examples`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import dev
+from mooring.api import errors as api_errors
+from mooring.api.catalogue import KINDS
+from mooring.api.fieldpath import root
+from mooring.api.gates import Gate
+from mooring.cli import exits, reference
+from mooring.cli.main import moor
+from mooring.validation.errors import ErrorType, FieldError
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+LINKED_FOLDERS = ("conformance", "docs", "examples")
+TIMEOUT_S = 60
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+# --- blocks of code ----------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """A fenced block: the words after the fence, and the lines."""
+
+    info: tuple[str, ...]
+    lines: tuple[str, ...]
+
+    @property
+    def language(self) -> str:
+        return self.info[0] if self.info else ""
+
+    @property
+    def file(self) -> str | None:
+        return self.info[1] if len(self.info) > 1 else None
+
+
+class Command(NamedTuple):
+    """One command of a console block and the lines it prints."""
+
+    text: str
+    expected: tuple[str, ...]
+
+
+_FENCED = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    for found in _FENCED.finditer(page.read_text(encoding="utf-8")):
+        yield Block(tuple(found["info"].split()), tuple(found["body"].splitlines()))
+
+
+def commands_of(block: Block) -> Iterator[Command]:
+    text = ""
+    expected: list[str] = []
+    for line in block.lines:
+        if line.startswith("$ "):
+            if text:
+                yield Command(text, tuple(expected))
+            text, expected = line.removeprefix("$ "), []
+        else:
+            assert text, f"output before the first command: {line!r}"
+            expected.append(line)
+    yield Command(text, tuple(expected))
+
+
+class Shell:
+    """Runs the commands of a page, one after the other, in the current folder.
+
+    `moor` runs in this process, which is many times as fast; everything else runs in bash.
+    """
+
+    def __init__(self) -> None:
+        self._status = 0
+        self._output = b""
+
+    def write(self, name: str, lines: tuple[str, ...]) -> None:
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def run(self, command: str) -> tuple[str, ...]:
+        """Return the lines that a pipeline of commands prints."""
+        piped = b""
+        self._output = b""
+        for stage in command.split(" | "):
+            run_stage = self._run_moor if stage.startswith("moor ") else self._run_bash
+            piped = run_stage(stage, piped)
+        output = (self._output + piped).decode()
+        return tuple(output.splitlines())
+
+    def _run_moor(self, stage: str, stdin: bytes) -> bytes:
+        stage, _, target = stage.partition(" > ")
+        arguments = shlex.split(stage)[1:]
+        result = CliRunner().invoke(moor, arguments, input=stdin, prog_name="moor")
+        assert isinstance(result.exception, SystemExit | None), result.exception
+        self._status = result.exit_code
+        self._output += result.stderr_bytes or b""
+        if not target:
+            return result.stdout_bytes
+        Path(target).write_bytes(result.stdout_bytes)
+        return b""
+
+    def _run_bash(self, stage: str, stdin: bytes) -> bytes:
+        search_path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", "-c", f"(exit {self._status})\n{stage}"],
+            env={**os.environ, "PATH": search_path, "LC_ALL": "C.UTF-8"},
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        self._status = done.returncode
+        return done.stdout
+
+
+def matches(expected: tuple[str, ...], actual: tuple[str, ...]) -> bool:
+    """Whether output is what a page shows; `…` stands for any lines."""
+    lines = ("(?:.*\n)*" if line == "…" else re.escape(line) + "\n" for line in expected)
+    return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in actual)) is not None
+
+
+CONSOLE_PAGES = [
+    page for page in PAGES if any(block.language == "console" for block in blocks_of(page))
+]
+
+
+@pytest.mark.parametrize("page", CONSOLE_PAGES, ids=name_of)
+def test_commands_print_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in LINKED_FOLDERS:
+        Path(name).symlink_to(ROOT / name)
+    shell = Shell()
+    for block in blocks_of(page):
+        if block.language == "console":
+            for command in commands_of(block):
+                output = shell.run(command.text)
+                if not matches(command.expected, output):
+                    shown = "\n".join(command.expected)
+                    assert "\n".join(output) == shown, f"{name_of(page)}: $ {command.text}"
+        elif block.file:
+            shell.write(block.file, block.lines)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_moor_command_is_run(page: Path) -> None:
+    for block in blocks_of(page):
+        if block.language in ("sh", "bash", "shell"):
+            assert not [line for line in block.lines if line.startswith("moor ")]
+
+
+# --- links -------------------------------------------------------------------------------------
+
+_LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+
+
+def links_of(page: Path) -> Iterator[tuple[Path, str]]:
+    """Give the files and anchors that a page links to, within the repository."""
+    prose = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    for found in _LINK.finditer(prose):
+        target, _, anchor = found["target"].partition("#")
+        if not target.startswith(("http://", "https://")):
+            yield (page.parent / target).resolve() if target else page, anchor
+
+
+def anchors_of(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in links_of(page):
+        assert target.exists(), target
+        assert target.is_relative_to(ROOT), target
+        assert not anchor or anchor in anchors_of(target), f"{target}#{anchor}"
+
+
+def test_every_page_is_linked_from_the_index() -> None:
+    linked = {target for target, _ in links_of(DOCS / "index.md")}
+    assert [name_of(page) for page in DOCS.rglob("*.md") if page not in linked] == ["docs/index.md"]
+
+
+# --- the generated pages -----------------------------------------------------------------------
+
+
+def test_generated_pages_are_current() -> None:
+    assert reference.stale_pages(reference.FOLDER) == [], "run: python3 dev.py docs"
+
+
+def test_check_names_stale_pages_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reference, "FOLDER", tmp_path)
+    assert reference.main(["--check"]) == 1
+    assert capsys.readouterr().out.splitlines()[0] == "docs/reference/cli.md: stale"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pages_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "FOLDER", tmp_path)
+    assert reference.main([]) == 0
+    assert {page.name for page in tmp_path.iterdir()} == set(reference.PAGES)
+    assert reference.main(["--check"]) == 0
+
+
+def test_without_a_checkout_there_are_no_pages_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reference, "FOLDER", tmp_path / "missing")
+    assert reference.main([]) == 3
+    assert "no such folder" in capsys.readouterr().err
+
+
+def all_commands() -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(moor, info_name="moor")
+    waiting: list[tuple[str, click.Command]] = [("moor", moor)]
+    while waiting:
+        path, command = waiting.pop()
+        yield path, command
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                found = command.get_command(context, name)
+                assert found is not None
+                waiting.append((f"{path} {name}", found))
+
+
+def test_every_command_and_option_is_documented() -> None:
+    page = text_of("docs/reference/cli.md")
+    for path, command in all_commands():
+        _, heading, rest = page.partition(f"## {path}\n")
+        assert heading, path
+        section = rest.partition("\n## ")[0]
+        for parameter in command.params:
+            assert isinstance(parameter, click.Option)
+            assert parameter.help, parameter.opts
+            for name in (*parameter.opts, *parameter.secondary_opts):
+                assert f"`{name}`" in section, f"{path} {name}"
+
+
+def test_every_gate_is_documented() -> None:
+    page = text_of("docs/reference/feature-gates.md")
+    assert [gate for gate in Gate if f"| `{gate}` |" not in page] == []
+
+
+def test_every_kind_is_documented() -> None:
+    page = text_of("docs/reference/kinds.md")
+    assert [kind for kind in KINDS if f"| `{kind.name}` |" not in page] == []
+
+
+# --- hand-written pages that must be complete --------------------------------------------------
+
+
+@pytest.mark.parametrize("error_type", ErrorType)
+def test_every_error_type_is_documented_with_its_words(error_type: ErrorType) -> None:
+    words = FieldError(error_type, root("x")).body.partition(":")[0]
+    assert f"| {words} | `{error_type}` |" in text_of("docs/reference/errors.md")
+
+
+def test_every_exit_status_is_documented() -> None:
+    page = text_of("docs/reference/errors.md")
+    statuses = [value for name, value in vars(exits).items() if name.isupper()]
+    assert sorted(statuses) == [0, 1, 2, 3]
+    assert [status for status in statuses if f"\n| {status} | " not in page] == []
+
+
+def test_every_exception_of_reading_is_documented() -> None:
+    page = text_of("docs/reference/errors.md")
+    names = [error.__name__ for error in api_errors.ApiError.__subclasses__()]
+    in_module = [name for name in names if hasattr(api_errors, name)]
+    assert [name for name in in_module if f"| `{name}` |" not in page] == []
+
+
+def declared_dependencies() -> set[str]:
+    project: dict[str, Any] = tomllib.loads(text_of("pyproject.toml"))
+    inputs = (text_of(f"requirements/{name}.in").splitlines() for name in ("dev", "uv"))
+    lines = [line for lines in inputs for line in lines if line and not line.startswith("#")]
+    wanted = project["project"]["dependencies"] + project["build-system"]["requires"] + lines
+    return {re.split(r"[^\w-]", requirement)[0].lower() for requirement in wanted}
+
+
+def test_every_dependency_has_its_reason_and_no_other_is_listed() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \| .+ \| .+ \|$", text_of("docs/dependencies.md"), re.M)
+    assert set(rows) == declared_dependencies()
+    assert len(rows) == len(set(rows))
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    names = sorted(page.name for page in (DOCS / "adr").iterdir())
+    assert [int(name.partition("-")[0]) for name in names] == list(range(1, len(names) + 1))
+    for name in names:
+        page = text_of(f"docs/adr/{name}")
+        assert page.startswith(f"# {int(name[:4])}. ")
+        for part in ("**Status:**", "## Context", "## Decision", "## Consequences"):
+            assert part in page, f"{name}: {part}"
+
+
+def test_changelog_has_a_place_for_what_is_not_released() -> None:
+    assert "\n## Unreleased\n" in text_of("CHANGELOG.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_of_dev_py_exist(page: Path) -> None:
+    named = set(re.findall(r"python3 dev\.py ([a-z]+)", page.read_text(encoding="utf-8")))
+    assert named - {*dev.COMMANDS, "help"} == set()
+
+
+def test_contributing_lists_every_command_of_dev_py() -> None:
+    page = text_of("CONTRIBUTING.md")
+    assert [name for name in dev.COMMANDS if f"| `python3 dev.py {name}` |" not in page] == []
+
+
+def test_readme_has_the_two_commands() -> None:
+    assert ("python3 dev.py run", "python3 dev.py test") in [
+        block.lines for block in blocks_of(ROOT / "README.md")
+    ]
+
+
+# --- ARCHITECTURE.md ---------------------------------------------------------------------------
+
+ARCHITECTURE = text_of("ARCHITECTURE.md")
+PACKAGE = ROOT / "src" / "mooring"
+
+
+def rooms_in(heading: str) -> set[str]:
+    """Return the rooms in the first drawing below a heading."""
+    _, found, rest = ARCHITECTURE.partition(f"\n{heading}\n")
+    assert found, heading
+    drawing = rest.split("```")[1]
+    return set(re.findall(r"(?:^|  )([a-z]+)/", drawing, re.MULTILINE))
+
+
+def packages(folder: Path) -> list[Path]:
+    return sorted(marker.parent for marker in folder.rglob("__init__.py"))
+
+
+def test_rooms_that_stand_are_drawn_and_exist() -> None:
+    standing = rooms_in("## The house")
+    existing = {path.name for path in packages(PACKAGE) if path.parent == PACKAGE}
+    assert standing <= existing
+    # A room may be under construction while it still stands in the plan.
+    assert existing <= standing | rooms_in("### Rooms to come")
+
+
+def test_every_package_of_a_standing_room_is_named() -> None:
+    for room in rooms_in("## The house"):
+        for path in packages(PACKAGE / room):
+            inside = path.relative_to(PACKAGE)
+            names = (f"src/mooring/{inside.as_posix()}/", f"mooring.{'.'.join(inside.parts)}")
+            assert any(name in ARCHITECTURE for name in names), path
+
+
+def test_files_and_modules_that_are_named_exist() -> None:
+    named = re.findall(r"`([\w./]+)`", ARCHITECTURE)
+    for name in named:
+        if "/" in name and not name.startswith(("http", *rooms_in("### Rooms to come"))):
+            inside = ROOT / name if (ROOT / name).exists() else PACKAGE / name
+            assert inside.exists(), name
+        elif name.startswith("mooring."):
+            path = ROOT / "src" / Path(*name.split("."))
+            assert path.is_dir() or path.with_suffix(".py").exists(), name
+
+
+def test_folders_beside_the_house_are_named() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
+    )
+    if tracked.returncode:
+        pytest.skip("not a git checkout: cannot tell which folders belong to the repository")
+    folders = {line.split("/")[0] for line in tracked.stdout.splitlines() if "/" in line}
+    visible = {folder for folder in folders if not folder.startswith(".")}
+    assert [name for name in visible - {"src"} if f"| `{name}/` |" not in ARCHITECTURE] == []
+
+
+def test_contracts_are_told_in_their_own_words() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))
+    names = [contract["name"] for contract in project["tool"]["importlinter"]["contracts"]]
+    assert [name for name in names if f"*{name}*" not in ARCHITECTURE] == []

@@ -1,0 +1,72 @@
+"""A sample of the campaigns, and the laws of running them."""
+
+from __future__ import annotations
+
+import pytest
+
+from soak import Plan, reading
+from soak.__main__ import campaigns, main
+
+SEED = 6
+CASES = 400
+
+
+def test_damaged_objects_and_bytes_give_declared_errors_only() -> None:
+    outcome = reading.run(Plan(SEED, cases=CASES))
+    assert outcome.faults == ()
+    assert outcome.figures["cases"] == str(CASES)
+    # A sample that only ever meets one end proves little.
+    for figure in ("objects accepted", "objects refused", "unreadable"):
+        assert int(outcome.figures[figure]) > CASES // 20, figure
+
+
+def test_a_case_is_decided_by_seed_and_number() -> None:
+    assert reading.make_case(SEED, 7) == reading.make_case(SEED, 7)
+    assert reading.make_case(SEED, 7) != reading.make_case(SEED, 8)
+    assert reading.make_case(SEED, 7) != reading.make_case(SEED + 1, 7)
+
+
+def test_a_broken_law_is_reported_with_the_way_to_see_it_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a law is broken")
+
+    monkeypatch.setattr(reading, "_check_places", fail)
+    assert main(["reading", "--seed", "1", "--cases", "20"]) == 1
+    output = capsys.readouterr().out
+    assert "python3 dev.py soak reading --seed 1 --case " in output
+    assert "ZeroDivisionError: a law is broken" in output
+    assert output.endswith("faults            1\n")
+
+
+def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == campaigns() == ["reading"]
+
+
+def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reading", "--seed", str(SEED), "--case", "3"]) == 0
+    output = capsys.readouterr().out
+    for figure in ("cases", "accepted", "refused", "unreadable", "seconds", "worst case", "seed"):
+        assert figure in output
+
+
+def test_unknown_campaign_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["raeding"]) == 2
+    assert capsys.readouterr().err == "soak: no campaign 'raeding'; there are: reading\n"
+
+
+@pytest.mark.parametrize(
+    ("plan", "numbers"),
+    [
+        (Plan(1, cases=3), [0, 1, 2]),
+        (Plan(1, cases=1, first=7), [7]),
+        (Plan(1, seconds=0), []),
+        (Plan(1, cases=0), []),
+    ],
+    ids=str,
+)
+def test_plan_says_which_cases_are_run(plan: Plan, numbers: list[int]) -> None:
+    assert list(plan.numbers()) == numbers
