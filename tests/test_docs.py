@@ -31,6 +31,7 @@ from mooring.api import errors as api_errors
 from mooring.api.catalogue import KINDS
 from mooring.api.fieldpath import root
 from mooring.api.gates import Gate
+from mooring.cel.device import DeviceCompiler, Features, Scope
 from mooring.cli import exits, reference
 from mooring.cli.main import moor
 from mooring.validation.errors import ErrorType, FieldError
@@ -229,7 +230,7 @@ def test_check_names_stale_pages_and_writes_nothing(
 ) -> None:
     monkeypatch.setattr(reference, "FOLDER", tmp_path)
     assert reference.main(["--check"]) == 1
-    assert capsys.readouterr().out.splitlines()[0] == "docs/reference/cli.md: stale"
+    assert capsys.readouterr().out.splitlines()[0] == "docs/reference/cel-functions.md: stale"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -268,10 +269,23 @@ def test_every_command_and_option_is_documented() -> None:
         assert heading, path
         section = rest.partition("\n## ")[0]
         for parameter in command.params:
+            if isinstance(parameter, click.Argument):
+                assert section.count(parameter.make_metavar(click.Context(command))) > 1, path
+                continue
             assert isinstance(parameter, click.Option)
             assert parameter.help, parameter.opts
             for name in (*parameter.opts, *parameter.secondary_opts):
                 assert f"`{name}`" in section, f"{path} {name}"
+
+
+def test_every_function_of_cel_is_documented() -> None:
+    page = text_of("docs/reference/cel-functions.md")
+    environment = DeviceCompiler(Features(list_attributes=True))._environment(Scope.STORED)
+    named = {name for name in environment.functions if name[0] not in "_@!-"}
+    overloads = [each for name in named for each in environment.functions[name].overloads]
+    assert len(overloads) > 150
+    assert [each.id for each in overloads if f"| `{each.id}` |" not in page] == []
+    assert [macro.name for macro in environment.macros if f"{macro.name}(…" not in page] == []
 
 
 def test_every_gate_is_documented() -> None:

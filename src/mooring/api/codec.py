@@ -43,8 +43,8 @@ S = TypeVar("S")
 
 Place = tuple[Segment, ...]
 
-# reader: (value, its place, where to note the places of unknown fields) -> object
-Reader = Callable[[Any, Place, list[Place]], Any]
+# reader: (value, its place, notes on the whole reading) -> object
+Reader = Callable[[Any, Place, "_Notes"], Any]
 
 
 class Decoded(NamedTuple, Generic[S]):
@@ -56,22 +56,20 @@ class Decoded(NamedTuple, Generic[S]):
 
 def decode_json(data: bytes, struct: type[S]) -> Decoded[S]:
     """Return the object that JSON text describes, or raise DecodeError."""
-    if b"\\ud" in data or b"\\uD" in data:  # perhaps half a character, which msgspec lets pass
-        return decode_tree(_sanitised(parse_json(data)), struct)
+    if _may_hold_half_characters(data):  # which msgspec lets pass
+        return _read_tolerantly(parse_json(data), struct, data)
     try:
         return Decoded(_json_decoder(cast("Any", struct)).decode(data))
     except (ApiError, UnicodeDecodeError, RecursionError, msgspec.DecodeError):
         pass  # The tolerant reader accepts more, and says better what is wrong.
-    return decode_tree(parse_json(data), struct)
+    return _read_tolerantly(parse_json(data), struct, data)
 
 
 def decode_tree(tree: Any, struct: type[S]) -> Decoded[S]:
     """Return the object that a parsed JSON value describes, or raise DecodeError."""
     if (fits := fitting(tree, struct)) is not None:
         return Decoded(fits)
-    unknown: list[Place] = []
-    value = _reader(cast("Any", struct))(tree, (), unknown)
-    return Decoded(value, tuple(unknown))
+    return _read_tolerantly(tree, struct)
 
 
 def fitting(tree: Any, struct: type[S]) -> S | None:
@@ -85,7 +83,8 @@ def fitting(tree: Any, struct: type[S]) -> S | None:
 def parse_json(data: bytes) -> Any:
     """Return the value of JSON text; numbers that are not integers keep their text."""
     try:
-        return json.loads(data, parse_float=NumberText, parse_constant=_refuse_constant)
+        tree = json.loads(data, parse_float=NumberText, parse_constant=_refuse_constant)
+        return _sanitised(tree) if _may_hold_half_characters(data) else tree
     except RecursionError:
         raise DecodeError("nested too deeply") from None
     except ValueError as error:
@@ -130,8 +129,10 @@ def _from_json(wanted: type, value: Any) -> Any:
     raise DecodeError(f"cannot read {_json_name(value)} as {wanted.__name__}")
 
 
-def _to_json(value: Any) -> str | float:
-    if isinstance(value, Quantity | Timestamp):
+def _to_json(value: Any) -> str | float | None:
+    if isinstance(value, Timestamp):
+        return None if value.is_zero else str(value)
+    if isinstance(value, Quantity):
         return str(value)
     if isinstance(value, NumberText):  # in a field that holds any JSON
         return float(value)
@@ -150,6 +151,42 @@ def _hoist_extra(tree: Any) -> Any:
 
 
 # --- the tolerant reader ------------------------------------------------------------------
+
+
+class _Notes:
+    """What a reading finds besides the object, and the text that it reads, if there is one."""
+
+    def __init__(self, text: bytes | None) -> None:
+        self.unknown: list[Place] = []
+        self._text = text
+        self._members: dict[Place, Any] = {}  # by the place of a list or map in the text
+
+    def text_at(self, place: Place) -> bytes | None:
+        """Return the very text of a value: what is raw is kept and measured as it was written."""
+        if self._text is None:
+            return None
+        try:
+            return bytes(self._raw(place))
+        except (LookupError, UnicodeDecodeError, msgspec.DecodeError):
+            return None  # A key on the way is not in the text: it was sanitised.
+
+    def _raw(self, place: Place) -> Any:
+        if not place:
+            return self._text
+        *above, last = place
+        holder = tuple(above)
+        if holder not in self._members:
+            self._members[holder] = _MEMBERS_DECODER.decode(self._raw(holder))
+        return self._members[holder][last.name if isinstance(last, Key) else last]
+
+
+_MEMBERS_DECODER = msgspec.json.Decoder(list[Raw] | dict[str, Raw])
+
+
+def _read_tolerantly(tree: Any, struct: type[S], text: bytes | None = None) -> Decoded[S]:
+    notes = _Notes(text)
+    value = _reader(cast("Any", struct))(tree, (), notes)
+    return Decoded(value, tuple(notes.unknown))
 
 
 @lru_cache(maxsize=1024)
@@ -173,7 +210,7 @@ def _reader(annotation: Any) -> Reader:
     raise TypeError(f"no reader for {annotation!r}")
 
 
-def _read_string(value: Any, place: Place, _: list[Place]) -> str:
+def _read_string(value: Any, place: Place, _: _Notes) -> str:
     if value is None:
         return ""
     if type(value) is not str:
@@ -181,7 +218,7 @@ def _read_string(value: Any, place: Place, _: list[Place]) -> str:
     return _without_surrogates(value)
 
 
-def _read_bool(value: Any, place: Place, _: list[Place]) -> bool:
+def _read_bool(value: Any, place: Place, _: _Notes) -> bool:
     if value is None:
         return False
     if type(value) is not bool:
@@ -189,11 +226,11 @@ def _read_bool(value: Any, place: Place, _: list[Place]) -> bool:
     return value
 
 
-def _read_any(value: Any, _: Place, __: list[Place]) -> Any:
+def _read_any(value: Any, _: Place, __: _Notes) -> Any:
     return _sanitised(value)
 
 
-def _read_quantity(value: Any, place: Place, _: list[Place]) -> Quantity:
+def _read_quantity(value: Any, place: Place, _: _Notes) -> Quantity:
     match value:
         case None:
             return Quantity.ZERO
@@ -212,7 +249,7 @@ def _read_quantity(value: Any, place: Place, _: list[Place]) -> Quantity:
 
 
 def _time_reader(wanted: type[Timestamp]) -> Reader:
-    def read(value: Any, place: Place, _: list[Place]) -> Timestamp:
+    def read(value: Any, place: Place, _: _Notes) -> Timestamp:
         if type(value) is not str:
             raise _mismatch(value, "a time such as 2006-01-02T15:04:05Z", place)
         try:
@@ -223,8 +260,9 @@ def _time_reader(wanted: type[Timestamp]) -> Reader:
     return read
 
 
-def _read_raw(value: Any, _: Place, __: list[Place]) -> Raw:
-    return Raw(msgspec.json.encode(_sanitised(value)))
+def _read_raw(value: Any, place: Place, notes: _Notes) -> Raw:
+    text = notes.text_at(place)
+    return Raw(msgspec.json.encode(_sanitised(value), enc_hook=_to_json) if text is None else text)
 
 
 _SCALARS: dict[Any, Reader] = {
@@ -239,7 +277,7 @@ _SCALARS: dict[Any, Reader] = {
 
 
 def _integer_reader(low: int, high: int) -> Reader:
-    def read(value: Any, place: Place, _: list[Place]) -> int:
+    def read(value: Any, place: Place, _: _Notes) -> int:
         if value is None:
             return 0
         if type(value) is not int:
@@ -254,31 +292,31 @@ def _integer_reader(low: int, high: int) -> Reader:
 
 
 def _optional_reader(read_value: Reader) -> Reader:
-    def read(value: Any, place: Place, unknown: list[Place]) -> Any:
-        return None if value is None else read_value(value, place, unknown)
+    def read(value: Any, place: Place, notes: _Notes) -> Any:
+        return None if value is None else read_value(value, place, notes)
 
     return read
 
 
 def _list_reader(read_item: Reader) -> Reader:
-    def read(value: Any, place: Place, unknown: list[Place]) -> tuple[Any, ...]:
+    def read(value: Any, place: Place, notes: _Notes) -> tuple[Any, ...]:
         if value is None:
             return ()
         if type(value) is not list:
             raise _mismatch(value, "a list", place)
-        return tuple(read_item(item, (*place, i), unknown) for i, item in enumerate(value))
+        return tuple(read_item(item, (*place, i), notes) for i, item in enumerate(value))
 
     return read
 
 
 def _map_reader(read_item: Reader) -> Reader:
-    def read(value: Any, place: Place, unknown: list[Place]) -> dict[str, Any]:
+    def read(value: Any, place: Place, notes: _Notes) -> dict[str, Any]:
         if value is None:
             return {}
         if type(value) is not dict:
             raise _mismatch(value, "a map", place)
         return {
-            _without_surrogates(key): read_item(item, (*place, Key(key)), unknown)
+            _without_surrogates(key): read_item(item, (*place, Key(key)), notes)
             for key, item in value.items()
         }
 
@@ -289,7 +327,7 @@ def _struct_reader(struct: type[Struct]) -> Reader:
     readers = _field_readers(struct)
     keeps_extra = issubclass(struct, Open)
 
-    def read(value: Any, place: Place, unknown: list[Place]) -> Struct:
+    def read(value: Any, place: Place, notes: _Notes) -> Struct:
         if value is None:
             return struct()
         if type(value) is not dict:
@@ -298,11 +336,11 @@ def _struct_reader(struct: type[Struct]) -> Reader:
         extra: dict[str, Any] = {}
         for key, item in value.items():
             if (declared := readers.get(key)) is not None:
-                found[declared[0]] = declared[1](item, (*place, key), unknown)
+                found[declared[0]] = declared[1](item, (*place, key), notes)
             elif keeps_extra:
                 extra[key] = _sanitised(item)
             else:
-                unknown.append((*place, key))
+                notes.unknown.append((*place, key))
         if extra:
             found["extra"] = extra
         return struct(**found)
@@ -324,9 +362,9 @@ def _field_reader(info: FieldInfo, annotation: Any) -> Reader:
     read_value = _reader(annotation)
     default, factory = info.default, info.default_factory
 
-    def read(value: Any, place: Place, unknown: list[Place]) -> Any:
+    def read(value: Any, place: Place, notes: _Notes) -> Any:
         if value is not None:
-            return read_value(value, place, unknown)
+            return read_value(value, place, notes)
         return cast("Callable[[], Any]", factory)() if default is NODEFAULT else default
 
     return read
@@ -371,13 +409,15 @@ def _without_surrogates(text: str) -> str:
     return text
 
 
+def _may_hold_half_characters(data: bytes) -> bool:
+    return b"\\ud" in data or b"\\uD" in data
+
+
 def _sanitised(value: Any) -> Any:
     """Return a JSON value whose strings can all be written out again."""
     match value:
         case str():
             return _without_surrogates(value)
-        case NumberText():
-            return float(value)
         case list():
             return [_sanitised(item) for item in value]
         case dict():

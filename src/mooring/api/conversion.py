@@ -32,11 +32,10 @@ def to_hub(value: Any, hub_version: str) -> Any:
             converted = v1.ResourceClaimTemplate(metadata=value.metadata, spec=spec)
         case _:
             converted = value
-    return (
-        converted
-        if value.api_version == hub_version
-        else replace(converted, api_version=hub_version)
-    )
+    kind = type(value).__name__
+    if (value.api_version, value.kind) == (hub_version, kind):
+        return converted
+    return replace(converted, api_version=hub_version, kind=kind)
 
 
 def from_hub(value: Any, api_version: str) -> Any:

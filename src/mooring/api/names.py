@@ -56,6 +56,11 @@ def byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
+def lowered(text: str) -> str:
+    """Return the text in lower case as Go lowers it: each character by itself, to one character."""
+    return text.lower() if text.isascii() else text.replace("İ", "i").lower()
+
+
 def dns1123_label(text: str, *, unit: str = CHARACTERS) -> list[str]:
     """Check a DNS label: `my-name`."""
     messages = _length(text, LABEL_MAX, unit)
@@ -123,6 +128,11 @@ def path_segment(text: str) -> list[str]:
     """Check a name that only has to be safe in a URL: `system:node`."""
     if text in (".", ".."):
         return [f"may not be '{text}'"]
+    return path_segment_prefix(text)
+
+
+def path_segment_prefix(text: str) -> list[str]:
+    """Check the beginning of a name that only has to be safe in a URL."""
     return [f"may not contain '{mark}'" for mark in ("/", "%") if mark in text]
 
 

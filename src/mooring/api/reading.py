@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
+import msgspec
+from msgspec import Struct
 
 from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import Decoded, Place, decode_json, decode_tree, dotted, fitting
+from mooring.api.codec import (
+    Decoded,
+    Place,
+    decode_json,
+    decode_tree,
+    dotted,
+    fitting,
+    parse_json,
+)
 from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
@@ -42,7 +51,7 @@ def read_tree(tree: Any, *, gates: Gates, extensions: bool = True) -> Reading:
     """Return the object that a parsed document describes."""
     kind = kind_of(tree, extensions=extensions)
     if not extensions:
-        return _strictly_shipped(decode_tree(tree, kind.struct), kind)
+        return _remarked(_decode_shipped(tree, kind), kind)
     value = fitting(tree, kind.struct)
     rewritten = rewrite(tree, gates=gates, fits=value is not None)
     unknown: tuple[Place, ...] = ()
@@ -69,11 +78,13 @@ def read_document(document: Document, *, gates: Gates, extensions: bool = True) 
 
 def read_json(data: bytes, kind: Kind, *, extensions: bool) -> Reading:
     """Return the object of a known kind that JSON text describes, in shipped forms only."""
-    decoded = decode_json(data, kind.struct)
-    _check_type(decoded.value, kind)
-    if not extensions:
-        return _strictly_shipped(decoded, kind)
-    return Reading(kind, decoded.value, tuple(map(unknown_field, decoded.unknown)))
+    if extensions or kind.struct is not DeviceTaintRule:
+        decoded: Decoded[Any] = decode_json(data, kind.struct)
+    else:
+        decoded = _decode_shipped(parse_json(data), kind)
+    if (decoded.value.api_version, decoded.value.kind) != (kind.api_version, kind.name):
+        _check_type(data, kind)
+    return _remarked(decoded, kind)
 
 
 def unknown_field(place: Place) -> Remark:
@@ -94,32 +105,39 @@ def kind_of(tree: Any, *, extensions: bool = True) -> Kind:
     return CATALOGUE.find(tree["apiVersion"], tree["kind"], extensions=extensions)
 
 
-def _check_type(value: Any, kind: Kind) -> None:
-    if (value.api_version or kind.api_version, value.kind or kind.name) == (
-        kind.api_version,
-        kind.name,
-    ):
+class _TypeMeta(Struct, rename="camel"):
+    """What a text says that it describes; a struct has defaults in place of nothing."""
+
+    api_version: str | None = None
+    kind: str | None = None
+
+
+def _check_type(data: bytes, kind: Kind) -> None:
+    """Check that the text does not say another kind or version than the one asked for."""
+    said = msgspec.json.decode(data, type=_TypeMeta | None) or _TypeMeta()
+    unsaid = ("", "/", f"{kind.group}/")  # as Go reads them, none of these names a version
+    api_version = said.api_version or ""
+    if api_version in (kind.api_version, *unsaid) and (said.kind or kind.name) == kind.name:
         return
     raise DecodeError(
-        f"the API version or kind in the data ({value.api_version}, {value.kind}) "
+        f"the API version or kind in the data ({api_version}, {said.kind or ''}) "
         f"does not match the expected ({kind.api_version}, {kind.name})"
     )
 
 
-def _strictly_shipped(decoded: Decoded[Any], kind: Kind) -> Reading:
-    value, dropped = _without_extensions(decoded.value)
-    return Reading(kind, value, tuple(map(unknown_field, (*decoded.unknown, *dropped))))
+def _remarked(decoded: Decoded[Any], kind: Kind) -> Reading:
+    return Reading(kind, decoded.value, tuple(map(unknown_field, decoded.unknown)))
 
 
-def _without_extensions(value: Any) -> tuple[Any, tuple[Place, ...]]:
-    """Return the object without fields that Kubernetes does not have, and their places."""
-    if not isinstance(value, DeviceTaintRule) or value.spec.device_selector is None:
-        return value, ()
-    selector = value.spec.device_selector
-    given = {"deviceClassName": selector.device_class_name, "selectors": selector.selectors}
-    names = [name for name, content in given.items() if content]
-    if not names:
-        return value, ()
-    bare = replace(selector, device_class_name=None, selectors=())
-    stripped = replace(value, spec=replace(value.spec, device_selector=bare))
-    return stripped, tuple(("spec", "deviceSelector", name) for name in names)
+def _decode_shipped(tree: Any, kind: Kind) -> Decoded[Any]:
+    """Return the object without what Kubernetes does not have: two fields of a taint rule."""
+    match tree:
+        case {"spec": {"deviceSelector": dict(selector)} as spec} if kind.struct is DeviceTaintRule:
+            dropped = [name for name in ("deviceClassName", "selectors") if name in selector]
+            kept = {name: value for name, value in selector.items() if name not in dropped}
+            tree = {**tree, "spec": {**spec, "deviceSelector": kept}}
+        case _:
+            dropped = []
+    value, unknown = decode_tree(tree, kind.struct)
+    places = (("spec", "deviceSelector", name) for name in dropped)
+    return Decoded(value, (*unknown, *places))

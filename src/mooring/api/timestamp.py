@@ -13,6 +13,9 @@ _RFC3339 = re.compile(
 )
 
 
+_ZERO = datetime(1, 1, 1, tzinfo=UTC)
+
+
 class Timestamp:
     """An instant, written in UTC with whole seconds."""
 
@@ -36,6 +39,11 @@ class Timestamp:
             return cls(datetime(y, m, d, hh, mm, ss, microsecond, zone))
         except (ValueError, OverflowError) as error:
             raise DecodeError(f'parsing time "{text[:64]}": {error}') from None
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether this is the first instant of the calendar, which Go takes for no time at all."""
+        return self.instant == _ZERO
 
     def truncated(self) -> Timestamp:
         """Return the instant at the start of its second."""

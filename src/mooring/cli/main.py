@@ -12,6 +12,8 @@ from mooring import __version__
 
 # name: what it is for; the module of the same name holds a click command called `command`.
 COMMANDS = {
+    "cel": "Try an expression on devices: which match, and why others do not.",
+    "lint": "Find selectors and constraints that cannot work on the given devices.",
     "validate": "Check objects as an API server would, with file and line.",
 }
 

@@ -1,6 +1,7 @@
 """Write the reference pages that are made from the code: `python -m mooring.cli.reference`.
 
     page              made from
+    cel-functions.md  the libraries of mooring.cel
     cli.md            the commands and options of `moor`
     feature-gates.md  the gates of mooring.api.gates
     kinds.md          the catalogue of kinds and the strategies of validation
@@ -29,6 +30,8 @@ from mooring.api.gates import CURRENT, HISTORY, NEEDS, Gate, Spec, Stage, spec_o
 from mooring.api.kinds import Kind
 from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
 from mooring.api.structs import Open
+from mooring.cel.device import DeviceCompiler, Features, Scope
+from mooring.cel.lang.declarations import Library, Macro, Overload
 from mooring.cli.main import moor
 from mooring.validation.admission import MetadataOnly, strategy_of
 from mooring.validation.strategy import Strategy
@@ -102,9 +105,10 @@ def _usage(context: click.Context) -> str:
 
 
 def _options(context: click.Context) -> Iterator[click.Option]:
+    """Give the options of a command; arguments are named in its usage and told in its text."""
     for parameter in context.command.get_params(context):
-        assert isinstance(parameter, click.Option), "arguments have no help; say it in the text"
-        yield parameter
+        if isinstance(parameter, click.Option):
+            yield parameter
 
 
 def _option_row(option: click.Option) -> tuple[str, str]:
@@ -131,6 +135,87 @@ def _value_name(option: click.Option) -> str:
 def _paragraphs(text: str | None) -> str:
     paragraphs = (text or "").replace("\r", "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+# --- functions of CEL ---------------------------------------------------------------------
+
+# What a library is for; a test finds libraries without a word.
+LIBRARY_PURPOSES: dict[str, str] = {
+    "cel.lib.std": "The language itself: operators, conversions, text, time, standard macros.",
+    "cel.lib.ext.strings": "Text: parts, positions, case, splitting and joining.",
+    "cel.lib.ext.strings.format": "Text from a template, `%s` and its like.",
+    "cel.lib.ext.sets": "Lists as sets, whatever their order and repetitions.",
+    "cel.lib.ext.lists": "Lists: parts, order, flattening, ranges.",
+    "cel.lib.optional": "Values that may be absent.",
+    "cel.lib.ext.comprev2": "Macros with two variables: index and element, or key and value.",
+    "cel.lib.ext.cel.bindings": "Names for values.",
+    "kubernetes.urls": "URLs and their parts.",
+    "kubernetes.regex": "What a regular expression finds.",
+    "kubernetes.lists": "Lists: sums, extremes, positions, whether they are sorted.",
+    "kubernetes.authz": (
+        "Permissions. Declared, but no expression about devices has an `Authorizer` to begin with."
+    ),
+    "kubernetes.quantity": "Quantities, such as the capacities of devices.",
+    "kubernetes.net.ip": "IP addresses.",
+    "kubernetes.net.cidr": "Networks: ranges of IP addresses.",
+    "kubernetes.format": "Named formats, such as that of a label, and whether text has them.",
+    "kubernetes.authzSelectors": "Permissions for what selectors select; declared only, as above.",
+    "kubernetes.Semver": "Semantic versions, such as those in attributes.",
+    "kubernetes.lists.includes": "Membership for attributes that may be lists or single values.",
+}
+
+_FUNCTIONS_INTRODUCTION = """\
+Every function and macro that expressions about devices may use, by library.
+[The language](cel.md) tells what they mean, with examples.
+
+- A call is written with the types of its arguments. `A`, `K`, `V` and the like stand for any type.
+- *Overload* is the name that Kubernetes has for the signature.
+- Unless a library says otherwise, new and stored expressions have it under all feature gates."""
+
+_OPERATORS = {"_?_:_": "{} ? {} : {}", "_[_]": "{}[{}]", "_[?_]": "{}[?{}]", "_?._": "{}.?{}"}
+_INFIX = ("+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "&&", "||")
+_OPERATORS |= {f"_{sign}_": f"{{}} {sign} {{}}" for sign in _INFIX}
+_OPERATORS |= {"!_": "!{}", "-_": "-{}", "@in": "{} in {}"}
+
+
+def functions_page() -> str:
+    """Return the page of all functions and macros of CEL."""
+    least = DeviceCompiler(Features(), extensions=False)._environment(Scope.NEW)
+    most = DeviceCompiler(Features(list_attributes=True))._environment(Scope.STORED)
+    always = {library.name for library in least.libraries}
+    sections = ["# Functions of CEL", MADE, _FUNCTIONS_INTRODUCTION]
+    for library in most.libraries:
+        sections += [f"## {library.name}", LIBRARY_PURPOSES[library.name]]
+        if library.name not in always:
+            sections.append("In new expressions only if `DRAListTypeAttributes` is on.")
+        sections += _library_tables(library)
+    return _page(sections)
+
+
+def _library_tables(library: Library) -> Iterator[str]:
+    if library.macros:
+        yield _table(("macro",), ((f"`{_macro_call(macro)}`",) for macro in library.macros))
+    rows = [
+        (f"`{_signature(function.name, overload)}`", f"`{overload.result}`", f"`{overload.id}`")
+        for function in library.functions
+        if function.name[0] not in "@_" or function.name in _OPERATORS  # Others are for macros.
+        for overload in function.overloads
+    ]
+    if rows:
+        yield _table(("call", "gives", "overload"), rows)
+
+
+def _macro_call(macro: Macro) -> str:
+    target = "cel." if macro.name == "bind" else "value." if macro.is_member else ""
+    return f"{target}{macro.name}({', '.join('…' * macro.arity)})"
+
+
+def _signature(name: str, overload: Overload) -> str:
+    params = list(map(str, overload.params))
+    if name in _OPERATORS:
+        return _OPERATORS[name].format(*params)
+    target = f"{params.pop(0)}." if overload.is_member else ""
+    return f"{target}{name}({', '.join(params)})"
 
 
 # --- feature gates ------------------------------------------------------------------------
@@ -345,6 +430,7 @@ def _cell(text: str) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "cel-functions.md": functions_page,
     "cli.md": cli_page,
     "feature-gates.md": gates_page,
     "kinds.md": kinds_page,

@@ -8,7 +8,7 @@ Admission: the object as it would be stored, or everything that is wrong with it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -20,12 +20,18 @@ from mooring.api.gates import Gate
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource import v1beta1
+from mooring.validation.checks import DeclaredError
 from mooring.validation.context import Context
 from mooring.validation.deviceclass import DeviceClassStrategy
 from mooring.validation.devicetaintrule import DeviceTaintRuleStrategy
 from mooring.validation.equality import is_untouched
-from mooring.validation.errors import Errors, FieldError, invalid
-from mooring.validation.metadata import METADATA, check_metadata, check_metadata_update
+from mooring.validation.errors import Errors, ErrorType, FieldError, invalid, quoted
+from mooring.validation.metadata import (
+    METADATA,
+    check_metadata,
+    check_metadata_update,
+    check_path_segments,
+)
 from mooring.validation.node import NodeStrategy
 from mooring.validation.pod import PodStrategy
 from mooring.validation.podgroup import (
@@ -100,6 +106,9 @@ class Admission(NamedTuple):
 def read_hub(value: Any, kind: Kind, context: Context) -> Any:
     """Return a written object, defaulted and in its hub version."""
     hub = to_hub(value, kind)
+    metadata: ObjectMeta | None = getattr(hub, "metadata", None)
+    if metadata and metadata.creation_timestamp and metadata.creation_timestamp.is_zero:
+        hub = _with_metadata(hub, creation_timestamp=None)
     return strategy_of(kind).default(hub, kind.api_version, context.now)
 
 
@@ -115,14 +124,17 @@ def admit_create(
     strategy = strategy_of(kind)
     new = read_hub(value, kind, context)
     if not hasattr(new, "metadata"):  # a configuration file, not an object of an API server
-        return _conclude(new, strategy.check_create(new, context), kind, strategy)
+        return _conclude(new, strategy.check_create(new, context), kind, context)
+    prefix = "" if new.metadata.name else new.metadata.generate_name
     new = _generate_name(_in_namespace(_without_system_fields(new), kind, namespace))
     if new.metadata.namespace != _expected_namespace(kind, namespace):
         return Admission(refused=WRONG_NAMESPACE)
     dropped = strategy.disabled(new, None, context)
     new = strategy.prepare_create(new, context)
     errors = strategy.check_create(new, context)
-    return _conclude(new, errors, kind, strategy, _drop_warnings(dropped, context))
+    if prefix:  # The stand-in is for readers, who want to see the whole prefix.
+        new = _with_metadata(new, name=f"{prefix}{GENERATED_SUFFIX}")
+    return _conclude(new, errors, kind, context, _drop_warnings(dropped, context))
 
 
 def admit_update(new_value: Any, old: Any, kind: Kind, context: Context) -> Admission:
@@ -141,7 +153,7 @@ def _admit_change(
     strategy = strategy_of(kind)
     new = read_hub(new_value, kind, context)
     new = _in_namespace(new, kind, old.metadata.namespace)
-    if new.metadata.namespace != old.metadata.namespace:
+    if new.metadata.namespace != _expected_namespace(kind, old.metadata.namespace):
         return Admission(refused=WRONG_NAMESPACE)
     new, problem = _with_revision(new, old, kind, strategy)
     if isinstance(problem, str):
@@ -156,21 +168,55 @@ def _admit_change(
         new = strategy.prepare_update(new, old, context)
     new = _with_kept_metadata(new, old.metadata)
     check = strategy.check_status if status else strategy.check_update
-    errors = check(new, old, context)
-    errors = [e for e in errors if not (e.alone and is_untouched(e.path, new, old))]
-    return _conclude(new, errors, kind, strategy, _drop_warnings(dropped, context))
+    errors = check_path_segments(new.metadata, namespaced=kind.namespaced)
+    errors += check(new, old, context)
+    errors = list(_ratcheted(errors, new, old))
+    return _conclude(new, errors, kind, context, _drop_warnings(dropped, context))
+
+
+def _ratcheted(errors: Errors, new: Any, old: Any) -> Iterator[FieldError]:
+    """Yield the errors of an update.
+
+    Declared rules do not look at what it leaves as it was; there the hand-written ones speak.
+    """
+    for error in errors:
+        if not error.declared or not _is_about_untouched(error, new, old):
+            yield error
+        elif error.alone:
+            continue
+        elif isinstance(error, DeclaredError):
+            yield from error.by_hand
+        else:
+            yield replace(error, declared=False)
+
+
+def _is_about_untouched(error: FieldError, new: Any, old: Any) -> bool:
+    path, value = error.path, error.bad_value
+    if error.type is ErrorType.DUPLICATE and path.parent is not None:
+        path = path.parent  # It is the list that has something twice.
+    return is_untouched(path, new, old, key=value if isinstance(value, str) else None)
 
 
 def _conclude(
-    new: Any,
-    errors: Errors,
-    kind: Kind,
-    strategy: Strategy[Any],
-    warnings: Iterable[str] = (),
+    new: Any, errors: Errors, kind: Kind, context: Context, warnings: Iterable[str] = ()
 ) -> Admission:
     if errors:
-        return Admission(errors=tuple(_as_written(errors, kind)), warnings=tuple(warnings))
-    return Admission(stored=stored_form(new), warnings=(*warnings, *strategy.warnings(new)))
+        written = _as_written(errors, kind)
+        return Admission(errors=tuple(_once(written)), warnings=tuple(warnings))
+    strategy = strategy_of(kind)
+    stored = stored_form(new)
+    if kind.api_version != kind.hub_version:
+        # Whoever reads it from storage reads it with the defaults of the hub version.
+        stored = strategy.default(stored, kind.hub_version, context.now)
+    return Admission(stored=stored, warnings=(*warnings, *strategy.warnings(new)))
+
+
+def _once(errors: Errors) -> Iterable[FieldError]:
+    """Return the errors without what several rules say in the same words."""
+    unique: dict[tuple[Path, str], FieldError] = {}
+    for error in errors:
+        unique.setdefault((error.path, error.body), error)
+    return unique.values()
 
 
 def _drop_warnings(gates: Iterable[Gate], context: Context) -> list[str]:
@@ -221,25 +267,44 @@ def _generate_name(new: Any) -> Any:
     meta: ObjectMeta = new.metadata
     if meta.name or not meta.generate_name:
         return new
-    return _with_metadata(new, name=f"{meta.generate_name}{GENERATED_SUFFIX}")
+    prefix = meta.generate_name.encode("utf-8", "surrogatepass")[:GENERATED_PREFIX_MAX_BYTES]
+    return _with_metadata(new, name=f"{prefix.decode(errors='replace')}{GENERATED_SUFFIX}")
 
 
+REVISION_MAX = 2**64 - 1
 GENERATED_SUFFIX = "xxxxx"
+GENERATED_PREFIX_MAX_BYTES = 63 - len(GENERATED_SUFFIX)
 
 
 def _with_revision(
     new: Any, old: Any, kind: Kind, strategy: Strategy[Any]
 ) -> tuple[Any, str | FieldError | None]:
     """Return the object with the revision it replaces, and what speaks against the update."""
-    revision, stored = new.metadata.resource_version, old.metadata.resource_version
-    if revision in ("", "0"):
+    stored = old.metadata.resource_version
+    try:
+        revision, old_revision = map(_revision, (new.metadata.resource_version, stored))
+    except ValueError as error:
+        return new, str(error)
+    if revision == 0:
         if not (strategy.allows_unconditional_update or _is_old_taint_rule(kind)):
             path = METADATA.child("resourceVersion")
             return new, invalid(path, 0, "must be specified for an update")
         return _with_metadata(new, resource_version=stored), None
-    if stored and revision != stored:
+    if old_revision not in (0, revision):
         return new, CONFLICT
     return new, None
+
+
+def _revision(text: str) -> int:
+    """Return the number of a resourceVersion; none is zero."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax")
+    digits = text.lstrip("0")
+    if len(digits) > 20 or int(digits or "0") > REVISION_MAX:
+        raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+    return int(digits or "0")
 
 
 def _is_old_taint_rule(kind: Kind) -> bool:
@@ -250,11 +315,12 @@ def _with_kept_metadata(new: Any, old: ObjectMeta) -> Any:
     """Return the object with what no update can change."""
     meta: ObjectMeta = new.metadata
     grace = meta.deletion_grace_period_seconds
+    is_deleted = old.deletion_timestamp is not None and not old.deletion_timestamp.is_zero
     return _with_metadata(
         new,
         uid=meta.uid or old.uid,
         creation_timestamp=old.creation_timestamp or meta.creation_timestamp,
-        deletion_timestamp=old.deletion_timestamp or meta.deletion_timestamp,
+        deletion_timestamp=old.deletion_timestamp if is_deleted else meta.deletion_timestamp,
         deletion_grace_period_seconds=(
             old.deletion_grace_period_seconds if grace is None else grace
         ),

@@ -1,7 +1,8 @@
 """Rules that several kinds share.
 
 A check returns the errors it found, mostly none. Functions named `declared_…` state rules that
-Kubernetes keeps in the types; their texts differ a little from the hand-written twins.
+Kubernetes keeps in the types. Most of those have a hand-written twin in slightly other words,
+which speaks where the declared rule is silent: about what an update leaves as it was.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from msgspec.structs import asdict
+
 from mooring.api import names
 from mooring.api.fieldpath import Path
 from mooring.api.names import BYTES, byte_length
 from mooring.validation.errors import (
     Errors,
+    ErrorType,
+    FieldError,
     duplicate,
     invalid,
     not_supported,
@@ -28,6 +33,31 @@ T = TypeVar("T")
 DRIVER_NAME_MAX = 63
 POOL_NAME_MAX = 253
 IDENTIFIER_MAX = 32
+
+
+class DeclaredError(FieldError, frozen=True):
+    """An error of a declared rule whose hand-written twin speaks in other words, or not at all."""
+
+    by_hand: tuple[FieldError, ...] = ()
+
+
+def both(by_hand: Errors, declared: Errors) -> Errors:
+    """Return the errors of a rule that is written by hand and declared as well.
+
+    Declared errors take the place of the hand-written ones of the same type, which they remember.
+    """
+    if not by_hand and not declared:
+        return []
+    twins: dict[tuple[ErrorType, Path], list[FieldError]] = {
+        (error.type, error.path): [] for error in declared
+    }
+    found: Errors = []
+    for error in by_hand:
+        twins.get((error.type, error.path), found).append(error)
+    for error in declared:
+        said = tuple(twins.pop((error.type, error.path), ()))
+        found.append(DeclaredError(**asdict(error), by_hand=said))
+    return found
 
 
 def each_invalid(
@@ -67,7 +97,21 @@ def declared_short_name(value: str, path: Path) -> Errors:
     """Check a DNS label that must be given."""
     if not value:
         return [required(path, declared=True)]
-    return each_invalid(path, value, names.dns1123_label(value, unit=BYTES), declared=True)
+    return declared_label(value, path)
+
+
+def declared_label(value: str, path: Path) -> Errors:
+    """Check a DNS label."""
+    messages = names.dns1123_label(value, unit=BYTES)
+    return both(label(value, path), each_invalid(path, value, messages, declared=True))
+
+
+def declared_subdomain(value: str, path: Path) -> Errors:
+    """Check a DNS subdomain that must be given."""
+    if not value:
+        return [required(path, declared=True)]
+    messages = names.dns1123_subdomain(value, unit=BYTES)
+    return both(subdomain(value, path), each_invalid(path, value, messages, declared=True))
 
 
 def declared_enum(value: str, supported: Sequence[str], path: Path) -> Errors:
@@ -90,7 +134,7 @@ def driver_name(value: str, path: Path) -> Errors:
     found: Errors = []
     if byte_length(value) > DRIVER_NAME_MAX:
         found.append(too_long(path, DRIVER_NAME_MAX))
-    return found + each_invalid(path, value, names.dns1123_subdomain(value.lower()))
+    return found + each_invalid(path, value, names.dns1123_subdomain(names.lowered(value)))
 
 
 def declared_driver_name(
@@ -102,7 +146,7 @@ def declared_driver_name(
     found = each_invalid(path, value, names.dns1123_subdomain_caseless(value), declared=True)
     if length_max is not None and len(value) > length_max:
         found.append(too_long(path, length_max, unit="character", declared=True))
-    return found
+    return both(driver_name(value, path), found)
 
 
 def pool_name(value: str, path: Path) -> Errors:
@@ -134,7 +178,7 @@ def declared_pool_format(value: str, path: Path) -> Errors:
         messages = names.dns1123_subdomain(part, unit=BYTES)
         prefixed = (f"segment {index}: {message}" for message in messages)
         found += each_invalid(path, part, prefixed, declared=True)
-    return found
+    return both(pool_name(value, path), found)
 
 
 def node_name(value: str, path: Path) -> Errors:
@@ -171,6 +215,15 @@ def _qualified_name(value: str, path: Path) -> Errors:
     return found + _identifier(parts[-1], path)
 
 
+_NOT_FULLY_QUALIFIED = "a fully qualified name must be a domain and a name separated by a slash"
+
+
+def fully_qualified_name(value: str, path: Path) -> Errors:
+    """Check the name of an attribute in a constraint: a domain and an identifier."""
+    found = qualified_name(value, path)
+    return found if "/" in value else [*found, invalid(path, value, _NOT_FULLY_QUALIFIED)]
+
+
 def declared_fully_qualified_name(value: str, path: Path) -> Errors:
     """Check the name of an attribute in a constraint: a domain and an identifier."""
     parts = value.split("/")
@@ -183,9 +236,8 @@ def declared_fully_qualified_name(value: str, path: Path) -> Errors:
             found.append(invalid(path, "", "name must not be empty", declared=True))
     elif len(parts) == 1:
         found += _identifier(value, path, declared=True)
-        detail = "a fully qualified name must be a domain and a name separated by a slash"
-        found.append(invalid(path, value, detail, declared=True))
-    return found
+        found.append(invalid(path, value, _NOT_FULLY_QUALIFIED, declared=True))
+    return both(fully_qualified_name(value, path), found)
 
 
 def _declared_prefix(prefix: str, path: Path) -> Errors:

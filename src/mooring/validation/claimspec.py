@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from mooring.api.fieldpath import Path
 from mooring.api.gates import Gate
-from mooring.api.names import BYTES, dns1123_subdomain
 from mooring.api.resource.v1 import (
     DeviceClaim,
     DeviceClaimConfiguration,
@@ -23,9 +22,9 @@ from mooring.validation.checks import (
     declared_fully_qualified_name,
     declared_list,
     declared_set,
+    declared_subdomain,
     duplicates,
     each,
-    each_invalid,
     identity,
     label,
     subdomain,
@@ -139,7 +138,7 @@ class _ClaimRules:
             found.append(invalid(path, None, f"{ways}, but multiple fields are set"))
             # Which of the two is meant is open, so only what the types declare is checked.
             cost = self.derived_cost
-            found += [error for error in self._check_ways(request, path) if error.declared]
+            found += only_declared(self._check_ways(request, path))
             self.derived_cost = cost
         else:
             found += self._check_ways(request, path)
@@ -180,14 +179,9 @@ class _ClaimRules:
 
     def _check_class_name(self, ask: ExactDeviceRequest | DeviceSubRequest, path: Path) -> Errors:
         # The rule is declared for subrequests only: v1beta1's requests cannot require it.
-        declared = isinstance(ask, DeviceSubRequest)
-        name = ask.device_class_name
-        if not name:
-            return [required(path, declared=declared)]
-        if declared:
-            messages = dns1123_subdomain(name, unit=BYTES)
-            return each_invalid(path, name, messages, declared=True)
-        return subdomain(name, path)
+        if isinstance(ask, DeviceSubRequest):
+            return declared_subdomain(ask.device_class_name, path)
+        return subdomain(ask.device_class_name, path) if ask.device_class_name else [required(path)]
 
     def _check_derived(
         self, attributes: tuple[DeviceDerivedAttribute, ...], reference: str, path: Path
@@ -230,7 +224,8 @@ class _ClaimRules:
         if match is not None:
             found += declared_fully_qualified_name(match, path.child("matchAttribute"))
         if distinct is not None:
-            found += declared_fully_qualified_name(distinct, path.child("distinctAttribute"))
+            errors = declared_fully_qualified_name(distinct, path.child("distinctAttribute"))
+            found += errors if match is None else only_declared(errors)
         if match is None and distinct is None:
             if self.context.enabled(Gate.DRA_CONSUMABLE_CAPACITY):
                 detail = (

@@ -6,7 +6,13 @@ from typing import NamedTuple, Protocol
 
 from mooring.api.gates import Gate, Gates
 from mooring.api.timestamp import Timestamp
-from mooring.validation.expressions import ExpressionChecker, NonEmpty
+from mooring.validation.expressions import (
+    Accepted,
+    ExpressionChecker,
+    Purpose,
+    Refused,
+    checker_for,
+)
 
 
 class StatusAuthorizer(Protocol):
@@ -42,7 +48,7 @@ class Context(NamedTuple):
     gates: Gates
     now: Timestamp
     extensions: bool = True
-    expressions: ExpressionChecker = NonEmpty()
+    expressions: ExpressionChecker | None = None  # None: compile as the gates allow
     namespace_is_admin: bool = False
     authorizer: StatusAuthorizer = AllowEverything()
     verb: str = "update"
@@ -50,3 +56,8 @@ class Context(NamedTuple):
     def enabled(self, gate: Gate) -> bool:
         """Tell whether a feature is on."""
         return self.gates.enabled(gate)
+
+    def check_expression(self, expression: str, purpose: Purpose) -> Accepted | Refused:
+        """Return what a new expression may cost, or why it is refused."""
+        checker = self.expressions or checker_for(self.gates, extensions=self.extensions)
+        return checker.check(expression, purpose)

@@ -9,12 +9,16 @@ from mooring.api.fieldpath import Path, root
 from mooring.api.gates import Gate
 from mooring.api.names import BYTES
 from mooring.api.resource.v1 import DeviceClass, DeviceClassSpec
-from mooring.validation.checks import declared_list, each_invalid
+from mooring.validation.checks import both, declared_list, each_invalid
 from mooring.validation.context import Context
 from mooring.validation.devices import SELECTORS_MAX, check_opaque, check_selector
 from mooring.validation.equality import same
 from mooring.validation.errors import Errors, invalid
-from mooring.validation.metadata import check_metadata, check_metadata_update
+from mooring.validation.metadata import (
+    check_metadata,
+    check_metadata_update,
+    check_path_segments,
+)
 from mooring.validation.strategy import Strategy
 
 SPEC = root("spec")
@@ -31,7 +35,8 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
 
     def check_create(self, new: DeviceClass, context: Context) -> Errors:
         """Check everything."""
-        return _check_metadata(new) + _check_spec(new.spec, None, context)
+        found = _check_metadata(new) + _check_spec(new.spec, None, context)
+        return found or check_path_segments(new.metadata, namespaced=False)
 
     def prepare_update(self, new: DeviceClass, old: DeviceClass, context: Context) -> DeviceClass:
         """Drop disabled fields; a changed spec is a new generation."""
@@ -86,6 +91,9 @@ def _check_spec(spec: DeviceClassSpec, old: DeviceClassSpec | None, context: Con
 
 
 def _check_extended_resource_name(name: str, path: Path) -> Errors:
+    by_hand: Errors = []
+    if not names.is_extended_resource(name):
+        by_hand.append(invalid(path, name, "must be a valid extended resource name"))
     found: Errors = []
     if "/" not in name:
         detail = "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
@@ -97,4 +105,4 @@ def _check_extended_resource_name(name: str, path: Path) -> Errors:
         found.append(invalid(path, name, 'must not have "requests." prefix', declared=True))
     # As a quota the name gets this prefix, and must still be a label key.
     messages = names.label_name(f"requests.{name}")
-    return found + each_invalid(path, name, messages, declared=True)
+    return both(by_hand, found + each_invalid(path, name, messages, declared=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 
 from msgspec import Raw
 
@@ -68,7 +69,7 @@ def check_expression(
     """Check an expression and return the errors and its greatest cost."""
     if byte_length(expression) > EXPRESSION_MAX_BYTES:
         return [too_long(path, EXPRESSION_MAX_BYTES)], 0
-    verdict = context.expressions.check(expression, purpose)
+    verdict = context.check_expression(expression, purpose)
     if isinstance(verdict, Refused):
         value = expression if verdict.type != "InternalError" else verdict.detail
         return [FieldError(verdict.type, path, verdict.detail, value)], 0
@@ -97,12 +98,19 @@ def check_json_object(raw: Raw, path: Path, *, stored: bool = False) -> Errors:
     if not stored and len(data) > PARAMETERS_MAX_BYTES:
         return [too_long(path, PARAMETERS_MAX_BYTES)]
     try:
-        value = json.loads(data)
+        value = json.loads(data, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         return [invalid(path, OMITTED, f"error parsing data as JSON: {error}")]
     if not isinstance(value, dict):
         return [invalid(path, OMITTED, "must be a valid JSON object")]
     return []
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"json: cannot unmarshal number {text} into Go value of type float64")
+    return number
 
 
 def check_taint(taint: DeviceTaint, old: DeviceTaint | None, path: Path) -> Errors:
@@ -133,7 +141,7 @@ def check_toleration(toleration: DeviceToleration, path: Path) -> Errors:
         case "Equal":
             found += label_value(toleration.value, path.child("value"))
         case "":
-            found.append(required(path.child("operator")))
+            found.append(required(path.child("operator"), declared=True))
         case operator:
             found += declared_enum(operator, TOLERATION_OPERATORS, path.child("operator"))
     if toleration.effect:

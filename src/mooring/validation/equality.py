@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
 
 from mooring.api.fieldpath import Key, Path
+from mooring.api.resource.v1 import (
+    AllocatedDeviceStatus,
+    CounterSet,
+    DeviceRequest,
+    DeviceSubRequest,
+)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -24,23 +31,46 @@ def same(a: Any, b: Any) -> bool:
     return False
 
 
-def is_untouched(path: Path, new: Any, old: Any) -> bool:
+def is_untouched(path: Path, new: Any, old: Any, *, key: str | None = None) -> bool:
     """Tell whether the part at the path, or one that holds it, is as it was.
 
-    Elements of lists have no counterpart in the old list, so below a changed list nothing is
-    untouched.
+    What has no counterpart in the old object is new, and so is everything in it. If a key is
+    given, the question is whether the map at the path had it before.
     """
     for segment in path.segments:
         if same(new, old):
             return True
+        if old is None:
+            return False
         match segment:
-            case int():
-                return False
+            case int(position):
+                new = new[position]
+                old = _counterpart(new, old)
             case Key(name):
                 new, old = _entry(new, name), _entry(old, name)
             case _:
                 new, old = _member(new, segment), _member(old, segment)
-    return same(new, old)
+    return same(new, old) or (isinstance(old, dict) and key in old)
+
+
+# Elements of other lists have no counterpart: one that changes is another list altogether.
+_KEYS: dict[type[Struct], tuple[str, ...]] = {
+    AllocatedDeviceStatus: ("driver", "pool", "device", "share_id"),
+    CounterSet: ("name",),
+    DeviceRequest: ("name",),
+    DeviceSubRequest: ("name",),
+}
+
+
+def _counterpart(item: Any, old_items: Any) -> Any:
+    """Return the element of the old list that an element continues, if there is one."""
+    if isinstance(item, str):
+        return item if item in old_items else None
+    names = _KEYS.get(type(item))
+    if names is None:
+        return None
+    key_of = attrgetter(*names)
+    return next((old for old in old_items if key_of(old) == key_of(item)), None)
 
 
 def _is_collection(value: Any) -> bool:

@@ -1,14 +1,17 @@
-"""The seam to CEL: what validation wants to know of an expression.
+"""What validation wants to know of an expression, and who tells it.
 
-Validation never compiles CEL itself. Whoever calls it passes an ExpressionChecker; until a
-compiler is given, NonEmpty stands in for it.
+Validation never looks into an expression itself. It asks an ExpressionChecker, which compiles it
+as a new one, with the features that the gates allow.
 """
 
 from __future__ import annotations
 
 from enum import Enum, auto
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
+from mooring.api.gates import Gate, Gates
+from mooring.cel.device import DeviceCompiler, Features, Scope
 from mooring.validation.errors import ErrorType
 
 
@@ -33,18 +36,38 @@ class Refused(NamedTuple):
 
 
 class ExpressionChecker(Protocol):
-    """Compiles expressions as new ones, with the gates it was made for."""
+    """Compiles expressions as new ones."""
 
     def check(self, expression: str, purpose: Purpose) -> Accepted | Refused:
         """Return the estimated cost of the expression, or why it is refused."""
         ...
 
 
-class NonEmpty:
-    """Accepts every expression that is not empty."""
+class CelChecker:
+    """Compiles expressions with Kubernetes' environment for devices."""
 
-    def check(self, expression: str, purpose: Purpose) -> Accepted | Refused:  # noqa: ARG002
-        """Return a verdict on nothing but emptiness."""
-        if expression.strip():
-            return Accepted()
-        return Refused(ErrorType.INVALID, "compilation failed: the expression is empty")
+    def __init__(self, features: Features, *, extensions: bool) -> None:
+        self._compiler = DeviceCompiler(features, extensions=extensions)
+
+    def check(self, expression: str, purpose: Purpose) -> Accepted | Refused:
+        """Return the estimated cost of the expression, or why it is refused."""
+        kind = "selector" if purpose is Purpose.SELECTOR else "derived"
+        compiled = self._compiler.compile(expression, kind=kind, scope=Scope.NEW)
+        if compiled.error is None:
+            return Accepted(compiled.cost_max)
+        type_ = ErrorType.INTERNAL if compiled.is_internal else ErrorType.INVALID
+        return Refused(type_, compiled.error)
+
+
+def checker_for(gates: Gates, *, extensions: bool) -> CelChecker:
+    """Return the checker for new expressions under these gates."""
+    features = Features(
+        consumable_capacity=gates.enabled(Gate.DRA_CONSUMABLE_CAPACITY),
+        list_attributes=gates.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES),
+    )
+    return _checker(features, extensions)
+
+
+@lru_cache(maxsize=16)
+def _checker(features: Features, extensions: bool) -> CelChecker:
+    return CelChecker(features, extensions=extensions)

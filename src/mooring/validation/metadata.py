@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import fields
 
@@ -70,8 +70,24 @@ def check_metadata(
         found
         + _check_namespace(meta, namespaced=namespaced)
         + _check_common(meta)
-        + _check_finalizers(meta.finalizers, METADATA.child("finalizers"))
+        + _check_finalizers(meta.finalizers)
+        + _check_kubernetes_finalizers(meta.finalizers)
     )
+
+
+def check_path_segments(meta: ObjectMeta, *, namespaced: bool) -> Errors:
+    """Check what holds for every stored object: its names can stand in a path."""
+    found: Errors = []
+    if meta.generate_name:
+        messages = names.path_segment_prefix(meta.generate_name)
+        found += each_invalid(METADATA.child("generateName"), meta.generate_name, messages)
+    name_path = METADATA.child("name")
+    if meta.name:
+        found += each_invalid(name_path, meta.name, names.path_segment(meta.name))
+    else:
+        found.append(required(name_path, "name or generateName is required"))
+    found += _check_namespace(meta, namespaced=namespaced)
+    return found + _check_finalizers(meta.finalizers)
 
 
 def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Errors:
@@ -148,7 +164,7 @@ def _check_condition(condition: Condition, path: Path) -> Errors:
         found.append(
             invalid(path.child("observedGeneration"), condition.observed_generation, detail)
         )
-    if condition.last_transition_time is None:
+    if condition.last_transition_time is None or condition.last_transition_time.is_zero:
         found.append(required(path.child("lastTransitionTime")))
     if not condition.reason:
         found.append(required(path.child("reason")))
@@ -164,7 +180,10 @@ def _check_condition(condition: Condition, path: Path) -> Errors:
 
 def _masked(prefix: str) -> str:
     """Return a name that a prefix ending in a dash could become."""
-    return prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+    if len(prefix) < 2 or not prefix.endswith("-"):
+        return prefix
+    # Kubernetes cuts off two bytes, which may leave half a character that fits no rule.
+    return prefix.encode("utf-8", "surrogatepass")[:-2].decode(errors="replace") + "a"
 
 
 def _check_namespace(meta: ObjectMeta, *, namespaced: bool) -> Errors:
@@ -203,7 +222,7 @@ def _check_labels(labels: dict[str, str], path: Path) -> Errors:
 def _check_annotations(annotations: dict[str, str], path: Path) -> Errors:
     found: Errors = []
     for key in annotations:
-        found += each_invalid(path, key, names.label_name(key.lower()))
+        found += each_invalid(path, key, names.label_name(names.lowered(key)))
     size = sum(byte_length(key) + byte_length(value) for key, value in annotations.items())
     if size > ANNOTATIONS_MAX_BYTES:
         found.append(too_long(path, ANNOTATIONS_MAX_BYTES))
@@ -238,19 +257,20 @@ def _check_owner(owner: OwnerReference, path: Path) -> Errors:
     for field_name, value in (("kind", owner.kind), ("name", owner.name), ("uid", owner.uid)):
         if not value:
             found.append(required(path.child(field_name), "must not be empty"))
-    if owner.kind == "Event" and owner.api_version == "v1":
+    if owner.kind == "Event" and owner.api_version in ("v1", "/v1"):
         found.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
     return found
 
 
-def _check_finalizers(finalizers: tuple[str, ...], path: Path) -> Errors:
+def _check_finalizers(finalizers: tuple[str, ...]) -> Errors:
+    path = METADATA.child("finalizers")
     found: Errors = []
     for finalizer in finalizers:
         found += each_invalid(path, finalizer, names.label_name(finalizer))
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         found.append(invalid(path, finalizers, detail))
-    return found + _check_kubernetes_finalizers(finalizers)
+    return found
 
 
 def _check_kubernetes_finalizers(finalizers: tuple[str, ...]) -> Errors:
@@ -275,6 +295,17 @@ def _check_no_new_finalizers(new: ObjectMeta, old: ObjectMeta) -> Errors:
     return [forbidden(METADATA.child("finalizers"), detail)]
 
 
+def _unprintable_characters(text: str) -> Iterator[str]:
+    """Yield a message for each character that cannot be printed; positions count bytes."""
+    if text.isprintable():
+        return
+    position = 0
+    for character in text:
+        if not character.isprintable():
+            yield f"invalid character U+{ord(character):04X} (at position {position})"
+        position += byte_length(character)
+
+
 def _check_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -> Errors:
     found: Errors = []
     for position, entry in enumerate(entries):
@@ -289,14 +320,9 @@ def _check_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -
             found.append(invalid(place.child("fieldsType"), entry.fields_type, detail))
         if byte_length(entry.manager) > MANAGER_MAX_BYTES:
             found.append(too_long(place.child("manager"), MANAGER_MAX_BYTES))
-        if not entry.manager.isprintable():
-            found.append(
-                invalid(
-                    place.child("manager"),
-                    entry.manager,
-                    "should only contain printable characters",
-                )
-            )
+        found += each_invalid(
+            place.child("manager"), entry.manager, _unprintable_characters(entry.manager)
+        )
         if byte_length(entry.subresource) > SUBRESOURCE_MAX_BYTES:
             found.append(too_long(place.child("subresource"), SUBRESOURCE_MAX_BYTES))
     return found

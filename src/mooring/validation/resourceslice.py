@@ -21,6 +21,7 @@ from mooring.validation.checks import (
     declared_set,
     driver_name,
     duplicates,
+    each,
     node_name,
     pool_name,
     qualified_name,
@@ -222,11 +223,9 @@ def _check_devices(
 
 def _declared_of(devices: tuple[Device, ...], context: Context) -> Errors:
     """Return only what the types declare: those rules hold for lists that are too long, too."""
-    found: Errors = []
-    for position, device in enumerate(devices):
-        errors = check_device(device, None, DEVICES.index(position), context)
-        found += [error for error in errors if error.declared]
-    return found
+    return only_declared(
+        each(devices, lambda device, path: check_device(device, None, path, context), DEVICES)
+    )
 
 
 def _has_advanced_features(devices: tuple[Device, ...]) -> bool:

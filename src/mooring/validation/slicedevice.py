@@ -7,13 +7,13 @@ themselves, and the paths for their errors, are for the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from msgspec.structs import astuple
 
 from mooring.api.fieldpath import Path
-from mooring.api.names import BYTES, byte_length, dns1123_label
+from mooring.api.names import byte_length
 from mooring.api.resource.v1 import (
     CounterSet,
     Device,
@@ -26,10 +26,11 @@ from mooring.api.semver import matches_api_rule
 from mooring.validation import slicefeatures
 from mooring.validation.capacity import check_request_policy
 from mooring.validation.checks import (
+    both,
+    declared_label,
     declared_set,
     declared_short_name,
     each,
-    each_invalid,
     identity,
     is_good_label,
     is_good_qualified_name,
@@ -156,9 +157,10 @@ def _check_sizes(device: Device, path: Path) -> Errors:
 def _check_taints(device: Device, old: Device | None, path: Path) -> Errors:
     if old is not None and same(device.taints, old.taints):
         return only_declared(each(device.taints, _check_new_taint, path))
+    found = each(device.taints, _check_new_taint, path)
     if len(device.taints) > TAINTS_MAX:
-        return [too_many(path, len(device.taints), TAINTS_MAX)]
-    return each(device.taints, _check_new_taint, path)
+        return [too_many(path, len(device.taints), TAINTS_MAX), *only_declared(found)]
+    return found
 
 
 def _check_new_taint(taint: DeviceTaint, path: Path) -> Errors:
@@ -206,8 +208,9 @@ def _check_attributes(
     found: Errors = []
     for name, attribute in attributes.items():
         found += _check_key(name, path, context)
-        found += _check_attribute(attribute, path.key(_shortened(name, KEY_SHOWN_MAX)))
-        found += _check_union(attribute, path.key(name))
+        place = path.key(_shortened(name, KEY_SHOWN_MAX))
+        found += _check_attribute(attribute, place)
+        found += both(_check_one_value(attribute, place), _check_union(attribute, path.key(name)))
     return found
 
 
@@ -241,6 +244,13 @@ def _check_attribute(attribute: DeviceAttribute, path: Path) -> Errors:
     for position, text in enumerate(attribute.version_values or ()):
         found += _check_version(text, path.child("versions").index(position))
     return found
+
+
+def _check_one_value(attribute: DeviceAttribute, path: Path) -> Errors:
+    """Check that one value is given; here an empty list is a value, too."""
+    if astuple(attribute).count(None) == len(_VALUE_NAMES) - 1:
+        return []
+    return [invalid(path, attribute, "exactly one value must be specified")]
 
 
 def _check_union(attribute: DeviceAttribute, path: Path) -> Errors:
@@ -291,12 +301,12 @@ def _check_policy(device: Device, capacity: DeviceCapacity, path: Path, context:
 def check_counter_set(counter_set: CounterSet, path: Path) -> Errors:
     """Check counters that devices share."""
     found = declared_short_name(counter_set.name, path.child("name"))
-    return found + _check_counters(counter_set.counters.keys(), path.child("counters"))
+    return found + _check_counters(counter_set.counters, path.child("counters"))
 
 
 def _check_consumption(consumption: DeviceCounterConsumption, path: Path) -> Errors:
     found = declared_short_name(consumption.counter_set, path.child("counterSet"))
-    found += _check_counters(consumption.counters.keys(), path.child("counters"))
+    found += _check_counters(consumption.counters, path.child("counters"))
     groups = path.child("compatibilityGroups")
     return found + only_declared(
         declared_set(consumption.compatibility_groups, GROUPS_MAX, _check_group, identity, groups)
@@ -304,18 +314,17 @@ def _check_consumption(consumption: DeviceCounterConsumption, path: Path) -> Err
 
 
 def _check_group(group: str, path: Path) -> Errors:
-    return each_invalid(path, group, dns1123_label(group, unit=BYTES), declared=True)
+    return only_declared(declared_label(group, path))
 
 
-def _check_counters(counters: object, path: Path) -> Errors:
-    names: list[str] = list(counters)  # type: ignore[call-overload]
-    if not names:
+def _check_counters(counters: Collection[str], path: Path) -> Errors:
+    if not counters:
         return [required(path, declared=True)]
     found: Errors = []
-    if len(names) > COUNTERS_MAX:
-        found.append(too_many(path, len(names), COUNTERS_MAX))
-    for name in names:
-        found += each_invalid(path, name, dns1123_label(name, unit=BYTES), declared=True)
+    for name in counters:
+        found += declared_label(name, path)
+    if len(counters) > COUNTERS_MAX:
+        return [too_many(path, len(counters), COUNTERS_MAX), *only_declared(found)]
     return found
 
 

@@ -1,0 +1,240 @@
+"""Compile and evaluate expressions about devices, as the API server and the scheduler do.
+
+New expressions see what the feature gates allow; stored ones see everything, because they were
+valid once. Either kind is compiled to one Compiled, which is kept by its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
+from mooring.cel.inputs import device_variables
+from mooring.cel.lang import types as t
+from mooring.cel.lang.declarations import UNBOUNDED, Library
+from mooring.cel.lang.dispatch import runtime_type
+from mooring.cel.lang.environment import Environment
+from mooring.cel.lang.errors import CompileError
+from mooring.cel.lang.estimate import estimate_cost
+from mooring.cel.lang.inference import full_name, same
+from mooring.cel.lang.library import (
+    bindings,
+    comprehensions,
+    formatting,
+    lists,
+    optionals,
+    sets,
+    standard,
+    strings,
+)
+from mooring.cel.lang.planner import InstantiationError
+from mooring.cel.lang.program import Evaluated, Program, compile_expression
+from mooring.cel.lang.types import Type
+from mooring.cel.lang.values import EvalError
+from mooring.cel.library import kubernetes_libraries, with_equality_costs
+from mooring.cel.library.quantity import QUANTITY
+from mooring.cel.library.semver import SEMVER
+from mooring.cel.results import as_attribute, as_match
+from mooring.cel.sizes import device_sizes
+
+COST_LIMIT = 1_000_000
+CACHE_SIZE = 1024
+
+DEVICE = "kubernetes.DRADevice"
+
+Kind = Literal["selector", "derived", "raw"]
+
+
+class Scope(Enum):
+    """Whether an expression is new, or was stored already."""
+
+    NEW = "new"
+    STORED = "stored"
+
+
+class Features(NamedTuple):
+    """The features that decide what new expressions may use."""
+
+    consumable_capacity: bool = True
+    list_attributes: bool = False
+
+
+class Compiled(NamedTuple):
+    """An expression that was compiled, or the reason why not."""
+
+    expression: str
+    kind: Kind
+    program: Program | None
+    error: str | None
+    is_internal: bool = False  # the error is one of instantiation
+    cost_max: int = UNBOUNDED
+
+    def evaluate(
+        self,
+        *,
+        driver: str,
+        attributes: Mapping[str, DeviceAttribute],
+        capacity: Mapping[str, DeviceCapacity],
+        allow_multiple_allocations: bool | None = None,
+        name: str | None = None,
+        cost_limit: int = COST_LIMIT,
+    ) -> Evaluated:
+        """Return what the expression gives for a device."""
+        assert self.program is not None
+        try:
+            variables = device_variables(
+                driver,
+                attributes,
+                capacity,
+                allow_multiple_allocations=allow_multiple_allocations,
+                name=name,
+            )
+        except EvalError as error:
+            return Evaluated(None, None, str(error))
+        return self.evaluate_variables(variables, cost_limit=cost_limit)
+
+    def evaluate_variables(
+        self, variables: dict[str, Any], *, cost_limit: int = COST_LIMIT
+    ) -> Evaluated:
+        """Return what the expression gives for prepared variables."""
+        assert self.program is not None
+        outcome = self.program.evaluate(variables, cost_limit=cost_limit)
+        if outcome.error is not None or self.kind == "raw":
+            return outcome
+        try:
+            if self.kind == "selector":
+                return outcome._replace(value=as_match(outcome.value, PYTHON_TYPES))
+            return outcome._replace(value=as_attribute(outcome.value))
+        except EvalError as error:
+            return Evaluated(None, outcome.cost, str(error))
+
+
+class DeviceCompiler:
+    """Compiles expressions for one set of features."""
+
+    def __init__(self, features: Features, *, extensions: bool = True) -> None:
+        self.features = features
+        self.extensions = extensions
+        self._compile = lru_cache(maxsize=CACHE_SIZE)(self._compiled)
+
+    def compile(
+        self, expression: str, *, kind: Kind = "selector", scope: Scope = Scope.STORED
+    ) -> Compiled:
+        """Return the compiled expression; the same text is compiled once."""
+        return self._compile(expression, kind, scope)
+
+    def type_name(self, value: Any) -> str:
+        """Return the name of a value's type."""
+        return runtime_type(value, PYTHON_TYPES).name
+
+    def _compiled(self, expression: str, kind: Kind, scope: Scope) -> Compiled:
+        environment = self._environment(scope)
+        try:
+            program = compile_expression(expression, environment)
+        except CompileError as error:
+            return Compiled(expression, kind, None, f"compilation failed: {error}")
+        except InstantiationError as error:
+            refused = self._refuse_type(error.checked.output_type, kind, scope)
+            if refused is not None:
+                return Compiled(expression, kind, None, refused)
+            detail = f"program instantiation failed: {error}"
+            return Compiled(expression, kind, None, detail, is_internal=True)
+        refused = self._refuse_type(program.output_type, kind, scope)
+        if refused is not None:
+            return Compiled(expression, kind, None, refused)
+        estimate = estimate_cost(program.checked, environment, size_hints=device_sizes())
+        return Compiled(expression, kind, program, None, cost_max=estimate.high)
+
+    def _has_lists(self, scope: Scope) -> bool:
+        return scope is Scope.STORED or self.features.list_attributes
+
+    def _environment(self, scope: Scope) -> Environment:
+        return _environment(
+            self._has_lists(scope),
+            scope is Scope.STORED or self.features.consumable_capacity,
+            self.extensions,
+        )
+
+    def _refuse_type(self, output: Type, kind: Kind, scope: Scope) -> str | None:
+        """Return why an expression of this type cannot be used, or None."""
+        has_lists = self._has_lists(scope)
+        if kind == "selector":
+            attribute = t.DYN if has_lists else t.ANY
+            if same(output, t.BOOL) or same(output, attribute):
+                return None
+            return f"must evaluate to bool or the unknown type, not {full_name(output)}"
+        if kind == "derived":
+            return _refuse_derived_type(output, has_lists=has_lists)
+        return None
+
+
+_SCALARS = (t.BOOL, t.INT, t.STRING, t.ANY, t.DYN, SEMVER)
+
+
+def _refuse_derived_type(output: Type, *, has_lists: bool) -> str | None:
+    is_list = output.kind is t.Kind.LIST and _is_scalar(output.params[0])
+    if _is_scalar(output) or (has_lists and is_list):
+        return None
+    scalars = "a primitive scalar (string, integer, boolean, semver)"
+    if has_lists:
+        scalars += " or a list of these scalars"
+    return f"must evaluate to {scalars}, not {full_name(output)}"
+
+
+def _is_scalar(output: Type) -> bool:
+    return any(same(output, scalar) for scalar in _SCALARS)
+
+
+def _kubernetes_types() -> dict[type, Type]:
+    libraries = kubernetes_libraries(with_includes=False)
+    return {c: type_ for library in libraries for c, type_ in library.python_types.items()}
+
+
+def _libraries(*, includes: bool) -> tuple[Library, ...]:
+    return (
+        with_equality_costs(standard.library()),
+        strings.library(),
+        formatting.library(_kubernetes_types()),
+        sets.library(),
+        lists.library(),
+        optionals.library(),
+        comprehensions.library(),
+        bindings.library(),
+        *kubernetes_libraries(with_includes=includes),
+    )
+
+
+@lru_cache(maxsize=8)
+def _environment(lists: bool, consumable: bool, extensions: bool) -> Environment:
+    attribute = t.DYN if lists else t.ANY
+    fields = {
+        "driver": t.STRING,
+        "attributes": t.map_of(t.STRING, t.map_of(t.STRING, attribute)),
+        "capacity": t.map_of(t.STRING, t.map_of(t.STRING, QUANTITY)),
+    }
+    if consumable:
+        fields["allowMultipleAllocations"] = t.BOOL
+    if extensions:
+        fields["name"] = t.STRING
+    return Environment(
+        _libraries(includes=lists),
+        variables={"device": t.struct(DEVICE)},
+        structs={DEVICE: fields},
+        # Names that only Kubernetes' type provider knows.
+        type_names={
+            "duration": t.DURATION,
+            "timestamp": t.TIMESTAMP,
+            f"{DEVICE}.attributes": fields["attributes"],
+            f"{DEVICE}.capacity": fields["capacity"],
+        },
+    )
+
+
+PYTHON_TYPES: Mapping[type, Type] = {
+    class_: type_
+    for library in _libraries(includes=True)
+    for class_, type_ in library.python_types.items()
+}

@@ -1,0 +1,1 @@
+"""The language: parse → fold macros → check → estimate → compile. Knows nothing of Kubernetes."""

@@ -1,0 +1,473 @@
+"""Turn a plan into Python code that is fast where nothing goes wrong.
+
+The generated function returns the value and the cost. Whatever is unusual (an error, a value of
+an unexpected type, a cost above the limit) makes it raise, and the plan itself is run instead,
+which knows what errors cost and who absorbs them. So generated code never has to be right about
+errors, only about not overlooking one.
+
+It is made of names that we make up (t0, k1, …) and of nothing from the expression: constants and
+functions are passed in, there are no builtins, and no attribute of any value is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mooring.cel.lang.equality import equal
+from mooring.cel.lang.planner import OrElse
+from mooring.cel.lang.steps import (
+    ABSENT,
+    LIST_COST,
+    SELECT_COST,
+    Attribute,
+    Budget,
+    Call,
+    Computed,
+    Conditional,
+    Constant,
+    Failure,
+    Frame,
+    Logic,
+    Loop,
+    MakeList,
+    Membership,
+    Qualifier,
+    Step,
+    Variable,
+    look_up,
+)
+from mooring.cel.lang.values import NONE, Optional, key_value
+
+# Takes the variables and the cost limit; returns the value and the cost, or raises.
+Fast = Callable[[dict[str, Any], int], tuple[Any, int]]
+
+# Overloads that are Python's own operators on values of the declared types.
+_COMPARISONS = {
+    f"{name}_{type_}": operator
+    for name, operator in (
+        ("less", "<"),
+        ("less_equals", "<="),
+        ("greater", ">"),
+        ("greater_equals", ">="),
+    )
+    for type_ in ("int64", "uint64", "int64_uint64", "uint64_int64", "string", "bytes", "bool")
+}
+
+LINES_MAX = 1500
+CONSTANT_COST_MAX = 100_000
+UNLIMITED = 2**64
+
+
+class Unusual(Exception):  # noqa: N818 - a signal to run the plan
+    """Generated code met something that it leaves to the plan."""
+
+
+class _NotCompilable(Exception):  # noqa: N818
+    """A plan that is only run as a plan."""
+
+
+def compile_plan(step: Step) -> Fast | None:
+    """Return a function that does what the plan does where nothing fails, if there can be one."""
+    writer = _Writer()
+    try:
+        result = writer.write(step)
+    except (_NotCompilable, RecursionError):
+        return None
+    writer.flush()
+    writer.line(f"if c > limit: raise {writer.unusual}")
+    writer.line(f"return {result}, c")
+    return writer.function()
+
+
+class _Writer:
+    """Writes the body of one function."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._depth = 1
+        self._constants: dict[str, Any] = {}
+        self._names: dict[Any, str] = {}
+        self._temporaries = 0
+        self._cost = 0  # known cost that no line has added yet
+        self._scope: dict[str, str | _LazyVariable] = {}
+        self._roots: dict[str, str] = {}  # variables of the caller, read once at the beginning
+        self.unusual = self.constant(Unusual())
+
+    # --- lines ------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        if len(self._lines) > LINES_MAX:
+            raise _NotCompilable
+        self._lines.append("    " * self._depth + text)
+
+    @contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """Write an indented block; cost known before it is added before it."""
+        self.flush()
+        self.line(header)
+        self._depth += 1
+        yield
+        self.flush()
+        self._depth -= 1
+
+    def flush(self) -> None:
+        if self._cost:
+            self.line(f"c += {self._cost}")
+            self._cost = 0
+
+    def temporary(self) -> str:
+        self._temporaries += 1
+        return f"t{self._temporaries}"
+
+    def constant(self, value: Any) -> str:
+        if value is None or value is True or value is False:
+            return str(value)
+        # Constants are held, so no id is used twice.
+        key = (str, value) if type(value) is str else id(value)
+        name = self._names.get(key)
+        if name is None:
+            name = self._names[key] = f"k{len(self._constants)}"
+            self._constants[name] = value
+        return name
+
+    def function(self) -> Fast:
+        body = "\n".join(self._lines)
+        roots = "".join(
+            f"    {name} = variables[{self.constant(variable)}]\n"
+            for variable, name in self._roots.items()
+        )
+        source = f"def fast(variables, limit):\n    c = 0\n{roots}{body}\n"
+        namespace: dict[str, Any] = {"__builtins__": {}, "type": type, "len": len, "min": min}
+        namespace |= {"dict": dict, "str": str, "int": int, "list": list, "tuple": tuple}
+        namespace |= self._constants
+        exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102
+        fast: Fast = namespace["fast"]
+        return fast
+
+    # --- steps ------------------------------------------------------------------------
+
+    def write(self, step: Step) -> str:
+        """Write the lines for a step and return the name of its value."""
+        match step:
+            case Constant(value=value):
+                return self.constant(value)
+            case Conditional():
+                return self._conditional(step)
+            case Attribute():
+                return self._attribute(step, costs_itself=True)
+            case Logic():
+                return self._logic(step)
+            case Call():
+                return self._call(step)
+            case Membership():
+                return self._membership(step)
+            case MakeList() if not step.optional:
+                values = [self.write(element) for element in step.elements]
+                self._cost += LIST_COST
+                return self._assign(f"[{', '.join(values)}]")
+            case Loop():
+                return self._loop(step)
+            case OrElse():
+                return self._or_else(step)
+            case _:
+                raise _NotCompilable
+
+    def _assign(self, code: str) -> str:
+        name = self.temporary()
+        self.line(f"{name} = {code}")
+        return name
+
+    # --- attributes -------------------------------------------------------------------
+
+    def _attribute(self, step: Attribute, *, costs_itself: bool) -> str:
+        value = self._source(step)
+        if any(q.optional for q in step.qualifiers):
+            value = self._optional_chain(value, step.qualifiers)
+        else:
+            for qualifier in step.qualifiers:
+                value = self._qualified(value, qualifier)
+        if costs_itself and not step.is_presence_test:
+            self._cost += SELECT_COST
+        return value
+
+    def _source(self, step: Attribute) -> str:
+        match step.source:
+            case Computed(step=inner):
+                value = self.write(inner)
+                if step.qualifiers:
+                    self._refuse_optional(value)
+                return value
+            case Variable(name=name):
+                found = self._scope.get(name)
+                if isinstance(found, _LazyVariable):
+                    return found.force(self)
+                if found is None:
+                    return self._roots.setdefault(name, f"v{len(self._roots)}")
+                if step.qualifiers:
+                    self._refuse_optional(found)
+                return found
+            case _:
+                raise _NotCompilable
+
+    def _refuse_optional(self, value: str) -> None:
+        self.line(f"if type({value}) is {self.constant(Optional)}: raise {self.unusual}")
+
+    def _qualified(self, value: str, qualifier: Qualifier) -> str:
+        if qualifier.computed is not None:
+            key = self._resolved(qualifier.computed)
+            self._cost += 1
+            return self._assign(f"{self.constant(_indexed)}({value}, {key})")
+        self._cost += 1
+        key = self.constant(qualifier.key)
+        if qualifier.tests:
+            present = self.constant(_is_present)
+            return self._assign(
+                f"{key} in {value} if type({value}) is dict else {present}({value}, {key})"
+            )
+        if type(qualifier.key) is str:
+            return self._assign(f"{value}[{key}]")
+        return self._assign(f"{self.constant(_indexed)}({value}, {key})")
+
+    def _optional_chain(self, value: str, qualifiers: list[Qualifier]) -> str:
+        """Write a chain from its first optional qualifier on; what is absent ends it."""
+        result = self.temporary()
+        position = next(i for i, q in enumerate(qualifiers) if q.optional)
+        for qualifier in qualifiers[:position]:
+            value = self._qualified(value, qualifier)
+        self.flush()
+        absent, looked_up = self.constant(ABSENT), self.constant(_looked_up)
+        depth = self._depth
+        self.line(f"{result} = {self.constant(NONE)}")
+        for qualifier in qualifiers[position:]:
+            if qualifier.computed is not None or qualifier.tests:
+                raise _NotCompilable
+            value = self._assign(f"{looked_up}({value}, {self.constant(qualifier.key)})")
+            self.line(f"if {value} is not {absent}:")
+            self._depth += 1
+            self.line("c += 1")
+        self.line(f"{result} = {self.constant(Optional)}({value})")
+        self._depth = depth
+        return result
+
+    def _resolved(self, attribute: Attribute) -> str:
+        """Write an attribute that is resolved by another step, which pays for it."""
+        if isinstance(attribute, Conditional):
+            return self._conditional(attribute)
+        return self._attribute(attribute, costs_itself=False)
+
+    def _conditional(self, step: Conditional) -> str:
+        if step.is_presence_test:
+            raise _NotCompilable
+        condition = self.write(step.condition)
+        result = self.temporary()
+        for value, side in (("True", step.truthy), ("False", step.falsy)):
+            keyword = "if" if value == "True" else "elif"
+            with self.block(f"{keyword} {condition} is {value}:"):
+                self.line(f"{result} = {self._resolved(side)}")
+        self.line(f"else: raise {self.unusual}")
+        return result
+
+    # --- logic and calls --------------------------------------------------------------
+
+    def _logic(self, step: Logic) -> str:
+        result = self.temporary()
+        decisive, other = str(step.decisive), str(not step.decisive)
+        depth = self._depth
+        *firsts, last = step.terms
+        for term in firsts:
+            value = self.write(term)
+            self.flush()
+            self.line(f"{result} = {value}")
+            self.line(f"if {result} is {other}:")
+            self._depth += 1
+        value = self.write(last)
+        self.flush()
+        self.line(f"{result} = {value}")
+        self._depth = depth
+        self.line(
+            f"if {result} is not {decisive} and {result} is not {other}: raise {self.unusual}"
+        )
+        return result
+
+    def _call(self, step: Call) -> str:
+        if all(isinstance(arg, Constant) for arg in step.args):
+            return self._constant_call(step)
+        args = [self.write(arg) for arg in step.args]
+        if step.evaluate is equal:
+            return self._equal(step, args)
+        if not step.is_strict:
+            self._cost += 1
+            (only,) = args
+            return self._assign(f"{only} is not False")
+        result = self._assign(self._call_code(step, args))
+        if step.cost is None:
+            self._cost += 1
+        else:
+            cost = self.constant(step.cost)
+            self.line(f"c += {cost}(({', '.join(args)},), {result})")
+        return result
+
+    def _call_code(self, step: Call, args: list[str]) -> str:
+        """Return the call; where the types are certain, without asking for them again."""
+        overload = step.certain
+        if overload is None or overload.evaluate is None:
+            return f"{self.constant(step.evaluate)}({', '.join(args)})"
+        if overload.id in _COMPARISONS:
+            return f"{args[0]} {_COMPARISONS[overload.id]} {args[1]}"
+        if overload.id == "logical_not":
+            return f"not {args[0]}"
+        return f"{self.constant(overload.evaluate)}({', '.join(args)})"
+
+    def _constant_call(self, step: Call) -> str:
+        """Write the value of a call that always gives the same, and add what it costs."""
+        budget = Budget(UNLIMITED)
+        value = step.run(Frame({}, budget))
+        if isinstance(value, Failure) or budget.spent > CONSTANT_COST_MAX:
+            raise _NotCompilable
+        self._cost += budget.spent
+        return self.constant(value)
+
+    def _equal(self, step: Call, args: list[str]) -> str:
+        """Write an equality; with a constant string or int it is Python's, and its cost known."""
+        result = self.temporary()
+        constant = next((arg.value for arg in step.args if isinstance(arg, Constant)), None)
+        if step.cost is None or type(constant) not in (str, int):
+            self._general_equal(step, args, result)
+            return result
+        other = args[1] if isinstance(step.args[0], Constant) else args[0]
+        with self.block(f"if type({other}) is {'str' if type(constant) is str else 'int'}:"):
+            self.line(f"{result} = {args[0]} == {args[1]}")
+            if type(constant) is str:  # a tenth of the shorter length, rounded up
+                self.line(f"c += (min(len({other}), {len(constant)}) + 9) // 10")
+            else:
+                self._cost += 1
+        with self.block("else:"):
+            self._general_equal(step, args, result)
+        return result
+
+    def _general_equal(self, step: Call, args: list[str], result: str) -> None:
+        arguments = ", ".join(args)
+        self.line(f"{result} = {self.constant(step.evaluate)}({arguments})")
+        if step.cost is None:
+            self._cost += 1
+        else:
+            self.line(f"c += {self.constant(step.cost)}(({arguments}), {result})")
+
+    def _membership(self, step: Membership) -> str:
+        value = self.write(step.arg)
+        member = self.constant(_Members(step.members))
+        return self._assign(f"{member}({value})")
+
+    def _or_else(self, step: OrElse) -> str:
+        value = self.write(step.first)
+        result = self.temporary()
+        optional, none = self.constant(Optional), self.constant(NONE)
+        self.line(f"if type({value}) is not {optional}: raise {self.unusual}")
+        with self.block(f"if {value} is {none}:"):
+            self.line(f"{result} = {self.write(step.second)}")
+        with self.block("else:"):
+            code = f"{self.constant(_unwrapped)}({value})" if step.unwraps else value
+            self.line(f"{result} = {code}")
+        return result
+
+    # --- loops ------------------------------------------------------------------------
+
+    def _loop(self, step: Loop) -> str:
+        values = self.write(step.iter_range)
+        outer = dict(self._scope)
+        accu = self.temporary()
+        lazy = _LazyVariable(accu, step.accu_init, outer)
+        if isinstance(step.accu_init, Constant):
+            self.line(f"{accu} = {self.constant(step.accu_init.value)}")
+            self._scope[step.accu_var] = accu
+        else:
+            self.flush()
+            self.line(f"{accu} = {self.constant(ABSENT)}")
+            self._scope[step.accu_var] = lazy
+        is_empty = isinstance(step.iter_range, Constant) and not step.iter_range.value
+        if not is_empty:
+            self._loop_body(step, values, accu)
+        self._scope.pop(step.iter_var, None)
+        result = self.write(step.result)
+        self._scope = outer
+        return result
+
+    def _loop_body(self, step: Loop, values: str, accu: str) -> None:
+        if step.iter_var2 is not None:
+            raise _NotCompilable
+        item = self.temporary()
+        elements = self.constant(_elements)
+        self._scope[step.iter_var] = item
+        with self.block(f"for {item} in {elements}({values}):"):
+            if not (isinstance(step.condition, Constant) and step.condition.value is True):
+                condition = self.write(step.condition)
+                self.flush()
+                self.line(f"if {condition} is False: break")
+            value = self.write(step.step)
+            self.line(f"{accu} = {value}")
+            self.flush()
+            self.line(f"if c > limit: raise {self.unusual}")
+
+
+class _LazyVariable:
+    """A variable whose first use works it out."""
+
+    def __init__(self, name: str, init: Step, scope: dict[str, Any]) -> None:
+        self._name = name
+        self._init = init
+        self._outer = scope
+
+    def force(self, writer: _Writer) -> str:
+        with writer.block(f"if {self._name} is {writer.constant(ABSENT)}:"):
+            inner, writer._scope = writer._scope, dict(self._outer)
+            writer.line(f"{self._name} = {writer.write(self._init)}")
+            writer._scope = inner
+        return self._name
+
+
+# --- what generated code calls ------------------------------------------------------------
+
+
+def _indexed(value: Any, key: Any) -> Any:
+    found = look_up(value, key, presence=False)
+    if type(found) is Failure:
+        raise Unusual
+    return found
+
+
+def _looked_up(value: Any, key: Any) -> Any:
+    found = look_up(value, key, presence=True)
+    if type(found) is Failure:
+        raise Unusual
+    return found
+
+
+def _is_present(value: Any, key: Any) -> bool:
+    return _looked_up(value, key) is not ABSENT
+
+
+def _unwrapped(value: Optional) -> Any:
+    return value.value
+
+
+def _elements(values: Any) -> Any:
+    if isinstance(values, list | tuple):
+        return values
+    if isinstance(values, dict):
+        return [key_value(key) for key in values]
+    raise Unusual
+
+
+class _Members:
+    """Membership in a list of constants."""
+
+    def __init__(self, members: list[Any]) -> None:
+        self._members = members
+        self._texts = frozenset(m for m in members if type(m) is str)
+
+    def __call__(self, value: Any) -> bool:
+        if type(value) is str:
+            return value in self._texts
+        return any(equal(value, member) for member in self._members)

@@ -1,0 +1,1 @@
+"""Libraries of functions and macros, each a small module with a `library()`."""

@@ -1,0 +1,247 @@
+"""Operators: `+ - * / %`, negation, order, `!`, `in` and `size`.
+
+As in cel-go each operator is one function for all values, whatever the checker chose: it takes
+anything and says `no such overload` itself, in two ways. Values that the operator could work
+with, on their own, get the bare words; others get the name of the operator as well.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from mooring.cel.lang.equality import compare, contains, has_key
+from mooring.cel.lang.library.concatenation import concatenated
+from mooring.cel.lang.numbers import INT_OVERFLOW, fitting_int, fitting_uint
+from mooring.cel.lang.time import Duration, Timestamp
+from mooring.cel.lang.values import INT_MIN, EvalError, UInt, no_such_overload
+
+DIVISION_BY_ZERO: Final = "division by zero"
+MODULUS_BY_ZERO: Final = "modulus by zero"
+
+Binary = Callable[[Any, Any], Any]
+
+_COMPARABLE: Final = frozenset({bool, bytes, float, Duration, int, str, Timestamp, UInt})
+_MULTIPLIABLE: Final = frozenset({float, int, UInt})
+_SUBTRACTABLE: Final = _MULTIPLIABLE | {Duration, Timestamp}
+# What has functions of its own is asked for one, and has none of that name.
+_RECEIVERS: Final = frozenset({str, Duration, Timestamp})
+# What each operator can work with on its left.
+_ABLE: Final[dict[str, frozenset[type]]] = {
+    "_+_": _SUBTRACTABLE | {bytes, str, list},
+    "_-_": _SUBTRACTABLE,
+    "_*_": _MULTIPLIABLE,
+    "_/_": _MULTIPLIABLE,
+    "_%_": frozenset({int, UInt}),
+    "-_": frozenset({bool, float, Duration, int}),
+    "matches": frozenset({str}),
+    "size": frozenset({bytes, str, list, dict}),
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _COMPARABLE),
+}
+
+
+def missing_overload(function: str, left: Any) -> EvalError:
+    """Return the error of an operator that cannot take its operands."""
+    class_ = list if isinstance(left, list | tuple) else type(left)
+    if class_ in _ABLE[function] or class_ in _RECEIVERS:
+        return no_such_overload()
+    return EvalError(f"no such overload: {function}")
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+
+def _add_ints(a: int, b: int) -> int:
+    return fitting_int(a + b)
+
+
+def _add_uints(a: UInt, b: UInt) -> UInt:
+    return fitting_uint(int(a) + int(b))
+
+
+def _subtract_ints(a: int, b: int) -> int:
+    return fitting_int(a - b)
+
+
+def _subtract_uints(a: UInt, b: UInt) -> UInt:
+    return fitting_uint(int(a) - int(b))
+
+
+def _multiply_ints(a: int, b: int) -> int:
+    return fitting_int(a * b)
+
+
+def _multiply_uints(a: UInt, b: UInt) -> UInt:
+    return fitting_uint(int(a) * int(b))
+
+
+def _divide_ints(a: int, b: int) -> int:
+    if b == 0:
+        raise EvalError(DIVISION_BY_ZERO)
+    quotient = abs(a) // abs(b)
+    return fitting_int(quotient if (a < 0) == (b < 0) else -quotient)
+
+
+def _divide_uints(a: UInt, b: UInt) -> UInt:
+    if b == 0:
+        raise EvalError(DIVISION_BY_ZERO)
+    return UInt(int(a) // int(b))
+
+
+def _divide_doubles(a: float, b: float) -> float:
+    try:
+        return a / b
+    except ZeroDivisionError:
+        if a == 0 or math.isnan(a):
+            return math.nan
+        return math.copysign(math.inf, a) * math.copysign(1, b)
+
+
+def _modulo_ints(a: int, b: int) -> int:
+    if b == 0:
+        raise EvalError(MODULUS_BY_ZERO)
+    if a == INT_MIN and b == -1:
+        raise EvalError(INT_OVERFLOW)
+    return -(-a % abs(b)) if a < 0 else a % abs(b)
+
+
+def _modulo_uints(a: UInt, b: UInt) -> UInt:
+    if b == 0:
+        raise EvalError(MODULUS_BY_ZERO)
+    return UInt(int(a) % int(b))
+
+
+def _duration_after(a: Duration, b: Timestamp) -> Timestamp:
+    return b.plus(a)
+
+
+_SUMS: Final[dict[tuple[type, type], Binary]] = {
+    (int, int): _add_ints,
+    (str, str): operator.add,
+    (float, float): operator.add,
+    (UInt, UInt): _add_uints,
+    (bytes, bytes): operator.add,
+    (Duration, Duration): Duration.plus,
+    (Timestamp, Duration): Timestamp.plus,
+    (Duration, Timestamp): _duration_after,
+}
+_DIFFERENCES: Final[dict[tuple[type, type], Binary]] = {
+    (int, int): _subtract_ints,
+    (float, float): operator.sub,
+    (UInt, UInt): _subtract_uints,
+    (Duration, Duration): Duration.minus,
+    (Timestamp, Duration): Timestamp.minus,
+    (Timestamp, Timestamp): Timestamp.since,
+}
+_PRODUCTS: Final[dict[tuple[type, type], Binary]] = {
+    (int, int): _multiply_ints,
+    (float, float): operator.mul,
+    (UInt, UInt): _multiply_uints,
+}
+_QUOTIENTS: Final[dict[tuple[type, type], Binary]] = {
+    (int, int): _divide_ints,
+    (float, float): _divide_doubles,
+    (UInt, UInt): _divide_uints,
+}
+_REMAINDERS: Final[dict[tuple[type, type], Binary]] = {
+    (int, int): _modulo_ints,
+    (UInt, UInt): _modulo_uints,
+}
+
+
+def _by_classes(function: str, operations: dict[tuple[type, type], Binary]) -> Binary:
+    """Return the operator that does what the classes of its operands ask for."""
+
+    def evaluate(a: Any, b: Any) -> Any:
+        operation = operations.get((type(a), type(b)))
+        if operation is None:
+            raise missing_overload(function, a)
+        return operation(a, b)
+
+    return evaluate
+
+
+def add(a: Any, b: Any) -> Any:
+    """Return `a + b`."""
+    operation = _SUMS.get((type(a), type(b)))
+    if operation is not None:
+        return operation(a, b)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return concatenated(a, b)
+    raise missing_overload("_+_", a)
+
+
+subtract = _by_classes("_-_", _DIFFERENCES)
+multiply = _by_classes("_*_", _PRODUCTS)
+divide = _by_classes("_/_", _QUOTIENTS)
+modulo = _by_classes("_%_", _REMAINDERS)
+
+
+def negate(value: Any) -> Any:
+    """Return `-value`; a duration is declared nowhere, but dyn(duration) can be negated."""
+    class_ = type(value)
+    if class_ is int:
+        return fitting_int(-value)
+    if class_ is float:
+        return -value
+    if class_ is Duration:
+        return value.negated()
+    raise missing_overload("-_", value)
+
+
+# --- order ----------------------------------------------------------------------------------------
+
+
+def _relation(function: str, holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Return the operator that compares its operands and tells whether the relation holds."""
+
+    def evaluate(a: Any, b: Any) -> bool:
+        class_ = type(a)
+        if class_ is type(b) and (class_ is int or class_ is str):
+            return holds(a, b)
+        if class_ not in _COMPARABLE:
+            raise missing_overload(function, a)
+        return holds(compare(a, b), 0)
+
+    return evaluate
+
+
+less = _relation("_<_", operator.lt)
+less_equals = _relation("_<=_", operator.le)
+greater = _relation("_>_", operator.gt)
+greater_equals = _relation("_>=_", operator.ge)
+
+
+# --- the others -----------------------------------------------------------------------------------
+
+
+def logical_not(value: Any) -> bool:
+    """Return `!value`."""
+    if value is True:
+        return False
+    if value is False:
+        return True
+    raise no_such_overload()
+
+
+def not_strictly_false(value: Any) -> bool:
+    """Return whether a loop that ends with false has to go on."""
+    return value is not False
+
+
+def is_in(value: Any, container: Any) -> bool:
+    """Return `value in container`."""
+    if isinstance(container, list | tuple):
+        return contains(container, value)
+    if isinstance(container, dict):
+        return has_key(container, value)
+    raise no_such_overload()
+
+
+def size(value: Any) -> int:
+    """Return the number of characters, bytes, elements or entries."""
+    if isinstance(value, str | bytes | list | tuple | dict):
+        return len(value)
+    raise missing_overload("size", value)

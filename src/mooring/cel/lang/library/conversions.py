@@ -1,0 +1,253 @@
+"""Conversions between types: `int('42')`, `string(1.5)`, `timestamp('2026-01-01T00:00:00Z')`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from mooring.cel.lang.declarations import (
+    CallEstimate,
+    EstimatedArgument,
+    Function,
+    Overload,
+    Range,
+)
+from mooring.cel.lang.dispatch import runtime_type
+from mooring.cel.lang.library.costs import TRAVERSAL_FACTOR, traversal_cost
+from mooring.cel.lang.numbers import (
+    INT_OVERFLOW,
+    UINT_OVERFLOW,
+    double_text,
+    fitting_int,
+    fitting_uint,
+    parse_bool,
+    parse_double,
+    parse_int,
+    parse_uint,
+)
+from mooring.cel.lang.ranges import scale
+from mooring.cel.lang.time import Duration, Timestamp
+from mooring.cel.lang.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    param,
+    type_of,
+)
+from mooring.cel.lang.values import EvalError, TypeValue, UInt
+
+NOT_UTF8: Final = "invalid UTF-8 in bytes, cannot convert to string"
+PYTHON_TYPES: Final[dict[type, Type]] = {Duration: DURATION, Timestamp: TIMESTAMP}
+
+_DOUBLE_INT_LIMIT: Final = 2.0**63
+_DOUBLE_UINT_LIMIT: Final = 2.0**64
+_UINT64: Final = 2**64
+_BYTES_PER_CHARACTER_MAX: Final = 4
+
+
+def functions() -> tuple[Function, ...]:
+    """Return the conversions, each named after the type that it converts to."""
+    return (
+        _function("bool", BOOL, (BOOL, _same), (STRING, _reader(parse_bool, "bool"))),
+        _to_bytes(),
+        _function(
+            "double",
+            DOUBLE,
+            (DOUBLE, _same),
+            (INT, float),
+            (STRING, _reader(parse_double, "double")),
+            (UINT, float),
+        ),
+        _function("duration", DURATION, (DURATION, _same), (STRING, Duration.parse)),
+        _function(
+            "int",
+            INT,
+            (INT, _same),
+            (DOUBLE, double_to_int),
+            (DURATION, _nanoseconds),
+            (STRING, _reader(parse_int, "int")),
+            (TIMESTAMP, _seconds),
+            (UINT, _uint_to_int),
+        ),
+        _to_string(),
+        _function(
+            "timestamp",
+            TIMESTAMP,
+            (TIMESTAMP, _same),
+            (INT, Timestamp.from_seconds),
+            (STRING, Timestamp.parse),
+        ),
+        _function(
+            "uint",
+            UINT,
+            (UINT, _same),
+            (DOUBLE, double_to_uint),
+            (INT, fitting_uint),
+            (STRING, _reader(parse_uint, "uint")),
+        ),
+        Function("dyn", (Overload("to_dyn", (_A,), DYN, _same),)),
+        Function("type", (Overload("type", (_A,), type_of(_A), type_value),)),
+    )
+
+
+# --- declarations ---------------------------------------------------------------------------------
+
+_A: Final = param("A")
+_ID_NAMES: Final = {
+    INT: "int64",
+    UINT: "uint64",
+    DURATION: "duration",
+    TIMESTAMP: "timestamp",
+}
+
+
+def id_name(type_: Type) -> str:
+    """Return what the ids of overloads call a type."""
+    return _ID_NAMES.get(type_, type_.name)
+
+
+def _function(name: str, result: Type, *sources: tuple[Type, Callable[[Any], Any]]) -> Function:
+    return Function(
+        name, tuple(_overload(source, result, evaluate) for source, evaluate in sources)
+    )
+
+
+def _overload(source: Type, result: Type, evaluate: Callable[[Any], Any]) -> Overload:
+    return Overload(f"{id_name(source)}_to_{id_name(result)}", (source,), result, evaluate)
+
+
+def _to_bytes() -> Function:
+    return Function(
+        "bytes",
+        (
+            _overload(BYTES, BYTES, _same),
+            Overload(
+                "string_to_bytes",
+                (STRING,),
+                BYTES,
+                encoded,
+                runtime_cost=_first_traversed,
+                estimate=_estimate_encoding,
+            ),
+        ),
+    )
+
+
+def _to_string() -> Function:
+    return Function(
+        "string",
+        (
+            _overload(STRING, STRING, _same),
+            _overload(BOOL, STRING, _bool_text),
+            Overload(
+                "bytes_to_string",
+                (BYTES,),
+                STRING,
+                decoded,
+                runtime_cost=_first_traversed,
+                estimate=_estimate_decoding,
+            ),
+            _overload(DOUBLE, STRING, double_text),
+            _overload(DURATION, STRING, str),
+            _overload(INT, STRING, str),
+            _overload(TIMESTAMP, STRING, str),
+            _overload(UINT, STRING, int.__repr__),
+        ),
+    )
+
+
+def _first_traversed(args: tuple[Any, ...], _result: Any) -> int:
+    return traversal_cost(args[0])
+
+
+def _estimate_encoding(
+    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
+) -> CallEstimate:
+    size = args[0].size
+    # Unlike all other estimates this product runs over.
+    high = size.high * _BYTES_PER_CHARACTER_MAX % _UINT64
+    return CallEstimate(scale(size, TRAVERSAL_FACTOR), Range(size.low, high))
+
+
+def _estimate_decoding(
+    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
+) -> CallEstimate:
+    size = args[0].size
+    result = Range(size.low // _BYTES_PER_CHARACTER_MAX, size.high)
+    return CallEstimate(scale(size, TRAVERSAL_FACTOR), result)
+
+
+# --- what they do ---------------------------------------------------------------------------------
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _reader(parse: Callable[[str], Any], type_name: str) -> Callable[[str], Any]:
+    """Return the conversion of a text that a parser may not understand."""
+    message = f"type conversion error from 'string' to '{type_name}'"
+
+    def convert(text: str) -> Any:
+        value = parse(text)
+        if value is None:
+            raise EvalError(message)
+        return value
+
+    return convert
+
+
+def double_to_int(number: float) -> int:
+    """Return the whole part; the least int64 itself is out of range already."""
+    if not -_DOUBLE_INT_LIMIT < number < _DOUBLE_INT_LIMIT:
+        raise EvalError(INT_OVERFLOW)
+    return math.trunc(number)
+
+
+def double_to_uint(number: float) -> UInt:
+    """Return the whole part."""
+    if not 0 <= number < _DOUBLE_UINT_LIMIT:
+        raise EvalError(UINT_OVERFLOW)
+    return UInt(math.trunc(number))
+
+
+def _uint_to_int(number: UInt) -> int:
+    return fitting_int(int(number))
+
+
+def _nanoseconds(duration: Duration) -> int:
+    return duration.nanoseconds
+
+
+def _seconds(timestamp: Timestamp) -> int:
+    return timestamp.seconds
+
+
+def _bool_text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def encoded(text: str) -> bytes:
+    """Return the bytes of a string; stray bytes in it are kept."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def decoded(data: bytes) -> str:
+    """Return the string of bytes that are UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise EvalError(NOT_UTF8) from None
+
+
+def type_value(value: Any) -> TypeValue:
+    """Return the type of a value of the language; an environment knows those of libraries too."""
+    return TypeValue(runtime_type(value, PYTHON_TYPES))

@@ -1,0 +1,379 @@
+"""`format`: `'%s has %d of %.1f GiB'.format([name, count, size])`.
+
+    verb = "s" string | "d" decimal | "f" fixed point | "e" scientific | "b" binary
+         | "x" | "X" hexadecimal | "o" octal
+
+A template that is a literal with a literal list is checked when the expression is compiled: every
+clause must have an argument whose type it can show, and every argument a clause. The same walk
+along the template serves both, with one filler for values and one for types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Final
+
+from mooring.cel.lang import ranges
+from mooring.cel.lang.ast import Call, CreateList, CreateMap, Expr, Literal
+from mooring.cel.lang.checked import Checked
+from mooring.cel.lang.declarations import (
+    CallEstimate,
+    EstimatedArgument,
+    Function,
+    Library,
+    Overload,
+)
+from mooring.cel.lang.dispatch import runtime_type
+from mooring.cel.lang.library import numerals
+from mooring.cel.lang.library.costs import TRAVERSAL_FACTOR, traversal_cost
+from mooring.cel.lang.library.gotext import quoted
+from mooring.cel.lang.library.strings import limited
+from mooring.cel.lang.library.templates import Clause, FormatError, filled
+from mooring.cel.lang.numbers import double_text
+from mooring.cel.lang.time import Duration, Timestamp
+from mooring.cel.lang.types import DURATION, DYN, STRING, TIMESTAMP, Kind, Type, list_of
+from mooring.cel.lang.values import EvalError, TypeValue, UInt, key_value
+
+OVERLOAD_ID: Final = "string_format"
+
+_SPELLED_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+_INTEGERS: Final = frozenset({Kind.INT, Kind.UINT})
+_NUMBERS: Final = frozenset({Kind.DOUBLE, Kind.STRING})
+_TEXTS: Final = frozenset(
+    {Kind.LIST, Kind.MAP, Kind.INT, Kind.UINT, Kind.DOUBLE, Kind.BOOL, Kind.STRING, Kind.BYTES}
+    | {Kind.TIMESTAMP, Kind.DURATION, Kind.TYPE, Kind.NULL}
+)
+
+
+def library(python_types: Mapping[type, Type] | None = None) -> Library:
+    """Return `format`, which is part of the library `cel.lib.ext.strings`.
+
+    `python_types` are the classes of opaque values, which messages call by their CEL names.
+    """
+    known = {Timestamp: TIMESTAMP, Duration: DURATION, **(python_types or {})}
+
+    def evaluate(template: str, args: list[Any]) -> str:
+        return format_values(template, args, known)
+
+    overload = Overload(
+        OVERLOAD_ID,
+        (STRING, list_of(DYN)),
+        STRING,
+        evaluate,
+        is_member=True,
+        runtime_cost=_cost,
+        estimate=_estimate,
+    )
+    return Library(
+        "cel.lib.ext.strings.format",
+        functions=(Function("format", (overload,)),),
+        validators=(check_format,),
+    )
+
+
+def format_values(template: str, args: list[Any], python_types: Mapping[type, Type]) -> str:
+    """Return the template with its clauses replaced by values."""
+    parts = _Parts()
+    try:
+        for part in filled(template, _Values(args, python_types)):
+            parts.add(part)
+    except FormatError as error:
+        raise EvalError(error.message) from None
+    return parts.text()
+
+
+def check_format(call: Call, checked: Checked) -> Iterator[tuple[Expr, str]]:
+    """Yield what is wrong with a call of `format` on literals."""
+    match call:
+        case Call(
+            function="format", target=Literal(value=str() as template), args=(CreateList() as args,)
+        ):
+            pass
+        case _:
+            return
+    reference = checked.references.get(call.id)
+    if reference and reference.overload_ids and OVERLOAD_ID not in reference.overload_ids:
+        return
+    filler = _Types(args.elements, checked.types)
+    try:
+        clauses = sum(1 for part in filled(template, filler) if part is _CHECKED)
+    except FormatError as error:
+        yield error.node or call, error.message
+        return
+    if clauses < filler.count:
+        counts = f"(expected {clauses}, got {filler.count})"
+        yield call, f"too many arguments supplied to string.format {counts}"
+
+
+def _cost(args: tuple[Any, ...], _result: Any) -> int:
+    return traversal_cost(args[0])
+
+
+def _estimate(
+    target: EstimatedArgument | None, _args: tuple[EstimatedArgument, ...]
+) -> CallEstimate | None:
+    """Return the estimate; how long the result is depends on values that nobody knows."""
+    return None if target is None else CallEstimate(ranges.scale(target.size, TRAVERSAL_FACTOR))
+
+
+class _Parts:
+    """A text that is put together, until it is too long."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._characters = 0
+
+    def add(self, part: str) -> None:
+        self._characters += len(part)
+        limited(self._characters)
+        self._parts.append(part)
+
+    def text(self) -> str:
+        return "".join(self._parts)
+
+
+# --- filling with values ------------------------------------------------------------------------
+
+
+class _Values:
+    """Fills clauses with values."""
+
+    looks_first = True
+
+    def __init__(self, args: list[Any], python_types: Mapping[type, Type]) -> None:
+        self._args = args
+        self._python_types = python_types
+
+    @property
+    def count(self) -> int:
+        return len(self._args)
+
+    def fill(self, clause: Clause, index: int) -> str:
+        value = self._args[index]
+        verb = _VERBS[clause.verb]
+        if isinstance(value, list | tuple | dict) and clause.verb == "s":
+            parts = _Parts()
+            self._add_member(value, parts)
+            return parts.text()
+        text = verb.text(value, clause.precision)
+        if text is None:
+            raise FormatError(f"{verb.refusal}, was given {self._type_name(value)}")
+        return text
+
+    def _add_list(self, values: list[Any] | tuple[Any, ...], parts: _Parts) -> None:
+        parts.add("[")
+        for position, value in enumerate(values):
+            if position:
+                parts.add(", ")
+            self._add_member(value, parts)
+        parts.add("]")
+
+    def _add_map(self, values: dict[Any, Any], parts: _Parts) -> None:
+        named = [(self._key(key_value(key)), value) for key, value in values.items()]
+        parts.add("{")
+        for position, (key, value) in enumerate(sorted(named, key=itemgetter(0))):
+            parts.add(f"{', ' if position else ''}{key}:")
+            self._add_member(value, parts)
+        parts.add("}")
+
+    def _key(self, key: Any) -> str:
+        match key:
+            case str():
+                return quoted(key)
+            case int():  # bools are among them
+                return _scalar_text(key) or ""
+            case _:
+                type_name = self._type_name(key)
+                raise FormatError(f"no formatting function for map key of type {type_name}")
+
+    def _add_member(self, value: Any, parts: _Parts) -> None:
+        """Add a value inside a list or map, as it could be written in an expression."""
+        match value:
+            case list() | tuple():
+                self._add_list(value, parts)
+            case dict():
+                self._add_map(value, parts)
+            case str():
+                parts.add(quoted(value))
+            case bytes():
+                parts.add(f"b{quoted(_decoded(value))}")
+            case float():
+                parts.add(_double_member(value))
+            case Timestamp():
+                parts.add(f"timestamp({quoted(str(value))})")
+            case Duration():
+                parts.add(f"duration({quoted(str(value))})")
+            case _:
+                text = _scalar_text(value)
+                if text is None:
+                    raise FormatError(f"no formatting function for {self._type_name(value)}")
+                parts.add(text)
+
+    def _type_name(self, value: Any) -> str:
+        try:
+            return runtime_type(value, self._python_types).name
+        except TypeError:
+            return type(value).__name__
+
+
+def _scalar_text(value: Any, _precision: int | None = None) -> str | None:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(int(value))
+        case float():
+            return double_text(value)
+        case str():
+            return value
+        case bytes():
+            return _decoded(value)
+        case TypeValue():
+            return value.name
+        case Timestamp() | Duration():
+            return str(value)
+        case _:
+            return None
+
+
+def _double_member(value: float) -> str:
+    if value - value == 0:  # finite
+        return f"{value:.{numerals.DEFAULT_PRECISION}f}"
+    return quoted(double_text(value))
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        reason = quoted("invalid UTF-8 in bytes, cannot convert to string")
+        raise FormatError(f"could not convert argument {reason} to string") from None
+
+
+# --- filling with types -------------------------------------------------------------------------
+
+_CHECKED: Final = "checked"
+
+
+class _Types:
+    """Fills clauses with nothing, but checks the types of the arguments."""
+
+    looks_first = False
+
+    def __init__(self, args: tuple[Expr, ...], types: Mapping[int, Type]) -> None:
+        self._args = args
+        self._types = types
+
+    @property
+    def count(self) -> int:
+        return len(self._args)
+
+    def fill(self, clause: Clause, index: int) -> str:
+        node = self._args[index]
+        verb = _VERBS[clause.verb]
+        for part in self._inside(node) if clause.verb == "s" else (node,):
+            type_ = self._types.get(part.id, DYN)
+            if type_.kind is not Kind.DYN and type_.kind not in verb.kinds:
+                raise FormatError(f"{verb.refusal}, was given {type_.name}", part)
+        return _CHECKED
+
+    def _inside(self, node: Expr) -> Iterator[Expr]:
+        """Yield a node and, if it is a literal list or map, what is in it."""
+        yield node
+        match node:
+            case CreateList(elements=elements):
+                for element in elements:
+                    yield from self._inside(element)
+            case CreateMap(entries=entries):
+                for entry in entries:
+                    yield from self._inside(entry.key)
+                    yield from self._inside(entry.value)
+
+
+# --- the verbs ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    """What a verb can show: kinds of types, and how; None if a value cannot be shown."""
+
+    kinds: frozenset[Kind]
+    refusal: str
+    text: Callable[[Any, int | None], str | None]
+
+
+def _decimal(value: Any, _precision: int | None) -> str | None:
+    return str(int(value)) if _is_integer(value) else None
+
+
+def _fixed(value: Any, precision: int | None) -> str | None:
+    number = _number(value)
+    return None if number is None else numerals.fixed(number, _or_default(precision))
+
+
+def _scientific(value: Any, precision: int | None) -> str | None:
+    number = _number(value)
+    return None if number is None else numerals.scientific(number, _or_default(precision))
+
+
+def _binary(value: Any, _precision: int | None) -> str | None:
+    return format(int(value), "b") if isinstance(value, int) else None
+
+
+def _octal(value: Any, _precision: int | None) -> str | None:
+    return format(int(value), "o") if _is_integer(value) else None
+
+
+def _hexadecimal(value: Any, _precision: int | None) -> str | None:
+    match value:
+        case str():
+            return value.encode("utf-8", "surrogateescape").hex()
+        case bytes():
+            return value.hex()
+        case _:
+            return format(int(value), "x") if _is_integer(value) else None
+
+
+def _upper_hexadecimal(value: Any, precision: int | None) -> str | None:
+    text = _hexadecimal(value, precision)
+    return None if text is None else text.upper()
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) in (int, UInt)
+
+
+def _number(value: Any) -> float | None:
+    """Return a double, which may be spelled out if it is none that digits can write."""
+    if isinstance(value, str) and value in _SPELLED_NUMBERS:
+        return float(value)
+    return value if isinstance(value, float) else None
+
+
+def _or_default(precision: int | None) -> int:
+    return numerals.DEFAULT_PRECISION if precision is None else precision
+
+
+_HEX_REFUSAL: Final = "only integers, byte buffers, and strings can be formatted as hex"
+_HEX_KINDS: Final = _INTEGERS | {Kind.STRING, Kind.BYTES}
+_VERBS: Final = {
+    "s": _Verb(
+        _TEXTS,
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, "
+        "types, durations, and timestamps",
+        _scalar_text,
+    ),
+    "d": _Verb(_INTEGERS, "decimal clause can only be used on integers", _decimal),
+    "f": _Verb(_NUMBERS, "fixed-point clause can only be used on doubles", _fixed),
+    "e": _Verb(_NUMBERS, "scientific clause can only be used on doubles", _scientific),
+    "b": _Verb(
+        _INTEGERS | {Kind.BOOL}, "only integers and bools can be formatted as binary", _binary
+    ),
+    "x": _Verb(_HEX_KINDS, _HEX_REFUSAL, _hexadecimal),
+    "X": _Verb(_HEX_KINDS, _HEX_REFUSAL, _upper_hexadecimal),
+    "o": _Verb(_INTEGERS, "octal clause can only be used on integers", _octal),
+}

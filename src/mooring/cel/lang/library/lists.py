@@ -1,0 +1,390 @@
+"""Functions on lists: `[3, 1].sort()`, `lists.range(10)`, `[[1], [2]].flatten()`.
+
+They are charged for what they make; `sort`, `sortBy` and `distinct` for comparing every element
+with every other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import Any, Final, NoReturn
+
+from mooring.cel.lang import ranges
+from mooring.cel.lang.ast import Call, Comprehension, CreateList, Expr, Ident, Literal, Select
+from mooring.cel.lang.declarations import (
+    UNBOUNDED,
+    CallEstimate,
+    CostEstimate,
+    EstimatedArgument,
+    Function,
+    Library,
+    Macro,
+    MacroHelper,
+    Overload,
+    Range,
+    RuntimeCost,
+)
+from mooring.cel.lang.dispatch import runtime_type
+from mooring.cel.lang.equality import compare, contains, size_of
+from mooring.cel.lang.library.bindings import bind
+from mooring.cel.lang.library.costs import TRAVERSAL_FACTOR
+from mooring.cel.lang.library.sets import limit_comparisons, simple_class
+from mooring.cel.lang.library.sorting import go_order
+from mooring.cel.lang.macros import STANDARD_MACROS
+from mooring.cel.lang.time import Duration, Timestamp
+from mooring.cel.lang.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    param,
+)
+from mooring.cel.lang.values import Cancelled, EvalError, UInt
+
+RANGE_MAX: Final = 1_000_000
+# Lists that hold the same list many times over flatten to more than any memory holds.
+FLATTENED_MAX: Final = 4_000_000
+SORT_BY_KEYS: Final = "@sortByAssociatedKeys"
+
+_LIST: Final = list_of(param("T"))
+_INTS: Final = list_of(INT)
+_DYNS: Final = list_of(DYN)
+_CALL_COST: Final = 1
+_LIST_COST: Final = 10
+_ALLOCATION: Final = ranges.exactly(_CALL_COST + _LIST_COST)
+_PAIR_FACTOR: Final = 2.0
+_COMPARABLE: Final = {
+    INT: int, UINT: UInt, DOUBLE: float, BOOL: bool, DURATION: Duration, TIMESTAMP: Timestamp,
+    STRING: str, BYTES: bytes,
+}  # fmt: skip
+_TIMES: Final = {Duration: DURATION, Timestamp: TIMESTAMP}
+_SORT_BY_TARGETS: Final = (CreateList, Select, Ident, Comprehension, Call)
+_SORT_BY_REFUSAL: Final = (
+    "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+)
+
+Values = list[Any] | tuple[Any, ...]
+
+
+def library() -> Library:
+    """Return the library `cel.lib.ext.lists`, version 3."""
+    return Library(
+        "cel.lib.ext.lists",
+        functions=(*_parts(), _flattening(), *_sorting(), *_others()),
+        macros=(Macro("sortBy", 2, True, _expand_sort_by),),
+    )
+
+
+# --- declarations -----------------------------------------------------------------------------
+
+
+def _parts() -> tuple[Function, ...]:
+    slice_ = Overload(
+        "list_slice", (_LIST, INT, INT), _LIST, _slice, True, _output_cost, _estimate_slice
+    )
+    range_ = Overload("lists_range", (INT,), _INTS, _range, False, _output_cost, _estimate_range)
+    return Function("slice", (slice_,)), Function("lists.range", (range_,))
+
+
+def _flattening() -> Function:
+    """Return `flatten`; its arguments are not checked before the call, it takes any list."""
+    once = Overload(
+        "list_flatten",
+        (list_of(_LIST),),
+        _LIST,
+        _flatten,
+        True,
+        _flatten_cost,
+        _estimate_flatten,
+    )
+    deeper = Overload(
+        "list_flatten_int", (_DYNS, INT), _DYNS, _flatten, True, _flatten_cost, _estimate_flatten
+    )
+    return Function("flatten", (once, deeper))
+
+
+def _sorting() -> tuple[Function, ...]:
+    """Return `sort` and what `sortBy` becomes; each has one implementation for all types."""
+    return (
+        Function(
+            "sort",
+            tuple(
+                Overload(
+                    f"list_{type_.name}_sort",
+                    (list_of(type_),),
+                    list_of(type_),
+                    _sort,
+                    True,
+                    _compares_argument(0),
+                    _estimates_sort(type_, by_target=True),
+                )
+                for type_ in _COMPARABLE
+            ),
+        ),
+        Function(
+            SORT_BY_KEYS,
+            tuple(
+                Overload(
+                    f"list_{type_.name}_sortByAssociatedKeys",
+                    (_LIST, list_of(type_)),
+                    _LIST,
+                    _sort_by_keys,
+                    True,
+                    _compares_argument(1),
+                    _estimates_sort(type_, by_target=False),
+                )
+                for type_ in _COMPARABLE
+            ),
+        ),
+    )
+
+
+def _others() -> tuple[Function, ...]:
+    reverse = Overload(
+        "list_reverse", (_LIST,), _LIST, _reverse, True, _output_cost, _estimate_reverse
+    )
+    distinct = Overload(
+        "list_distinct",
+        (_LIST,),
+        _LIST,
+        _distinct,
+        True,
+        _compares_argument(0),
+        _estimate_distinct,
+    )
+    return Function("reverse", (reverse,)), Function("distinct", (distinct,))
+
+
+# --- what they do -----------------------------------------------------------------------------
+
+
+def _slice(values: Values, start: int, end: int) -> Values:
+    if start < 0 or end < 0:
+        raise _no_slice(start, end, "negative indexes not supported")
+    if start > end:
+        raise _no_slice(start, end, "start index must be less than or equal to end index")
+    if len(values) < end:
+        raise _no_slice(start, end, f"list is length {len(values)}")
+    return values[start:end]
+
+
+def _no_slice(start: int, end: int, reason: str) -> EvalError:
+    return EvalError(f"cannot slice({start}, {end}), {reason}")
+
+
+def _range(size: int) -> list[int]:
+    if size < 0:
+        raise EvalError(f"lists.range: size must be non-negative, got {size}")
+    if size > RANGE_MAX:
+        raise EvalError(f"lists.range: size {size} exceeds maximum allowed ({RANGE_MAX})")
+    return list(range(size))
+
+
+def _reverse(values: Values) -> Values:
+    return values[::-1]
+
+
+def _flatten(values: Values, depth: int = 1) -> Values:
+    """Return a list with the elements of the lists in it, so many levels deep."""
+    if not isinstance(values, list | tuple):
+        raise EvalError(f"no such overload: {runtime_type(values, _TIMES).name}.flatten()")
+    if depth < 0:
+        raise EvalError("level must be non-negative")
+    while depth and any(isinstance(value, list | tuple) for value in values):
+        parts = [value if isinstance(value, list | tuple) else (value,) for value in values]
+        if sum(map(len, parts)) > FLATTENED_MAX:
+            raise EvalError(f"flatten: list would have more than {FLATTENED_MAX} elements")
+        values = list(chain.from_iterable(parts))
+        depth -= 1
+    return values
+
+
+def _distinct(values: Values) -> Values:
+    """Return the elements that no earlier one equals."""
+    if simple_class(values) is not None:
+        return list(dict.fromkeys(values))
+    limit_comparisons(len(values) ** 2)
+    kept: list[Any] = []
+    for value in values:
+        if not contains(kept, value):
+            kept.append(value)
+    return kept
+
+
+def _sort(values: Values) -> Values:
+    # What is equal cannot be told apart, so any order of it will do.
+    return sorted(values) if simple_class(values) is not None else _sort_by_keys(values, values)
+
+
+def _sort_by_keys(values: Values, keys: Values) -> Values:
+    """Return the values in the order of their keys."""
+    if len(values) != len(keys):
+        raise EvalError(
+            f"{SORT_BY_KEYS}() expected a list of the same size as the associated keys list, "
+            f"but got {len(values)} and {len(keys)} elements respectively"
+        )
+    if not values:
+        return values
+    class_ = type(keys[0])
+    if class_ not in _COMPARABLE.values():
+        raise EvalError("list elements must be comparable")
+    if any(type(key) is not class_ for key in keys):
+        raise EvalError("list elements must have the same type")
+    order = go_order(len(values), lambda i, j: _is_less(keys[i], keys[j]))
+    return [values[i] for i in order]
+
+
+def _is_less(a: Any, b: Any) -> bool:
+    try:
+        return compare(a, b) < 0
+    except EvalError:  # NaN
+        return False
+
+
+def _expand_sort_by(helper: MacroHelper, target: Expr | None, args: tuple[Expr, ...]) -> Expr:
+    """Return `input = target; input.@sortByAssociatedKeys(input.map(name, key))`."""
+    assert target is not None
+    if not isinstance(target, _SORT_BY_TARGETS):
+        raise helper.error(target, _SORT_BY_REFUSAL)
+    name = "@__sortBy_input__"
+    keys = _MAP.expand(helper, helper.ident(name), args)
+    assert keys is not None
+    result = helper.member_call(SORT_BY_KEYS, helper.ident(name), keys)
+    return bind(helper, name, target, result)
+
+
+_MAP: Final = next(macro for macro in STANDARD_MACROS if (macro.name, macro.arity) == ("map", 2))
+
+
+# --- what they cost ---------------------------------------------------------------------------
+
+
+def _allocating(size: int, factor: float = 1.0) -> int:
+    product = float(size) * factor
+    # What does not fit 64 bits becomes half of what does: so does the processor convert it.
+    return _CALL_COST + _LIST_COST + (int(product) if product < 2**64 else 2**63)
+
+
+def _output_cost(_args: tuple[Any, ...], result: Any) -> int:
+    return _allocating(size_of(result))
+
+
+def _flatten_cost(args: tuple[Any, ...], _result: Any) -> int:
+    depth = args[1] if len(args) > 1 else 1
+    if type(depth) is not int:
+        _break_off(f"ref.Val is {_go_class(depth)[0]}, not types.Int")
+    return _allocating(size_of(args[0]), float(depth) if depth >= 0 else 1.0)
+
+
+def _compares_argument(position: int) -> RuntimeCost:
+    """Return the cost of comparing every element of a list with every other one."""
+
+    def cost(args: tuple[Any, ...], _result: Any) -> int:
+        values = args[position]
+        if not isinstance(values, list | tuple):
+            class_, method = _go_class(values)
+            _break_off(f"{class_} is not traits.Lister: missing method {method}")
+        is_text = bool(values) and isinstance(values[0], str | bytes)
+        return _allocating(len(values) ** 2, _PAIR_FACTOR + TRAVERSAL_FACTOR * is_text)
+
+    return cost
+
+
+def _break_off(reason: str) -> NoReturn:
+    """End the evaluation as the original does when it counts the cost of a failed call.
+
+    It takes for granted that the argument is a list, though it may be an error: the evaluation
+    fails as a whole, and `||` cannot save it.
+    """
+    raise Cancelled(f"internal error: interface conversion: {reason}")
+
+
+def _go_class(value: Any) -> tuple[str, str]:
+    """Return the class of a value in the original, and the method that it lacks to be a list."""
+    names = {int: "Int", UInt: "Uint", float: "Double", str: "String", bytes: "Bytes"}
+    names |= {Duration: "Duration", Timestamp: "Timestamp"}
+    if type(value) in names:
+        return f"types.{names[type(value)]}", "Contains"
+    if isinstance(value, bool):
+        return "types.Bool", "Add"
+    return "*types.Err", "Add"
+
+
+# --- what they may cost -------------------------------------------------------------------------
+
+_Estimator = Callable[[EstimatedArgument, tuple[EstimatedArgument, ...]], CallEstimate]
+
+
+def _of_target(estimator: _Estimator) -> CostEstimate:
+    def estimate(
+        target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
+    ) -> CallEstimate | None:
+        return None if target is None else estimator(target, args)
+
+    return estimate
+
+
+def _allocates(size: Range, factor: float = 1.0) -> CallEstimate:
+    return CallEstimate(ranges.add(ranges.scale(size, factor), _ALLOCATION), size)
+
+
+def _written(argument: EstimatedArgument, default: int) -> int:
+    """Return the number that is written there, 0 for a negative one, else the default."""
+    match argument.expr:
+        case Literal(value=value) if type(value) is int:
+            return max(value, 0)
+        case _:
+            return default
+
+
+def _estimates_sort(type_: Type, *, by_target: bool) -> CostEstimate:
+    factor = _PAIR_FACTOR + TRAVERSAL_FACTOR if type_ in (STRING, BYTES) else _PAIR_FACTOR
+
+    def estimate(target: EstimatedArgument, args: tuple[EstimatedArgument, ...]) -> CallEstimate:
+        size = target.size if by_target else args[0].size
+        return _allocates(ranges.multiply(size, size), factor)
+
+    return _of_target(estimate)
+
+
+def _estimate_range(
+    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
+) -> CallEstimate | None:
+    return _allocates(ranges.exactly(_written(args[0], UNBOUNDED)))
+
+
+@_of_target
+def _estimate_slice(target: EstimatedArgument, args: tuple[EstimatedArgument, ...]) -> CallEstimate:
+    # A slice whose end is before its start has, as in the original, a gigantic size.
+    end = _written(args[1], target.size.high)
+    return _allocates(ranges.exactly((end - _written(args[0], 0)) % 2**64))
+
+
+@_of_target
+def _estimate_flatten(
+    target: EstimatedArgument, args: tuple[EstimatedArgument, ...]
+) -> CallEstimate:
+    depth = _written(args[0], UNBOUNDED) if args else 1
+    return _allocates(target.size, float(depth))
+
+
+@_of_target
+def _estimate_reverse(
+    target: EstimatedArgument, _args: tuple[EstimatedArgument, ...]
+) -> CallEstimate:
+    return _allocates(target.size)
+
+
+@_of_target
+def _estimate_distinct(
+    target: EstimatedArgument, _args: tuple[EstimatedArgument, ...]
+) -> CallEstimate:
+    return _allocates(ranges.multiply(target.size, target.size), _PAIR_FACTOR)

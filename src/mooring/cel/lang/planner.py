@@ -1,0 +1,384 @@
+"""From a checked tree to a plan, with what is constant worked out beforehand.
+
+What is folded is what cel-go folds, no more and no less, because it decides what an expression
+costs and whether an error is one of compiling: lists and maps of constants, conversions of
+constants, membership in a list of constants, and constant regular expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mooring.cel.lang import ast
+from mooring.cel.lang.checked import Checked
+from mooring.cel.lang.declarations import Function, Overload
+from mooring.cel.lang.dispatch import call_any, call_guarded, runtime_type
+from mooring.cel.lang.environment import Environment
+from mooring.cel.lang.equality import equal
+from mooring.cel.lang.library.standard import TOTAL, matches_literal
+from mooring.cel.lang.regex import Regex, compile_regex
+from mooring.cel.lang.steps import (
+    Attribute,
+    Budget,
+    Call,
+    CallCost,
+    Computed,
+    Conditional,
+    Constant,
+    Failure,
+    Frame,
+    Logic,
+    Loop,
+    MakeList,
+    MakeMap,
+    MakeStruct,
+    Membership,
+    Qualifier,
+    Step,
+    Variable,
+)
+from mooring.cel.lang.types import Kind, Type
+from mooring.cel.lang.values import EvalError, Optional, TypeValue
+
+# Functions that check their arguments themselves, beyond that the first is a list.
+UNGUARDED = frozenset({"sort", "@sortByAssociatedKeys", "flatten"})
+CONVERSIONS = frozenset(
+    {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
+)
+REGEX_FUNCTIONS = frozenset({"matches", "find", "findAll"})
+NOT_STRICTLY_FALSE = frozenset({"@not_strictly_false", "__not_strictly_false__"})
+STANDARD_COSTS_NEED_AN_OVERLOAD = frozenset(
+    {"_+_", "_<_", "_<=_", "_>_", "_>=_", "@in", "startsWith", "endsWith", "contains", "matches"}
+    | {"bytes", "string"}
+)
+UNLIMITED = 2**64
+
+
+class InstantiationError(Exception):
+    """A checked expression that cannot be planned."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.checked: Checked  # set by plan()
+
+
+def plan(checked: Checked, environment: Environment) -> Step:
+    """Return the plan of a checked expression, or raise InstantiationError."""
+    try:
+        return _Planner(checked, environment).plan(checked.parsed.expr)
+    except InstantiationError as error:
+        error.checked = checked
+        raise
+
+
+class _Planner:
+    def __init__(self, checked: Checked, environment: Environment) -> None:
+        self._checked = checked
+        self._environment = environment
+        self._python_types = environment.python_types
+
+    def plan(self, node: ast.Expr) -> Step:
+        match node:
+            case ast.Literal():
+                return Constant(node.value)
+            case ast.Ident():
+                return self._ident(node)
+            case ast.Select():
+                return self._select(node)
+            case ast.Call():
+                return self._call(node)
+            case ast.CreateList():
+                return self._list(node)
+            case ast.CreateMap():
+                return self._map(node)
+            case ast.CreateStruct():
+                values = tuple(self.plan(field.value) for field in node.fields)
+                return MakeStruct(values, node.type_name)
+            case ast.Comprehension():
+                return Loop(
+                    self.plan(node.iter_range),
+                    node.iter_var,
+                    node.iter_var2,
+                    node.accu_var,
+                    self.plan(node.accu_init),
+                    self.plan(node.loop_condition),
+                    self.plan(node.loop_step),
+                    self.plan(node.result),
+                )
+
+    # --- names ------------------------------------------------------------------------
+
+    def _ident(self, node: ast.Ident) -> Step:
+        return self._named(node) or Attribute(Variable(node.name))
+
+    def _named(self, node: ast.Ident | ast.Select) -> Step | None:
+        """Return the step for a node that the checker resolved to a name."""
+        reference = self._checked.references.get(node.id)
+        if reference is None or reference.name is None:
+            return None
+        if reference.value is not None:
+            return Constant(reference.value)
+        type_ = self._checked.types[node.id]
+        if type_.kind is Kind.TYPE:
+            raise InstantiationError(f"reference to undefined type: {reference.name}")
+        name = reference.name
+        if isinstance(node, ast.Ident) and node.name.startswith("."):
+            name = node.name
+        return Attribute(Variable(name))
+
+    def _select(self, node: ast.Select) -> Step:
+        if (named := self._named(node)) is not None:
+            return named
+        attribute = self._attribute(self.plan(node.operand))
+        attribute.qualify(Qualifier(node.field, tests=node.test_only))
+        attribute.is_presence_test = node.test_only
+        return attribute
+
+    def _attribute(self, step: Step) -> Attribute:
+        return step if isinstance(step, Attribute) else Attribute(Computed(step))
+
+    # --- calls ------------------------------------------------------------------------
+
+    def _call(self, node: ast.Call) -> Step:
+        parts = node.args if node.target is None else (node.target, *node.args)
+        args = tuple(map(self.plan, parts))
+        match node.function:
+            case "_&&_":
+                return Logic(args, decisive=False)
+            case "_||_":
+                return Logic(args, decisive=True)
+            case "_?_:_":
+                condition, truthy, falsy = args
+                return Conditional(condition, self._side(truthy), self._side(falsy))
+            case "_[_]":
+                return self._index(args, optional=False)
+            case "_[?_]" | "_?._":
+                return self._index(args, optional=True)
+            case "or" | "orValue" if len(args) == 2:
+                return OrElse(args[0], args[1], unwraps=node.function == "orValue")
+            case "_==_":
+                cost = self._overload_cost(node.function, "equals")
+                return Call(equal, args, cost=cost, stops_early=False)
+            case "_!=_":
+                cost = self._overload_cost(node.function, "not_equals")
+                return Call(_unequal, args, cost=cost, stops_early=False)
+        return self._folded(node, self._function_call(node, args), args)
+
+    def _side(self, step: Step) -> Attribute:
+        return step if isinstance(step, Attribute) else Attribute(Computed(step))
+
+    def _index(self, args: tuple[Step, ...], *, optional: bool) -> Step:
+        target, index = args
+        attribute = self._attribute(target)
+        if isinstance(index, Constant):
+            attribute.qualify(Qualifier(index.value, optional=optional))
+        else:
+            attribute.qualify(Qualifier(computed=self._side(index), optional=optional))
+        return attribute
+
+    def _function_call(self, node: ast.Call, args: tuple[Step, ...]) -> Call:
+        reference = self._checked.references.get(node.id)
+        ids = reference.overload_ids if reference is not None else ()
+        function = self._environment.functions[node.function]
+        overload = _only_overload(function, ids)
+        cost = self._cost(function, overload)
+        if node.function in NOT_STRICTLY_FALSE:
+            return Call(_not_strictly_false, args, cost=cost, stops_early=False, is_strict=False)
+        certain = overload if self._are_certain(node) else None
+        if node.function in TOTAL:
+            total = function.overloads[0].evaluate
+            assert total is not None
+            evaluate: Callable[..., Any] = self._with_pattern(node, args) or total
+            return Call(evaluate, args, cost=cost, stops_early=False, certain=certain)
+        if node.function == "type":
+            return Call(self._type_of, args, cost=cost, stops_early=False)
+        if node.function == "dyn":
+            return Call(_identity, args, cost=cost, stops_early=False)
+        if node.function in UNGUARDED:
+            evaluate = _Unguarded(function)
+            if overload is None:
+                cost = None  # These costs go by the overload.
+            return Call(evaluate, args, cost=cost, stops_early=False)
+        if overload is not None:
+            evaluate = _Guarded(function.name, overload, self._python_types)
+            return Call(evaluate, args, cost=cost, stops_early=len(args) > 2, certain=certain)
+        return Call(_Any(function, self._python_types), args, cost=cost, stops_early=True)
+
+    def _are_certain(self, node: ast.Call) -> bool:
+        """Tell whether the values of all arguments must have the types that were checked."""
+        return all(_is_certain(self._checked.types.get(part.id)) for part in ast.children(node))
+
+    def _type_of(self, value: Any) -> TypeValue:
+        return TypeValue(runtime_type(value, self._python_types))
+
+    def _cost(self, function: Function, overload: Overload | None) -> CallCost | None:
+        if overload is not None:
+            cost = overload.runtime_cost
+        elif function.name in STANDARD_COSTS_NEED_AN_OVERLOAD:
+            cost = None
+        else:
+            cost = function.overloads[0].runtime_cost
+        return None if cost is None else _tolerant(cost)
+
+    def _overload_cost(self, function: str, overload_id: str) -> CallCost | None:
+        for overload in self._environment.functions[function].overloads:
+            if overload.id == overload_id and overload.runtime_cost is not None:
+                return _tolerant(overload.runtime_cost)
+        return None
+
+    # --- folding ----------------------------------------------------------------------
+
+    def _folded(self, node: ast.Call, call: Call, args: tuple[Step, ...]) -> Step:
+        if node.function in CONVERSIONS and len(args) == 1 and isinstance(args[0], Constant):
+            return Constant(_instantiated(call))
+        if node.function in REGEX_FUNCTIONS and isinstance(args[1], Constant):
+            self._check_pattern(args[1])
+        if node.function == "@in" and isinstance(args[1], Constant):
+            members = args[1].value
+            if isinstance(members, list | tuple) and _is_in_list(node, self._checked):
+                return self._membership(call, args[0], list(members))
+        return call
+
+    def _membership(self, call: Call, arg: Step, members: list[Any]) -> Step:
+        if not members:
+            return Constant(False)
+        if all(isinstance(m, bool | int | float | str) for m in members):
+            return Membership(arg, members)
+        return call
+
+    def _with_pattern(self, node: ast.Call, args: tuple[Step, ...]) -> Callable[..., Any] | None:
+        """Return `matches` with its constant pattern compiled."""
+        if node.function != "matches" or not isinstance(args[1], Constant):
+            return None
+        return matches_literal(self._check_pattern(args[1])) if args[1].value else None
+
+    def _check_pattern(self, arg: Constant) -> Regex:
+        try:
+            return compile_regex(arg.value)
+        except EvalError as error:
+            raise InstantiationError(str(error)) from None
+
+    def _list(self, node: ast.CreateList) -> Step:
+        elements = tuple(map(self.plan, node.elements))
+        made = MakeList(elements, node.optional)
+        if all(isinstance(element, Constant) for element in elements):
+            return Constant(_instantiated(made))
+        return made
+
+    def _map(self, node: ast.CreateMap) -> Step:
+        entries = tuple(
+            (self.plan(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries
+        )
+        made = MakeMap(entries)
+        if all(isinstance(k, Constant) and isinstance(v, Constant) for k, v, _ in entries):
+            return Constant(_instantiated(made))
+        return made
+
+
+class OrElse(Step):
+    """`a.or(b)` and `a.orValue(b)`: b is evaluated only if a has no value."""
+
+    def __init__(self, first: Step, second: Step, *, unwraps: bool) -> None:
+        self.first = first
+        self.second = second
+        self.unwraps = unwraps
+
+    def run(self, frame: Frame) -> Any:
+        """Return the first that has a value."""
+        value = self.first.run(frame)
+        if isinstance(value, Failure):
+            return value
+        if not isinstance(value, Optional):
+            return Failure("no such overload")
+        if value.has_value:
+            return value.value if self.unwraps else value
+        return self.second.run(frame)
+
+
+class _Unguarded:
+    def __init__(self, function: Function) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        for overload in self._function.overloads:
+            if len(overload.params) == len(args) and overload.evaluate is not None:
+                if not isinstance(args[0], list | tuple):
+                    break
+                return overload.evaluate(*args)
+        raise EvalError("no such overload")
+
+
+class _Guarded:
+    def __init__(self, function: str, overload: Overload, python_types: Any) -> None:
+        self._function = function
+        self._overload = overload
+        self._python_types = python_types
+
+    def __call__(self, *args: Any) -> Any:
+        return call_guarded(self._function, self._overload, args, self._python_types)
+
+
+class _Any:
+    def __init__(self, function: Function, python_types: Any) -> None:
+        self._function = function
+        self._python_types = python_types
+
+    def __call__(self, *args: Any) -> Any:
+        return call_any(self._function, args, self._python_types)
+
+
+def _is_certain(type_: Type | None) -> bool:
+    if type_ is None or type_.is_dyn or type_.kind is Kind.TYPE_PARAM:
+        return False
+    return all(map(_is_certain, type_.params))
+
+
+def _only_overload(function: Function, ids: tuple[str, ...]) -> Overload | None:
+    """Return the overload if there is but one that can be meant."""
+    if len(ids) == 1:
+        return next((o for o in function.overloads if o.id == ids[0]), None)
+    if len(function.overloads) == 1:
+        return function.overloads[0]
+    return None
+
+
+def _is_in_list(node: ast.Call, checked: Checked) -> bool:
+    reference = checked.references.get(node.id)
+    return reference is not None and reference.overload_ids == ("in_list",)
+
+
+def _tolerant(cost: CallCost) -> CallCost:
+    """Return the cost function for arguments that may be failures, whose size is 1."""
+
+    def tolerant(args: tuple[Any, ...], result: Any) -> int:
+        plain = tuple(None if isinstance(arg, Failure) else arg for arg in args)
+        return cost(plain, None if isinstance(result, Failure) else result)
+
+    return tolerant
+
+
+def _instantiated(step: Step) -> Any:
+    """Return the value of a step that has only constants below it."""
+    value = step.run(Frame({}, Budget(UNLIMITED)))
+    if isinstance(value, Failure):
+        raise InstantiationError(value.message)
+    return value
+
+
+def _unequal(a: Any, b: Any) -> bool:
+    try:
+        return not equal(a, b)
+    except EvalError:
+        return True  # What cannot be compared is not equal.
+
+
+def _not_strictly_false(value: Any) -> bool:
+    return value is not False
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+__all__ = ["InstantiationError", "OrElse", "plan"]

@@ -1,0 +1,388 @@
+"""Which way to go where there are several: by as many tokens ahead as it takes.
+
+All ways are followed at once, token by token, until one is left. This is the algorithm of ANTLR,
+ALL(*), which cel-go's parser runs on; errors depend on it, so it is followed to the letter:
+
+1. Follow the ways without knowing who entered the rule: behind its end anything goes on that goes
+   on behind it anywhere in the grammar.
+2. One way left: that is it. None left: the first one on which the rule could end before the wrong
+   token; it will be an error of somebody further out. If there is none, the error is here.
+3. If ways have become indistinguishable, start again from the first token, knowing who entered.
+   Now indistinguishable means that the text has two readings, and the first way is right.
+
+    # thread: what arrived at a state on a way, with the return addresses of the rules entered
+    # stack: return addresses, linked from the newest; None is where we began
+    # dipped: it has left the rule in which we began
+    # whole: it left that rule as a whole, see Leaving
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import ClassVar, Final, NamedTuple
+
+from mooring.cel.lang.recovery.network import (
+    Binding,
+    Entering,
+    Leaving,
+    Role,
+    State,
+    Taking,
+)
+from mooring.cel.lang.tokens import Kind
+
+# How many steps all predictions for one text may take together. Only texts made for it need more;
+# their errors may then be other ones than cel-go's.
+STEPS_MAX: Final = 20_000
+_MEMO_MAX: Final = 20_000
+
+
+class NoViableAlternative(Exception):  # noqa: N818 - a signal of the machine
+    """No way is left; `distance` is how far ahead the token is that ended the last."""
+
+    def __init__(self, distance: int) -> None:
+        self.distance = distance
+
+
+class _Exhausted(Exception):  # noqa: N818 - handled here
+    """All steps are spent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """A return address; equal frames are the same object."""
+
+    follow: State
+    below: Stack
+
+
+Stack = Frame | None
+
+
+class _Place(NamedTuple):
+    state: State
+    way: int
+
+
+class _Thread(NamedTuple):
+    stacks: frozenset[Stack]
+    is_dipped: bool
+    is_whole: bool
+
+
+_Threads = dict[_Place, _Thread]
+# A thread with one stack on its way along edges that take no token. `is_home`: it is still in the
+# rule in which we began, and in no rule entered from there.
+_Item = tuple[State, int, Stack, bool, bool, bool]  # state, way, stack, dipped, whole, home
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """Where all threads are after some tokens, and what that means for the choice."""
+
+    threads: _Threads
+    way: int | None  # the only one left
+    is_conflict: bool
+    next: dict[Kind, _Node | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class _Memo:
+    """What predictions for one text leave for the next."""
+
+    frames: dict[tuple[State, Stack], Frame] = field(default_factory=dict)
+    starts: dict[tuple[State, int], _Node] = field(default_factory=dict)
+    nodes: dict[frozenset[tuple[_Place, _Thread]], _Node] = field(default_factory=dict)
+
+    _current: ClassVar[_Memo]
+
+    @classmethod
+    def current(cls) -> _Memo:
+        """Return the memo to use; a full one is thrown away."""
+        if len(cls._current.frames) + len(cls._current.nodes) > _MEMO_MAX:
+            cls._current = cls()
+        return cls._current
+
+
+_Memo._current = _Memo()
+
+
+@cache
+def by_first(choice: State) -> dict[Kind, int] | None:
+    """Return the way for each first token, or None if that does not tell the ways apart."""
+    ways: dict[Kind, int] = {}
+    for way, edge in enumerate(choice.edges, start=1):
+        kinds = _first(edge.target)
+        if kinds is None or not ways.keys().isdisjoint(kinds):
+            return None
+        ways |= dict.fromkeys(kinds, way)
+    return ways
+
+
+def _first(state: State) -> set[Kind] | None:
+    """Return what can come next, here or in whatever follows the rule; None if it depends."""
+    kinds: set[Kind] = set()
+    seen, todo = {state}, [state]
+    while todo:
+        for edge in todo.pop().edges:
+            if isinstance(edge, Binding):
+                return None
+            if isinstance(edge, Taking):
+                kinds |= edge.kinds
+            elif edge.target not in seen:
+                seen.add(edge.target)
+                todo.append(edge.target)
+    return kinds
+
+
+class Predictor:
+    """Predicts for one text; `ahead(n)` is the kind of the token n behind the current one."""
+
+    def __init__(self, ahead: Callable[[int], Kind]) -> None:
+        self._ahead = ahead
+        self._steps_left = STEPS_MAX
+        self._memo = _Memo.current()
+
+    def frame(self, follow: State, below: Stack) -> Frame:
+        """Return the stack with one more return address."""
+        frames, key = self._memo.frames, (follow, below)
+        return frames.get(key) or frames.setdefault(key, Frame(follow, below))
+
+    def predict(self, choice: State, precedence: int, stack: Stack) -> int:
+        """Return the number of the way to go, from 1; raises NoViableAlternative."""
+        node = self._memo.starts.get((choice, precedence))
+        if node is None:
+            threads = self._start(choice, precedence, None, is_full=False)
+            node = self._memo.starts[choice, precedence] = self._node(threads)
+        distance = 0
+        try:
+            while True:
+                after = self._advance(node, self._ahead(distance))
+                if after is None:
+                    return _last_resort(node.threads, distance)
+                if after.way:
+                    return after.way
+                if after.is_conflict:
+                    return self._predict_fully(choice, precedence, stack)
+                node = after
+                distance += 1
+        except _Exhausted:
+            return min(place.way for place in node.threads)
+
+    def _advance(self, node: _Node, kind: Kind) -> _Node | None:
+        """Return the node behind a token."""
+        if kind not in node.next:
+            threads = self._reach(node.threads, kind, is_full=False)
+            node.next[kind] = self._node(threads) if threads else None
+        return node.next[kind]
+
+    def _node(self, threads: _Threads) -> _Node:
+        """Return the node of threads; equal threads have the same."""
+        key = frozenset(threads.items())
+        node = self._memo.nodes.get(key)
+        if node is None:
+            ways = {place.way for place in threads}
+            is_decided = len(ways) == 1
+            way = ways.pop() if is_decided else None
+            node = _Node(threads, way, not is_decided and _is_conflict(threads))
+            self._memo.nodes[key] = node
+        return node
+
+    def _predict_fully(self, choice: State, precedence: int, stack: Stack) -> int:
+        """Return the way to go, knowing who entered the rule."""
+        threads = self._start(choice, precedence, stack, is_full=True)
+        distance = 0
+        while True:
+            reached = self._reach(threads, self._ahead(distance), is_full=True)
+            if not reached:
+                return _last_resort(threads, 0)
+            threads = reached
+            first_ways = {min(ways) for ways in _alike(threads)}
+            if len(first_ways) == 1:
+                return first_ways.pop()
+            distance += 1
+
+    # --- threads ------------------------------------------------------------------------------
+
+    def _start(self, choice: State, precedence: int, stack: Stack, *, is_full: bool) -> _Threads:
+        """Return where the ways begin."""
+        closure = _Closure(self, is_full=is_full, choice=choice, precedence=precedence)
+        for way, edge in enumerate(choice.edges, start=1):
+            closure.run((edge.target, way, stack, False, False, True))
+        threads = closure.threads()
+        return _prefer_operators(threads) if choice.is_tail and not is_full else threads
+
+    def _reach(self, threads: _Threads, kind: Kind, *, is_full: bool) -> _Threads:
+        """Return where the threads are behind a token."""
+        items: list[_Item] = []
+        stopped: _Threads = {}
+        for place, thread in threads.items():
+            if place.state.role is Role.STOP:
+                if is_full or kind is Kind.EOF:
+                    stopped[place] = thread
+                continue
+            items += (
+                (edge.target, place.way, stack, thread.is_dipped, thread.is_whole, False)
+                for edge in place.state.edges
+                if isinstance(edge, Taking) and kind in edge.kinds
+                for stack in thread.stacks
+            )
+        closure = _Closure(self, is_full=is_full)
+        if not stopped and kind is not Kind.EOF and len({item[1] for item in items}) == 1:
+            for item in items:
+                closure.add(item)
+            return closure.threads()
+        for item in items:
+            closure.run(item)
+        reached = closure.threads()
+        if kind is Kind.EOF:
+            reached = {p: t for p, t in reached.items() if p.state.role is Role.STOP}
+        if is_full and any(place.state.role is Role.STOP for place in reached):
+            return reached
+        return stopped | reached
+
+    def spend(self) -> None:
+        """Count a step."""
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise _Exhausted
+
+
+class _Closure:
+    """Follows all edges that take no token."""
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        *,
+        is_full: bool,
+        choice: State | None = None,
+        precedence: int = 0,
+    ) -> None:
+        self._predictor = predictor
+        self._is_full = is_full
+        # The rule whose operators are being chosen, if that is the choice.
+        self._tail_rule = choice.rule if choice and choice.is_tail else None
+        self._precedence = precedence
+        self._seen: set[_Item] = set()
+        self._arrived: dict[_Place, list[_Item]] = {}
+
+    def threads(self) -> _Threads:
+        """Return all that arrived."""
+        threads: _Threads = {}
+        for place, items in self._arrived.items():
+            stacks = frozenset(item[2] for item in items)
+            threads[place] = _Thread(
+                stacks if self._is_full else _absorb(self._predictor, stacks),
+                any(item[3] for item in items),
+                any(item[4] for item in items),
+            )
+        return threads
+
+    def add(self, item: _Item) -> None:
+        """Note that a thread arrived where the next token decides."""
+        self._arrived.setdefault(_Place(item[0], item[1]), []).append(item)
+
+    def run(self, item: _Item) -> None:
+        """Follow a thread to all places where the next token decides."""
+        todo = [item]
+        while todo:
+            item = todo.pop()
+            if item in self._seen:
+                continue
+            self._seen.add(item)
+            self._predictor.spend()
+            for state in item[0].ends:
+                if state.role is Role.STOP:
+                    todo += self._leave(state, item)
+                else:
+                    todo += self._enter(state, item)
+
+    def _enter(self, state: State, item: _Item) -> Iterator[_Item]:
+        """Yield where it goes on at a state, in rules that begin there."""
+        _, way, stack, is_dipped, is_whole, is_home = item
+        for edge in state.edges:
+            match edge:
+                case Taking():
+                    self.add((state, way, stack, is_dipped, is_whole, is_home))
+                case Entering(target, follow):
+                    frame = self._predictor.frame(follow, stack)
+                    yield target, way, frame, is_dipped, is_whole, False
+                case Binding(target, precedence):
+                    if not is_home or precedence >= self._precedence:
+                        yield target, way, stack, is_dipped, is_whole, is_home
+
+    def _leave(self, stop: State, item: _Item) -> Iterator[_Item]:
+        """Yield where it goes on behind the end of a rule."""
+        _, way, stack, is_dipped, is_whole, is_home = item
+        if stack is not None:
+            yield stack.follow, way, stack.below, is_dipped, is_whole, is_home
+        elif self._is_full or not stop.edges:
+            self.add((stop, way, stack, is_dipped, is_whole, is_home))
+        else:
+            for edge in stop.edges:
+                assert isinstance(edge, Leaving)
+                leaves_whole = edge.is_whole and stop.rule == self._tail_rule
+                yield edge.target, way, None, True, is_whole or leaves_whole, False
+
+
+def _absorb(predictor: Predictor, stacks: frozenset[Stack]) -> frozenset[Stack]:
+    """Return stacks without those that another one covers: below its last frame anything goes."""
+    if len(stacks) < 2:
+        return stacks
+    below: dict[State, set[Stack]] = {}
+    for stack in stacks:
+        if stack is None:
+            return frozenset((None,))
+        below.setdefault(stack.follow, set()).add(stack.below)
+    return frozenset(
+        predictor.frame(follow, rest)
+        for follow, rests in below.items()
+        for rest in _absorb(predictor, frozenset(rests))
+    )
+
+
+def _last_resort(threads: _Threads, distance: int) -> int:
+    """Return the first way on which the rule could end before the token that fits nowhere."""
+    ended = [
+        place.way
+        for place, thread in threads.items()
+        if thread.is_dipped or (place.state.role is Role.STOP and None in thread.stacks)
+    ]
+    if not ended:
+        raise NoViableAlternative(distance)
+    return min(ended)
+
+
+def _prefer_operators(threads: _Threads) -> _Threads:
+    """Return threads without those that leave a rule only to read the same operator outside."""
+    return {
+        place: thread
+        for place, thread in threads.items()
+        if place.way == 1
+        or thread.is_whole
+        or (first := threads.get(_Place(place.state, 1))) is None
+        or first.stacks != thread.stacks
+    }
+
+
+def _alike(threads: _Threads) -> list[set[int]]:
+    """Return the ways of all threads, those together that nothing distinguishes."""
+    groups: dict[tuple[State, frozenset[Stack]], set[int]] = {}
+    for place, thread in threads.items():
+        groups.setdefault((place.state, thread.stacks), set()).add(place.way)
+    return list(groups.values())
+
+
+def _is_conflict(threads: _Threads) -> bool:
+    """Return whether ways have become indistinguishable as far as can be seen."""
+    if all(place.state.role is Role.STOP for place in threads):
+        return True
+    ways: dict[State, set[int]] = {}
+    for place in threads:
+        ways.setdefault(place.state, set()).add(place.way)
+    if any(len(found) == 1 for found in ways.values()):
+        return False
+    return any(len(group) > 1 for group in _alike(threads))

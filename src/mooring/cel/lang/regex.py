@@ -1,0 +1,93 @@
+"""Regular expressions with the syntax, the meaning and the error texts of Go's regexp.
+
+The matching is RE2's, so time is linear in the text whatever the expression is. Its memory is
+bounded for each expression, and so is the number of those that are remembered.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import re2  # type: ignore[import-untyped]
+
+from mooring.cel.lang.regexsyntax import TOO_LARGE, syntax_error, translate
+
+MEMORY_MAX_BYTES: Final = 8 * 2**20  # an expression that fills it takes 0.2 s to compile
+REMEMBERED_MAX: Final = 128
+
+_UNANCHORED: Final = re2._Anchor.UNANCHORED
+_NOTHING: Final = (-1, -1)
+_STRAY: Final = "surrogateescape"  # how strings keep bytes that are no UTF-8
+
+
+class Regex:
+    """A compiled expression. All searches are unanchored and prefer the leftmost match."""
+
+    __slots__ = ("_match", "pattern")
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        compiled = _compiled(translate(pattern, _is_known_group))
+        if compiled is None:
+            # Go allows more than our memory bound does: about 3 million instructions.
+            raise syntax_error(TOO_LARGE, pattern)
+        # The public search() costs five times as much as the match that it is made of.
+        self._match = compiled._regexp.Match
+
+    def search(self, text: str) -> bool:
+        """Return whether the expression matches somewhere in the text."""
+        encoded = text.encode("utf-8", _STRAY)
+        return bool(self._match(_UNANCHORED, encoded, 0, len(encoded))[0] != _NOTHING)
+
+    def find(self, text: str) -> str | None:
+        """Return the leftmost match, or None."""
+        found = self.find_all(text, limit=1)
+        return found[0] if found else None
+
+    def find_all(self, text: str, *, limit: int = -1) -> list[str]:
+        """Return the matches that do not overlap, at most `limit` of them if it is not negative.
+
+        An empty match right behind the one before it does not count.
+        """
+        encoded = text.encode("utf-8", _STRAY)
+        found: list[str] = []
+        position, previous_end = 0, -1
+        while position <= len(encoded) and len(found) != limit:
+            start, end = self._match(_UNANCHORED, encoded, position, len(encoded))[0]
+            if start < 0:
+                break
+            if end > start or start != previous_end:
+                found.append(encoded[start:end].decode("utf-8", _STRAY))
+            position = end if end > position else _next_character(encoded, position)
+            previous_end = end
+        return found
+
+
+@lru_cache(maxsize=REMEMBERED_MAX)
+def compile_regex(pattern: str) -> Regex:
+    """Return the compiled expression, or raise EvalError with the message of Go's parser."""
+    return Regex(pattern)
+
+
+def _next_character(encoded: bytes, position: int) -> int:
+    """Return where the UTF-8 character behind the one at a position begins."""
+    position += 1
+    while position < len(encoded) and encoded[position] & 0xC0 == 0x80:
+        position += 1
+    return position
+
+
+def _compiled(expression: str) -> Any:
+    options = re2.Options()
+    options.max_mem = MEMORY_MAX_BYTES
+    options.log_errors = False
+    try:
+        return re2.compile(expression.encode("utf-8"), options)
+    except re2.error:
+        return None
+
+
+@lru_cache(maxsize=REMEMBERED_MAX)
+def _is_known_group(name: str) -> bool:
+    return _compiled(f"\\p{{{name}}}") is not None

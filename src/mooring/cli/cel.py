@@ -1,0 +1,322 @@
+"""`moor cel`: which devices does an expression select, and why not the others?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from mooring.api.documents import CORE, KUBERNETES
+from mooring.api.errors import DecodeError
+from mooring.api.gates import Gates
+from mooring.api.resource.v1 import ResourceSlice
+from mooring.api.timestamp import Timestamp
+from mooring.cel.device import COST_LIMIT
+from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
+from mooring.cli.gate_options import gate_options
+from mooring.cli.inputs import UnreadableError, find_sources
+from mooring.insight.explanation import Reason, Reasons
+from mooring.insight.fleet import Fleet, FleetDevice
+from mooring.insight.inquiry import Answer, Outcome, Refusal, compiler_for, inquire
+from mooring.insight.objects import read_slice, resource_kind
+from mooring.insight.survey import Explained, Survey, condensed
+from mooring.insight.wording import counted, shown
+from mooring.validation.context import Context
+
+DEVICES_NAMED_MAX = 3
+
+
+@click.command(
+    epilog=(
+        "Exit status: 0 a device matches, or all have a value; 1 none matches, or an error; "
+        "2 usage; 3 something could not be read."
+    )
+)
+@click.argument("expression", metavar="EXPR")
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    required=True,
+    metavar="FILE|DIR|-",
+    help="YAML or JSON with ResourceSlices: a file, a directory, or - for standard input. "
+    "May be repeated. Other kinds are left out.",
+)
+@click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too.")
+@click.option(
+    "--derived",
+    is_flag=True,
+    help="Take the expression as that of a derived attribute, and print the attribute.",
+)
+@click.option("--strict", is_flag=True, help="Know nothing that Kubernetes 1.37 does not have.")
+@click.option("--show-all", is_flag=True, help="Name every device that does not match.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "name"]),
+    default="table",
+    show_default=True,
+    help="How to print; name gives driver/pool/device of what matches.",
+)
+@gate_options
+def command(
+    expression: str,
+    filenames: tuple[str, ...],
+    recursive: bool,
+    derived: bool,
+    strict: bool,
+    show_all: bool,
+    output: str,
+    gates: Gates,
+) -> None:
+    """Find the devices that a CEL expression selects.
+
+    EXPR is the expression of a selector, as a request or a class has it. Prints which devices
+    match and what the evaluation cost. For all others, says which part of the expression said no
+    and what its values are. An expression that is not about yes and no gives its values.
+
+    \b
+    moor cel 'device.attributes["gpu.example.com"].model == "H200"' -f slices.yaml
+    moor cel 'device.capacity["gpu.example.com"].memory' -f slices.yaml
+    kubectl get resourceslices -o yaml | moor cel 'device.driver == "gpu.example.com"' -f -
+    """
+    context = Context(gates=gates, now=Timestamp(datetime.now(UTC)), extensions=not strict)
+    found = _find_slices(filenames, recursive=recursive, context=context)
+    inquiry = inquire(expression, compiler_for(gates, extensions=not strict), derived=derived)
+    if isinstance(inquiry, Refusal):
+        _print_refusal(inquiry, expression, output=output)
+        sys.exit(UNREADABLE if found.is_incomplete else DOES_NOT_FIT)
+    survey = Survey(inquiry, Fleet(found.slices, names=not strict))
+    match output:
+        case "json":
+            click.echo(_json(survey, found))
+        case "name":
+            _print_names(survey)
+        case _:
+            _print_table(survey, found, is_wide=output == "wide", show_all=show_all)
+    is_good = FITS if survey.is_good else DOES_NOT_FIT
+    sys.exit(UNREADABLE if found.is_incomplete else is_good)
+
+
+# --- reading ------------------------------------------------------------------------------
+
+
+class _Found(NamedTuple):
+    """What the files held."""
+
+    slices: list[ResourceSlice]
+    ignored: int  # objects of other kinds
+    is_incomplete: bool
+
+
+def _find_slices(names: Iterable[str], *, recursive: bool, context: Context) -> _Found:
+    slices: list[ResourceSlice] = []
+    ignored = 0
+    is_incomplete = False
+    try:
+        for source in find_sources(names, recursive=recursive):
+            for document in source.documents(schema=CORE if context.extensions else KUBERNETES):
+                if resource_kind(document) != "ResourceSlice":
+                    ignored += 1
+                    continue
+                try:
+                    slices.append(read_slice(document, context))
+                except DecodeError as error:
+                    place = document.locate(error.place)
+                    _complain(f"{document.source}:{place.line}:{place.column}: {error}")
+                    is_incomplete = True
+    except UnreadableError as error:
+        _complain(str(error))
+        is_incomplete = True
+    return _Found(slices, ignored, is_incomplete)
+
+
+def _complain(message: str) -> None:
+    click.echo(f"{_coloured('error', 'red')}: {message}", err=True)
+
+
+def _coloured(text: str, colour: str) -> str:
+    return click.style(text, fg=colour, bold=True)
+
+
+def _print_refusal(refusal: Refusal, expression: str, *, output: str) -> None:
+    if output == "json":
+        click.echo(_formatted({"expression": expression, "error": refusal.error}))
+    else:
+        _complain(refusal.error)
+
+
+def _print_names(survey: Survey) -> None:
+    for device, answer in survey.by_device():
+        if answer.outcome is survey.wanted:
+            click.echo(str(device))
+
+
+# --- tables -------------------------------------------------------------------------------
+
+
+def _print_table(survey: Survey, found: _Found, *, is_wide: bool, show_all: bool) -> None:
+    rows = [
+        _row(device, answer, survey, is_wide=is_wide)
+        for device, answer in survey.by_device()
+        if answer.outcome is survey.wanted
+    ]
+    if rows:
+        for line in _aligned([_header(survey, is_wide=is_wide), *rows]):
+            click.echo(line)
+        click.echo()
+    for explained in survey.explained if show_all else condensed(survey.explained):
+        _print_reasons(explained, show_all=show_all)
+    for line in _summary(survey, found):
+        click.echo(line)
+
+
+def _header(survey: Survey, *, is_wide: bool) -> tuple[str, ...]:
+    value = ("VALUE",) if survey.is_about_values else ()
+    place = ("NODE", "SLICE") if is_wide else ()
+    return ("DRIVER", "POOL", "DEVICE", *value, "COST", *place)
+
+
+def _row(device: FleetDevice, answer: Answer, survey: Survey, *, is_wide: bool) -> tuple[str, ...]:
+    value = (shown(answer.value),) if survey.is_about_values else ()
+    place = (device.node or "-", device.slice_name) if is_wide else ()
+    return (device.driver, device.pool, device.name, *value, str(answer.cost), *place)
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _print_reasons(explained: Explained, *, show_all: bool) -> None:
+    is_error = explained.outcome is Outcome.ERROR
+    label = _coloured("error", "red") if is_error else _coloured("no", "yellow")
+    for text in list(map(str, explained.reasons)) or [explained.error]:
+        click.echo(f"{label}: {text}")
+    for line in _named(explained.devices, show_all=show_all):
+        click.echo(f"    {line}")
+    click.echo()
+
+
+def _named(devices: tuple[FleetDevice, ...], *, show_all: bool) -> list[str]:
+    if show_all or len(devices) <= DEVICES_NAMED_MAX:
+        return list(map(str, devices))
+    names = list(map(str, devices[: DEVICES_NAMED_MAX - 1]))
+    return [*names, f"… and {len(devices) - len(names):,} more"]
+
+
+def _summary(survey: Survey, found: _Found) -> Iterator[str]:
+    number, devices = survey.count(survey.wanted), counted(len(survey.fleet), "device")
+    if survey.is_about_values:
+        text = f"{number:,} of {devices} {'has' if number == 1 else 'have'} a value"
+    else:
+        text = f"{number:,} of {devices} {'matches' if number == 1 else 'match'}"
+    yield f"{text}; {_costs(survey)}"
+    if survey.caveat:
+        role = "selector" if survey.inquiry.compiled.kind != "derived" else "derived attribute"
+        warning = _coloured("warning", "yellow")
+        yield f"{warning}: Kubernetes refuses this as a {role}: {survey.caveat}"
+    if survey.fleet.slices_outdated:
+        slices = counted(survey.fleet.slices_outdated, "slice")
+        yield f"left out: {slices} of an older generation of the pool"
+    if found.ignored:
+        yield f"left out: {counted(found.ignored, 'object')} of other kinds"
+
+
+def _costs(survey: Survey) -> str:
+    cost_max = survey.inquiry.compiled.cost_max
+    estimate = f"at most {cost_max:,} by estimate, limit {COST_LIMIT:,}"
+    if survey.costs is None:
+        return f"cost {estimate}"
+    low, high = survey.costs
+    spent = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"cost {spent}, {estimate}"
+
+
+# --- JSON ---------------------------------------------------------------------------------
+
+
+def _json(survey: Survey, found: _Found) -> str:
+    low, high = survey.costs or (None, None)
+    reasons = {
+        device.index: explained.reasons
+        for explained in survey.explained
+        for device in explained.devices
+    }
+    return _formatted(
+        {
+            "expression": survey.inquiry.compiled.expression,
+            "devices": [
+                _device_json(device, answer, reasons.get(device.index, ()))
+                for device, answer in survey.by_device()
+            ],
+            "warning": survey.caveat,
+            "summary": {
+                "devices": len(survey.fleet),
+                "match": survey.count(Outcome.MATCH),
+                "noMatch": survey.count(Outcome.NO_MATCH),
+                "value": survey.count(Outcome.VALUE),
+                "error": survey.count(Outcome.ERROR),
+                "costMin": low,
+                "costMax": high,
+                "costEstimate": survey.inquiry.compiled.cost_max,
+                "costLimit": COST_LIMIT,
+                "slicesOutdated": survey.fleet.slices_outdated,
+                "objectsIgnored": found.ignored,
+            },
+        }
+    )
+
+
+def _device_json(device: FleetDevice, answer: Answer, reasons: Reasons) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "driver": device.driver,
+        "pool": device.pool,
+        "device": device.name,
+        "node": device.node,
+        "slice": device.slice_name,
+        "outcome": answer.outcome.value,
+        "cost": answer.cost,
+    }
+    if answer.outcome is Outcome.VALUE:
+        facts["value"] = _plain(answer.value)
+    if answer.outcome is Outcome.ERROR:
+        facts["error"] = answer.error
+    if reasons:
+        facts["reasons"] = list(map(_reason_json, reasons))
+    return facts
+
+
+def _reason_json(reason: Reason) -> dict[str, Any]:
+    return {
+        "text": str(reason),
+        "part": reason.part,
+        "detail": reason.detail,
+        "values": {valued.part: valued.value for valued in reason.values},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; what JSON does not have becomes text."""
+    match value:
+        case None | bool() | str() | float():
+            return value
+        case int():
+            return int(value)
+        case list() | tuple():
+            return list(map(_plain, value))
+        case dict():
+            return {str(key): _plain(inner) for key, inner in value.items()}
+        case _:
+            return shown(value, length_max=None)
+
+
+def _formatted(report: dict[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(report)).decode()

@@ -1,0 +1,226 @@
+"""`moor lint`: what is odd about claims, templates, classes and taint rules?"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import msgspec
+
+from mooring.api.documents import CORE, KUBERNETES, Document
+from mooring.api.errors import DecodeError
+from mooring.api.gates import Gates
+from mooring.api.resource.v1 import ResourceSlice
+from mooring.api.timestamp import Timestamp
+from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
+from mooring.cli.gate_options import gate_options
+from mooring.cli.inputs import UnreadableError, find_sources
+from mooring.insight.fleet import Fleet
+from mooring.insight.inquiry import compiler_for
+from mooring.insight.lint import RULE_IDS, RULES, Finding, Severity, lint, rules_that_run
+from mooring.insight.objects import Object, read_object, read_slice, resource_kind
+from mooring.insight.subjects import KINDS
+from mooring.insight.wording import counted
+from mooring.insight.world import World
+from mooring.validation.context import Context
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+
+
+def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    if not is_wanted or context.resilient_parsing:
+        return
+    id_width = max(map(len, RULE_IDS))
+    for rule in RULES:
+        needs = f" (needs {rule.needs.value})" if rule.needs.value else ""
+        click.echo(f"{rule.id:{id_width}}  {rule.severity.value:7}  {rule.summary}{needs}")
+    context.exit()
+
+
+@click.command(
+    epilog=("Exit status: 0 no errors or warnings, 1 some, 2 usage, 3 something could not be read.")
+)
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    required=True,
+    metavar="FILE|DIR|-",
+    help="YAML or JSON to look at: a file, a directory, or - for standard input. May be repeated.",
+)
+@click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too.")
+@click.option("--strict", is_flag=True, help="Know nothing that Kubernetes 1.37 does not have.")
+@click.option(
+    "--disable",
+    "disabled",
+    multiple=True,
+    type=click.Choice(RULE_IDS),
+    metavar="RULE",
+    help="Leave out a rule. May be repeated.",
+)
+@click.option(
+    "--rules",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_rules,
+    help="List the rules and exit.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print findings only, no summary.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print.",
+)
+@gate_options
+def command(
+    filenames: tuple[str, ...],
+    recursive: bool,
+    strict: bool,
+    disabled: tuple[str, ...],
+    quiet: bool,
+    output: str,
+    gates: Gates,
+) -> None:
+    """Find what is odd about claims, templates, classes and taint rules.
+
+    Puts every CEL expression to the devices of the ResourceSlices among the files, as the
+    scheduler would: names that no device has, comparisons that are never true, reads that would
+    abort scheduling. Without slices, only the rules that need none are applied.
+
+    \b
+    moor lint -f claim.yaml -f slices.yaml
+    moor lint -R -f manifests --disable never-true
+    kubectl get resourceslices,deviceclasses -o yaml | moor lint -f claim.yaml -f -
+    """
+    context = Context(gates=gates, now=Timestamp(datetime.now(UTC)), extensions=not strict)
+    collection = _Collection(context)
+    collection.read(filenames, recursive=recursive)
+    world = World(
+        Fleet(collection.slices, names=not strict),
+        (found.value for found in collection.subjects if found.kind.name == "DeviceClass"),
+        compiler_for(gates, extensions=not strict),
+    )
+    findings = lint(collection.subjects, world, disabled=disabled)
+    unapplied = len(RULES) - len(rules_that_run(world)) if not quiet else 0
+    if output == "json":
+        click.echo(_json(findings, collection, world))
+    else:
+        for finding in findings:
+            click.echo(_text(finding))
+        if not quiet:
+            click.echo(_summary(findings, collection, world, unapplied))
+    is_odd = any(finding.severity is not Severity.NOTE for finding in findings)
+    status = DOES_NOT_FIT if is_odd else FITS
+    sys.exit(UNREADABLE if collection.unreadable else status)
+
+
+class _Collection:
+    """What the files hold."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.subjects: list[Object] = []
+        self.slices: list[ResourceSlice] = []
+        self.ignored = 0
+        self.files = 0
+        self.unreadable: list[str] = []
+
+    def read(self, names: Iterable[str], *, recursive: bool) -> None:
+        """Read all files; what cannot be read is said at once."""
+        schema = CORE if self._context.extensions else KUBERNETES
+        try:
+            for source in find_sources(names, recursive=recursive):
+                self.files += 1
+                for document in source.documents(schema=schema):
+                    self._add(document)
+        except UnreadableError as error:
+            self._complain(str(error))
+
+    def _add(self, document: Document) -> None:
+        kind = resource_kind(document)
+        try:
+            if kind == "ResourceSlice":
+                self.slices.append(read_slice(document, self._context))
+            elif kind in KINDS:
+                self.subjects.append(read_object(document, self._context))
+            else:
+                self.ignored += 1
+        except DecodeError as error:
+            line, column = document.locate(error.place)
+            self._complain(f"{document.source}:{line}:{column}: {error}")
+
+    def _complain(self, message: str) -> None:
+        self.unreadable.append(message)
+        click.echo(f"{click.style('error', fg='red', bold=True)}: {message}", err=True)
+
+
+# --- printing -----------------------------------------------------------------------------
+
+
+def _text(finding: Finding) -> str:
+    place = f"{finding.source}:{finding.line}:{finding.column}"
+    severity = click.style(finding.severity.value, fg=_COLOURS[finding.severity], bold=True)
+    first, *rest = finding.message.splitlines()
+    lines = [f"{place}: {severity}: {finding.kind} {finding.name}: {first} [{finding.rule}]"]
+    lines += (f"    {line}" for line in (*rest, finding.remedy))
+    return "\n".join(lines)
+
+
+def _counts(findings: list[Finding]) -> Iterator[str]:
+    counts = Counter(finding.severity for finding in findings)
+    for severity in Severity:
+        yield counted(counts[severity], severity.value)
+
+
+def _summary(findings: list[Finding], collection: _Collection, world: World, unapplied: int) -> str:
+    looked_at = counted(len(collection.subjects), "object")
+    against = counted(len(world.fleet), "device")
+    text = (
+        f"{looked_at} in {counted(collection.files, 'file')} against {against}: "
+        f"{', '.join(_counts(findings))}"
+    )
+    missing = []
+    if not world.fleet.devices:
+        missing.append("no devices")
+    if not world.classes:
+        missing.append("no classes")
+    if missing:
+        text += (
+            f"\n{' and '.join(missing)} among the files: {counted(unapplied, 'rule')} not applied"
+        )
+    return text
+
+
+def _json(findings: list[Finding], collection: _Collection, world: World) -> str:
+    counts = Counter(finding.severity for finding in findings)
+    applied = {rule.id for rule in rules_that_run(world)}
+    report: dict[str, Any] = {
+        "findings": [_finding_json(finding) for finding in findings],
+        "unreadable": collection.unreadable,
+        "summary": {
+            "files": collection.files,
+            "objects": len(collection.subjects),
+            "devices": len(world.fleet),
+            "classes": len(world.classes),
+            "objectsIgnored": collection.ignored,
+            "errors": counts[Severity.ERROR],
+            "warnings": counts[Severity.WARNING],
+            "notes": counts[Severity.NOTE],
+            "rulesNotApplied": [rule.id for rule in RULES if rule.id not in applied],
+        },
+    }
+    return msgspec.json.format(msgspec.json.encode(report)).decode()
+
+
+def _finding_json(finding: Finding) -> dict[str, Any]:
+    facts = finding._asdict()
+    return {"file": facts.pop("source"), **facts}

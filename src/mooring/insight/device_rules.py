@@ -1,0 +1,317 @@
+"""Rules of lint about expressions and constraints that need devices.
+
+An expression is put to the devices that come as far as to it; what it gives there is a fact, not a
+guess. So a guard by `has()`, by the driver, or by the class in front is understood without any
+rule about it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from mooring.cel.lang import ast
+from mooring.cel.lang.steps import Failure
+from mooring.insight.atoms import Atom, atoms
+from mooring.insight.cases import Case, Oddity
+from mooring.insight.explanation import KEY_HINT, NO_SUCH_KEY
+from mooring.insight.fleet import FleetDevice
+from mooring.insight.inquiry import Inquiry
+from mooring.insight.nearness import nearest
+from mooring.insight.reads import Read, Reading, readings
+from mooring.insight.subjects import Ask, asks_of, constraints_of
+from mooring.insight.suggestions import did_you_mean, written
+from mooring.insight.survey import tallied
+from mooring.insight.trees import chains
+from mooring.insight.wording import counted, shown
+from mooring.insight.world import Stage
+
+VALUES_SHOWN_MAX: Final = 5
+
+
+# --- names --------------------------------------------------------------------------------
+
+
+def unknown_domain(case: Case) -> Iterator[Oddity]:
+    """Give the domains that no device knows."""
+    for stage, reading in _unknown(case):
+        read = reading.read
+        if case.world.fleet.carriers[Read(read.field, read.domain)] == 0:
+            what = "attributes" if read.field == "attributes" else "capacity"
+            message = f'no device has {what} in the domain "{read.domain}"'
+            yield Oddity(stage.expression.place, message, did_you_mean(read, case.world.fleet))
+
+
+def unknown_attribute(case: Case) -> Iterator[Oddity]:
+    """Give the attributes and capacities that no device has in a domain that some know."""
+    for stage, reading in _unknown(case):
+        read = reading.read
+        if case.world.fleet.carriers[Read(read.field, read.domain)] > 0:
+            message = f"no device has {written(read)}"
+            yield Oddity(stage.expression.place, message, did_you_mean(read, case.world.fleet))
+
+
+def _unknown(case: Case) -> Iterator[tuple[Stage, Reading]]:
+    for stage in case.stages:
+        if isinstance(stage.inquiry, Inquiry):
+            for reading in readings(stage.inquiry.root):
+                if _is_unknown(reading.read, case):
+                    yield stage, reading
+
+
+def _is_unknown(read: Read, case: Case) -> bool:
+    return bool(read.domain) and case.world.fleet.carriers[read] == 0
+
+
+# --- errors -------------------------------------------------------------------------------
+
+
+class _Fault(NamedTuple):
+    """An error of an expression: the part it comes from, what it is, and on which devices."""
+
+    part: str
+    message: str
+    devices: list[FleetDevice]
+    read: Read | None  # what is missing, if that is the error
+
+
+def missing_guard(case: Case) -> Iterator[Oddity]:
+    """Give the reads of attributes that only some of the devices looked at have."""
+    for stage in case.stages:
+        for fault in _faults(stage):
+            read = fault.read
+            if read is None or _is_unknown(read, case):
+                continue
+            devices = _concerned(stage, fault, read)
+            if not devices:
+                continue
+            yield Oddity(
+                stage.expression.place,
+                f"{fault.part} is read without a guard, but {_of(devices, stage)} "
+                f"not have it, such as {devices[0]}: scheduling aborts when it looks at one",
+                f"put `has({written(read)}) &&` before it, or read it as "
+                f"`{written(read, optional=True)}.orValue(…)`",
+            )
+
+
+def _of(devices: list[FleetDevice], stage: Stage) -> str:
+    verb = "does" if len(devices) == 1 else "do"
+    return f"{len(devices):,} of {counted(len(stage.candidates), 'device')} {verb}"
+
+
+def run_time_error(case: Case) -> Iterator[Oddity]:
+    """Give the other errors of expressions on the devices looked at."""
+    for stage in case.stages:
+        for fault in _faults(stage):
+            if fault.read is None:
+                yield Oddity(
+                    stage.expression.place,
+                    f"{fault.part} gives an error on {counted(len(fault.devices), 'device')} "
+                    f"such as {fault.devices[0]}, at which scheduling aborts: {fault.message}",
+                    "keep such devices out by a condition before it: "
+                    "`&&` does not look further once it is false",
+                )
+
+
+def _faults(stage: Stage) -> Iterator[_Fault]:
+    """Give the errors of an expression on its candidates, those from one part together."""
+    if not isinstance(stage.inquiry, Inquiry):
+        return
+    places = {
+        stage.inquiry.parts.text(reading.node): reading.read
+        for reading in readings(stage.inquiry.root)
+        if reading.read.name
+    }
+    found: dict[tuple[str, str], _Fault] = {}
+    for answer, devices in stage.looked_at():
+        if not answer.error:
+            continue
+        part = stage.inquiry.reasons(answer)[0].part
+        message = answer.error.replace(KEY_HINT, "")
+        read = places.get(part) if NO_SUCH_KEY in message else None
+        fault = found.setdefault((part, message), _Fault(part, message, [], read))
+        fault.devices.extend(devices)
+    yield from found.values()
+
+
+def _concerned(stage: Stage, fault: _Fault, read: Read) -> list[FleetDevice]:
+    """Return the devices that lack an attribute and that the expression is really put to.
+
+    Of a class that is not given we know nothing; then devices of other drivers do not count.
+    """
+    if stage.is_class_known:
+        return fault.devices
+    return [device for device in fault.devices if _knows_domain(device, read.domain)]
+
+
+def _knows_domain(device: FleetDevice, domain: str) -> bool:
+    if device.driver == domain or device.variables is None:
+        return device.driver == domain
+    fields = device.variables["device"]
+    return domain in fields["attributes"] or domain in fields["capacity"]
+
+
+# --- answers ------------------------------------------------------------------------------
+
+
+def never_true(case: Case) -> Iterator[Oddity]:
+    """Give the comparisons that are true for none of the devices looked at."""
+    for stage in case.stages:
+        if isinstance(stage.inquiry, Inquiry) and stage.expression.purpose == "selector":
+            for atom in atoms(stage.inquiry.root):
+                tally = _tally(atom, stage, stage.inquiry, case)
+                if tally is not None:
+                    yield _never_true(atom, stage, stage.inquiry, tally)
+
+
+_Tally = dict[str, Counter[str]]  # part: how many devices have which value
+
+
+def _tally(atom: Atom, stage: Stage, inquiry: Inquiry, case: Case) -> _Tally | None:
+    """Return the values that an atom looks at, or None if it can be true or is no comparison."""
+    if not atom.wants_yes or any(_is_unknown(r.read, case) for r in readings(atom.node)):
+        return None
+    tally: _Tally = {}
+    is_ever_false = False
+    for answer, devices in stage.looked_at():
+        variables = atom.variables(inquiry.parts, answer.devices[0].variables or {})
+        value = inquiry.parts.value(atom.node, variables)
+        if value is True:
+            return None
+        is_ever_false = is_ever_false or value is False
+        for chain in chains(atom.node, variables):
+            given = inquiry.parts.value(chain, variables)
+            if not isinstance(given, Failure):
+                part = inquiry.parts.text(chain)
+                tally.setdefault(part, Counter())[shown(given)] += len(devices)
+    return tally if is_ever_false and _is_about_devices(atom, stage) else None
+
+
+def _is_about_devices(atom: Atom, stage: Stage) -> bool:
+    """Whether an atom depends on devices; a plain `false` says what its author means."""
+    is_read = bool(atom.bindings) or any(True for _ in readings(atom.node))
+    return is_read and bool(stage.candidates)
+
+
+def _never_true(atom: Atom, stage: Stage, inquiry: Inquiry, tally: _Tally) -> Oddity:
+    devices = counted(len(stage.candidates), "device")
+    scope = f"of class {stage.ask.class_name}" if stage.ask.class_name else "given"
+    if not stage.is_class_known:
+        scope = "given"
+    facts = "; ".join(
+        f"{part} is {tallied(values, shown_max=VALUES_SHOWN_MAX)}" for part, values in tally.items()
+    )
+    message = f"{inquiry.parts.text(atom.node)} is true for none of the {devices} {scope}"
+    remedy = _nearest_value(atom.node, tally) or "compare with a value that devices have"
+    return Oddity(stage.expression.place, f"{message}: {facts}" if facts else message, remedy)
+
+
+def _values(values: Counter[str]) -> str:
+    return tallied(values, shown_max=VALUES_SHOWN_MAX)
+
+
+def _nearest_value(node: ast.Expr, tally: _Tally) -> str | None:
+    """Return the value that a compared string may have been meant to be."""
+    known = {value for values in tally.values() for value in values}
+    for text in _strings(node):
+        near = nearest(shown(text), known)
+        if near is not None:
+            devices = sum(values[near] for values in tally.values())
+            return f"did you mean {near}? {counted(devices, 'device')} {_have(devices)} it"
+    return None
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
+def _strings(node: ast.Expr) -> Iterator[str]:
+    """Give the strings that a comparison compares with, not those that are keys."""
+    match node:
+        case ast.Literal(value=str(text)):
+            yield text
+        case ast.Call(function="_[_]" | "_[?_]" | "_?._"):
+            return
+        case _:
+            for child in ast.children(node):
+                yield from _strings(child)
+
+
+def matches_nothing(case: Case) -> Iterator[Oddity]:
+    """Give the asks whose selectors are fine one by one but have no device in common."""
+    odd = {oddity.place for oddity in (*never_true(case), *_unknown_places(case))}
+    for ask in asks_of(case.subject):
+        own = (stage for stage in case.stages if stage.ask.place == ask.place)
+        stages = [stage for stage in own if stage.expression.purpose == "selector"]
+        if not stages or not stages[0].candidates or any(_is_broken(s, odd) for s in stages):
+            continue
+        if not stages[-1].passing:
+            devices = counted(len(stages[0].candidates), "device")
+            yield Oddity(
+                stages[-1].expression.place,
+                f"none of the {devices} that come this far passes the selectors together",
+                "`moor cel` tells for each device which part says no",
+            )
+
+
+def _unknown_places(case: Case) -> Iterator[Oddity]:
+    yield from unknown_domain(case)
+    yield from unknown_attribute(case)
+
+
+def _is_broken(stage: Stage, odd: set[Any]) -> bool:
+    """Whether something else is the matter with a selector."""
+    is_odd = stage.expression.place in odd or not isinstance(stage.inquiry, Inquiry)
+    return is_odd or any(answer.error for answer, _ in stage.looked_at())
+
+
+# --- constraints --------------------------------------------------------------------------
+
+
+def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
+    """Give the constraints on attributes that no device of one of their requests has."""
+    for place, constraint in constraints_of(case.subject):
+        field = "distinctAttribute" if constraint.match_attribute is None else "matchAttribute"
+        name = constraint.match_attribute or constraint.distinct_attribute or ""
+        domain, _, identifier = name.partition("/")
+        read = Read("attributes", domain, identifier)
+        if not identifier:
+            continue
+        lacking = [
+            ask.reference
+            for ask in asks_of(case.subject)
+            if _is_concerned(ask, constraint.requests) and _never_has(ask, name, read, case)
+        ]
+        if not lacking:
+            continue
+        if _is_unknown(read, case):
+            message = f"no device has the attribute {name}"
+            remedy = did_you_mean(read, case.world.fleet)
+        else:
+            message = f"no device that {_requests(lacking)} can get has the attribute {name}"
+            remedy = "take the request out of the constraint, or choose an attribute that all have"
+        yield Oddity((*place, field), message, remedy)
+
+
+def _is_concerned(ask: Ask, requests: tuple[str, ...]) -> bool:
+    return not requests or bool({ask.reference, ask.reference.partition("/")[0]} & {*requests})
+
+
+def _never_has(ask: Ask, name: str, read: Read, case: Case) -> bool:
+    if any(derived == name for derived, _ in ask.derived):
+        return False
+    selected = case.world.selected(ask)
+    devices = (case.world.fleet.devices[index] for index in selected)
+    return bool(selected) and not any(_has(device, read) for device in devices)
+
+
+def _has(device: FleetDevice, read: Read) -> bool:
+    if device.variables is None:
+        return False
+    return read.name in device.variables["device"][read.field].get(read.domain, {})
+
+
+def _requests(references: list[str]) -> str:
+    noun = "request" if len(references) == 1 else "requests"
+    return f"{noun} {', '.join(references)}"

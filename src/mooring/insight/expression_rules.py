@@ -1,0 +1,59 @@
+"""Rules of lint about expressions that need no devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mooring.cel.device import COST_LIMIT
+from mooring.insight.cases import Case, Oddity
+from mooring.insight.inquiry import Refusal
+from mooring.insight.subjects import claim_of
+from mooring.insight.survey import TOO_COMPLEX
+from mooring.insight.world import Stage
+
+NEAR_THE_LIMIT: Final = COST_LIMIT // 2
+CHEAPER: Final = "loop over less, or compare with includes(), in or == instead of in a loop"
+
+
+def does_not_compile(case: Case) -> Iterator[Oddity]:
+    """Give the expressions that are refused."""
+    for stage in case.stages:
+        if isinstance(stage.inquiry, Refusal):
+            remedy = "correct it; `moor cel` tries it on devices"
+            if case.world.compiles_when_stored(stage.expression):
+                remedy = (
+                    "switch on DRAListTypeAttributes and DRAConsumableCapacity: "
+                    "with them it compiles"
+                )
+            yield Oddity(stage.expression.place, stage.inquiry.error, remedy)
+
+
+def too_expensive(case: Case) -> Iterator[Oddity]:
+    """Give the expressions over the limit, and claims whose derived attributes are together."""
+    for stage, cost in _estimates(case):
+        if cost > COST_LIMIT:
+            message = f"{TOO_COMPLEX}: it may cost {cost:,} of {COST_LIMIT:,}"
+            yield Oddity(stage.expression.place, message, CHEAPER)
+    derived = [cost for stage, cost in _estimates(case) if stage.expression.purpose == "derived"]
+    if sum(derived) > COST_LIMIT >= max(derived, default=0):
+        place, _ = claim_of(case.subject)
+        message = (
+            f"too complex, the derived attributes of the claim may cost {sum(derived):,} together; "
+            f"the limit is {COST_LIMIT:,}"
+        )
+        yield Oddity(place, message, CHEAPER)
+
+
+def expensive(case: Case) -> Iterator[Oddity]:
+    """Give the expressions near the limit."""
+    for stage, cost in _estimates(case):
+        if NEAR_THE_LIMIT <= cost <= COST_LIMIT:
+            message = f"near the cost limit: it may cost {cost:,} of {COST_LIMIT:,}"
+            yield Oddity(stage.expression.place, message, CHEAPER)
+
+
+def _estimates(case: Case) -> Iterator[tuple[Stage, int]]:
+    for stage in case.stages:
+        if not isinstance(stage.inquiry, Refusal):
+            yield stage, stage.inquiry.compiled.cost_max

@@ -1,0 +1,172 @@
+"""Expressions about devices: features, result types, inputs, fleets."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
+from mooring.cel.device import DeviceCompiler, Features, Kind, Scope
+from mooring.cel.fleet import Contents, Fleet, Seen
+from mooring.cel.lang.program import Evaluated
+
+ATTRIBUTES = {
+    "model": DeviceAttribute(string_value="H200"),
+    "other.example.com/rank": DeviceAttribute(int_value=7),
+    "version": DeviceAttribute(version_value="1.2.3"),
+    "ports": DeviceAttribute(int_values=(1, 2)),
+}
+CAPACITY = {"memory": DeviceCapacity(value=Quantity.parse("80Gi"))}
+
+
+def evaluate(text: str, *, kind: Kind = "selector", lists: bool = True) -> Evaluated:
+    compiler = DeviceCompiler(Features(list_attributes=lists))
+    compiled = compiler.compile(text, kind=kind, scope=Scope.NEW)
+    assert compiled.error is None, compiled.error
+    return compiled.evaluate(
+        driver="gpu.example.com", attributes=ATTRIBUTES, capacity=CAPACITY, name="gpu-0"
+    )
+
+
+def refuse(text: str, *, kind: Kind = "selector", features: Features = Features()) -> str:
+    compiled = DeviceCompiler(features, extensions=False).compile(text, kind=kind, scope=Scope.NEW)
+    assert compiled.error is not None
+    return compiled.error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'device.driver == "gpu.example.com"',
+        'device.attributes["gpu.example.com"].model == "H200"',
+        'device.attributes["other.example.com"]["rank"] > 6',
+        'device.attributes["unknown.example.com"] == {}',
+        '!("unknown.example.com" in device.attributes)',
+        'device.attributes["unknown.example.com"].?x.orValue(true)',
+        'device.attributes["gpu.example.com"].version.isGreaterThan(semver("1.2.2"))',
+        'device.capacity["gpu.example.com"].memory.compareTo(quantity("80Gi")) == 0',
+        'device.attributes["gpu.example.com"].ports.includes(2)',
+        "!device.allowMultipleAllocations",
+        'device.name == "gpu-0"',
+    ],
+)
+def test_a_device_matches(text: str) -> None:
+    assert evaluate(text).value is True
+
+
+def test_a_missing_attribute_is_an_error_and_not_a_mismatch() -> None:
+    outcome = evaluate('device.attributes["gpu.example.com"].nosuch == 1')
+    assert outcome.error == "no such key: nosuch"
+
+
+def test_a_device_with_an_unreadable_version_fails_every_expression() -> None:
+    compiled = DeviceCompiler(Features()).compile("true")
+    outcome = compiled.evaluate(
+        driver="d", attributes={"v": DeviceAttribute(version_value="1")}, capacity={}
+    )
+    assert outcome.error == (
+        "attribute v: parse semantic version: No Major.Minor.Patch elements found"
+    )
+    assert outcome.cost is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", DeviceAttribute(int_value=1)),
+        ("'a'", DeviceAttribute(string_value="a")),
+        ("semver('1.0.0')", DeviceAttribute(version_value="1.0.0")),
+        ("[1, 2]", DeviceAttribute(int_values=(1, 2))),
+        ("[]", DeviceAttribute(string_values=())),
+    ],
+)
+def test_a_derived_attribute_has_the_type_of_its_value(text: str, value: DeviceAttribute) -> None:
+    assert evaluate(text, kind="derived").value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "features", "message"),
+    [
+        ("1", "selector", Features(), "must evaluate to bool or the unknown type, not int"),
+        (
+            "[1]",
+            "derived",
+            Features(),
+            "must evaluate to a primitive scalar (string, integer, boolean, semver), not list(int)",
+        ),
+        (
+            "device.allowMultipleAllocations",
+            "selector",
+            Features(consumable_capacity=False),
+            "compilation failed: ERROR: <input>:1:7: undefined field 'allowMultipleAllocations'\n"
+            " | device.allowMultipleAllocations\n"
+            " | ......^",
+        ),
+        (
+            "device.name == 'a'",
+            "selector",
+            Features(),
+            "compilation failed: ERROR: <input>:1:7: undefined field 'name'\n"
+            " | device.name == 'a'\n"
+            " | ......^",
+        ),
+        (
+            "int('x') == 1",
+            "selector",
+            Features(),
+            "program instantiation failed: type conversion error from 'string' to 'int'",
+        ),
+    ],
+)
+def test_an_expression_is_refused(text: str, kind: Kind, features: Features, message: str) -> None:
+    assert refuse(text, kind=kind, features=features) == message
+
+
+def test_stored_expressions_have_every_feature() -> None:
+    compiler = DeviceCompiler(Features(consumable_capacity=False, list_attributes=False))
+    text = "device.allowMultipleAllocations && device.attributes['a'].b.includes(1)"
+    assert compiler.compile(text, scope=Scope.NEW).error is not None
+    assert compiler.compile(text, scope=Scope.STORED).error is None
+
+
+def test_the_cost_limit_ends_an_evaluation() -> None:
+    compiled = DeviceCompiler(Features()).compile("lists.range(1000).all(x, x >= 0)")
+    outcome = compiled.evaluate(driver="d", attributes={}, capacity={}, cost_limit=100)
+    assert outcome.error == "operation cancelled: actual cost limit exceeded"
+
+
+# --- fleets -------------------------------------------------------------------------------
+
+
+def fleet(*models: str) -> Fleet:
+    contents = Contents()
+    devices = [
+        Device(name=f"gpu-{i}", attributes={"model": DeviceAttribute(string_value=model)})
+        for i, model in enumerate(models)
+    ]
+    return Fleet(Seen("d", "p", device, contents.of("d", device)) for device in devices)
+
+
+def test_a_fleet_answers_for_each_device_in_order() -> None:
+    compiled = DeviceCompiler(Features()).compile("device.attributes['d'].model == 'a'")
+    answers = fleet("a", "b", "a").evaluate(compiled)
+    assert answers.values == [True, False, True]
+    assert answers.costs == [5, 5, 5]
+    assert answers.errors == {}
+
+
+def test_devices_with_equal_content_are_evaluated_once() -> None:
+    contents = Contents()
+    one, two = (Device(name=name, attributes=ATTRIBUTES) for name in ("a", "b"))
+    assert contents.of("d", one) is contents.of("d", two)
+    assert contents.of("d", one) is not contents.of("e", one)
+    assert contents.of("d", one, with_name=True) is not contents.of("d", two, with_name=True)
+
+
+def test_errors_of_a_fleet_are_told_by_position() -> None:
+    compiled = DeviceCompiler(Features()).compile(
+        "device.attributes['d'].model == 'a' ? true : device.attributes['d'].x"
+    )
+    answers = fleet("a", "b").evaluate(compiled)
+    assert answers.values == [True, None]
+    assert answers.errors == {1: "no such key: x"}

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from mooring.cel.lang.library import bindings, optionals
+from mooring.cel.lang.macros import STANDARD_MACROS
+from mooring.cel.lang.parser import parse
+from mooring.insight.reads import EVERYTHING, Read, reads_of
+
+MACROS = (*STANDARD_MACROS, *optionals.library().macros, *bindings.library().macros)
+MODEL = Read("attributes", "d", "model")
+
+
+def reads(text: str) -> set[Read]:
+    return set(reads_of(parse(text, MACROS).expr))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("true", set()),
+        ('device.driver == "d"', {Read("driver")}),
+        ("device.name", {Read("name")}),
+        ("device.allowMultipleAllocations", {Read("allowMultipleAllocations")}),
+        ('device.attributes["d"].model', {MODEL}),
+        ('device.attributes["d"]["model"]', {MODEL}),
+        ("device.attributes.d.model", {MODEL}),
+        ('device.attributes[?"d"].?model.orValue("x")', {MODEL}),
+        ('has(device.attributes["d"].model)', {MODEL}),
+        ('device.capacity["d"].memory', {Read("capacity", "d", "memory")}),
+        ('device.attributes["d"].model.lowerAscii().startsWith("h")', {MODEL}),
+        ('device.attributes["d"].model[0] == "x"', {MODEL}),
+        ('device.attributes["d"]', {Read("attributes", "d")}),
+        ('"d" in device.attributes', {Read("attributes")}),
+        ('"model" in device.attributes["d"]', {Read("attributes", "d")}),
+        ("device.attributes[device.driver].model", {Read("attributes"), Read("driver")}),
+        ('device.attributes["d"][device.driver]', {Read("attributes", "d"), Read("driver")}),
+        ("device.attributes.exists(d, d == 'x')", {Read("attributes")}),
+        ('device.attributes["d"].model.exists(m, m == device.driver)', {MODEL, Read("driver")}),
+        ("device == device", {EVERYTHING}),
+        ("[device].exists(d, d.driver == 'x')", {EVERYTHING}),
+        ("[1].exists(device, device == 1)", set()),
+        ('cel.bind(a, device.attributes["d"], a.model == a.model)', {MODEL}),
+        ('cel.bind(a, device.attributes, a["d"].model)', {MODEL}),
+        ("cel.bind(a, device, a.driver)", {EVERYTHING}),
+        ('cel.bind(a, device.attributes["d"].model, a == a)', {MODEL}),
+        ('cel.bind(device, "x", device == "y")', set()),
+        ('cel.bind(a, device.attributes["d"], [1].exists(a, a == 1))', set()),
+        ('device.attributes["d"].?model.optMap(m, m + "x")', {MODEL}),
+        (".device.driver", {Read("driver")}),
+    ],
+)
+def test_what_an_expression_reads(text: str, expected: set[Read]) -> None:
+    assert reads(text) == expected
