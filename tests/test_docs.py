@@ -29,9 +29,14 @@ from click.testing import CliRunner
 import dev
 from mooring.api import errors as api_errors
 from mooring.api.catalogue import KINDS
+from mooring.api.codec import decode_tree
+from mooring.api.documents import read
 from mooring.api.fieldpath import root
 from mooring.api.gates import Gate
+from mooring.api.resource.v1 import ResourceSlice
 from mooring.cel.device import DeviceCompiler, Features, Scope
+from mooring.cel.lang.equality import equal
+from mooring.cel.lang.program import Evaluated
 from mooring.cli import exits, reference
 from mooring.cli.main import moor
 from mooring.validation.errors import ErrorType, FieldError
@@ -184,6 +189,87 @@ def test_every_moor_command_is_run(page: Path) -> None:
     for block in blocks_of(page):
         if block.language in ("sh", "bash", "shell"):
             assert not [line for line in block.lines if line.startswith("moor ")]
+
+
+# --- examples of CEL ---------------------------------------------------------------------------
+
+CEL_PAGE = DOCS / "reference" / "cel.md"
+_EXAMPLE = re.compile(
+    r"^\| `(?P<expression>.+)` \| (?P<error>error: )?`(?P<result>.+)` \| (?P<cost>\d+) \|$", re.M
+)
+
+
+class Example(NamedTuple):
+    """A row of a table: an expression, the expression or error that it comes to, and its cost."""
+
+    expression: str
+    result: str
+    is_error: bool
+    cost: int
+
+
+def examples_of_cel() -> list[Example]:
+    text = CEL_PAGE.read_text(encoding="utf-8")
+    return [
+        Example(
+            found["expression"].replace("\\|", "|"),
+            found["result"].replace("\\|", "|"),
+            bool(found["error"]),
+            int(found["cost"]),
+        )
+        for found in _EXAMPLE.finditer(text)
+    ]
+
+
+class Bench:
+    """Evaluates expressions on the device that the page describes."""
+
+    def __init__(self) -> None:
+        (block,) = (block for block in blocks_of(CEL_PAGE) if block.file == "slice.yaml")
+        (document,) = read("\n".join(block.lines).encode(), source="slice.yaml")
+        self._slice = decode_tree(document.tree, ResourceSlice).value
+        self.compiler = DeviceCompiler(Features(list_attributes=True))
+
+    def evaluate(self, expression: str) -> Evaluated:
+        compiled = self.compiler.compile(expression, kind="raw")
+        assert compiled.error is None, compiled.error
+        (device,) = self._slice.spec.devices
+        return compiled.evaluate(
+            driver=self._slice.spec.driver,
+            attributes=device.attributes,
+            capacity=device.capacity,
+            allow_multiple_allocations=device.allow_multiple_allocations,
+            name=device.name,
+        )
+
+
+def test_examples_of_cel_come_to_what_the_page_says() -> None:
+    bench = Bench()
+    examples = examples_of_cel()
+    assert len(examples) >= 100
+    for example in examples:
+        found = bench.evaluate(example.expression)
+        assert found.cost == example.cost, example
+        if example.is_error:
+            assert found.error == example.result, example
+            continue
+        assert found.error is None, example
+        wanted = bench.evaluate(example.result)
+        types = bench.compiler.type_name(found.value), bench.compiler.type_name(wanted.value)
+        assert types[0] == types[1], example
+        assert equal(found.value, wanted.value), example
+
+
+def test_examples_of_cel_are_of_every_library() -> None:
+    called = " ".join(example.expression for example in examples_of_cel())
+    libraries = DeviceCompiler(Features())._environment(Scope.STORED).libraries
+    for library in libraries:
+        names = {function.name for function in library.functions} | {
+            macro.name for macro in library.macros
+        }
+        # Nobody can call these: there is no authorizer.
+        if not library.name.startswith("kubernetes.authz"):
+            assert any(f"{name}(" in called for name in names), library.name
 
 
 # --- links -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from mooring.cel.lang import ast
-from mooring.cel.lang.declarations import Function, Library, Overload, Range
+from mooring.cel.lang.declarations import EstimatedArgument, Function, Library, Overload, Range
 from mooring.cel.lang.dispatch import accepts, runtime_type
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.library import optionals
@@ -169,7 +169,12 @@ def argument(low: int, high: int | None = None, type_: Type = STRING) -> Argumen
     return Argument(Range(low, low if high is None else high), type_)
 
 
-def estimate(function: str, id_: str, *args: Argument, target: Argument | None = None) -> Range:
+def estimate(
+    function: str,
+    id_: str,
+    *args: EstimatedArgument,
+    target: EstimatedArgument | None = None,
+) -> Range:
     """Return what a call of an overload is estimated to cost."""
     (overload,) = (each for each in _functions()[function] if each.id == id_)
     assert overload.estimate is not None

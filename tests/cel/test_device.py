@@ -46,6 +46,7 @@ def refuse(text: str, *, kind: Kind = "selector", features: Features = Features(
         'device.attributes["gpu.example.com"].version.isGreaterThan(semver("1.2.2"))',
         'device.capacity["gpu.example.com"].memory.compareTo(quantity("80Gi")) == 0',
         'device.attributes["gpu.example.com"].ports.includes(2)',
+        'device.attributes["gpu.example.com"].ports.include(2)',
         "!device.allowMultipleAllocations",
         'device.name == "gpu-0"',
     ],

@@ -49,8 +49,8 @@ def test_an_issue_at_a_node_without_a_place_points_at_the_beginning() -> None:
     assert shown("a b", (UNKNOWN, "no")) == "ERROR: <input>:1:0: no\n | a b\n | ^"
 
 
-def test_the_end_of_an_empty_text_is_on_its_second_line() -> None:
-    assert shown("", (0, "no")) == "ERROR: <input>:2:1: no"
+def test_an_empty_text_has_no_line_to_show() -> None:
+    assert shown("", (UNKNOWN, "no")) == "ERROR: <input>:1:0: no"
 
 
 def test_a_line_of_more_than_16384_bytes_is_not_shown() -> None:

@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.cel.lang.ast import Ident
 from mooring.cel.lang.declarations import UNBOUNDED, Range
+from mooring.cel.lang.estimate import Argument as KnownArgument
 from mooring.cel.lang.time import Duration
-from mooring.cel.lang.types import DYN, INT, STRING, list_of
+from mooring.cel.lang.types import DYN, INT, STRING, list_of, map_of
 from mooring.cel.lang.values import EvalError, UInt
 from mooring.cel.library import klists
 from mooring.cel.library.klists import traversal_of
 from tests.cel.kubernetes import (
+    Argument,
     answer,
     argument,
     assert_answers_as_recorded,
@@ -134,6 +137,12 @@ def test_costs_are_those_of_a_traversal() -> None:
         (argument(0, UNBOUNDED, list_of(DYN)), Range(0, UNBOUNDED)),
     ],
 )
-def test_estimates_go_by_size_and_by_what_is_in_the_list(target: object, cost: Range) -> None:
-    arguments = {"target": target}
-    assert estimate("includes", "list_includes_dyn_dyn", argument(1), **arguments) == cost  # type: ignore[arg-type]
+def test_estimates_go_by_size_and_by_what_is_in_the_list(target: Argument, cost: Range) -> None:
+    assert estimate("includes", "list_includes_dyn_dyn", argument(1), target=target) == cost
+
+
+def test_elements_of_a_known_size_are_estimated_by_it() -> None:
+    type_ = map_of(STRING, DYN)
+    domain = KnownArgument(Ident(1, 0, "x"), type_, Range(0, 32), items_size=Range(0, 64))
+    cost = estimate("includes", "list_includes_dyn_dyn", argument(1), target=domain)
+    assert cost == Range(0, 32 * 8)

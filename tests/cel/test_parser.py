@@ -451,8 +451,27 @@ def test_what_is_written_correctly_may_still_mean_nothing(text: str, expected: l
             "1 + $ + %",
             [
                 "1:5: Syntax error: token recognition error at: '$'",
-                f"1:7: Syntax error: extraneous input '+' expecting {OPERAND}",
+                f"1:7: Syntax error: mismatched input '+' expecting {OPERAND}",
+                f"1:9: Syntax error: mismatched input '%' expecting {OPERAND}",
                 f"1:10: Syntax error: mismatched input '<EOF>' expecting {OPERAND}",
+            ],
+        ),
+        (
+            "T{1: 2}",
+            [
+                "1:3: Syntax error: mismatched input '1' expecting"
+                " {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"
+            ],
+        ),
+        ("T{a b}", ["1:5: Syntax error: missing ':' at 'b'"]),
+        ("-1 2", ["1:4: Syntax error: extraneous input '2' expecting <EOF>"]),
+        ("x -> x", [f"1:4: Syntax error: extraneous input '>' expecting {OPERAND}"]),
+        ("", [f"1:0: Syntax error: mismatched input '<EOF>' expecting {OPERAND}"]),
+        (
+            "a. #\t.b",
+            [
+                "1:4: Syntax error: token recognition error at: '#'",
+                r"1:6: Syntax error: no viable alternative at input '. \t.'",
             ],
         ),
         (
@@ -462,15 +481,30 @@ def test_what_is_written_correctly_may_still_mean_nothing(text: str, expected: l
                 "1:7: Syntax error: extraneous input 'b' expecting ')'",
             ],
         ),
-        ("'a\nb'", None),
         ("a\n.\nb\n c", ["4:2: Syntax error: extraneous input 'c' expecting <EOF>"]),
     ],
 )
-def test_errors_of_syntax_are_worded_as_in_cel_go(text: str, expected: list[str] | None) -> None:
-    if expected is not None:
-        assert messages(text) == expected
-    else:
-        assert error(text)
+def test_errors_of_syntax_are_worded_as_in_cel_go(text: str, expected: list[str]) -> None:
+    assert messages(text) == expected
+
+
+def test_what_is_no_token_is_shown_as_it_is() -> None:
+    assert error("'a\nb'") == (
+        "ERROR: <input>:1:1: Syntax error: token recognition error at: ''a\n'\n | 'a\n | ^\n"
+        "ERROR: <input>:2:2: Syntax error: token recognition error at: '''\n | b'\n | .^"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("#" * 101, "1:101: Syntax error: More than 100 syntax errors"),
+        ("a " * 300, "1:3: Syntax error: mismatched input 'a' expecting <EOF>"),
+        ("f(a b, " * 40, "1:208: Syntax error: error recovery attempt limit exceeded: 30"),
+    ],
+)
+def test_errors_are_limited(text: str, last: str) -> None:
+    assert messages(text)[-1] == last
 
 
 # --- limits ---------------------------------------------------------------------------------------

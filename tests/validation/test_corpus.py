@@ -15,4 +15,5 @@ def test_validation_answers_as_kubernetes_does(capsys: pytest.CaptureFixture[str
     figures = dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line)
     equal, total = map(int, figures["detail texts"].split(" ")[0].split("/"))
     assert equal / total > 0.99, figures
-    assert figures["warnings and unknown fields"].split(" ")[0] == "88/88"
+    equal, total = map(int, figures["warnings and unknown fields"].split(" ")[0].split("/"))
+    assert equal == total

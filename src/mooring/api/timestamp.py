@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from mooring.api.errors import DecodeError
 
@@ -11,9 +11,6 @@ _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))",
     re.ASCII,
 )
-
-
-_ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class Timestamp:
@@ -33,17 +30,16 @@ class Timestamp:
         year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
         microsecond = int((fraction or "0")[:6].ljust(6, "0"))
         try:
-            offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-            zone = timezone(-offset if sign == "-" else offset)
+            offset = _offset(sign, int(hours or 0), int(minutes or 0))
             y, m, d, hh, mm, ss = map(int, (year, month, day, hour, minute, second))
-            return cls(datetime(y, m, d, hh, mm, ss, microsecond, zone))
+            return cls(datetime(y, m, d, hh, mm, ss, microsecond, UTC) - offset)
         except (ValueError, OverflowError) as error:
             raise DecodeError(f'parsing time "{text[:64]}": {error}') from None
 
     @property
     def is_zero(self) -> bool:
         """Whether this is the first instant of the calendar, which Go takes for no time at all."""
-        return self.instant == _ZERO
+        return self.instant == NO_TIME.instant
 
     def truncated(self) -> Timestamp:
         """Return the instant at the start of its second."""
@@ -63,6 +59,17 @@ class Timestamp:
 
     def __hash__(self) -> int:
         return hash(self.instant)
+
+
+def _offset(sign: str, hours: int, minutes: int) -> timedelta:
+    """Return how far a clock is ahead of UTC; Go allows a day, and sixty minutes for an hour."""
+    if hours > 24 or minutes > 60:
+        raise ValueError("time zone offset out of range")
+    offset = timedelta(hours=hours, minutes=minutes)
+    return -offset if sign == "-" else offset
+
+
+NO_TIME = Timestamp(datetime(1, 1, 1, tzinfo=UTC))
 
 
 class MicroTimestamp(Timestamp):

@@ -7,8 +7,9 @@ valid once. Either kind is compiled to one Compiled, which is kept by its text.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
@@ -34,7 +35,7 @@ from mooring.cel.lang.planner import InstantiationError
 from mooring.cel.lang.program import Evaluated, Program, compile_expression
 from mooring.cel.lang.types import Type
 from mooring.cel.lang.values import EvalError
-from mooring.cel.library import kubernetes_libraries, with_equality_costs
+from mooring.cel.library import klists, kubernetes_libraries, with_equality_costs
 from mooring.cel.library.quantity import QUANTITY
 from mooring.cel.library.semver import SEMVER
 from mooring.cel.results import as_attribute, as_match
@@ -62,7 +63,8 @@ class Features(NamedTuple):
     list_attributes: bool = False
 
 
-class Compiled(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Compiled:
     """An expression that was compiled, or the reason why not."""
 
     expression: str
@@ -70,7 +72,16 @@ class Compiled(NamedTuple):
     program: Program | None
     error: str | None
     is_internal: bool = False  # the error is one of instantiation
-    cost_max: int = UNBOUNDED
+
+    @cached_property
+    def cost_max(self) -> int:
+        """What evaluating costs at most; worked out when it is first wanted."""
+        if self.program is None:
+            return UNBOUNDED
+        estimate = estimate_cost(
+            self.program.checked, self.program.environment, size_hints=device_sizes()
+        )
+        return estimate.high
 
     def evaluate(
         self,
@@ -145,8 +156,7 @@ class DeviceCompiler:
         refused = self._refuse_type(program.output_type, kind, scope)
         if refused is not None:
             return Compiled(expression, kind, None, refused)
-        estimate = estimate_cost(program.checked, environment, size_hints=device_sizes())
-        return Compiled(expression, kind, program, None, cost_max=estimate.high)
+        return Compiled(expression, kind, program, None)
 
     def _has_lists(self, scope: Scope) -> bool:
         return scope is Scope.STORED or self.features.list_attributes
@@ -219,8 +229,11 @@ def _environment(lists: bool, consumable: bool, extensions: bool) -> Environment
         fields["allowMultipleAllocations"] = t.BOOL
     if extensions:
         fields["name"] = t.STRING
+    libraries = _libraries(includes=lists)
+    if extensions and lists:
+        libraries += (klists.include_library(),)
     return Environment(
-        _libraries(includes=lists),
+        libraries,
         variables={"device": t.struct(DEVICE)},
         structs={DEVICE: fields},
         # Names that only Kubernetes' type provider knows.

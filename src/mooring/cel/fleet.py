@@ -107,26 +107,23 @@ class Fleet:
 
 
 def _evaluate(contents: Sequence[Content], compiled: Compiled) -> Answers:
+    """Return the answers for contents: generated code for most, the careful way for the rest."""
     assert compiled.program is not None
-    fast = compiled.program.fast if compiled.kind == "selector" else None
-    values: list[Any] = []
-    costs: list[int | None] = []
+    values: list[Any] = [None] * len(contents)
+    costs: list[int | None] = [None] * len(contents)
+    generated = compiled.program.generated
+    if generated is not None and compiled.kind == "selector":
+        batch = [content.variables or {} for content in contents]
+        values, costs = generated.many(batch, COST_LIMIT)
+        if set(map(type, values)) <= {bool}:
+            return Answers(values, costs, {})
     errors: dict[int, str] = {}
-    for number, content in enumerate(contents):
-        if fast is not None and content.variables is not None:
-            try:
-                value, cost = fast(content.variables, COST_LIMIT)
-            except Exception:
-                value = None
-            if value is True or value is False:
-                values.append(value)
-                costs.append(cost)
-                continue
-        answer = content.evaluate(compiled)
-        values.append(answer.value)
-        costs.append(answer.cost)
-        if answer.error is not None:
-            errors[number] = answer.error
+    for number, value in enumerate(values):
+        if type(value) is not bool:
+            answer = contents[number].evaluate(compiled)
+            values[number], costs[number] = answer.value, answer.cost
+            if answer.error is not None:
+                errors[number] = answer.error
     return Answers(values, costs, errors)
 
 

@@ -1,9 +1,15 @@
 """Insight: objects in, answers out.
 
-    fleet        devices of many slices, and what they carry
-    survey       what an expression gives for each device of a fleet
-    explanation  which part of an expression said no, and why
+    fleet        the devices of many slices, and what they carry
+    inquiry      an expression, put to the devices of a fleet
+    explanation  which part of an expression said no, and from which values
+    survey       all of that together, to be shown
     lint         what is odd about claims, templates, classes and taint rules
+
+    reads, parts, trees, atoms   expressions, taken apart
+    objects, subjects, world     objects, and what selects devices in them
+    *_rules, suggestions         the rules of lint
+    wording, nearness            text
 
 Pure: nothing here reads a file or a clock.
 """

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mooring.cel.lang import ast
+from mooring.cel.lang.steps import Failure
 from mooring.insight.parts import Parts, Variables
 from mooring.insight.trees import LOGIC, Binding, binding
 
@@ -23,7 +24,9 @@ class Atom(NamedTuple):
     def variables(self, parts: Parts, variables: Variables) -> Variables:
         """Return the variables with those that are bound around the atom."""
         for bound in self.bindings:
-            variables = {**variables, bound.name: parts.value(bound.value, variables)}
+            value = parts.value(bound.value, variables)
+            if not isinstance(value, Failure):
+                variables = {**variables, bound.name: value}
         return variables
 
 

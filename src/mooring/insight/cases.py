@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from mooring.api.codec import Place
@@ -17,9 +18,17 @@ class Oddity(NamedTuple):
     remedy: str
 
 
-class Case(NamedTuple):
+class Case:
     """An object, the stages of its expressions, and the world around it."""
 
-    subject: Object
-    world: World
-    stages: tuple[Stage, ...]
+    def __init__(self, subject: Object, world: World) -> None:
+        self.subject = subject
+        self.world = world
+        self.stages: tuple[Stage, ...] = world.stages(subject)
+        self._found: dict[Callable[[Case], Iterable[Oddity]], tuple[Oddity, ...]] = {}
+
+    def once(self, find: Callable[[Case], Iterable[Oddity]]) -> tuple[Oddity, ...]:
+        """Return what a function finds in this case, which is worked out once."""
+        if find not in self._found:
+            self._found[find] = tuple(find(self))
+        return self._found[find]

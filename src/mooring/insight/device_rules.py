@@ -160,38 +160,44 @@ def never_true(case: Case) -> Iterator[Oddity]:
     for stage in case.stages:
         if isinstance(stage.inquiry, Inquiry) and stage.expression.purpose == "selector":
             for atom in atoms(stage.inquiry.root):
-                tally = _tally(atom, stage, stage.inquiry, case)
-                if tally is not None:
+                if _is_never_true(atom, stage, stage.inquiry, case):
+                    tally = _tally(atom, stage, stage.inquiry)
                     yield _never_true(atom, stage, stage.inquiry, tally)
 
 
 _Tally = dict[str, Counter[str]]  # part: how many devices have which value
 
 
-def _tally(atom: Atom, stage: Stage, inquiry: Inquiry, case: Case) -> _Tally | None:
-    """Return the values that an atom looks at, or None if it can be true or is no comparison."""
+def _is_never_true(atom: Atom, stage: Stage, inquiry: Inquiry, case: Case) -> bool:
+    """Whether a question that wants a yes gets none, but a no."""
     if not atom.wants_yes or any(_is_unknown(r.read, case) for r in readings(atom.node)):
-        return None
-    tally: _Tally = {}
+        return False
     is_ever_false = False
-    for answer, devices in stage.looked_at():
+    for answer, _ in stage.looked_at():
         variables = atom.variables(inquiry.parts, answer.devices[0].variables or {})
         value = inquiry.parts.value(atom.node, variables)
         if value is True:
-            return None
+            return False
         is_ever_false = is_ever_false or value is False
+    return is_ever_false and _is_about_devices(atom)
+
+
+def _tally(atom: Atom, stage: Stage, inquiry: Inquiry) -> _Tally:
+    """Return the values of the attributes that a question looks at."""
+    tally: _Tally = {}
+    for answer, devices in stage.looked_at():
+        variables = atom.variables(inquiry.parts, answer.devices[0].variables or {})
         for chain in chains(atom.node, variables):
-            given = inquiry.parts.value(chain, variables)
-            if not isinstance(given, Failure):
+            value = inquiry.parts.value(chain, variables)
+            if not isinstance(value, Failure):
                 part = inquiry.parts.text(chain)
-                tally.setdefault(part, Counter())[shown(given)] += len(devices)
-    return tally if is_ever_false and _is_about_devices(atom, stage) else None
+                tally.setdefault(part, Counter())[shown(value)] += len(devices)
+    return tally
 
 
-def _is_about_devices(atom: Atom, stage: Stage) -> bool:
-    """Whether an atom depends on devices; a plain `false` says what its author means."""
-    is_read = bool(atom.bindings) or any(True for _ in readings(atom.node))
-    return is_read and bool(stage.candidates)
+def _is_about_devices(atom: Atom) -> bool:
+    """Whether a question depends on devices; a plain `false` says what its author means."""
+    return bool(atom.bindings) or any(True for _ in readings(atom.node))
 
 
 def _never_true(atom: Atom, stage: Stage, inquiry: Inquiry, tally: _Tally) -> Oddity:
@@ -240,7 +246,8 @@ def _strings(node: ast.Expr) -> Iterator[str]:
 
 def matches_nothing(case: Case) -> Iterator[Oddity]:
     """Give the asks whose selectors are fine one by one but have no device in common."""
-    odd = {oddity.place for oddity in (*never_true(case), *_unknown_places(case))}
+    others = (never_true, unknown_domain, unknown_attribute)
+    odd = {oddity.place for rule in others for oddity in case.once(rule)}
     for ask in asks_of(case.subject):
         own = (stage for stage in case.stages if stage.ask.place == ask.place)
         stages = [stage for stage in own if stage.expression.purpose == "selector"]
@@ -253,11 +260,6 @@ def matches_nothing(case: Case) -> Iterator[Oddity]:
                 f"none of the {devices} that come this far passes the selectors together",
                 "`moor cel` tells for each device which part says no",
             )
-
-
-def _unknown_places(case: Case) -> Iterator[Oddity]:
-    yield from unknown_domain(case)
-    yield from unknown_attribute(case)
 
 
 def _is_broken(stage: Stage, odd: set[Any]) -> bool:

@@ -197,7 +197,8 @@ class _Explainer:
         return truthy if self.value(condition, variables) is True else falsy
 
     def _bound(self, bound: Binding, variables: Variables) -> Variables:
-        return {**variables, bound.name: self.value(bound.value, variables)}
+        value = self.value(bound.value, variables)
+        return variables if isinstance(value, Failure) else {**variables, bound.name: value}
 
     def _shown_values(self, node: ast.Expr, variables: Variables) -> tuple[Valued, ...]:
         """Return the values of the attributes that a node looks at, itself left out."""

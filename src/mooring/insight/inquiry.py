@@ -14,8 +14,7 @@ from mooring.api.gates import Gate, Gates
 from mooring.cel.device import COST_LIMIT, Compiled, DeviceCompiler, Features, Scope
 from mooring.cel.inputs import attribute_value
 from mooring.cel.lang import ast
-from mooring.cel.lang.environment import Environment
-from mooring.cel.lang.steps import Failure
+from mooring.cel.lang.steps import COST_EXCEEDED, Failure
 from mooring.insight.explanation import Reason, Reasons, explain, with_hint
 from mooring.insight.fleet import Fleet, FleetDevice, Group
 from mooring.insight.parts import Parts
@@ -54,10 +53,10 @@ class Refusal(NamedTuple):
 class Inquiry:
     """An expression that compiles, ready to be put to many devices."""
 
-    def __init__(self, compiled: Compiled, environment: Environment, *, caveat: str = "") -> None:
+    def __init__(self, compiled: Compiled, *, caveat: str = "") -> None:
         assert compiled.program is not None
         self.compiled = compiled
-        self.parts = Parts(compiled.program, environment)
+        self.parts = Parts(compiled.program)
         self.caveat = caveat  # why Kubernetes would not take it, although we do
 
     @property
@@ -79,10 +78,12 @@ class Inquiry:
         variables = answer.devices[0].variables
         if variables is None:
             return ()
+        whole = self.parts.text(self.root)
+        if COST_EXCEEDED in answer.error:
+            return (Reason(whole, "has no value", detail=answer.error),)
         if answer.error:
             value = self.parts.value(self.root, variables)
             if not isinstance(value, Failure):
-                whole = self.parts.text(self.root)
                 return (Reason(whole, f"is {shown(value)}", detail=answer.error),)
         return explain(self.parts, variables)
 
@@ -133,16 +134,10 @@ def inquire(text: str, compiler: DeviceCompiler, *, derived: bool = False) -> In
     Unless it must be that of a derived attribute, it may have any type: what is no selector
     still has values to look at.
     """
-    environment = environment_of(compiler, Scope.NEW)
     compiled = compiler.compile(text, kind="derived" if derived else "selector", scope=Scope.NEW)
     if compiled.error is None:
-        return Inquiry(compiled, environment)
+        return Inquiry(compiled)
     untyped = compiler.compile(text, kind="raw", scope=Scope.NEW)
     if derived or untyped.error is not None:
         return Refusal(compiled.error)
-    return Inquiry(untyped, environment, caveat=compiled.error)
-
-
-def environment_of(compiler: DeviceCompiler, scope: Scope) -> Environment:
-    """Return the environment that a compiler's expressions are compiled in."""
-    return compiler._environment(scope)
+    return Inquiry(untyped, caveat=compiled.error)

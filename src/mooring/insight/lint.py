@@ -8,9 +8,9 @@ The rules are a table of small functions; each yields what it finds in one case.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum, StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from mooring.api.codec import Place
 from mooring.api.fieldpath import render
@@ -36,14 +36,6 @@ class Needs(Enum):
     DEVICES = "slices"
 
 
-class Check(Protocol):
-    """A rule's function."""
-
-    def __call__(self, case: Case) -> Iterable[Oddity]:
-        """Give what is odd."""
-        ...
-
-
 class Rule(NamedTuple):
     """A rule: its name, how bad what it finds is, and what it looks for."""
 
@@ -51,7 +43,7 @@ class Rule(NamedTuple):
     severity: Severity
     needs: Needs
     summary: str
-    check: Check
+    check: Callable[[Case], Iterable[Oddity]]
 
 
 class Finding(NamedTuple):
@@ -201,14 +193,14 @@ def lint(
 
 
 def _lint_one(subject: Object, world: World, rules: tuple[Rule, ...]) -> list[Finding]:
-    case = Case(subject, world, world.stages(subject))
+    case = Case(subject, world)
     found = list(_findings(case, rules))
     return sorted(found, key=lambda finding: (finding.line, finding.column))
 
 
 def _findings(case: Case, rules: tuple[Rule, ...]) -> Iterator[Finding]:
     for rule in rules:
-        for oddity in dict.fromkeys(rule.check(case)):
+        for oddity in dict.fromkeys(case.once(rule.check)):
             yield _finding(rule, case.subject, oddity)
 
 

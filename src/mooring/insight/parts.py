@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 from mooring.cel.device import COST_LIMIT
 from mooring.cel.lang import ast
-from mooring.cel.lang.environment import Environment
 from mooring.cel.lang.library.bindings import UNUSED
 from mooring.cel.lang.planner import plan
 from mooring.cel.lang.program import Program
-from mooring.cel.lang.steps import Budget, Failure, Frame, Step
-from mooring.cel.lang.values import Cancelled, EvalError, key_value
+from mooring.cel.lang.steps import Budget, Failure
+from mooring.cel.lang.values import key_value
 from mooring.insight.trees import walk
 from mooring.insight.wording import write
 
@@ -36,10 +35,11 @@ class Loop(NamedTuple):
 class Parts:
     """Evaluates the nodes of one expression."""
 
-    def __init__(self, program: Program, environment: Environment) -> None:
+    def __init__(self, program: Program) -> None:
         self._checked = program.checked
-        self._environment = environment
-        self._steps: dict[int, Step] = {}
+        self._environment = program.environment
+        self._programs = {self.root.id: program}
+        self._texts: dict[int, str] = {}
         # Macros keep their arguments as written; here is what the checker made of them.
         self._nodes = {node.id: node for node in walk(self.root)}
 
@@ -51,28 +51,28 @@ class Parts:
     def value(self, node: ast.Expr, variables: Variables, budget: Budget | None = None) -> Any:
         """Return what a node gives for these variables: a value, or a Failure.
 
-        With a budget of the caller, Cancelled is raised when that is spent.
+        It is counted against the caller's budget, and Cancelled is raised when that is spent.
         """
-        try:
-            return self._step(node).run(Frame(variables, budget or Budget(COST_LIMIT)))
-        except EvalError as error:
-            return Failure(str(error))
-        except Cancelled as cancelled:
-            if budget is not None:
-                raise
-            return Failure(str(cancelled))
+        limit = COST_LIMIT if budget is None else budget.limit - budget.spent
+        value, cost, error = self._program(node).evaluate(variables, cost_limit=limit)
+        if budget is not None:
+            budget.spend(cost or 0)
+        return value if error is None else Failure(error)
 
-    def _step(self, node: ast.Expr) -> Step:
-        step = self._steps.get(node.id)
-        if step is None:
-            parsed = replace(self._checked.parsed, expr=node)
-            step = plan(replace(self._checked, parsed=parsed), self._environment)
-            self._steps[node.id] = step
-        return step
+    def _program(self, node: ast.Expr) -> Program:
+        program = self._programs.get(node.id)
+        if program is None:
+            checked = replace(self._checked, parsed=replace(self._checked.parsed, expr=node))
+            program = Program(checked, plan(checked, self._environment), self._environment)
+            self._programs[node.id] = program
+        return program
 
     def text(self, node: ast.Expr) -> str:
         """Return the text of a node."""
-        return write(node, self._checked.parsed.macro_calls)
+        text = self._texts.get(node.id)
+        if text is None:
+            text = self._texts[node.id] = write(node, self._checked.parsed.macro_calls)
+        return text
 
     def loop(self, node: ast.Expr) -> Loop | None:
         """Return the loop that a node is, if it is one that the user wrote."""

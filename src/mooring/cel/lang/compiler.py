@@ -11,9 +11,9 @@ functions are passed in, there are no builtins, and no attribute of any value is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.planner import OrElse
@@ -38,10 +38,13 @@ from mooring.cel.lang.steps import (
     Variable,
     look_up,
 )
+from mooring.cel.lang.types import BOOL
 from mooring.cel.lang.values import NONE, Optional, key_value
 
 # Takes the variables and the cost limit; returns the value and the cost, or raises.
 Fast = Callable[[dict[str, Any], int], tuple[Any, int]]
+# The same for many sets of variables: values and costs, None and None where it would raise.
+FastMany = Callable[[Iterable[dict[str, Any]], int], tuple[list[Any], list[int | None]]]
 
 # Overloads that are Python's own operators on values of the declared types.
 _COMPARISONS = {
@@ -55,6 +58,27 @@ _COMPARISONS = {
     for type_ in ("int64", "uint64", "int64_uint64", "uint64_int64", "string", "bytes", "bool")
 }
 
+_FUNCTIONS = """\
+def fast(variables, limit):
+{once}
+    return {result}, c
+
+def many(batch, limit):
+    values = []
+    costs = []
+    for variables in batch:
+        try:
+{each}
+        except Exception:
+            values.append(None)
+            costs.append(None)
+        else:
+            values.append({result})
+            costs.append(c)
+    return values, costs
+"""
+
+LENGTHS_MAX = 256  # longer texts are left to the plan
 LINES_MAX = 1500
 CONSTANT_COST_MAX = 100_000
 UNLIMITED = 2**64
@@ -68,8 +92,15 @@ class _NotCompilable(Exception):  # noqa: N818
     """A plan that is only run as a plan."""
 
 
-def compile_plan(step: Step) -> Fast | None:
-    """Return a function that does what the plan does where nothing fails, if there can be one."""
+class Generated(NamedTuple):
+    """What was generated from a plan."""
+
+    fast: Fast
+    many: FastMany
+
+
+def compile_plan(step: Step) -> Generated | None:
+    """Return functions that do what the plan does where nothing fails, if there can be any."""
     writer = _Writer()
     try:
         result = writer.write(step)
@@ -77,8 +108,7 @@ def compile_plan(step: Step) -> Fast | None:
         return None
     writer.flush()
     writer.line(f"if c > limit: raise {writer.unusual}")
-    writer.line(f"return {result}, c")
-    return writer.function()
+    return writer.functions(result)
 
 
 class _Writer:
@@ -93,6 +123,7 @@ class _Writer:
         self._cost = 0  # known cost that no line has added yet
         self._scope: dict[str, str | _LazyVariable] = {}
         self._roots: dict[str, str] = {}  # variables of the caller, read once at the beginning
+        self._bools = {"True", "False"}  # names whose values are certainly bools
         self.unusual = self.constant(Unusual())
 
     # --- lines ------------------------------------------------------------------------
@@ -132,19 +163,19 @@ class _Writer:
             self._constants[name] = value
         return name
 
-    def function(self) -> Fast:
-        body = "\n".join(self._lines)
-        roots = "".join(
-            f"    {name} = variables[{self.constant(variable)}]\n"
-            for variable, name in self._roots.items()
+    def functions(self, result: str) -> Generated:
+        roots = [f"{name} = variables[{self.constant(v)}]" for v, name in self._roots.items()]
+        body = ["c = 0", *roots, *(line.removeprefix("    ") for line in self._lines)]
+        source = _FUNCTIONS.format(
+            once="\n".join(f"    {line}" for line in body),
+            each="\n".join(f"            {line}" for line in body),
+            result=result,
         )
-        source = f"def fast(variables, limit):\n    c = 0\n{roots}{body}\n"
-        namespace: dict[str, Any] = {"__builtins__": {}, "type": type, "len": len, "min": min}
-        namespace |= {"dict": dict, "str": str, "int": int, "list": list, "tuple": tuple}
+        namespace: dict[str, Any] = {"__builtins__": {}, "type": type, "len": len}
+        namespace |= {"dict": dict, "str": str, "int": int, "Exception": Exception}
         namespace |= self._constants
         exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102
-        fast: Fast = namespace["fast"]
-        return fast
+        return Generated(namespace["fast"], namespace["many"])
 
     # --- steps ------------------------------------------------------------------------
 
@@ -177,6 +208,11 @@ class _Writer:
     def _assign(self, code: str) -> str:
         name = self.temporary()
         self.line(f"{name} = {code}")
+        return name
+
+    def _assign_bool(self, code: str) -> str:
+        name = self._assign(code)
+        self._bools.add(name)
         return name
 
     # --- attributes -------------------------------------------------------------------
@@ -223,7 +259,7 @@ class _Writer:
         key = self.constant(qualifier.key)
         if qualifier.tests:
             present = self.constant(_is_present)
-            return self._assign(
+            return self._assign_bool(
                 f"{key} in {value} if type({value}) is dict else {present}({value}, {key})"
             )
         if type(qualifier.key) is str:
@@ -300,8 +336,10 @@ class _Writer:
         if not step.is_strict:
             self._cost += 1
             (only,) = args
-            return self._assign(f"{only} is not False")
+            return self._assign_bool(f"{only} is not False")
         result = self._assign(self._call_code(step, args))
+        if step.certain is not None and step.certain.result == BOOL:
+            self._bools.add(result)
         if step.cost is None:
             self._cost += 1
         else:
@@ -332,20 +370,28 @@ class _Writer:
     def _equal(self, step: Call, args: list[str]) -> str:
         """Write an equality; with a constant string or int it is Python's, and its cost known."""
         result = self.temporary()
-        constant = next((arg.value for arg in step.args if isinstance(arg, Constant)), None)
+        self._bools.add(result)
+        constant: Any = next((a.value for a in step.args if isinstance(a, Constant)), None)
         if step.cost is None or type(constant) not in (str, int):
             self._general_equal(step, args, result)
             return result
         other = args[1] if isinstance(step.args[0], Constant) else args[0]
+        if step.certain is not None:
+            self._plain_equal(constant, args, other, result)
+            return result
         with self.block(f"if type({other}) is {'str' if type(constant) is str else 'int'}:"):
-            self.line(f"{result} = {args[0]} == {args[1]}")
-            if type(constant) is str:  # a tenth of the shorter length, rounded up
-                self.line(f"c += (min(len({other}), {len(constant)}) + 9) // 10")
-            else:
-                self._cost += 1
+            self._plain_equal(constant, args, other, result)
         with self.block("else:"):
             self._general_equal(step, args, result)
         return result
+
+    def _plain_equal(self, constant: str | int, args: list[str], other: str, result: str) -> None:
+        self.line(f"{result} = {args[0]} == {args[1]}")
+        if type(constant) is str:  # a tenth of the shorter length, rounded up
+            costs = tuple((min(n, len(constant)) + 9) // 10 for n in range(LENGTHS_MAX))
+            self.line(f"c += {self.constant(costs)}[len({other})]")
+        else:
+            self._cost += 1
 
     def _general_equal(self, step: Call, args: list[str], result: str) -> None:
         arguments = ", ".join(args)
@@ -358,7 +404,7 @@ class _Writer:
     def _membership(self, step: Membership) -> str:
         value = self.write(step.arg)
         member = self.constant(_Members(step.members))
-        return self._assign(f"{member}({value})")
+        return self._assign_bool(f"{member}({value})")
 
     def _or_else(self, step: OrElse) -> str:
         value = self.write(step.first)

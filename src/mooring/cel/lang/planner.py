@@ -159,7 +159,8 @@ class _Planner:
                 return OrElse(args[0], args[1], unwraps=node.function == "orValue")
             case "_==_":
                 cost = self._overload_cost(node.function, "equals")
-                return Call(equal, args, cost=cost, stops_early=False)
+                certain = self._plain_equality(node)
+                return Call(equal, args, cost=cost, stops_early=False, certain=certain)
             case "_!=_":
                 cost = self._overload_cost(node.function, "not_equals")
                 return Call(_unequal, args, cost=cost, stops_early=False)
@@ -204,6 +205,13 @@ class _Planner:
             evaluate = _Guarded(function.name, overload, self._python_types)
             return Call(evaluate, args, cost=cost, stops_early=len(args) > 2, certain=certain)
         return Call(_Any(function, self._python_types), args, cost=cost, stops_early=True)
+
+    def _plain_equality(self, node: ast.Call) -> Overload | None:
+        """Return the overload of an equality of two strings, or two ints, for sure."""
+        kinds = {self._checked.types[part.id].kind for part in node.args}
+        if kinds not in ({Kind.STRING}, {Kind.INT}):
+            return None
+        return self._environment.functions["_==_"].overloads[0]
 
     def _are_certain(self, node: ast.Call) -> bool:
         """Tell whether the values of all arguments must have the types that were checked."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from mooring.cel.lang.checked import Checked
 from mooring.cel.lang.checker import check
-from mooring.cel.lang.compiler import compile_plan
+from mooring.cel.lang.compiler import Generated, compile_plan
 from mooring.cel.lang.environment import Environment
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.planner import plan
@@ -27,21 +28,26 @@ class Evaluated(NamedTuple):
 class Program:
     """A compiled expression."""
 
-    def __init__(self, checked: Checked, step: Step) -> None:
+    def __init__(self, checked: Checked, step: Step, environment: Environment) -> None:
         self.checked = checked
+        self.environment = environment
         self._step = step
-        self.fast = compile_plan(step)
 
     @property
     def output_type(self) -> Type:
         """The type that the checker found for the expression."""
         return self.checked.output_type
 
+    @cached_property
+    def generated(self) -> Generated | None:
+        """The generated code, made when it is first wanted: who only checks needs none."""
+        return compile_plan(self._step)
+
     def evaluate(self, variables: dict[str, Any], *, cost_limit: int) -> Evaluated:
         """Return the value for these variables; never raises."""
-        if self.fast is not None:
+        if self.generated is not None:
             try:
-                return Evaluated(*self.fast(variables, cost_limit))
+                return Evaluated(*self.generated.fast(variables, cost_limit))
             except Exception:  # noqa: S110 - whatever it is, the plan knows better
                 pass
         return self.run_plan(variables, cost_limit=cost_limit)
@@ -70,4 +76,4 @@ def compile_expression(text: str, environment: Environment) -> Program:
     """
     checked = check(parse(text, environment.macros), environment)
     validate(checked, environment)
-    return Program(checked, plan(checked, environment))
+    return Program(checked, plan(checked, environment), environment)

@@ -37,9 +37,6 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = text
         self._line_starts = [i + 1 for i, character in enumerate(text) if character == "\n"]
-        if not text:
-            # As in cel-go: the end of the empty text is on its second line.
-            self._line_starts.append(0)
 
     def location(self, offset: int) -> Location:
         """Return the line and column of an offset."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from mooring.cel.lang.source import UNKNOWN
+
 
 class Kind(IntEnum):
     """The kinds of tokens. Messages list what they expect in this order."""
@@ -169,7 +171,8 @@ def tokenize(text: str) -> tuple[list[Token], list[Garbage]]:
             found = match.group()
             tokens.append(Token(_kind(group, found), found, position))
         position = match.end()
-    tokens.append(Token(Kind.EOF, "<EOF>", end))
+    # As in cel-go, the end of the empty text is before its beginning.
+    tokens.append(Token(Kind.EOF, "<EOF>", end or UNKNOWN))
     return tokens, garbage
 
 

@@ -8,6 +8,7 @@ Only values that have no order at all, such as lists, are an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from mooring.cel.lang.declarations import (
@@ -80,8 +81,18 @@ def library() -> Library:
 
 def includes_library() -> Library:
     """Return the one function that is newer than the others: `includes`."""
-    overload = _overload("list_includes_dyn_dyn", (DYN, DYN), BOOL, _includes)
+    overload = replace(
+        _overload("list_includes_dyn_dyn", (DYN, DYN), BOOL, _includes),
+        estimate=_includes_estimate,
+    )
     return Library("kubernetes.lists.includes", functions=(Function("includes", (overload,)),))
+
+
+def include_library() -> Library:
+    """Return `include`, an alias of `includes` that KEP-5491 uses and Kubernetes does not have."""
+    (includes,) = includes_library().functions
+    alias = replace(includes.overloads[0], id="mooring_include_dyn_dyn")
+    return Library("mooring.include", functions=(Function("include", (alias,)),))
 
 
 # --- declarations ---------------------------------------------------------------------------------
@@ -213,6 +224,16 @@ def _runtime_cost(args: tuple[Any, ...], _result: Any) -> int:
 def _estimate(
     target: EstimatedArgument | None, _args: tuple[EstimatedArgument, ...]
 ) -> CallEstimate | None:
+    if target is None:
+        return None
+    if not target.type.params:  # Of what may be anything Kubernetes thinks as of a text.
+        return CallEstimate(scale(target.size, TRAVERSAL_FACTOR))
+    return _includes_estimate(target, _args)
+
+
+def _includes_estimate(
+    target: EstimatedArgument | None, _args: tuple[EstimatedArgument, ...]
+) -> CallEstimate | None:
     return None if target is None else CallEstimate(multiply(target.size, _element_cost(target)))
 
 
@@ -227,6 +248,7 @@ def _element_cost(target: EstimatedArgument) -> Range:
 
 
 def _element_size(target: EstimatedArgument) -> Range:
+    # Only the estimator itself knows it; a plain argument tells no more than its own size.
     size: Range | None = getattr(target, "items_size", None)
     return UNKNOWN if size is None else size
 

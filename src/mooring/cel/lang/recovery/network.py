@@ -264,13 +264,17 @@ class Network:
         return tuple(ways)
 
     def _steps(self, before: State, after: State, parts: tuple[Element, ...]) -> tuple[Step, ...]:
-        """Link parts, one behind the other, between two states."""
+        """Link parts, one behind the other, between two states.
+
+        The last one leads straight to `after`, so that threads of different alternatives have the
+        same return address: to prediction that makes them indistinguishable.
+        """
         steps = []
-        for part in parts:
+        for part in parts[:-1]:
             end = self._state(before.rule)
             steps.append(self._step(before, end, part))
             before = end
-        before.edges.append(Free(after))
+        steps.append(self._step(before, after, parts[-1]))
         return tuple(steps)
 
     def _step(self, before: State, after: State, part: Element) -> Step:

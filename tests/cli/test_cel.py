@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mooring.cli.cel import command
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"
+
+GPU = "gpu.example.com"
+MODEL = f'device.attributes["{GPU}"].model'
+
+SLICE = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: slice}
+spec:
+  driver: gpu.example.com
+  nodeName: node-1
+  pool: {name: node-1, generation: 1, resourceSliceCount: 1}
+  devices:
+"""
+
+
+def slices(*models: str) -> str:
+    return SLICE + "".join(
+        f"  - name: gpu-{i}\n    attributes: {{model: {{string: {model}}}}}\n"
+        for i, model in enumerate(models)
+    )
+
+
+def cel(expression: str, *arguments: str, text: str | None = None) -> Result:
+    given = ["-f", "-"] if text is not None else ["-f", str(EXAMPLES)]
+    return CliRunner().invoke(command, [expression, *given, *arguments], input=text)
+
+
+# --- answers ------------------------------------------------------------------------------
+
+
+def test_devices_that_match_are_listed_and_others_explained() -> None:
+    result = cel(f'{MODEL} == "H200"', text=slices("H200", "A100", "H200"))
+    assert result.exit_code == 0
+    assert result.output == (
+        "DRIVER           POOL    DEVICE  COST\n"
+        "gpu.example.com  node-1  gpu-0   5\n"
+        "gpu.example.com  node-1  gpu-2   5\n"
+        "\n"
+        f'no: {MODEL} == "H200" is false: model is "A100"\n'
+        "    gpu.example.com/node-1/gpu-1\n"
+        "\n"
+        "2 of 3 devices match; cost 5, at most 5 by estimate, limit 1,000,000\n"
+    )
+
+
+def test_no_match_is_status_1() -> None:
+    result = cel("false", text=slices("H200"))
+    assert result.exit_code == 1
+    assert "0 of 1 device match;" in result.output
+
+
+def test_devices_with_the_same_explanation_are_grouped_unless_all_are_wanted() -> None:
+    text = slices(*["A100"] * 40)
+    result = cel(f'{MODEL} == "H200"', text=text)
+    assert result.output.count("no:") == 1
+    assert "    gpu.example.com/node-1/gpu-1\n    … and 38 more\n" in result.output
+    assert cel(f'{MODEL} == "H200"', "--show-all", text=text).output.count("/gpu-") == 40
+
+
+def test_many_explanations_that_differ_in_values_only_become_one() -> None:
+    text = slices(*[f"M{i % 10}" for i in range(40)])
+    result = cel(f'{MODEL} == "H200"', text=text)
+    assert result.output.count("no:") == 1
+    assert 'is false: model is "M0" (4), "M1" (4), "M2" (4), 7 other values' in result.output
+    assert cel(f'{MODEL} == "H200"', "--show-all", text=text).output.count("no:") == 10
+
+
+def test_a_run_time_error_comes_with_the_hint_of_kubernetes_and_its_origin() -> None:
+    result = cel(f'device.driver != "" && {MODEL} == "H200"')
+    assert result.exit_code == 0
+    assert (
+        f"error: {MODEL} has no value: no such key: model. consider using CEL optional chaining "
+        "(.? followed by orValue()) or guarding the check with has() for optional fields\n"
+        "    nic.example.com/node-1/nic-0\n"
+        "    nic.example.com/node-1/nic-1\n"
+    ) in result.output
+
+
+def test_a_compile_error_has_a_caret_and_status_1() -> None:
+    result = cel("device.drvier == 'x'")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "error: compilation failed: ERROR: <input>:1:7: undefined field 'drvier'\n"
+        " | device.drvier == 'x'\n"
+        " | ......^\n"
+    )
+
+
+def test_an_expression_that_is_no_selector_gives_values() -> None:
+    result = cel(f'device.capacity["{GPU}"].?memory.hasValue() ? "large" : "small"')
+    assert result.exit_code == 0
+    assert 'gpu.example.com  node-1  gpu-0   "large"' in result.output
+    assert "6 of 6 devices have a value" in result.output
+    assert (
+        "warning: Kubernetes refuses this as a selector: "
+        "must evaluate to bool or the unknown type, not string\n"
+    ) in result.output
+
+
+def test_derived_attributes_must_have_a_value_everywhere() -> None:
+    root = 'device.attributes["resource.kubernetes.io"].pcieRoot'
+    assert cel(root, "--derived").exit_code == 0
+    failed = cel(MODEL, "--derived")
+    assert failed.exit_code == 1
+    assert "4 of 6 devices have a value" in failed.output
+    refused = cel("1.5", "--derived")
+    assert refused.exit_code == 1
+    assert "must evaluate to a primitive scalar" in refused.stderr
+
+
+def test_an_expression_over_the_cost_limit_is_refused() -> None:
+    loops = "true"
+    for _ in range(4):
+        loops = f"{MODEL}.all(x, {loops})"
+    result = cel(f"false && {loops}")
+    assert result.exit_code == 1
+    assert "Kubernetes refuses this as a selector: too complex, exceeds cost limit" in result.output
+
+
+# --- output -------------------------------------------------------------------------------
+
+
+def test_names_can_be_given_to_other_programs() -> None:
+    result = cel(f'device.driver == "{GPU}"', "-o", "name")
+    assert result.output.splitlines() == [f"{GPU}/node-1/gpu-{i}" for i in range(4)]
+
+
+def test_wide_output_tells_node_and_slice() -> None:
+    result = cel(f'device.driver == "{GPU}"', "-o", "wide")
+    header, first, *_ = result.output.splitlines()
+    assert header.split() == ["DRIVER", "POOL", "DEVICE", "COST", "NODE", "SLICE"]
+    assert first.split() == [GPU, "node-1", "gpu-0", "4", "node-1", "node-1-gpu.example.com"]
+
+
+def test_json_has_every_device_with_its_reasons() -> None:
+    result = cel(f'{MODEL} == "H200"', "-o", "json", text=slices("H200", "A100"))
+    report = json.loads(result.output)
+    match, no_match = report["devices"]
+    assert (match["device"], match["outcome"], match["cost"]) == ("gpu-0", "match", 5)
+    assert no_match["reasons"] == [
+        {
+            "text": f'{MODEL} == "H200" is false: model is "A100"',
+            "part": f'{MODEL} == "H200"',
+            "detail": "",
+            "values": {MODEL: '"A100"'},
+        }
+    ]
+    assert report["summary"] == {
+        "devices": 2,
+        "match": 1,
+        "noMatch": 1,
+        "value": 0,
+        "error": 0,
+        "costMin": 5,
+        "costMax": 5,
+        "costEstimate": 5,
+        "costLimit": 1_000_000,
+        "slicesOutdated": 0,
+        "objectsIgnored": 0,
+    }
+
+
+def test_json_has_values_as_json_has_them() -> None:
+    result = cel(f'[{MODEL}.size(), device.driver == "x" ? 1 : 2]', "-o", "json", text=slices("A"))
+    assert json.loads(result.output)["devices"][0]["value"] == [1, 2]
+    assert json.loads(cel("1 +", "-o", "json").output)["error"].startswith("compilation failed")
+
+
+# --- gates and strictness -----------------------------------------------------------------
+
+
+def test_gates_decide_what_new_expressions_may_use() -> None:
+    expression = f'{MODEL}.exists(m, m == "H200")'
+    assert cel(expression, text=slices("H200")).exit_code == 1  # a scalar is nothing to loop over
+    refused = cel(expression, "--gates-preset", "kubernetes-1.37", text=slices("H200"))
+    assert "compilation failed" in refused.stderr
+
+
+def test_strictly_a_device_has_no_name() -> None:
+    assert cel('device.name == "gpu-0"', text=slices("H200")).exit_code == 0
+    strict = cel('device.name == "gpu-0"', "--strict", text=slices("H200"))
+    assert "undefined field 'name'" in strict.stderr
+
+
+# --- files --------------------------------------------------------------------------------
+
+
+def test_other_kinds_are_left_out_with_a_count() -> None:
+    text = slices("H200") + "---\napiVersion: v1\nkind: ConfigMap\n---\nkind: Thing\n"
+    result = cel("true", text=text)
+    assert result.exit_code == 0
+    assert result.output.endswith("left out: 2 objects of other kinds\n")
+
+
+def test_older_generations_of_a_pool_are_left_out_with_a_count() -> None:
+    text = slices("H200") + "---\n" + slices("A100").replace("generation: 1", "generation: 2")
+    result = cel("true", text=text)
+    assert "1 of 1 device matches;" in result.output
+    assert result.output.endswith("left out: 1 slice of an older generation of the pool\n")
+
+
+def test_files_without_devices_match_nothing() -> None:
+    result = cel("true", text="apiVersion: v1\nkind: ConfigMap\n")
+    assert result.exit_code == 1
+    assert "0 of 0 devices match;" in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1, 2", "<stdin>:1:9: "),
+        (SLICE.replace("driver: gpu.example.com", "driver: [1]"), "<stdin>:5:3: spec.driver: "),
+    ],
+)
+def test_what_cannot_be_read_is_status_3(text: str, message: str) -> None:
+    result = cel("true", text=text)
+    assert result.exit_code == 3
+    assert result.stderr.startswith(f"error: {message}")
+
+
+def test_an_expression_and_a_file_are_required() -> None:
+    assert CliRunner().invoke(command, ["true"]).exit_code == 2
+    assert CliRunner().invoke(command, ["-f", str(EXAMPLES)]).exit_code == 2

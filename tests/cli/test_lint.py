@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mooring.cli.lint import command
+from mooring.insight.lint import RULES
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"
+
+CLAIM = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: gpu}
+spec:
+  devices:
+    requests:
+    - name: gpu
+      exactly:
+        deviceClassName: gpu.example.com
+        selectors:
+        - cel:
+            expression: device.attributes["gpu.example.com"].model == "H20"
+"""
+
+
+def lint(*arguments: str, text: str | None = None) -> Result:
+    given = ["-f", "-"] if text is not None else []
+    return CliRunner().invoke(command, [*given, *arguments], input=text)
+
+
+def test_objects_without_fault_are_status_0() -> None:
+    result = lint("-f", str(EXAMPLES))
+    assert result.exit_code == 0
+    assert (
+        result.output == "4 objects in 2 files against 6 devices: 0 errors, 0 warnings, 0 notes\n"
+    )
+
+
+def test_a_finding_has_place_rule_and_remedy() -> None:
+    result = lint("-f", str(EXAMPLES), text=CLAIM)
+    assert result.exit_code == 1
+    assert result.output == (
+        "<stdin>:12:13: warning: ResourceClaim default/gpu: "
+        'device.attributes["gpu.example.com"].model == "H20" is true for none of the 4 devices of '
+        'class gpu.example.com: device.attributes["gpu.example.com"].model is "H200" (4) '
+        "[never-true]\n"
+        '    did you mean "H200"? 4 devices have it\n'
+        "5 objects in 3 files against 6 devices: 0 errors, 1 warning, 0 notes\n"
+    )
+
+
+def test_without_devices_the_summary_says_what_was_not_done() -> None:
+    result = lint(text=CLAIM)
+    assert result.exit_code == 0
+    assert result.output == (
+        "1 object in 1 file against 0 devices: 0 errors, 0 warnings, 0 notes\n"
+        "no devices and no classes among the files: 8 rules not applied\n"
+    )
+
+
+def test_a_compile_error_is_shown_with_its_caret() -> None:
+    result = lint(text=CLAIM.replace("device.attributes", "device.attribtes"))
+    assert result.exit_code == 1
+    assert (
+        "<stdin>:12:13: error: ResourceClaim default/gpu: compilation failed: "
+        "ERROR: <input>:1:7: undefined field 'attribtes' [does-not-compile]\n"
+        '     | device.attribtes["gpu.example.com"].model == "H20"\n'
+        "     | ......^\n"
+    ) in result.output
+
+
+def test_a_rule_can_be_disabled() -> None:
+    result = lint("-f", str(EXAMPLES), "--disable", "never-true", text=CLAIM)
+    assert result.exit_code == 0
+    unknown = lint("--disable", "colour", text=CLAIM)
+    assert unknown.exit_code == 2
+
+
+def test_notes_are_no_failure() -> None:
+    name = "a" * 64
+    text = f"apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {{name: {name}}}\n"
+    result = lint(text=text)
+    assert result.exit_code == 0
+    assert "note: DeviceClass" in result.output
+
+
+def test_rules_are_listed() -> None:
+    result = lint("--rules")
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert [line.split()[0] for line in lines] == [rule.id for rule in RULES]
+    assert "never-true" in result.output
+    assert "(needs slices)" in result.output
+
+
+def test_json_has_every_finding() -> None:
+    result = lint("-f", str(EXAMPLES), "-o", "json", text=CLAIM)
+    report = json.loads(result.output)
+    (finding,) = report["findings"]
+    assert (finding["file"], finding["line"], finding["column"]) == ("<stdin>", 12, 13)
+    assert (finding["rule"], finding["severity"]) == ("never-true", "warning")
+    assert (finding["kind"], finding["name"]) == ("ResourceClaim", "default/gpu")
+    assert finding["field"] == "spec.devices.requests[0].exactly.selectors[0].cel.expression"
+    assert finding["remedy"] == 'did you mean "H200"? 4 devices have it'
+    assert report["summary"] == {
+        "files": 3,
+        "objects": 5,
+        "devices": 6,
+        "classes": 2,
+        "objectsIgnored": 3,
+        "errors": 0,
+        "warnings": 1,
+        "notes": 0,
+        "rulesNotApplied": [],
+    }
+
+
+def test_quiet_prints_findings_only() -> None:
+    assert lint("-f", str(EXAMPLES), "-q").output == ""
+
+
+def test_old_layouts_are_found_in_their_text() -> None:
+    text = """\
+apiVersion: resource.k8s.io/v1beta1
+kind: ResourceClaim
+metadata: {name: gpu}
+spec:
+  devices:
+    requests:
+    - name: gpu
+      deviceClassName: gpu.example.com
+      selectors:
+      - cel:
+          expression: device.drvier == "x"
+"""
+    assert lint("-q", text=text).output.startswith("<stdin>:11:11: error: ")
+
+
+def test_strictly_extensions_do_not_compile() -> None:
+    text = CLAIM.replace(
+        'device.attributes["gpu.example.com"].model == "H20"', 'device.name == "a"'
+    )
+    assert "[deprecated-form]" in lint(text=text).output
+    assert "undefined field 'name' [does-not-compile]" in lint("--strict", text=text).output
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1, 2", "<stdin>:1:9: "),
+        (CLAIM.replace("name: gpu\n", "name: [1]\n"), "<stdin>:7:7: spec.devices.requests[0].name"),
+    ],
+)
+def test_what_cannot_be_read_is_status_3(text: str, message: str) -> None:
+    result = lint(text=text)
+    assert result.exit_code == 3
+    assert result.stderr.startswith(f"error: {message}")
+
+
+def test_a_file_is_required() -> None:
+    assert lint().exit_code == 2
