@@ -10,6 +10,8 @@ from mooring.cel.device import DeviceCompiler, Features, Kind, Scope
 from mooring.cel.fleet import Contents, Fleet, Seen
 from mooring.cel.lang.program import Evaluated
 
+DEFAULT = Features()
+
 ATTRIBUTES = {
     "model": DeviceAttribute(string_value="H200"),
     "other.example.com/rank": DeviceAttribute(int_value=7),
@@ -28,7 +30,7 @@ def evaluate(text: str, *, kind: Kind = "selector", lists: bool = True) -> Evalu
     )
 
 
-def refuse(text: str, *, kind: Kind = "selector", features: Features = Features()) -> str:
+def refuse(text: str, *, kind: Kind = "selector", features: Features = DEFAULT) -> str:
     compiled = DeviceCompiler(features, extensions=False).compile(text, kind=kind, scope=Scope.NEW)
     assert compiled.error is not None
     return compiled.error
@@ -99,17 +101,21 @@ def test_a_derived_attribute_has_the_type_of_its_value(text: str, value: DeviceA
             "device.allowMultipleAllocations",
             "selector",
             Features(consumable_capacity=False),
-            "compilation failed: ERROR: <input>:1:7: undefined field 'allowMultipleAllocations'\n"
-            " | device.allowMultipleAllocations\n"
-            " | ......^",
+            (
+                "compilation failed: ERROR: <input>:1:7: undefined field 'allowMultipleAllocations'\n"
+                " | device.allowMultipleAllocations\n"
+                " | ......^"
+            ),
         ),
         (
             "device.name == 'a'",
             "selector",
             Features(),
-            "compilation failed: ERROR: <input>:1:7: undefined field 'name'\n"
-            " | device.name == 'a'\n"
-            " | ......^",
+            (
+                "compilation failed: ERROR: <input>:1:7: undefined field 'name'\n"
+                " | device.name == 'a'\n"
+                " | ......^"
+            ),
         ),
         (
             "int('x') == 1",

@@ -1,4 +1,4 @@
-"""Text to syntax tree: the trees and the errors of cel-go."""
+"""Text to syntax tree: the trees of cel-go."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.cel.lang import ast
-from mooring.cel.lang.ast import Expr, Parsed, children
-from mooring.cel.lang.builder import Builder
 from mooring.cel.lang.errors import CompileError
 from mooring.cel.lang.library.bindings import library as bindings
 from mooring.cel.lang.library.comprehensions import library as comprehensions
@@ -20,74 +18,9 @@ from mooring.cel.lang.library.lists import library as lists
 from mooring.cel.lang.library.optionals import library as optionals
 from mooring.cel.lang.macros import STANDARD_MACROS
 from mooring.cel.lang.parser import SIZE_MAX, parse
-from mooring.cel.lang.reader import UnexpectedToken, read
-from mooring.cel.lang.recovery import recover
-from mooring.cel.lang.tokens import tokenize
 from mooring.cel.lang.values import UInt
+from tests.cel.trees import messages, nodes, parsed, show, tree
 from tests.corpus import corpus
-
-
-def parsed(text: str) -> Parsed:
-    return parse(text, STANDARD_MACROS)
-
-
-def tree(text: str) -> str:
-    return show(parsed(text).expr)
-
-
-def error(text: str) -> str:
-    with pytest.raises(CompileError) as caught:
-        parsed(text)
-    return str(caught.value)
-
-
-def messages(text: str) -> list[str]:
-    """Return the places and messages of the errors of a text, without the lines."""
-    lines = error(text).split("\n")
-    return [line.removeprefix("ERROR: <input>:") for line in lines if line.startswith("ERROR")]
-
-
-def show(node: Expr) -> str:
-    """Return a tree as one line; strings as Python writes them."""
-    match node:
-        case ast.Literal(value=value):
-            return repr(value)
-        case ast.Ident(name=name):
-            return name
-        case ast.Select(operand=operand, field=field, test_only=test_only):
-            return f"{show(operand)}.{field}{'?' if test_only else ''}"
-        case ast.Call(function=function, args=args, target=target):
-            before = f"{show(target)}." if target else ""
-            return f"{before}{function}({_row(args)})"
-        case ast.CreateList(elements=elements, optional=optional):
-            marks = ("?" if i in optional else "" for i in range(len(elements)))
-            parts = (mark + show(part) for mark, part in zip(marks, elements, strict=True))
-            return f"[{', '.join(parts)}]"
-        case ast.CreateMap(entries=entries):
-            return f"{{{', '.join(_mark(e) + f'{show(e.key)}: {show(e.value)}' for e in entries)}}}"
-        case ast.CreateStruct(type_name=name, fields=fields):
-            parts = (_mark(e) + f"{e.field}: {show(e.value)}" for e in fields)
-            return f"{name}{{{', '.join(parts)}}}"
-        case ast.Comprehension():
-            names = (node.iter_var, node.accu_var)
-            assert node.iter_var2 is None
-            return f"loop({', '.join(names)}; {'; '.join(map(show, children(node)))})"
-
-
-def _row(nodes: tuple[Expr, ...]) -> str:
-    return ", ".join(map(show, nodes))
-
-
-def _mark(entry: ast.MapEntry | ast.FieldEntry) -> str:
-    return "?" if entry.optional else ""
-
-
-def nodes(node: Expr) -> Iterator[Expr]:
-    todo = [node]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo += children(node)
 
 
 # --- trees ----------------------------------------------------------------------------------------
@@ -405,11 +338,6 @@ def test_macros_refuse_arguments_that_do_not_fit(text: str, expected: list[str])
 
 # --- errors ---------------------------------------------------------------------------------------
 
-OPERAND = (
-    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT,"
-    " STRING, BYTES, IDENTIFIER}"
-)
-
 
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -435,76 +363,6 @@ OPERAND = (
 )
 def test_what_is_written_correctly_may_still_mean_nothing(text: str, expected: list[str]) -> None:
     assert messages(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1 +", [f"1:4: Syntax error: mismatched input '<EOF>' expecting {OPERAND}"]),
-        ("1 2", ["1:3: Syntax error: extraneous input '2' expecting <EOF>"]),
-        ("(1", ["1:3: Syntax error: missing ')' at '<EOF>'"]),
-        ("a.", ["1:3: Syntax error: no viable alternative at input '.'"]),
-        ("a.true", ["1:3: Syntax error: mismatched input 'true' expecting IDENTIFIER"]),
-        ("[1 2]", ["1:4: Syntax error: extraneous input '2' expecting {']', ','}"]),
-        ("a ? b ? c : d : e", ["1:7: Syntax error: mismatched input '?' expecting ':'"]),
-        (
-            "1 + $ + %",
-            [
-                "1:5: Syntax error: token recognition error at: '$'",
-                f"1:7: Syntax error: mismatched input '+' expecting {OPERAND}",
-                f"1:9: Syntax error: mismatched input '%' expecting {OPERAND}",
-                f"1:10: Syntax error: mismatched input '<EOF>' expecting {OPERAND}",
-            ],
-        ),
-        (
-            "T{1: 2}",
-            [
-                "1:3: Syntax error: mismatched input '1' expecting"
-                " {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"
-            ],
-        ),
-        ("T{a b}", ["1:5: Syntax error: missing ':' at 'b'"]),
-        ("-1 2", ["1:4: Syntax error: extraneous input '2' expecting <EOF>"]),
-        ("x -> x", [f"1:4: Syntax error: extraneous input '>' expecting {OPERAND}"]),
-        ("", [f"1:0: Syntax error: mismatched input '<EOF>' expecting {OPERAND}"]),
-        (
-            "a. #\t.b",
-            [
-                "1:4: Syntax error: token recognition error at: '#'",
-                r"1:6: Syntax error: no viable alternative at input '. \t.'",
-            ],
-        ),
-        (
-            "has(a b)",
-            [
-                "1:5: invalid argument to has() macro",
-                "1:7: Syntax error: extraneous input 'b' expecting ')'",
-            ],
-        ),
-        ("a\n.\nb\n c", ["4:2: Syntax error: extraneous input 'c' expecting <EOF>"]),
-    ],
-)
-def test_errors_of_syntax_are_worded_as_in_cel_go(text: str, expected: list[str]) -> None:
-    assert messages(text) == expected
-
-
-def test_what_is_no_token_is_shown_as_it_is() -> None:
-    assert error("'a\nb'") == (
-        "ERROR: <input>:1:1: Syntax error: token recognition error at: ''a\n'\n | 'a\n | ^\n"
-        "ERROR: <input>:2:2: Syntax error: token recognition error at: '''\n | b'\n | .^"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "last"),
-    [
-        ("#" * 101, "1:101: Syntax error: More than 100 syntax errors"),
-        ("a " * 300, "1:3: Syntax error: mismatched input 'a' expecting <EOF>"),
-        ("f(a b, " * 40, "1:208: Syntax error: error recovery attempt limit exceeded: 30"),
-    ],
-)
-def test_errors_are_limited(text: str, last: str) -> None:
-    assert messages(text)[-1] == last
 
 
 # --- limits ---------------------------------------------------------------------------------------
@@ -555,104 +413,10 @@ def test_a_text_has_at_most_100_000_characters() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[" + ",".join(["1"] * 5000),
-        "-1.f(" * 2000,
-        "-1.f(" * 200 + ")" * 199,
-        "a" + ".b" * 5000 + "{",
-        "a" + ".b" * 5000 + "..",
-        "a{" * 5000,
-        "{" * 10_000,
-        "[?" * 5000,
-        "a?" * 5000,
-        "#" * 10_000,
-        '"\\q' * 3300,
-        "a " * 5000,
-        " < - ! . ? " * 900,
-    ],
-    ids=lambda text: text[:12],
-)
-def test_no_wrong_text_of_10_kb_takes_long(text: str) -> None:
-    assert error(text)
+# --- any text -------------------------------------------------------------------------------------
 
 
-# --- laws -----------------------------------------------------------------------------------------
-
-PIECES = (
-    "a b x . . ( ) [ ] { } - ! ? : , 1 2.5 3u 's' b's' && || + * == < in true null `e` f( has("
-    ' .all(x, # " T{ if .? [? -1'
-).split()
-soup = st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join)
-
-
-@given(st.one_of(st.text(), soup, st.text(alphabet="ab1.()[]{}-!?:,\"'\\&|=< \n\r`")))
-@settings(deadline=None)
-def test_any_text_parses_or_is_a_compile_error(text: str) -> None:
-    try:
-        parsed(text)
-    except CompileError as caught:
-        assert str(caught).startswith("ERROR: <input>:")
-
-
-def _outcome(text: str, *, is_thorough: bool) -> tuple[Any, ...]:
-    recovered = recover(text, *tokenize(text), is_thorough=is_thorough)
-    builder = Builder(STANDARD_MACROS, recovered.issues)
-    expr = None if recovered.is_abandoned else builder.build(recovered.tree)
-    return (tuple(recovered.issues), expr and show(expr))
-
-
-@given(soup)
-@settings(deadline=None)
-def test_recovery_finds_errors_in_exactly_the_texts_that_cannot_be_read(text: str) -> None:
-    tokens, garbage = tokenize(text)
-    recovered = recover(text, tokens, garbage, is_thorough=True)
-    try:
-        read(tokens)
-        is_read = not garbage
-    except UnexpectedToken:
-        is_read = False
-    assert bool(recovered.issues) == (not is_read)
-
-
-@given(soup)
-@settings(deadline=None)
-def test_recovery_reads_in_large_steps_what_it_reads_in_small_ones(text: str) -> None:
-    assert _outcome(text, is_thorough=False) == _outcome(text, is_thorough=True)
-
-
-def _expressions() -> st.SearchStrategy[str]:
-    leaves = st.sampled_from(["a", ".b", "1", "-1", "2.5", "3u", "'s'", "b's'", "true", "null"])
-
-    def compound(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        operators = st.sampled_from(["+", "-", "*", "%", "==", "<", "in", "&&", "||"])
-        return st.one_of(
-            st.tuples(inner, operators, inner).map(" ".join),
-            st.tuples(inner, inner, inner).map(lambda three: "{} ? ({}) : {}".format(*three)),
-            inner.map("({})".format),
-            inner.map("-({})".format),
-            inner.map("({}).f".format),
-            inner.map("({}).?g".format),
-            st.tuples(inner, inner).map(lambda two: "({}).f({})".format(*two)),
-            st.tuples(inner, inner).map(lambda two: "({})[{}]".format(*two)),
-            st.lists(inner, max_size=3).map(lambda parts: f"f({', '.join(parts)})"),
-            st.lists(inner, max_size=3).map(lambda parts: f"[{', '.join(parts)}]"),
-            st.tuples(inner, inner).map(lambda two: "{{({}): {}}}".format(*two)),
-            inner.map("p.T{{f: {}}}".format),
-            inner.map("a.map(x, {})".format),
-        )
-
-    return st.recursive(leaves, compound, max_leaves=12)
-
-
-@given(_expressions())
-@settings(deadline=None)
-def test_recovery_of_a_correct_text_reads_it_like_the_reader(text: str) -> None:
-    assert _outcome(text, is_thorough=True) == ((), tree(text))
-
-
-# --- recorded answers -----------------------------------------------------------------------------
+ANYTEXT  # --- recorded answers -----------------------------------------------------------------------------
 
 
 def _recorded() -> Iterator[tuple[str, str, str | None]]:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import msgspec
 
-from mooring.api.documents import CORE, KUBERNETES
-from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
-from mooring.api.resource.v1 import ResourceSlice
 from mooring.api.timestamp import Timestamp
 from mooring.cel.device import COST_LIMIT
+from mooring.cel.lang.values import key_value
+from mooring.cli.collection import Collected, coloured, complain
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
-from mooring.cli.inputs import UnreadableError, find_sources
 from mooring.insight.explanation import Reason, Reasons
 from mooring.insight.fleet import Fleet, FleetDevice
 from mooring.insight.inquiry import Answer, Outcome, Refusal, compiler_for, inquire
-from mooring.insight.objects import read_slice, resource_kind
 from mooring.insight.survey import Explained, Survey, condensed
 from mooring.insight.wording import counted, shown
 from mooring.validation.context import Context
@@ -86,11 +83,12 @@ def command(
     kubectl get resourceslices -o yaml | moor cel 'device.driver == "gpu.example.com"' -f -
     """
     context = Context(gates=gates, now=Timestamp(datetime.now(UTC)), extensions=not strict)
-    found = _find_slices(filenames, recursive=recursive, context=context)
+    found = Collected(context)
+    found.read(filenames, recursive=recursive)
     inquiry = inquire(expression, compiler_for(gates, extensions=not strict), derived=derived)
     if isinstance(inquiry, Refusal):
         _print_refusal(inquiry, expression, output=output)
-        sys.exit(UNREADABLE if found.is_incomplete else DOES_NOT_FIT)
+        sys.exit(UNREADABLE if found.unreadable else DOES_NOT_FIT)
     survey = Survey(inquiry, Fleet(found.slices, names=not strict))
     match output:
         case "json":
@@ -99,56 +97,15 @@ def command(
             _print_names(survey)
         case _:
             _print_table(survey, found, is_wide=output == "wide", show_all=show_all)
-    is_good = FITS if survey.is_good else DOES_NOT_FIT
-    sys.exit(UNREADABLE if found.is_incomplete else is_good)
-
-
-# --- reading ------------------------------------------------------------------------------
-
-
-class _Found(NamedTuple):
-    """What the files held."""
-
-    slices: list[ResourceSlice]
-    ignored: int  # objects of other kinds
-    is_incomplete: bool
-
-
-def _find_slices(names: Iterable[str], *, recursive: bool, context: Context) -> _Found:
-    slices: list[ResourceSlice] = []
-    ignored = 0
-    is_incomplete = False
-    try:
-        for source in find_sources(names, recursive=recursive):
-            for document in source.documents(schema=CORE if context.extensions else KUBERNETES):
-                if resource_kind(document) != "ResourceSlice":
-                    ignored += 1
-                    continue
-                try:
-                    slices.append(read_slice(document, context))
-                except DecodeError as error:
-                    place = document.locate(error.place)
-                    _complain(f"{document.source}:{place.line}:{place.column}: {error}")
-                    is_incomplete = True
-    except UnreadableError as error:
-        _complain(str(error))
-        is_incomplete = True
-    return _Found(slices, ignored, is_incomplete)
-
-
-def _complain(message: str) -> None:
-    click.echo(f"{_coloured('error', 'red')}: {message}", err=True)
-
-
-def _coloured(text: str, colour: str) -> str:
-    return click.style(text, fg=colour, bold=True)
+    status = FITS if survey.is_good else DOES_NOT_FIT
+    sys.exit(UNREADABLE if found.unreadable else status)
 
 
 def _print_refusal(refusal: Refusal, expression: str, *, output: str) -> None:
     if output == "json":
         click.echo(_formatted({"expression": expression, "error": refusal.error}))
     else:
-        _complain(refusal.error)
+        complain(refusal.error)
 
 
 def _print_names(survey: Survey) -> None:
@@ -160,7 +117,7 @@ def _print_names(survey: Survey) -> None:
 # --- tables -------------------------------------------------------------------------------
 
 
-def _print_table(survey: Survey, found: _Found, *, is_wide: bool, show_all: bool) -> None:
+def _print_table(survey: Survey, found: Collected, *, is_wide: bool, show_all: bool) -> None:
     rows = [
         _row(device, answer, survey, is_wide=is_wide)
         for device, answer in survey.by_device()
@@ -197,7 +154,7 @@ def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 def _print_reasons(explained: Explained, *, show_all: bool) -> None:
     is_error = explained.outcome is Outcome.ERROR
-    label = _coloured("error", "red") if is_error else _coloured("no", "yellow")
+    label = coloured("error", "red") if is_error else coloured("no", "yellow")
     for text in list(map(str, explained.reasons)) or [explained.error]:
         click.echo(f"{label}: {text}")
     for line in _named(explained.devices, show_all=show_all):
@@ -212,17 +169,20 @@ def _named(devices: tuple[FleetDevice, ...], *, show_all: bool) -> list[str]:
     return [*names, f"… and {len(devices) - len(names):,} more"]
 
 
-def _summary(survey: Survey, found: _Found) -> Iterator[str]:
+def _summary(survey: Survey, found: Collected) -> Iterator[str]:
     number, devices = survey.count(survey.wanted), counted(len(survey.fleet), "device")
     if survey.is_about_values:
         text = f"{number:,} of {devices} {'has' if number == 1 else 'have'} a value"
     else:
         text = f"{number:,} of {devices} {'matches' if number == 1 else 'match'}"
     yield f"{text}; {_costs(survey)}"
+    warning = coloured("warning", "yellow")
     if survey.caveat:
         role = "selector" if survey.inquiry.compiled.kind != "derived" else "derived attribute"
-        warning = _coloured("warning", "yellow")
         yield f"{warning}: Kubernetes refuses this as a {role}: {survey.caveat}"
+    elif errors := survey.count(Outcome.ERROR):
+        devices = f"{counted(errors, 'device')} {'gives' if errors == 1 else 'give'} an error"
+        yield f"{warning}: {devices}; scheduling aborts when it looks at one of them"
     if survey.fleet.slices_outdated:
         slices = counted(survey.fleet.slices_outdated, "slice")
         yield f"left out: {slices} of an older generation of the pool"
@@ -243,7 +203,7 @@ def _costs(survey: Survey) -> str:
 # --- JSON ---------------------------------------------------------------------------------
 
 
-def _json(survey: Survey, found: _Found) -> str:
+def _json(survey: Survey, found: Collected) -> str:
     low, high = survey.costs or (None, None)
     reasons = {
         device.index: explained.reasons
@@ -313,7 +273,7 @@ def _plain(value: Any) -> Any:
         case list() | tuple():
             return list(map(_plain, value))
         case dict():
-            return {str(key): _plain(inner) for key, inner in value.items()}
+            return {str(key_value(key)): _plain(inner) for key, inner in value.items()}
         case _:
             return shown(value, length_max=None)
 

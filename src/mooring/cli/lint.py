@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 import msgspec
 
-from mooring.api.documents import CORE, KUBERNETES, Document
-from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
-from mooring.api.resource.v1 import ResourceSlice
 from mooring.api.timestamp import Timestamp
+from mooring.cli.collection import Collected, coloured
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
-from mooring.cli.inputs import UnreadableError, find_sources
 from mooring.insight.fleet import Fleet
 from mooring.insight.inquiry import compiler_for
 from mooring.insight.lint import RULE_IDS, RULES, Finding, Severity, lint, rules_that_run
-from mooring.insight.objects import Object, read_object, read_slice, resource_kind
 from mooring.insight.subjects import KINDS
 from mooring.insight.wording import counted
 from mooring.insight.world import World
@@ -102,65 +98,25 @@ def command(
     kubectl get resourceslices,deviceclasses -o yaml | moor lint -f claim.yaml -f -
     """
     context = Context(gates=gates, now=Timestamp(datetime.now(UTC)), extensions=not strict)
-    collection = _Collection(context)
-    collection.read(filenames, recursive=recursive)
+    found = Collected(context, kinds=KINDS)
+    found.read(filenames, recursive=recursive)
     world = World(
-        Fleet(collection.slices, names=not strict),
-        (found.value for found in collection.subjects if found.kind.name == "DeviceClass"),
+        Fleet(found.slices, names=not strict),
+        (each.value for each in found.objects if each.kind.name == "DeviceClass"),
         compiler_for(gates, extensions=not strict),
     )
-    findings = lint(collection.subjects, world, disabled=disabled)
+    findings = lint(found.objects, world, disabled=disabled)
     unapplied = len(RULES) - len(rules_that_run(world)) if not quiet else 0
     if output == "json":
-        click.echo(_json(findings, collection, world))
+        click.echo(_json(findings, found, world))
     else:
         for finding in findings:
             click.echo(_text(finding))
         if not quiet:
-            click.echo(_summary(findings, collection, world, unapplied))
+            click.echo(_summary(findings, found, world, unapplied))
     is_odd = any(finding.severity is not Severity.NOTE for finding in findings)
     status = DOES_NOT_FIT if is_odd else FITS
-    sys.exit(UNREADABLE if collection.unreadable else status)
-
-
-class _Collection:
-    """What the files hold."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self.subjects: list[Object] = []
-        self.slices: list[ResourceSlice] = []
-        self.ignored = 0
-        self.files = 0
-        self.unreadable: list[str] = []
-
-    def read(self, names: Iterable[str], *, recursive: bool) -> None:
-        """Read all files; what cannot be read is said at once."""
-        schema = CORE if self._context.extensions else KUBERNETES
-        try:
-            for source in find_sources(names, recursive=recursive):
-                self.files += 1
-                for document in source.documents(schema=schema):
-                    self._add(document)
-        except UnreadableError as error:
-            self._complain(str(error))
-
-    def _add(self, document: Document) -> None:
-        kind = resource_kind(document)
-        try:
-            if kind == "ResourceSlice":
-                self.slices.append(read_slice(document, self._context))
-            elif kind in KINDS:
-                self.subjects.append(read_object(document, self._context))
-            else:
-                self.ignored += 1
-        except DecodeError as error:
-            line, column = document.locate(error.place)
-            self._complain(f"{document.source}:{line}:{column}: {error}")
-
-    def _complain(self, message: str) -> None:
-        self.unreadable.append(message)
-        click.echo(f"{click.style('error', fg='red', bold=True)}: {message}", err=True)
+    sys.exit(UNREADABLE if found.unreadable else status)
 
 
 # --- printing -----------------------------------------------------------------------------
@@ -168,7 +124,7 @@ class _Collection:
 
 def _text(finding: Finding) -> str:
     place = f"{finding.source}:{finding.line}:{finding.column}"
-    severity = click.style(finding.severity.value, fg=_COLOURS[finding.severity], bold=True)
+    severity = coloured(finding.severity.value, _COLOURS[finding.severity])
     first, *rest = finding.message.splitlines()
     lines = [f"{place}: {severity}: {finding.kind} {finding.name}: {first} [{finding.rule}]"]
     lines += (f"    {line}" for line in (*rest, finding.remedy))
@@ -181,11 +137,11 @@ def _counts(findings: list[Finding]) -> Iterator[str]:
         yield counted(counts[severity], severity.value)
 
 
-def _summary(findings: list[Finding], collection: _Collection, world: World, unapplied: int) -> str:
-    looked_at = counted(len(collection.subjects), "object")
+def _summary(findings: list[Finding], found: Collected, world: World, unapplied: int) -> str:
+    looked_at = counted(len(found.objects), "object")
     against = counted(len(world.fleet), "device")
     text = (
-        f"{looked_at} in {counted(collection.files, 'file')} against {against}: "
+        f"{looked_at} in {counted(found.files, 'file')} against {against}: "
         f"{', '.join(_counts(findings))}"
     )
     missing = []
@@ -200,18 +156,18 @@ def _summary(findings: list[Finding], collection: _Collection, world: World, una
     return text
 
 
-def _json(findings: list[Finding], collection: _Collection, world: World) -> str:
+def _json(findings: list[Finding], found: Collected, world: World) -> str:
     counts = Counter(finding.severity for finding in findings)
     applied = {rule.id for rule in rules_that_run(world)}
     report: dict[str, Any] = {
         "findings": [_finding_json(finding) for finding in findings],
-        "unreadable": collection.unreadable,
+        "unreadable": found.unreadable,
         "summary": {
-            "files": collection.files,
-            "objects": len(collection.subjects),
+            "files": found.files,
+            "objects": len(found.objects),
             "devices": len(world.fleet),
             "classes": len(world.classes),
-            "objectsIgnored": collection.ignored,
+            "objectsIgnored": found.ignored,
             "errors": counts[Severity.ERROR],
             "warnings": counts[Severity.WARNING],
             "notes": counts[Severity.NOTE],

@@ -8,7 +8,7 @@ Admission: the object as it would be stored, or everything that is wrong with it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from mooring.api.gates import Gate
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource import v1beta1
-from mooring.validation.checks import DeclaredError
+from mooring.validation.checks import twins_of
 from mooring.validation.context import Context
 from mooring.validation.deviceclass import DeviceClassStrategy
 from mooring.validation.devicetaintrule import DeviceTaintRuleStrategy
@@ -170,24 +170,25 @@ def _admit_change(
     check = strategy.check_status if status else strategy.check_update
     errors = check_path_segments(new.metadata, namespaced=kind.namespaced)
     errors += check(new, old, context)
-    errors = list(_ratcheted(errors, new, old))
+    errors = _ratcheted(errors, new, old)
     return _conclude(new, errors, kind, context, _drop_warnings(dropped, context))
 
 
-def _ratcheted(errors: Errors, new: Any, old: Any) -> Iterator[FieldError]:
-    """Yield the errors of an update.
+def _ratcheted(errors: Errors, new: Any, old: Any) -> Errors:
+    """Return the errors of an update.
 
-    Declared rules do not look at what it leaves as it was; there the hand-written ones speak.
+    Declared rules do not look at what it leaves as it was. There the hand-written ones speak,
+    unless a declared one says the same of something else at the same place.
     """
+    found: Errors = []
+    by_hand: Errors = []
     for error in errors:
         if not error.declared or not _is_about_untouched(error, new, old):
-            yield error
-        elif error.alone:
-            continue
-        elif isinstance(error, DeclaredError):
-            yield from error.by_hand
-        else:
-            yield replace(error, declared=False)
+            found.append(error)
+        elif not error.alone:
+            by_hand += twins_of(error)
+    said = {(error.type, error.path) for error in found if error.declared}
+    return found + [error for error in by_hand if (error.type, error.path) not in said]
 
 
 def _is_about_untouched(error: FieldError, new: Any, old: Any) -> bool:

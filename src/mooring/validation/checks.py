@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from mooring.api import names
 from mooring.api.fieldpath import Path
@@ -39,6 +39,13 @@ class DeclaredError(FieldError, frozen=True):
     """An error of a declared rule whose hand-written twin speaks in other words, or not at all."""
 
     by_hand: tuple[FieldError, ...] = ()
+
+
+def twins_of(error: FieldError) -> tuple[FieldError, ...]:
+    """Return what hand-written validation says of what a declared error is about."""
+    if isinstance(error, DeclaredError):
+        return error.by_hand
+    return (replace(error, declared=False),)
 
 
 def both(by_hand: Errors, declared: Errors) -> Errors:

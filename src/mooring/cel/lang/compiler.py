@@ -15,31 +15,22 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from mooring.cel.lang.equality import equal
-from mooring.cel.lang.planner import OrElse
-from mooring.cel.lang.steps import (
+from mooring.cel.lang import support
+from mooring.cel.lang.attributes import (
     ABSENT,
-    LIST_COST,
     SELECT_COST,
     Attribute,
-    Budget,
-    Call,
     Computed,
     Conditional,
-    Constant,
-    Failure,
-    Frame,
-    Logic,
-    Loop,
-    MakeList,
-    Membership,
     Qualifier,
-    Step,
     Variable,
-    look_up,
 )
+from mooring.cel.lang.constructors import LIST_COST, Loop, MakeList
+from mooring.cel.lang.equality import equal
+from mooring.cel.lang.planner import OrElse
+from mooring.cel.lang.steps import Budget, Call, Constant, Failure, Frame, Logic, Membership, Step
 from mooring.cel.lang.types import BOOL
-from mooring.cel.lang.values import NONE, Optional, key_value
+from mooring.cel.lang.values import NONE, Optional
 
 # Takes the variables and the cost limit; returns the value and the cost, or raises.
 Fast = Callable[[dict[str, Any], int], tuple[Any, int]]
@@ -84,10 +75,6 @@ CONSTANT_COST_MAX = 100_000
 UNLIMITED = 2**64
 
 
-class Unusual(Exception):  # noqa: N818 - a signal to run the plan
-    """Generated code met something that it leaves to the plan."""
-
-
 class _NotCompilable(Exception):  # noqa: N818
     """A plan that is only run as a plan."""
 
@@ -124,7 +111,7 @@ class _Writer:
         self._scope: dict[str, str | _LazyVariable] = {}
         self._roots: dict[str, str] = {}  # variables of the caller, read once at the beginning
         self._bools = {"True", "False"}  # names whose values are certainly bools
-        self.unusual = self.constant(Unusual())
+        self.unusual = self.constant(support.Unusual())
 
     # --- lines ------------------------------------------------------------------------
 
@@ -254,17 +241,17 @@ class _Writer:
         if qualifier.computed is not None:
             key = self._resolved(qualifier.computed)
             self._cost += 1
-            return self._assign(f"{self.constant(_indexed)}({value}, {key})")
+            return self._assign(f"{self.constant(support.indexed)}({value}, {key})")
         self._cost += 1
         key = self.constant(qualifier.key)
         if qualifier.tests:
-            present = self.constant(_is_present)
+            present = self.constant(support.is_present)
             return self._assign_bool(
                 f"{key} in {value} if type({value}) is dict else {present}({value}, {key})"
             )
         if type(qualifier.key) is str:
             return self._assign(f"{value}[{key}]")
-        return self._assign(f"{self.constant(_indexed)}({value}, {key})")
+        return self._assign(f"{self.constant(support.indexed)}({value}, {key})")
 
     def _optional_chain(self, value: str, qualifiers: list[Qualifier]) -> str:
         """Write a chain from its first optional qualifier on; what is absent ends it."""
@@ -273,7 +260,7 @@ class _Writer:
         for qualifier in qualifiers[:position]:
             value = self._qualified(value, qualifier)
         self.flush()
-        absent, looked_up = self.constant(ABSENT), self.constant(_looked_up)
+        absent, looked_up = self.constant(ABSENT), self.constant(support.looked_up)
         depth = self._depth
         self.line(f"{result} = {self.constant(NONE)}")
         for qualifier in qualifiers[position:]:
@@ -403,7 +390,7 @@ class _Writer:
 
     def _membership(self, step: Membership) -> str:
         value = self.write(step.arg)
-        member = self.constant(_Members(step.members))
+        member = self.constant(support.Members(step.members))
         return self._assign_bool(f"{member}({value})")
 
     def _or_else(self, step: OrElse) -> str:
@@ -414,7 +401,7 @@ class _Writer:
         with self.block(f"if {value} is {none}:"):
             self.line(f"{result} = {self.write(step.second)}")
         with self.block("else:"):
-            code = f"{self.constant(_unwrapped)}({value})" if step.unwraps else value
+            code = f"{self.constant(support.unwrapped)}({value})" if step.unwraps else value
             self.line(f"{result} = {code}")
         return result
 
@@ -444,7 +431,7 @@ class _Writer:
         if step.iter_var2 is not None:
             raise _NotCompilable
         item = self.temporary()
-        elements = self.constant(_elements)
+        elements = self.constant(support.elements)
         self._scope[step.iter_var] = item
         with self.block(f"for {item} in {elements}({values}):"):
             if not (isinstance(step.condition, Constant) and step.condition.value is True):
@@ -471,49 +458,3 @@ class _LazyVariable:
             writer.line(f"{self._name} = {writer.write(self._init)}")
             writer._scope = inner
         return self._name
-
-
-# --- what generated code calls ------------------------------------------------------------
-
-
-def _indexed(value: Any, key: Any) -> Any:
-    found = look_up(value, key, presence=False)
-    if type(found) is Failure:
-        raise Unusual
-    return found
-
-
-def _looked_up(value: Any, key: Any) -> Any:
-    found = look_up(value, key, presence=True)
-    if type(found) is Failure:
-        raise Unusual
-    return found
-
-
-def _is_present(value: Any, key: Any) -> bool:
-    return _looked_up(value, key) is not ABSENT
-
-
-def _unwrapped(value: Optional) -> Any:
-    return value.value
-
-
-def _elements(values: Any) -> Any:
-    if isinstance(values, list | tuple):
-        return values
-    if isinstance(values, dict):
-        return [key_value(key) for key in values]
-    raise Unusual
-
-
-class _Members:
-    """Membership in a list of constants."""
-
-    def __init__(self, members: list[Any]) -> None:
-        self._members = members
-        self._texts = frozenset(m for m in members if type(m) is str)
-
-    def __call__(self, value: Any) -> bool:
-        if type(value) is str:
-            return value in self._texts
-        return any(equal(value, member) for member in self._members)

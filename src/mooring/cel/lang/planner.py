@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.cel.lang import ast
+from mooring.cel.lang.attributes import Attribute, Computed, Conditional, Qualifier, Variable
 from mooring.cel.lang.checked import Checked
+from mooring.cel.lang.constructors import Loop, MakeList, MakeMap, MakeStruct
 from mooring.cel.lang.declarations import Function, Overload
 from mooring.cel.lang.dispatch import call_any, call_guarded, runtime_type
 from mooring.cel.lang.environment import Environment
@@ -19,24 +21,15 @@ from mooring.cel.lang.equality import equal
 from mooring.cel.lang.library.standard import TOTAL, matches_literal
 from mooring.cel.lang.regex import Regex, compile_regex
 from mooring.cel.lang.steps import (
-    Attribute,
     Budget,
     Call,
     CallCost,
-    Computed,
-    Conditional,
     Constant,
     Failure,
     Frame,
     Logic,
-    Loop,
-    MakeList,
-    MakeMap,
-    MakeStruct,
     Membership,
-    Qualifier,
     Step,
-    Variable,
 )
 from mooring.cel.lang.types import Kind, Type
 from mooring.cel.lang.values import EvalError, Optional, TypeValue

@@ -143,6 +143,11 @@ _TOKEN = re.compile(
     rf"|(?P<sign>==|!=|<=|>=|&&|\|\||[][<>{{}}().,\-!?:+*/%])"
 )
 
+_FIXED: Final = SIGNS | KEYWORDS
+_KINDS: Final = {"word": Kind.IDENTIFIER} | {
+    name: Kind[name] for name in _TOKEN.groupindex if name.isupper()
+}
+
 # What could still become a token, for text in which none begins.
 _HOPE = re.compile(
     rf'(?:"(?:[^\\"\n\r]|{_ESCAPE})*|\'(?:[^\\\'\n\r]|{_ESCAPE})*)'
@@ -169,18 +174,11 @@ def tokenize(text: str) -> tuple[list[Token], list[Garbage]]:
         assert group is not None
         if group != "blank":
             found = match.group()
-            tokens.append(Token(_kind(group, found), found, position))
+            tokens.append(Token(_FIXED.get(found) or _KINDS[group], found, position))
         position = match.end()
     # As in cel-go, the end of the empty text is before its beginning.
     tokens.append(Token(Kind.EOF, "<EOF>", end or UNKNOWN))
     return tokens, garbage
-
-
-def _kind(group: str, text: str) -> Kind:
-    """Return the kind of a token that a group of the pattern matched."""
-    if group == "word":
-        return KEYWORDS.get(text, Kind.IDENTIFIER)
-    return SIGNS[text] if group == "sign" else Kind[group]
 
 
 def _end_of_garbage(text: str, position: int) -> int:
