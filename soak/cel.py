@@ -3,9 +3,9 @@
 A case is one text, compiled in some way and, if it compiles, evaluated on a few devices. The laws:
 
 1. compiling gives a Compiled and evaluating an Evaluated, and neither raises;
-2. an Evaluated has a value or an error, and a cost that is not above the limit by more than a step;
+2. an Evaluated has a value or an error, and a cost;
 3. generated code and the plan give the same value, cost and error;
-4. no case takes longer than SECONDS_MAX.
+4. no case takes more than SECONDS_MAX of the processor's time.
 
 # seed: a valid expression, before it is damaged
 """
@@ -51,22 +51,22 @@ SEEDS: tuple[str, ...] = (
     'semver("v1.2", true).compareTo(semver("1.2.3-rc.1+b")) + int("42")',
     'cel.bind(d, device.attributes["gpu.example.com"], d.ecc && d.cores > 100)',
     "[1, 2, 3].map(x, x > 1, x * x).sum() == 13",
-    "lists.range(20).transformMap(i, v, i * v).exists(k, v, v == 4u || k == v)",
+    "lists.range(20).transformMap(i, v, i * v).exists(k, v, v == 4 || k == v)",
     "[3, 1, 2].sortBy(x, -x).slice(0, 2) + [[1], [2, 3]].flatten()",
-    '[1, 2].transformMapEntry(i, v, {v: i})[2] in {"a": 1, ?"b": optional.none()}',
-    '[1, 2, 1].distinct() == [1u, 2u] || sets.contains([1, 2], [dyn(2.0)])',
-    'dyn([1, "a", null, b"x", 1u, 1.5, {1: true}]).exists_one(x, x == "a")',
+    '[1, 2].transformMapEntry(i, v, {v: i})[2] in {1: 1, ?2: optional.none()}',
+    'dyn([1, 2, 1].distinct()) == [1u, 2u] || sets.contains([1, 2], [dyn(2.0)])',
+    '[dyn(1), dyn("a"), dyn(null), dyn(b"x"), dyn(1u), dyn({1: true})].exists_one(x, x == "a")',
     '"%s %d %.2f %x %b %e".format(["a", 1, 2.5, 255, true, 1e10])',
     'timestamp("2026-01-01T12:00:00Z") + duration("36h") > timestamp(0)',
     'timestamp("2026-03-29T01:30:00Z").getHours("Europe/Berlin") + duration("90m").getMinutes()',
     'url("https://[::1]:8443/a%20b?b=1&b=2").getQuery()["b"].size()',
     'cidr("10.0.0.0/8").containsIP(ip("10.1.2.3")) && ip("fe80::1").isLinkLocalUnicast()',
     'format.dns1123Label().validate("GPU").orValue([]).size() > 0',
-    '"a,b,,c".split(",", 3).lastIndexOf("c") + "äöü".indexOf("ü").abs',
+    '"a,b,,c".split(",", 3).lastIndexOf("c") + "äöü".indexOf("ü")',
     'string(1.0e300 * 1e10) + string(bytes("\\xff")) + strings.quote("\\u0000")',
-    "int(9223372036854775807.0) - -9223372036854775808 % 7u",
+    "int(9e18) - -9223372036854775808 % 7",
     'optional.of(1).optMap(x, x + 1).or(optional.none()).value() == [1, 2][?5].orValue(2)',
-    'type(device.attributes) == map && type(1) in [int, string]',
+    'type(device.attributes) == map && type(1) == int',
     'device.attributes.all(d, device.attributes[d].all(k, k != "x"))',
     'device.name.find("[0-9]+") + device.name.findAll("[a-z]", 2).join()',
 )  # fmt: skip
@@ -126,15 +126,15 @@ class _Tally:
     def run_case(self, seed: int, number: int) -> None:
         """Run one case, which seed and number alone decide."""
         case = make_case(seed, number)
-        started = time.perf_counter()
+        started = time.process_time()  # What else the machine does is not the case's fault.
         try:
             self.counts.update(case.outcomes())
-            elapsed_s = time.perf_counter() - started
+            elapsed_s = time.process_time() - started
             assert elapsed_s < SECONDS_MAX, f"took {elapsed_s:.1f} s"
         except Exception as error:  # any exception is what we are looking for
             again = f"python3 dev.py soak cel --seed {seed} --case {number}"
             self._note_fault(error, f"{again}\n{case}")
-        elapsed_s = time.perf_counter() - started
+        elapsed_s = time.process_time() - started
         self.cases += 1
         if elapsed_s > self.worst_s:
             self.worst_s, self.worst_case = elapsed_s, number
@@ -246,6 +246,12 @@ def _devices() -> list[dict[str, Any]]:
     ]
 
 
+def is_refused(expression: str) -> bool:
+    """Return whether an expression does not compile where everything is allowed."""
+    compiler = DeviceCompiler(Features(list_attributes=True))
+    return compiler.compile(expression, kind="raw").error is not None
+
+
 # --- making cases -------------------------------------------------------------------------
 
 
@@ -317,7 +323,7 @@ def _deep(random: Random) -> str:
 
 
 def _huge(random: Random) -> str:
-    many = random.choice((10, 100, 1000, 3000))
+    many = random.choice((10, 100, 100, 1000, 2000))
     return random.choice(
         (
             lambda: f"'{'é' * many}'.size() + '{'a' * many}'.lastIndexOf('b')",
@@ -327,7 +333,7 @@ def _huge(random: Random) -> str:
             lambda: f"{{{', '.join(f'{n}: {n}' for n in range(many))}}}.all(k, k >= 0)",
             lambda: f"quantity('{'1' * many}').add(quantity('1e{many}'))",
             lambda: f"semver('1.2.{'3' * many}-{'a.' * many}b')",
-            lambda: f"lists.range({many * 400}).map(x, x * x).filter(x, x % 2 == 0).size()",
+            lambda: f"lists.range({many * 10}).map(x, x * x).filter(x, x % 2 == 0).size()",
             lambda: f"lists.range({many}).map(x, lists.range({many})).flatten().sort().size()",
             lambda: f"lists.range({many}).map(x, string(x)).join('{'-' * 1000}').split('-').size()",
             lambda: (
@@ -365,6 +371,6 @@ def _hostile_regex(random: Random) -> str:
 
 
 _MAKERS: tuple[Callable[[Random], str], ...] = (
-    _random_tokens, _intact_seed, _combined_seeds, _mutated_seed, _mutated_seed, _mutated_seed,
-    _deep, _huge, _hostile_regex,
+    _random_tokens, _random_tokens, _intact_seed, _combined_seeds, _combined_seeds, _mutated_seed,
+    _mutated_seed, _mutated_seed, _mutated_seed, _deep, _huge, _hostile_regex,
 )  # fmt: skip

@@ -233,7 +233,7 @@ class Bench:
     def evaluate(self, expression: str) -> Evaluated:
         compiled = self.compiler.compile(expression, kind="raw")
         assert compiled.error is None, compiled.error
-        (device,) = self._slice.spec.devices
+        (device,) = self._slice.spec.devices or ()
         return compiled.evaluate(
             driver=self._slice.spec.driver,
             attributes=device.attributes,

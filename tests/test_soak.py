@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from soak import Plan, reading
+from soak import Plan, cel, reading
 from soak.__main__ import campaigns, main
 
 SEED = 6
+
 CASES = 400
 
 
@@ -18,6 +19,25 @@ def test_damaged_objects_and_bytes_give_declared_errors_only() -> None:
     # A sample that only ever meets one end proves little.
     for figure in ("objects accepted", "objects refused", "unreadable"):
         assert int(outcome.figures[figure]) > CASES // 20, figure
+
+
+def test_random_expressions_give_values_and_errors_only() -> None:
+    outcome = cel.run(Plan(SEED, cases=CASES))
+    assert outcome.faults == ()
+    assert outcome.figures["cases"] == str(CASES)
+    for figure in ("do not compile", "evaluations with a value", "evaluations with an error"):
+        assert int(outcome.figures[figure].replace(",", "")) > CASES // 20, figure
+    assert int(outcome.figures["of all, by generated code"].replace(",", "")) > CASES // 20
+
+
+def test_every_seed_of_the_expressions_is_one() -> None:
+    refused = [seed for seed in cel.SEEDS if cel.is_refused(seed)]
+    assert refused == []
+
+
+def test_a_case_of_expressions_is_decided_by_seed_and_number() -> None:
+    assert cel.make_case(SEED, 7) == cel.make_case(SEED, 7)
+    assert cel.make_case(SEED, 7) != cel.make_case(SEED, 8)
 
 
 def test_a_case_is_decided_by_seed_and_number() -> None:
@@ -43,7 +63,7 @@ def test_a_broken_law_is_reported_with_the_way_to_see_it_again(
 def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == campaigns() == ["reading"]
+    assert [line.split()[0] for line in lines] == campaigns() == ["cel", "reading"]
 
 
 def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +75,7 @@ def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_unknown_campaign_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["raeding"]) == 2
-    assert capsys.readouterr().err == "soak: no campaign 'raeding'; there are: reading\n"
+    assert capsys.readouterr().err == "soak: no campaign 'raeding'; there are: cel, reading\n"
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ from mooring.cel.lang.recovery import recover
 from mooring.cel.lang.tokens import tokenize
 from tests.cel.trees import error, messages, parsed, show, tree
 
-
 OPERAND = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT,"
     " STRING, BYTES, IDENTIFIER}"
 )
+
+FIELD = "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"
 
 
 @pytest.mark.parametrize(
@@ -44,10 +45,7 @@ OPERAND = (
         ),
         (
             "T{1: 2}",
-            [
-                "1:3: Syntax error: mismatched input '1' expecting"
-                " {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"
-            ],
+            [f"1:3: Syntax error: mismatched input '1' expecting {FIELD}"],
         ),
         ("T{a b}", ["1:5: Syntax error: missing ':' at 'b'"]),
         ("-1 2", ["1:4: Syntax error: extraneous input '2' expecting <EOF>"]),
@@ -121,49 +119,13 @@ def test_no_wrong_text_of_10_kb_takes_long(text: str) -> None:
 
 # --- laws -----------------------------------------------------------------------------------------
 
+# fmt: off
 PIECES = [
-    "a",
-    "b",
-    "x",
-    ".",
-    ".",
-    "(",
-    ")",
-    "[",
-    "]",
-    "{",
-    "}",
-    "-",
-    "!",
-    "?",
-    ":",
-    ",",
-    "1",
-    "2.5",
-    "3u",
-    "'s'",
-    "b's'",
-    "&&",
-    "||",
-    "+",
-    "*",
-    "==",
-    "<",
-    "in",
-    "true",
-    "null",
-    "`e`",
-    "f(",
-    "has(",
-    ".all(x,",
-    "#",
-    '"',
-    "T{",
-    "if",
-    ".?",
-    "[?",
-    "-1",
+    "a", "b", "x", ".", "(", ")", "[", "]", "{", "}", "-", "!", "?", ":", ",", "1", "2.5", "3u",
+    "'s'", "b's'", "&&", "||", "+", "*", "==", "<", "in", "true", "null", "`e`", "f(", "has(",
+    ".all(x,", "#", '"', "T{", "if", ".?", "[?", "-1",
 ]
+# fmt: on
 soup = st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join)
 
 
@@ -172,8 +134,10 @@ soup = st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join)
 def test_any_text_parses_or_is_a_compile_error(text: str) -> None:
     try:
         parsed(text)
+        shown = None
     except CompileError as caught:
-        assert str(caught).startswith("ERROR: <input>:")
+        shown = str(caught)
+    assert shown is None or shown.startswith("ERROR: <input>:")
 
 
 def _outcome(text: str, *, is_thorough: bool) -> tuple[Any, ...]:

@@ -230,6 +230,25 @@ def test_what_cannot_be_read_is_status_3(text: str, message: str) -> None:
     assert result.stderr.startswith(f"error: {message}")
 
 
+def test_an_expression_that_is_no_text_is_wrong_usage() -> None:
+    result = cel("device.driver == '\udcff'")
+    assert result.exit_code == 2
+    assert "EXPR is not valid UTF-8" in result.stderr
+
+
+def test_an_expression_that_is_too_long_is_refused() -> None:
+    result = cel(f'device.driver == "{"x" * 10240}"')
+    assert result.exit_code == 1
+    assert result.stderr == "error: Too long: may not be more than 10240 bytes\n"
+
+
+def test_files_after_one_that_cannot_be_read_are_still_read() -> None:
+    arguments = ["true", "-f", "-", "-f", str(EXAMPLES)]
+    result = CliRunner().invoke(command, arguments, input="a: [1")
+    assert result.exit_code == 3
+    assert "6 of 6 devices match" in result.stdout
+
+
 def test_an_expression_and_a_file_are_required() -> None:
     assert CliRunner().invoke(command, ["true"]).exit_code == 2
     assert CliRunner().invoke(command, ["-f", str(EXAMPLES)]).exit_code == 2

@@ -388,7 +388,7 @@ def test_a_constraint_on_an_attribute_that_no_device_has_is_corrected() -> None:
         (
             "unknown-constraint-attribute",
             f"no device has the attribute {GPU}/numaNode",
-            f'did you mean device.attributes["{GPU}"].numa? 3 of 5 devices have it',
+            f"did you mean {GPU}/numa? 3 of 5 devices have it",
         )
     ]
 

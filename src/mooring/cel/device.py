@@ -12,6 +12,7 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
+from mooring.api.gates import Gate, Gates
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.cel.inputs import device_variables
 from mooring.cel.lang import types as t
@@ -61,6 +62,14 @@ class Features(NamedTuple):
 
     consumable_capacity: bool = True
     list_attributes: bool = False
+
+    @classmethod
+    def of(cls, gates: Gates) -> Features:
+        """Return the features that the gates switch on."""
+        return cls(
+            consumable_capacity=gates.enabled(Gate.DRA_CONSUMABLE_CAPACITY),
+            list_attributes=gates.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +156,8 @@ class DeviceCompiler:
             program = compile_expression(expression, environment)
         except CompileError as error:
             return Compiled(expression, kind, None, f"compilation failed: {error}")
+        except RecursionError:
+            return Compiled(expression, kind, None, "compilation failed: nested too deeply")
         except InstantiationError as error:
             refused = self._refuse_type(error.checked.output_type, kind, scope)
             if refused is not None:

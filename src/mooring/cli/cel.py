@@ -21,7 +21,7 @@ from mooring.insight.explanation import Reason, Reasons
 from mooring.insight.fleet import Fleet, FleetDevice
 from mooring.insight.inquiry import Answer, Outcome, Refusal, compiler_for, inquire
 from mooring.insight.survey import Explained, Survey, condensed
-from mooring.insight.wording import counted, shown
+from mooring.insight.wording import counted, shown, shown_cost
 from mooring.validation.context import Context
 
 DEVICES_NAMED_MAX = 3
@@ -82,6 +82,8 @@ def command(
     moor cel 'device.capacity["gpu.example.com"].memory' -f slices.yaml
     kubectl get resourceslices -o yaml | moor cel 'device.driver == "gpu.example.com"' -f -
     """
+    if _has_stray_bytes(expression):
+        raise click.UsageError("EXPR is not valid UTF-8")
     context = Context(gates=gates, now=Timestamp(datetime.now(UTC)), extensions=not strict)
     found = Collected(context)
     found.read(filenames, recursive=recursive)
@@ -99,6 +101,11 @@ def command(
             _print_table(survey, found, is_wide=output == "wide", show_all=show_all)
     status = FITS if survey.is_good else DOES_NOT_FIT
     sys.exit(UNREADABLE if found.unreadable else status)
+
+
+def _has_stray_bytes(text: str) -> bool:
+    """Whether an argument has bytes that are no text; Python hands them on as surrogates."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _print_refusal(refusal: Refusal, expression: str, *, output: str) -> None:
@@ -192,7 +199,7 @@ def _summary(survey: Survey, found: Collected) -> Iterator[str]:
 
 def _costs(survey: Survey) -> str:
     cost_max = survey.inquiry.compiled.cost_max
-    estimate = f"at most {cost_max:,} by estimate, limit {COST_LIMIT:,}"
+    estimate = f"at most {shown_cost(cost_max)} by estimate, limit {COST_LIMIT:,}"
     if survey.costs is None:
         return f"cost {estimate}"
     low, high = survey.costs

@@ -106,14 +106,13 @@ def command(
         compiler_for(gates, extensions=not strict),
     )
     findings = lint(found.objects, world, disabled=disabled)
-    unapplied = len(RULES) - len(rules_that_run(world)) if not quiet else 0
     if output == "json":
         click.echo(_json(findings, found, world))
     else:
         for finding in findings:
             click.echo(_text(finding))
         if not quiet:
-            click.echo(_summary(findings, found, world, unapplied))
+            click.echo(_summary(findings, found, world))
     is_odd = any(finding.severity is not Severity.NOTE for finding in findings)
     status = DOES_NOT_FIT if is_odd else FITS
     sys.exit(UNREADABLE if found.unreadable else status)
@@ -137,22 +136,19 @@ def _counts(findings: list[Finding]) -> Iterator[str]:
         yield counted(counts[severity], severity.value)
 
 
-def _summary(findings: list[Finding], found: Collected, world: World, unapplied: int) -> str:
-    looked_at = counted(len(found.objects), "object")
+def _summary(findings: list[Finding], found: Collected, world: World) -> str:
+    looked_at = f"{counted(len(found.objects), 'object')} in {counted(found.files, 'file')}"
     against = counted(len(world.fleet), "device")
-    text = (
-        f"{looked_at} in {counted(found.files, 'file')} against {against}: "
-        f"{', '.join(_counts(findings))}"
-    )
-    missing = []
+    text = f"{looked_at} against {against}: {', '.join(_counts(findings))}"
+    absent = []
     if not world.fleet.devices:
-        missing.append("no devices")
+        absent.append("no devices")
     if not world.classes:
-        missing.append("no classes")
-    if missing:
-        text += (
-            f"\n{' and '.join(missing)} among the files: {counted(unapplied, 'rule')} not applied"
-        )
+        absent.append("no classes")
+    if absent:
+        unapplied = len(RULES) - len(rules_that_run(world))
+        rules = counted(unapplied, "rule")
+        text += f"\n{' and '.join(absent)} among the files: {rules} not applied"
     return text
 
 

@@ -162,6 +162,7 @@ LIBRARY_PURPOSES: dict[str, str] = {
     "kubernetes.authzSelectors": "Permissions for what selectors select; declared only, as above.",
     "kubernetes.Semver": "Semantic versions, such as those in attributes.",
     "kubernetes.lists.includes": "Membership for attributes that may be lists or single values.",
+    "mooring.include": "Another name for `includes`, which KEPs use.",
 }
 
 _FUNCTIONS_INTRODUCTION = """\
@@ -180,16 +181,22 @@ _OPERATORS |= {"!_": "!{}", "-_": "-{}", "@in": "{} in {}"}
 
 def functions_page() -> str:
     """Return the page of all functions and macros of CEL."""
-    least = DeviceCompiler(Features(), extensions=False)._environment(Scope.NEW)
-    most = DeviceCompiler(Features(list_attributes=True))._environment(Scope.STORED)
-    always = {library.name for library in least.libraries}
+    always = _library_names(Features(), Scope.NEW)
+    stored = _library_names(Features(), Scope.STORED)
     sections = ["# Functions of CEL", MADE, _FUNCTIONS_INTRODUCTION]
-    for library in most.libraries:
+    for library in DeviceCompiler(Features())._environment(Scope.STORED).libraries:
         sections += [f"## {library.name}", LIBRARY_PURPOSES[library.name]]
+        if library.name not in stored:
+            sections.append("An extension; `--strict` does not know it.")
         if library.name not in always:
             sections.append("In new expressions only if `DRAListTypeAttributes` is on.")
         sections += _library_tables(library)
     return _page(sections)
+
+
+def _library_names(features: Features, scope: Scope) -> set[str]:
+    environment = DeviceCompiler(features, extensions=False)._environment(scope)
+    return {library.name for library in environment.libraries}
 
 
 def _library_tables(library: Library) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Rules of lint about expressions and constraints that need devices.
+"""Rules of lint about expressions that need devices.
 
 An expression is put to the devices that come as far as to it; what it gives there is a fact, not a
 guess. So a guard by `has()`, by the driver, or by the class in front is understood without any
@@ -20,7 +20,7 @@ from mooring.insight.fleet import FleetDevice
 from mooring.insight.inquiry import Inquiry
 from mooring.insight.nearness import nearest
 from mooring.insight.reads import Read, Reading, readings
-from mooring.insight.subjects import Ask, asks_of, constraints_of
+from mooring.insight.subjects import asks_of
 from mooring.insight.suggestions import did_you_mean, written
 from mooring.insight.survey import tallied
 from mooring.insight.trees import chains
@@ -266,54 +266,3 @@ def _is_broken(stage: Stage, odd: set[Any]) -> bool:
     """Whether something else is the matter with a selector."""
     is_odd = stage.expression.place in odd or not isinstance(stage.inquiry, Inquiry)
     return is_odd or any(answer.error for answer, _ in stage.looked_at())
-
-
-# --- constraints --------------------------------------------------------------------------
-
-
-def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
-    """Give the constraints on attributes that no device of one of their requests has."""
-    for place, constraint in constraints_of(case.subject):
-        field = "distinctAttribute" if constraint.match_attribute is None else "matchAttribute"
-        name = constraint.match_attribute or constraint.distinct_attribute or ""
-        domain, _, identifier = name.partition("/")
-        read = Read("attributes", domain, identifier)
-        if not identifier:
-            continue
-        lacking = [
-            ask.reference
-            for ask in asks_of(case.subject)
-            if _is_concerned(ask, constraint.requests) and _never_has(ask, name, read, case)
-        ]
-        if not lacking:
-            continue
-        if _is_unknown(read, case):
-            message = f"no device has the attribute {name}"
-            remedy = did_you_mean(read, case.world.fleet)
-        else:
-            message = f"no device that {_requests(lacking)} can get has the attribute {name}"
-            remedy = "take the request out of the constraint, or choose an attribute that all have"
-        yield Oddity((*place, field), message, remedy)
-
-
-def _is_concerned(ask: Ask, requests: tuple[str, ...]) -> bool:
-    return not requests or bool({ask.reference, ask.reference.partition("/")[0]} & {*requests})
-
-
-def _never_has(ask: Ask, name: str, read: Read, case: Case) -> bool:
-    if any(derived == name for derived, _ in ask.derived):
-        return False
-    selected = case.world.selected(ask)
-    devices = (case.world.fleet.devices[index] for index in selected)
-    return bool(selected) and not any(_has(device, read) for device in devices)
-
-
-def _has(device: FleetDevice, read: Read) -> bool:
-    if device.variables is None:
-        return False
-    return read.name in device.variables["device"][read.field].get(read.domain, {})
-
-
-def _requests(references: list[str]) -> str:
-    noun = "request" if len(references) == 1 else "requests"
-    return f"{noun} {', '.join(references)}"

@@ -7,9 +7,9 @@ from typing import Final
 
 from mooring.cel.device import COST_LIMIT
 from mooring.insight.cases import Case, Oddity
-from mooring.insight.inquiry import Refusal
+from mooring.insight.inquiry import TOO_COMPLEX, TOO_LONG, Refusal
 from mooring.insight.subjects import claim_of
-from mooring.insight.survey import TOO_COMPLEX
+from mooring.insight.wording import shown_cost
 from mooring.insight.world import Stage
 
 NEAR_THE_LIMIT: Final = COST_LIMIT // 2
@@ -20,20 +20,23 @@ def does_not_compile(case: Case) -> Iterator[Oddity]:
     """Give the expressions that are refused."""
     for stage in case.stages:
         if isinstance(stage.inquiry, Refusal):
-            remedy = "correct it; `moor cel` tries it on devices"
-            if case.world.compiles_when_stored(stage.expression):
-                remedy = (
-                    "switch on DRAListTypeAttributes and DRAConsumableCapacity: "
-                    "with them it compiles"
-                )
+            remedy = _how_to_compile(stage, stage.inquiry, case)
             yield Oddity(stage.expression.place, stage.inquiry.error, remedy)
+
+
+def _how_to_compile(stage: Stage, refusal: Refusal, case: Case) -> str:
+    if refusal.error == TOO_LONG:
+        return "split it: all selectors of a request must be true"
+    if case.world.compiles_when_stored(stage.expression):
+        return "switch on DRAListTypeAttributes and DRAConsumableCapacity: with them it compiles"
+    return "correct it; `moor cel` tries it on devices"
 
 
 def too_expensive(case: Case) -> Iterator[Oddity]:
     """Give the expressions over the limit, and claims whose derived attributes are together."""
     for stage, cost in _estimates(case):
         if cost > COST_LIMIT:
-            message = f"{TOO_COMPLEX}: it may cost {cost:,} of {COST_LIMIT:,}"
+            message = f"{TOO_COMPLEX}: it may cost {shown_cost(cost)} of {COST_LIMIT:,}"
             yield Oddity(stage.expression.place, message, CHEAPER)
     derived = [cost for stage, cost in _estimates(case) if stage.expression.purpose == "derived"]
     if sum(derived) > COST_LIMIT >= max(derived, default=0):

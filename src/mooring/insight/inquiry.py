@@ -8,9 +8,10 @@ text ─ inquire ─ Inquiry ─ answers(fleet) ─ Answers: one for each group 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from mooring.api.gates import Gate, Gates
+from mooring.api.gates import Gates
+from mooring.api.names import byte_length
 from mooring.cel.device import COST_LIMIT, Compiled, DeviceCompiler, Features, Scope
 from mooring.cel.inputs import attribute_value
 from mooring.cel.lang import ast
@@ -20,6 +21,10 @@ from mooring.insight.fleet import Fleet, FleetDevice, Group
 from mooring.insight.parts import Parts
 from mooring.insight.reads import reads_of
 from mooring.insight.wording import shown
+from mooring.validation.devices import EXPRESSION_MAX_BYTES
+
+TOO_LONG: Final = f"Too long: may not be more than {EXPRESSION_MAX_BYTES} bytes"
+TOO_COMPLEX: Final = "too complex, exceeds cost limit"
 
 
 class Outcome(StrEnum):
@@ -121,11 +126,7 @@ class Inquiry:
 
 def compiler_for(gates: Gates, *, extensions: bool) -> DeviceCompiler:
     """Return the compiler of new expressions under these gates."""
-    features = Features(
-        consumable_capacity=gates.enabled(Gate.DRA_CONSUMABLE_CAPACITY),
-        list_attributes=gates.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES),
-    )
-    return DeviceCompiler(features, extensions=extensions)
+    return DeviceCompiler(Features.of(gates), extensions=extensions)
 
 
 def inquire(text: str, compiler: DeviceCompiler, *, derived: bool = False) -> Inquiry | Refusal:
@@ -134,6 +135,8 @@ def inquire(text: str, compiler: DeviceCompiler, *, derived: bool = False) -> In
     Unless it must be that of a derived attribute, it may have any type: what is no selector
     still has values to look at.
     """
+    if byte_length(text) > EXPRESSION_MAX_BYTES:
+        return Refusal(TOO_LONG)
     compiled = compiler.compile(text, kind="derived" if derived else "selector", scope=Scope.NEW)
     if compiled.error is None:
         return Inquiry(compiled)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mooring.api.codec import Place
 from mooring.api.fieldpath import render
-from mooring.insight import device_rules, expression_rules, object_rules
+from mooring.insight import constraint_rules, device_rules, expression_rules, object_rules
 from mooring.insight.cases import Case, Oddity
 from mooring.insight.objects import Object
 from mooring.insight.world import World
@@ -167,7 +167,7 @@ RULES: tuple[Rule, ...] = (
         W,
         Needs.DEVICES,
         "a constraint on an attribute that no device of a request has",
-        device_rules.unknown_constraint_attribute,
+        constraint_rules.unknown_constraint_attribute,
     ),
 )
 

@@ -14,7 +14,7 @@ from mooring.api.reading import Remark, read_document
 from mooring.api.resource.v1 import GROUP, ResourceSlice
 from mooring.validation.admission import strategy_of, written_path
 from mooring.validation.context import Context
-from mooring.validation.verdicts import _written as written_place
+from mooring.validation.verdicts import written_place as written_place
 
 
 class Object(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from mooring.insight.fleet import Fleet
@@ -26,15 +26,20 @@ def written(read: Read, *, optional: bool = False) -> str:
     return f"{text}[{mark}{shown(read.name)}]"
 
 
-def did_you_mean(read: Read, fleet: Fleet) -> str:
+def qualified(read: Read) -> str | None:
+    """Return an attribute as a constraint names it; None if it is no attribute."""
+    is_attribute = read.field == "attributes" and read.name
+    return f"{read.domain}/{read.name}" if is_attribute else None
+
+
+def did_you_mean(read: Read, fleet: Fleet, *, write: Callable[[Read], str | None] = written) -> str:
     """Return the nearest thing that devices have, and how many have it."""
     for candidate in _candidates(read, fleet):
-        devices = fleet.carriers[candidate]
-        verb = "has" if devices == 1 else "have"
-        return (
-            f"did you mean {written(candidate)}? "
-            f"{devices:,} of {counted(len(fleet), 'device')} {verb} it"
-        )
+        text = write(candidate)
+        if text is not None:
+            devices = fleet.carriers[candidate]
+            verb = "has" if devices == 1 else "have"
+            return f"did you mean {text}? {devices:,} of {counted(len(fleet), 'device')} {verb} it"
     return _what_there_is(read, fleet)
 
 

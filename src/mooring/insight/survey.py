@@ -9,9 +9,8 @@ from typing import Final, NamedTuple
 
 from mooring.insight.explanation import SINCE, Reason, Reasons, Valued
 from mooring.insight.fleet import Fleet, FleetDevice
-from mooring.insight.inquiry import Answer, Inquiry, Outcome
+from mooring.insight.inquiry import TOO_COMPLEX, Answer, Inquiry, Outcome
 
-TOO_COMPLEX: Final = "too complex, exceeds cost limit"
 ALIKE_MAX: Final = 3
 VALUES_SHOWN_MAX: Final = 3
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mooring.cel.lang import ast
+from mooring.cel.lang.declarations import UNBOUNDED
 from mooring.cel.lang.values import Optional, TypeValue, UInt, key_value
 
 VALUE_LENGTH_MAX: Final = 100
@@ -169,3 +170,8 @@ def counted(number: int, noun: str) -> str:
     """Return a number with its noun."""
     plural = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def shown_cost(cost: int) -> str:
+    """Return a cost; an estimate may have no bound."""
+    return "any amount" if cost >= UNBOUNDED else f"{cost:,}"

@@ -24,7 +24,7 @@ from mooring.validation.checks import twins_of
 from mooring.validation.context import Context
 from mooring.validation.deviceclass import DeviceClassStrategy
 from mooring.validation.devicetaintrule import DeviceTaintRuleStrategy
-from mooring.validation.equality import is_untouched
+from mooring.validation.equality import Change
 from mooring.validation.errors import Errors, ErrorType, FieldError, invalid, quoted
 from mooring.validation.metadata import (
     METADATA,
@@ -182,8 +182,9 @@ def _ratcheted(errors: Errors, new: Any, old: Any) -> Errors:
     """
     found: Errors = []
     by_hand: Errors = []
+    change = Change(new, old)
     for error in errors:
-        if not error.declared or not _is_about_untouched(error, new, old):
+        if not error.declared or not _is_about_old(error, change):
             found.append(error)
         elif not error.alone:
             by_hand += twins_of(error)
@@ -191,11 +192,12 @@ def _ratcheted(errors: Errors, new: Any, old: Any) -> Errors:
     return found + [error for error in by_hand if (error.type, error.path) not in said]
 
 
-def _is_about_untouched(error: FieldError, new: Any, old: Any) -> bool:
+def _is_about_old(error: FieldError, change: Change) -> bool:
+    """Tell whether an error is about something that the change left as it was."""
     path, value = error.path, error.bad_value
     if error.type is ErrorType.DUPLICATE and path.parent is not None:
         path = path.parent  # It is the list that has something twice.
-    return is_untouched(path, new, old, key=value if isinstance(value, str) else None)
+    return change.leaves(path, key=value if isinstance(value, str) else None)
 
 
 def _conclude(

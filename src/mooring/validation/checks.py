@@ -7,7 +7,7 @@ which speaks where the declared rule is silent: about what an update leaves as i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -129,6 +129,18 @@ def declared_enum(value: str, supported: Sequence[str], path: Path) -> Errors:
 def declared_bytes(value: str, length_max: int, path: Path) -> Errors:
     """Check the length of a text."""
     return [too_long(path, length_max, declared=True)] if byte_length(value) > length_max else []
+
+
+def declared_union(members: Mapping[str, object], path: Path) -> Errors:
+    """Check that exactly one member is given; an empty list is none."""
+    given = [name for name, value in members.items() if value is not None and value != ()]
+    shown = ", ".join(f"`{name}`" for name in members)
+    if not given:
+        return [invalid(path, "", f"must specify one of: {shown}", declared=True)]
+    if len(given) > 1:
+        detail = f"must specify exactly one of: {shown}"
+        return [invalid(path, f"{{{', '.join(given)}}}", detail, declared=True)]
+    return []
 
 
 # --- names of devices' homes --------------------------------------------------------------

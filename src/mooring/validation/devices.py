@@ -161,8 +161,9 @@ def check_binding_conditions(
     found += declared_list(failures, CONDITIONS_MAX, label_name, failures_path)
     found += duplicates(conditions, identity, conditions_path)
     found += duplicates(failures, identity, failures_path)
+    successes = set(conditions)
     for position, failure in enumerate(failures):
-        if failure in conditions:
+        if failure in successes:
             detail = "bindingFailureConditions must not overlap with bindingConditions"
             found.append(invalid(failures_path.index(position), failure, detail))
     if not conditions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -31,28 +32,6 @@ def same(a: Any, b: Any) -> bool:
     return False
 
 
-def is_untouched(path: Path, new: Any, old: Any, *, key: str | None = None) -> bool:
-    """Tell whether the part at the path, or one that holds it, is as it was.
-
-    What has no counterpart in the old object is new, and so is everything in it. If a key is
-    given, the question is whether the map at the path had it before.
-    """
-    for segment in path.segments:
-        if same(new, old):
-            return True
-        if old is None:
-            return False
-        match segment:
-            case int(position):
-                new = new[position]
-                old = _counterpart(new, old)
-            case Key(name):
-                new, old = _entry(new, name), _entry(old, name)
-            case _:
-                new, old = _member(new, segment), _member(old, segment)
-    return same(new, old) or (isinstance(old, dict) and key in old)
-
-
 # Elements of other lists have no counterpart: one that changes is another list altogether.
 _KEYS: dict[type[Struct], tuple[str, ...]] = {
     AllocatedDeviceStatus: ("driver", "pool", "device", "share_id"),
@@ -62,15 +41,62 @@ _KEYS: dict[type[Struct], tuple[str, ...]] = {
 }
 
 
-def _counterpart(item: Any, old_items: Any) -> Any:
-    """Return the element of the old list that an element continues, if there is one."""
+class Change:
+    """An update of an object, which remembers what it compared: many ask about the same parts."""
+
+    def __init__(self, new: Any, old: Any) -> None:
+        self._new = new
+        self._old = old
+        # By identity; the objects that hold these values outlive the change.
+        self._same: dict[tuple[int, int], bool] = {}
+        self._elements: dict[int, dict[Any, Any]] = {}
+
+    def leaves(self, path: Path, *, key: str | None = None) -> bool:
+        """Tell whether the part at the path, or one that holds it, is as it was.
+
+        What has no counterpart in the old object is new, and so is everything in it. If a key is
+        given, it is enough that the map at the path had it before.
+        """
+        new, old = self._new, self._old
+        for segment in path.segments:
+            if self._is_same(new, old):
+                return True
+            if old is None:
+                return False
+            match segment:
+                case int():
+                    new = new[segment]
+                    old = self._counterpart(new, old)
+                case Key(name):
+                    new, old = _entry(new, name), _entry(old, name)
+                case _:
+                    new, old = _member(new, segment), _member(old, segment)
+        return self._is_same(new, old) or (isinstance(old, dict) and key in old)
+
+    def _is_same(self, new: Any, old: Any) -> bool:
+        pair = (id(new), id(old))
+        if pair not in self._same:
+            self._same[pair] = same(new, old)
+        return self._same[pair]
+
+    def _counterpart(self, item: Any, old_items: tuple[Any, ...]) -> Any:
+        """Return the element of the old list that an element continues, if there is one."""
+        key_of = _key_of(item)
+        if key_of is None:
+            return None
+        if id(old_items) not in self._elements:
+            # The first of several with the same key counts, so it comes last into the map.
+            elements = {key_of(old): old for old in reversed(old_items)}
+            self._elements[id(old_items)] = elements
+        return self._elements[id(old_items)].get(key_of(item))
+
+
+def _key_of(item: Any) -> Callable[[Any], Any] | None:
+    """Return what identifies elements like this one in their list, or None if nothing does."""
     if isinstance(item, str):
-        return item if item in old_items else None
+        return str
     names = _KEYS.get(type(item))
-    if names is None:
-        return None
-    key_of = attrgetter(*names)
-    return next((old for old in old_items if key_of(old) == key_of(item)), None)
+    return None if names is None else attrgetter(*names)
 
 
 def _is_collection(value: Any) -> bool:

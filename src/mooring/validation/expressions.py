@@ -10,8 +10,8 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from mooring.api.gates import Gate, Gates
-from mooring.cel.device import DeviceCompiler, Features, Scope
+from mooring.api.gates import Gates
+from mooring.cel.device import DeviceCompiler, Features, Kind, Scope
 from mooring.validation.errors import ErrorType
 
 
@@ -51,7 +51,7 @@ class CelChecker:
 
     def check(self, expression: str, purpose: Purpose) -> Accepted | Refused:
         """Return the estimated cost of the expression, or why it is refused."""
-        kind = "selector" if purpose is Purpose.SELECTOR else "derived"
+        kind: Kind = "selector" if purpose is Purpose.SELECTOR else "derived"
         compiled = self._compiler.compile(expression, kind=kind, scope=Scope.NEW)
         if compiled.error is None:
             return Accepted(compiled.cost_max)
@@ -61,11 +61,7 @@ class CelChecker:
 
 def checker_for(gates: Gates, *, extensions: bool) -> CelChecker:
     """Return the checker for new expressions under these gates."""
-    features = Features(
-        consumable_capacity=gates.enabled(Gate.DRA_CONSUMABLE_CAPACITY),
-        list_attributes=gates.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES),
-    )
-    return _checker(features, extensions)
+    return _checker(Features.of(gates), extensions)
 
 
 @lru_cache(maxsize=16)

@@ -10,6 +10,7 @@ from mooring.api.resource.v1 import (
     NodeAllocatableOverhead,
     NodeAllocatableResource,
 )
+from mooring.validation.checks import declared_union
 from mooring.validation.errors import (
     Errors,
     invalid,
@@ -45,8 +46,9 @@ def _check_node_resource(
 
 
 def _check_mapping(mapping: NodeAllocatableMapping, device: Device, path: Path) -> Errors:
-    found = only_declared(_check_mapping_union(mapping, path))
     key, factor = mapping.capacity_key, mapping.capacity_multiplier
+    ways = {"capacityKey": key, "deviceMultiplier": mapping.device_multiplier}
+    found = only_declared(declared_union(ways, path))
     key_path, factor_path = path.child("capacityKey"), path.child("capacityMultiplier")
     if key is not None:
         if not key:
@@ -64,21 +66,6 @@ def _check_mapping(mapping: NodeAllocatableMapping, device: Device, path: Path) 
     if mapping.device_multiplier is not None:
         found += _check_positive(mapping.device_multiplier, path.child("deviceMultiplier"))
     return found
-
-
-def _check_mapping_union(mapping: NodeAllocatableMapping, path: Path) -> Errors:
-    members = {
-        "capacityKey": mapping.capacity_key,
-        "deviceMultiplier": mapping.device_multiplier,
-    }
-    given = [name for name, value in members.items() if value is not None]
-    shown = ", ".join(f"`{name}`" for name in members)
-    if not given:
-        return [invalid(path, "", f"must specify one of: {shown}", declared=True)]
-    if len(given) > 1:
-        detail = f"must specify exactly one of: {shown}"
-        return [invalid(path, f"{{{', '.join(given)}}}", detail, declared=True)]
-    return []
 
 
 def _check_overhead(overhead: NodeAllocatableOverhead, path: Path) -> Errors:

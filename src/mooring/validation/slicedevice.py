@@ -30,6 +30,7 @@ from mooring.validation.checks import (
     declared_label,
     declared_set,
     declared_short_name,
+    declared_union,
     each,
     identity,
     is_good_label,
@@ -70,7 +71,7 @@ _ONE_OF_THREE = (
     "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
 )
 _VALUE_NAMES = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
-_ALL_VALUE_NAMES = ", ".join(f"`{name}`" for name in _VALUE_NAMES)
+_ONE_VALUE = "exactly one value must be specified"
 
 
 def is_plainly_good(device: Device) -> bool:
@@ -210,7 +211,7 @@ def _check_attributes(
         found += _check_key(name, path, context)
         place = path.key(_shortened(name, KEY_SHOWN_MAX))
         found += _check_attribute(attribute, place)
-        found += both(_check_one_value(attribute, place), _check_union(attribute, path.key(name)))
+        found += _check_one_value(attribute, path.key(name), shown_at=place)
     return found
 
 
@@ -246,23 +247,14 @@ def _check_attribute(attribute: DeviceAttribute, path: Path) -> Errors:
     return found
 
 
-def _check_one_value(attribute: DeviceAttribute, path: Path) -> Errors:
-    """Check that one value is given; here an empty list is a value, too."""
-    if astuple(attribute).count(None) == len(_VALUE_NAMES) - 1:
+def _check_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) -> Errors:
+    """Check that one value is given; by hand, an empty list is one."""
+    values = astuple(attribute)
+    is_one = values.count(None) == len(values) - 1
+    if is_one and () not in values:
         return []
-    return [invalid(path, attribute, "exactly one value must be specified")]
-
-
-def _check_union(attribute: DeviceAttribute, path: Path) -> Errors:
-    values = zip(_VALUE_NAMES, astuple(attribute), strict=True)
-    given = [name for name, value in values if value is not None and value != ()]
-    if not given:
-        detail = f"must specify one of: {_ALL_VALUE_NAMES}"
-        return [invalid(path, "", detail, declared=True)]
-    if len(given) > 1:
-        detail = f"must specify exactly one of: {_ALL_VALUE_NAMES}"
-        return [invalid(path, f"{{{', '.join(given)}}}", detail, declared=True)]
-    return []
+    by_hand = [] if is_one else [invalid(shown_at, attribute, _ONE_VALUE)]
+    return both(by_hand, declared_union(dict(zip(_VALUE_NAMES, values, strict=True)), path))
 
 
 def _check_text(text: str, path: Path) -> Errors:

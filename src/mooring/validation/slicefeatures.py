@@ -15,6 +15,8 @@ Spec = ResourceSliceSpec
 
 def drop_disabled(spec: Spec, old: Spec | None, context: Context) -> Spec:
     """Return the spec without fields of disabled features that the old one does not use."""
+    if old is not None and old.shared_counters == ():
+        old = replace(old, shared_counters=None)  # An empty list uses nothing.
     for gates, is_used, drop in _FEATURES:
         if _loses(gates, is_used, spec, old, context):
             spec = drop(spec)

@@ -146,7 +146,7 @@ class _Report:
         self._kind = kind
 
     def add(self, severity: Severity, place: Place, message: str, **facts: str) -> None:
-        line, column = self._document.locate(_written(self._document.tree, place))
+        line, column = self._document.locate(written_place(self._document.tree, place))
         self.findings.append(Finding(severity, message, line, column, render(place), **facts))
 
     def add_remark(self, remark: Remark, *, is_error: bool) -> None:
@@ -155,14 +155,14 @@ class _Report:
 
     def add_error(self, error: FieldError, *, severity: Severity) -> None:
         place = written_path(error.path, self._kind).segments
-        line, column = self._document.locate(_written(self._document.tree, place))
+        line, column = self._document.locate(written_place(self._document.tree, place))
         finding = Finding(
             severity, str(error), line, column, error.field, str(error.type), error.detail
         )
         self.findings.append(finding)
 
 
-def _written(tree: Any, place: Place) -> Place:
+def written_place(tree: Any, place: Place) -> Place:
     """Return where the user wrote what stands at a place.
 
     Seed forms leave out levels that the shipped form has, and Kubernetes leaves some out of its

@@ -95,7 +95,10 @@ def compile_plan(step: Step) -> Generated | None:
         return None
     writer.flush()
     writer.line(f"if c > limit: raise {writer.unusual}")
-    return writer.functions(result)
+    try:
+        return writer.functions(result)
+    except (SyntaxError, RecursionError):
+        return None  # Python nests blocks less deeply than CEL.
 
 
 class _Writer:

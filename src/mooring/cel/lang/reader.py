@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, NoReturn
 
 from mooring.cel.lang import syntax
+from mooring.cel.lang.errors import Issue
 from mooring.cel.lang.syntax import Tree
 from mooring.cel.lang.tokens import Kind, Token
 
@@ -73,6 +74,18 @@ class Known(NamedTuple):
     tree: Tree
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of a text, and what is wrong with it.
+
+    What was abandoned has no tree worth a look.
+    """
+
+    tree: Tree | None
+    issues: list[Issue]
+    is_abandoned: bool = False
+
+
 @dataclass(slots=True)
 class Survey:
     """What could be read of a text that is not correct, by the number of the first token."""
@@ -81,12 +94,12 @@ class Survey:
     relations: dict[int, Known] = field(default_factory=dict)
 
 
-def read(tokens: list[Token]) -> Tree:
+def read(tokens: list[Token]) -> Reading:
     """Return the expression as written; raises UnexpectedToken."""
     reader = _Reader(tokens, 0, Depths(), None)
     tree = reader.read()
     reader.finish()
-    return tree
+    return Reading(tree, [])
 
 
 def survey(tokens: list[Token], start: int, depths: Depths, findings: Survey) -> int:

@@ -7,7 +7,6 @@ no node. In the tree of a text with errors any part may be missing: None, or Bro
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from mooring.cel.lang.tokens import Token
 
@@ -217,4 +216,3 @@ Tree = (
     | MessageLiteral
     | Constant
 )
-Part = Any

@@ -20,8 +20,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
-from mooring.cel.lang.errors import Issue
-from mooring.cel.lang.reader import RULE_DEPTH_MAX, Depths, Survey, survey
+from mooring.cel.lang.reader import RULE_DEPTH_MAX, Depths, Reading, Survey, survey
 from mooring.cel.lang.recovery.network import (
     NETWORK,
     Chart,
@@ -52,18 +51,9 @@ REPAIRS_MAX: Final = 30
 SKIPPED_MAX: Final = 256  # tokens, in one repair
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """What became of a text that is not correct; an abandoned one has no tree worth a look."""
-
-    tree: Tree | None
-    issues: list[Issue]
-    is_abandoned: bool
-
-
 def recover(
     text: str, tokens: list[Token], garbage: list[Garbage], *, is_thorough: bool = False
-) -> Recovered:
+) -> Reading:
     """Return the errors of a text, and the expression as far as it could be read.
 
     A thorough recovery reads in small steps even what is correct; the result is the same.
@@ -72,8 +62,8 @@ def recover(
     try:
         tree = _Machine(stream, is_thorough=is_thorough).run()
     except Abandoned:
-        return Recovered(None, stream.issues, is_abandoned=True)
-    return Recovered(tree, stream.issues, is_abandoned=False)
+        return Reading(None, stream.issues, is_abandoned=True)
+    return Reading(tree, stream.issues)
 
 
 class _Unfit(Exception):  # noqa: N818 - handled by the rule it happens in

@@ -1,0 +1,104 @@
+"""Laws of insight, on the expressions and devices of the corpus."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mooring.api.codec import decode_tree
+from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
+from mooring.cel.device import Compiled, DeviceCompiler, Features, Scope
+from mooring.cel.inputs import Domains, device_variables
+from mooring.cel.lang.values import EvalError
+from mooring.insight.explanation import explain
+from mooring.insight.inquiry import Inquiry
+from mooring.insight.reads import MAPS, Read, reads_of
+from tests.corpus import corpus
+
+Cases = list[tuple[Compiled, dict[str, Any]]]
+
+COMPILER = DeviceCompiler(Features(list_attributes=True), extensions=False)
+EVERY = 4  # one case of so many, for the sake of time
+
+
+def cases() -> Cases:
+    """Return expressions that compile, with the variables of their devices."""
+    found = []
+    lines = corpus("cel", "public.jsonl").read_text(encoding="utf-8").splitlines()
+    for case in map(json.loads, lines[::EVERY]):
+        text = case["expression"]
+        compiled = COMPILER.compile(text, kind=case["kind"], scope=Scope.STORED)
+        variables = variables_of(case["device"])
+        if compiled.program is not None and variables is not None and "lists.range" not in text:
+            found.append((compiled, variables))
+    return found
+
+
+def variables_of(device: dict[str, Any]) -> dict[str, Any] | None:
+    def decoded(field: str, struct: Any) -> dict[str, Any]:
+        entries = (device.get(field) or {}).items()
+        return {name: decode_tree(value, struct).value for name, value in entries}
+
+    try:
+        return device_variables(
+            device.get("driver") or "",
+            decoded("attributes", DeviceAttribute),
+            decoded("capacity", DeviceCapacity),
+            allow_multiple_allocations=device.get("allowMultipleAllocations"),
+        )
+    except EvalError:
+        return None
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Cases:
+    return cases()
+
+
+def stripped(variables: dict[str, Any], reads: frozenset[Read]) -> dict[str, Any]:
+    """Return variables that have nothing but what is read."""
+    device = variables["device"]
+    kept: dict[str, Any] = {"driver": "", "allowMultipleAllocations": False}
+    kept |= {field: Domains() for field in MAPS}
+    for read in sorted(reads, reverse=True):  # A whole comes after its parts.
+        if not read.field:
+            return variables
+        if not read.domain:
+            kept[read.field] = device.get(read.field)
+        elif read.domain in device[read.field]:
+            entries = device[read.field][read.domain]
+            if not read.name:
+                kept[read.field][read.domain] = entries
+            elif read.name in entries:
+                kept[read.field].setdefault(read.domain, {})[read.name] = entries[read.name]
+    return {"device": kept}
+
+
+def test_an_expression_gives_the_same_for_a_device_with_only_what_it_reads(
+    recorded: Cases,
+) -> None:
+    assert len(recorded) > 300
+    for compiled, variables in recorded:
+        reads = reads_of(Inquiry(compiled).root)
+        given = compiled.evaluate_variables(variables)
+        assert str(compiled.evaluate_variables(stripped(variables, reads))) == str(given)
+
+
+def test_every_answer_can_be_explained(recorded: Cases) -> None:
+    for compiled, variables in recorded:
+        reasons = explain(Inquiry(compiled).parts, variables)
+        assert reasons, compiled.expression
+        assert all(map(str, reasons))
+
+
+def test_a_part_is_written_so_that_it_means_the_same(
+    recorded: Cases,
+) -> None:
+    for compiled, variables in recorded:
+        parts = Inquiry(compiled).parts
+        again = COMPILER.compile(parts.text(parts.root), kind=compiled.kind, scope=Scope.STORED)
+        assert again.error is None, parts.text(parts.root)
+        first, second = (each.evaluate_variables(variables) for each in (compiled, again))
+        assert (str(first.value), first.error) == (str(second.value), second.error)
