@@ -197,7 +197,8 @@ def _check_agreement(program: Program, variables: dict[str, Any], cost_limit: in
     generated = program.generated
     if generated is None:
         return False
-    (many_value,), (many_cost,) = generated.many([variables], cost_limit)
+    assert generated.many is not None
+    (many_value,), (many_cost,) = generated.many([variables["device"]], cost_limit)
     try:
         value, cost = generated.fast(variables, cost_limit)
     except Exception:  # The plan would be run.

@@ -102,7 +102,8 @@ def test_a_derived_attribute_has_the_type_of_its_value(text: str, value: DeviceA
             "selector",
             Features(consumable_capacity=False),
             (
-                "compilation failed: ERROR: <input>:1:7: undefined field 'allowMultipleAllocations'\n"
+                "compilation failed: ERROR: <input>:1:7: "
+                "undefined field 'allowMultipleAllocations'\n"
                 " | device.allowMultipleAllocations\n"
                 " | ......^"
             ),

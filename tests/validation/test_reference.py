@@ -325,6 +325,12 @@ def test_fields_that_left_kubernetes_are_unknown_whatever_they_hold(field: str, 
     assert object_["spec"]["deviceSelector"] == {"driver": "d"}
 
 
+def test_a_hundred_unknown_fields_are_named() -> None:
+    kind = CATALOGUE.find("resource.k8s.io/v1", "DeviceClass")
+    data = json.dumps(described() | {f"unknown{number}": 1 for number in range(101)}).encode()
+    assert len(read_json(data, kind, extensions=False).remarks) == 100
+
+
 # --- times --------------------------------------------------------------------------------
 
 
@@ -568,6 +574,50 @@ def test_too_many_devices_that_were_there_before_are_not_checked_one_by_one() ->
     old, new = kept(spec), kept(spec, labels={"a": "b"})
     admission = answer(new, old, kind="ResourceSlice")
     assert errors_of(admission) == {("spec.devices", "TooMany", "must have at most 64 items")}
+
+
+@pytest.mark.parametrize(
+    ("address", "detail"),
+    [
+        ("00010.009.8.7/024", 'must be in canonical form ("10.9.8.7/24")'),
+        ("02001:00db8::01.2.3.4/0000064", 'must be in canonical form ("2001:db8::102:304/64")'),
+        ("::ffff:10.9.8.7/120", 'must be in canonical form ("10.9.8.7/24")'),
+        (
+            "fe80::1%eth0/64",
+            "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)",
+        ),
+    ],
+)
+def test_addresses_are_read_with_leading_zeros(address: str, detail: str) -> None:
+    result = {"request": "r", "driver": "d", "pool": "p", "device": "x"}
+    allocation = {"devices": {"results": [result]}}
+    report = {"driver": "d", "pool": "p", "device": "x", "networkData": {"ips": [address]}}
+    claim = kept(CLAIM, namespace="default")
+    admission = answer(
+        claim | {"status": {"allocation": allocation, "devices": [report]}},
+        claim | {"status": {"allocation": allocation}},
+        kind="ResourceClaim",
+        status=True,
+    )
+    assert errors_of(admission) == {("status.devices[0].networkData.ips[0]", "Invalid", detail)}
+
+
+def test_a_long_key_is_cut_in_bytes() -> None:
+    key = "日" * 40
+    spec = a_slice({"name": "a", "attributes": {key: {"string": "x" * 65}}})
+    fields = {error.field for error in answer(described(spec), kind="ResourceSlice").errors}
+    cut = "日" * 15 + "\ufffd\ufffd" + "..." + "\ufffd" + "日" * 15
+    assert fields == {"spec.devices[0].attributes", f"spec.devices[0].attributes[{cut}].string"}
+
+
+def test_an_empty_list_of_counters_uses_no_feature() -> None:
+    off = "DRAPartitionableDevices=false,DRADeviceCompatibilityGroups=false"
+    off += ",DRAPartitionableDevicesType=false"
+    consumption = {"counterSet": "s", "counters": {"c": {"value": "1"}}}
+    new = kept(a_slice({"name": "a", "consumesCounters": [consumption]}))
+    old = kept(a_slice(sharedCounters=[]))
+    (device,) = stored(answer(new, old, kind="ResourceSlice", gates=off))["spec"]["devices"]
+    assert device == {"name": "a"}
 
 
 def test_what_a_first_status_lacks_is_not_taken_for_unchanged() -> None:

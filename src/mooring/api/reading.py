@@ -29,6 +29,8 @@ from mooring.api.kinds import Kind
 from mooring.api.resource.v1 import DeviceTaintRule
 from mooring.api.seedforms import rewrite
 
+UNKNOWN_FIELDS_MAX = 100
+
 
 class Remark(NamedTuple):
     """Something about the text of an object that its author should know."""
@@ -126,7 +128,9 @@ def _check_type(data: bytes, kind: Kind) -> None:
 
 
 def _remarked(decoded: Decoded[Any], kind: Kind) -> Reading:
-    return Reading(kind, decoded.value, tuple(map(unknown_field, decoded.unknown)))
+    """Return the object with remarks on unknown fields, of which Kubernetes names so many."""
+    remarks = map(unknown_field, decoded.unknown[:UNKNOWN_FIELDS_MAX])
+    return Reading(kind, decoded.value, tuple(remarks))
 
 
 def _decode_shipped(tree: Any, kind: Kind) -> Decoded[Any]:

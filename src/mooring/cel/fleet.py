@@ -25,10 +25,11 @@ CONTENTS_MAX = 1_000_000
 class Content:
     """What expressions can see of a device: the variables, or why there are none."""
 
-    __slots__ = ("error", "variables")
+    __slots__ = ("device", "error", "variables")
 
     def __init__(self, variables: dict[str, Any] | None, error: str | None) -> None:
         self.variables = variables
+        self.device = variables and variables["device"]  # the only variable there is
         self.error = error
 
     def evaluate(self, compiled: Compiled, *, cost_limit: int = COST_LIMIT) -> Evaluated:
@@ -113,8 +114,8 @@ def _evaluate(contents: Sequence[Content], compiled: Compiled) -> Answers:
     costs: list[int | None] = [None] * len(contents)
     generated = compiled.program.generated
     if generated is not None and compiled.kind == "selector":
-        batch = [content.variables or {} for content in contents]
-        values, costs = generated.many(batch, COST_LIMIT)
+        assert generated.many is not None
+        values, costs = generated.many([content.device for content in contents], COST_LIMIT)
         if set(map(type, values)) <= {bool}:
             return Answers(values, costs, {})
     errors: dict[int, str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from mooring.api.fieldpath import Path, root
 from mooring.api.names import is_uuid
@@ -226,21 +227,13 @@ def _check_interface_address(text: str, path: Path) -> Errors:
 
 
 def _canonical_interface_address(text: str) -> str | None:
-    address_text, slash, length_text = text.partition("/")
+    # Go reads numbers with any number of leading zeros here, and octets never as octal.
+    address_text, slash, length_text = _leading_zeros.sub("", text).partition("/")
     if not slash or not length_text.isascii() or not length_text.isdigit() or len(length_text) > 3:
         return None
     length = int(length_text)
     try:
-        if ":" in address_text:
-            address: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.IPv6Address(
-                address_text
-            )
-        else:
-            # Go reads octets with leading zeros as decimal here.
-            octets = address_text.split(".")
-            if not address_text.isascii() or not all(octet.isdigit() for octet in octets):
-                return None
-            address = ipaddress.IPv4Address(".".join(octet.lstrip("0") or "0" for octet in octets))
+        address = ipaddress.ip_address(address_text)
     except ValueError:
         return None
     if length > address.max_prefixlen or "%" in address_text:
@@ -249,3 +242,6 @@ def _canonical_interface_address(text: str) -> str | None:
         # Go prints mapped addresses as IPv4 and shortens only lengths that cover the prefix.
         return f"{address.ipv4_mapped}/{length - 96 if length > 32 else length}"
     return f"{address}/{length}"
+
+
+_leading_zeros = re.compile("(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")

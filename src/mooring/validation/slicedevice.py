@@ -7,6 +7,7 @@ themselves, and the paths for their errors, are for the rest.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 
@@ -324,7 +325,12 @@ def _shortened(key: str, length_max: int) -> str:
     """Return a long key with its middle left out."""
     if byte_length(key) <= length_max:
         return key
-    data = key.encode()
+    data = key.encode("utf-8", "surrogatepass")
     room = length_max - len("...")
     head, tail = data[: (room + 1) // 2], data[len(data) - room // 2 :]
-    return (head + b"..." + tail).decode(errors="replace")
+    # Each byte of a character that is cut in two becomes a replacement of its own, as in Go.
+    text = (head + b"..." + tail).decode(errors="surrogateescape")
+    return _escaped_byte.sub("\ufffd", text)
+
+
+_escaped_byte = re.compile("[\udc80-\udcff]")

@@ -34,8 +34,9 @@ from mooring.cel.lang.values import NONE, Optional
 
 # Takes the variables and the cost limit; returns the value and the cost, or raises.
 Fast = Callable[[dict[str, Any], int], tuple[Any, int]]
-# The same for many sets of variables: values and costs, None and None where it would raise.
-FastMany = Callable[[Iterable[dict[str, Any]], int], tuple[list[Any], list[int | None]]]
+# The same for many values of the one variable that the expression uses: values and costs, None and
+# None where it would raise.
+FastMany = Callable[[Iterable[Any], int], tuple[list[Any], list[int | None]]]
 
 # Overloads that are Python's own operators on values of the declared types.
 _COMPARISONS = {
@@ -57,7 +58,7 @@ def fast(variables, limit):
 def many(batch, limit):
     values = []
     costs = []
-    for variables in batch:
+    for v0 in batch:
         try:
 {each}
         except Exception:
@@ -83,7 +84,7 @@ class Generated(NamedTuple):
     """What was generated from a plan."""
 
     fast: Fast
-    many: FastMany
+    many: FastMany | None  # None if the expression uses several variables
 
 
 def compile_plan(step: Step) -> Generated | None:
@@ -155,9 +156,9 @@ class _Writer:
 
     def functions(self, result: str) -> Generated:
         roots = [f"{name} = variables[{self.constant(v)}]" for v, name in self._roots.items()]
-        body = ["c = 0", *roots, *(line.removeprefix("    ") for line in self._lines)]
+        body = ["c = 0", *(line.removeprefix("    ") for line in self._lines)]
         source = _FUNCTIONS.format(
-            once="\n".join(f"    {line}" for line in body),
+            once="\n".join(f"    {line}" for line in [*roots, *body]),
             each="\n".join(f"            {line}" for line in body),
             result=result,
         )
@@ -165,7 +166,8 @@ class _Writer:
         namespace |= {"dict": dict, "str": str, "int": int, "Exception": Exception}
         namespace |= self._constants
         exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102
-        return Generated(namespace["fast"], namespace["many"])
+        many = namespace["many"] if len(self._roots) <= 1 else None
+        return Generated(namespace["fast"], many)
 
     # --- steps ------------------------------------------------------------------------
 
