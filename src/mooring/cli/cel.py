@@ -14,6 +14,7 @@ from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.cel.device import COST_LIMIT
 from mooring.cel.lang.values import key_value
+from mooring.cli import CONTEXT
 from mooring.cli.collection import Collected, coloured, complain
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
@@ -28,10 +29,11 @@ DEVICES_NAMED_MAX = 3
 
 
 @click.command(
+    context_settings=CONTEXT,
     epilog=(
         "Exit status: 0 a device matches, or all have a value; 1 none matches, or an error; "
         "2 usage; 3 something could not be read."
-    )
+    ),
 )
 @click.argument("expression", metavar="EXPR")
 @click.option(

@@ -13,6 +13,7 @@ import msgspec
 
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
+from mooring.cli import CONTEXT
 from mooring.cli.collection import Collected, coloured
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
@@ -38,7 +39,10 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
 
 
 @click.command(
-    epilog=("Exit status: 0 no errors or warnings, 1 some, 2 usage, 3 something could not be read.")
+    context_settings=CONTEXT,
+    epilog=(
+        "Exit status: 0 no errors or warnings, 1 some, 2 usage, 3 something could not be read."
+    ),
 )
 @click.option(
     "-f",

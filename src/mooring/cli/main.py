@@ -9,6 +9,7 @@ import sys
 import click
 
 from mooring import __version__
+from mooring.cli import CONTEXT
 
 # name: what it is for; the module of the same name holds a click command called `command`.
 COMMANDS = {
@@ -41,7 +42,7 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=CONTEXT,
     epilog="Exit status: 0 yes, 1 no (refused, does not fit), 2 usage, 3 cannot read or reach.",
 )
 @click.version_option(__version__, "--version", message="moor %(version)s")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import groupby
@@ -134,7 +135,15 @@ def _value_name(option: click.Option) -> str:
 
 def _paragraphs(text: str | None) -> str:
     paragraphs = (text or "").replace("\r", "").split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    return "\n\n".join(map(_paragraph, paragraphs))
+
+
+def _paragraph(text: str) -> str:
+    """Return a paragraph of a help text; what click leaves as it is becomes a block."""
+    if not text.lstrip().startswith("\b"):
+        return " ".join(text.split())
+    lines = textwrap.dedent(text.replace("\b", "").strip("\n")).strip("\n")
+    return f"```text\n{lines}\n```"
 
 
 # --- functions of CEL ---------------------------------------------------------------------

@@ -16,6 +16,7 @@ from mooring.api.documents import CORE, KUBERNETES
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.api.timestamp import Timestamp
+from mooring.cli import CONTEXT
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import UnreadableError, find_sources
@@ -27,7 +28,8 @@ PROGRESS_EVERY_S = 0.2
 
 
 @click.command(
-    epilog="Exit status: 0 all accepted, 1 some refused, 2 usage, 3 some could not be read."
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 all accepted, 1 some refused, 2 usage, 3 some could not be read.",
 )
 @click.option(
     "-f",
