@@ -246,6 +246,15 @@ def test_revisions_are_compared_as_numbers(sent: str, in_storage: str, refused: 
         assert admission.refused.startswith(refused)
 
 
+def test_the_last_generation_has_no_next() -> None:
+    old = kept(generation=2**63 - 1)
+    admission = answer(kept({"extendedResourceName": "example.com/x"}), old)
+    assert errors_of(admission) == {
+        ("metadata.generation", "Invalid", detail)
+        for detail in ("must be greater than or equal to 0", "must not be decremented")
+    }
+
+
 # --- texts --------------------------------------------------------------------------------
 
 

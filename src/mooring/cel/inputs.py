@@ -7,6 +7,7 @@ knows nothing of is an empty map when it is looked up, but not a member.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import intern
 from typing import Any
 
 from mooring.api.errors import VersionError
@@ -85,7 +86,8 @@ def attribute_value(attribute: DeviceAttribute) -> Any:
     if attribute.bool_value is not None:
         return attribute.bool_value
     if attribute.string_value is not None:
-        return attribute.string_value
+        # Devices of a fleet share most of their texts; as one object they stay in the cache.
+        return intern(attribute.string_value)
     if attribute.version_value is not None:
         return _version(attribute.version_value)
     raise EvalError("unsupported attribute value")

@@ -18,6 +18,7 @@ from mooring.validation.metadata import (
     check_metadata,
     check_metadata_update,
     check_path_segments,
+    next_generation,
 )
 from mooring.validation.strategy import Strategy
 
@@ -43,7 +44,8 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
         new = _drop_disabled(new, old, context)
         if same(new.spec, old.spec):
             return new
-        return replace(new, metadata=replace(new.metadata, generation=old.metadata.generation + 1))
+        generation = next_generation(old.metadata.generation)
+        return replace(new, metadata=replace(new.metadata, generation=generation))
 
     def check_update(self, new: DeviceClass, old: DeviceClass, context: Context) -> Errors:
         """Check everything but expressions and configuration that stay as they were."""

@@ -18,7 +18,12 @@ from mooring.validation.context import Context
 from mooring.validation.devices import check_selector, check_taint
 from mooring.validation.equality import same
 from mooring.validation.errors import Errors, too_many
-from mooring.validation.metadata import check_conditions, check_metadata, check_metadata_update
+from mooring.validation.metadata import (
+    check_conditions,
+    check_metadata,
+    check_metadata_update,
+    next_generation,
+)
 from mooring.validation.resourceclaim import metadata_for_status
 from mooring.validation.strategy import Strategy
 
@@ -56,7 +61,8 @@ class DeviceTaintRuleStrategy(Strategy[DeviceTaintRule]):
             new = _with_taint(new, replace(taint, time_added=context.now.truncated()))
         if same(new.spec, old.spec):
             return new
-        return replace(new, metadata=replace(new.metadata, generation=old.metadata.generation + 1))
+        generation = next_generation(old.metadata.generation)
+        return replace(new, metadata=replace(new.metadata, generation=generation))
 
     def check_update(self, new: DeviceTaintRule, old: DeviceTaintRule, context: Context) -> Errors:
         """Check everything but an effect that stays as it was."""

@@ -118,6 +118,11 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Errors:
     return found + _check_common(new) + _check_kubernetes_finalizers(new.finalizers)
 
 
+def next_generation(generation: int) -> int:
+    """Return the number of the generation that follows; as in Go it runs over, and is refused."""
+    return (generation + 1 + 2**63) % 2**64 - 2**63
+
+
 _TEMPLATE_FIELDS = {"labels", "annotations"}
 
 

@@ -41,7 +41,12 @@ from mooring.validation.errors import (
     required,
     too_many,
 )
-from mooring.validation.metadata import IMMUTABLE, check_metadata, check_metadata_update
+from mooring.validation.metadata import (
+    IMMUTABLE,
+    check_metadata,
+    check_metadata_update,
+    next_generation,
+)
 from mooring.validation.nodeselectors import check_node_selector
 from mooring.validation.slicedevice import (
     check_counter_set,
@@ -98,7 +103,7 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
     ) -> ResourceSlice:
         """Drop disabled fields; a changed spec is a new generation."""
         if not same(new.spec, old.spec):
-            generation = old.metadata.generation + 1
+            generation = next_generation(old.metadata.generation)
             new = replace(new, metadata=replace(new.metadata, generation=generation))
         return replace(new, spec=slicefeatures.drop_disabled(new.spec, old.spec, context))
 

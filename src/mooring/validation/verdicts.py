@@ -133,7 +133,7 @@ def _admit(reading: Reading, context: Context, namespace: str) -> Admission:
     with_status = admit_status(reading.value, created, reading.kind, context)
     stored = with_status.stored and with_revision(with_status.stored, "")
     return with_status._replace(
-        stored=stored, warnings=tuple({*admission.warnings, *with_status.warnings})
+        stored=stored, warnings=tuple(dict.fromkeys((*admission.warnings, *with_status.warnings)))
     )
 
 
