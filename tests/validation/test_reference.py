@@ -283,6 +283,13 @@ def test_an_object_may_not_say_that_it_is_another(said: dict[str, Any]) -> None:
         answer(described() | said, version="v1beta2")
 
 
+@pytest.mark.parametrize("kind", ["DeviceClass", "DeviceTaintRule"])
+def test_half_characters_are_replaced(kind: str) -> None:
+    text = '{"metadata": {"name": "x", "annotations": {"a": "\\ud800"}}, "spec": %s}'
+    object_ = stored(answer(text % json.dumps(RULE), kind=kind, version="v1beta2"))
+    assert object_["metadata"]["annotations"] == {"a": "\ufffd"}
+
+
 def class_text(parameters: str, rest: str = "") -> str:
     config = f'[{{"opaque": {{"driver": "d", "parameters": {parameters}}}}}]'
     metadata = '{"name": "x", "resourceVersion": "1", "generation": 3}'

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import msgspec
-from msgspec import Struct
-
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import (
     Decoded,
@@ -107,22 +104,15 @@ def kind_of(tree: Any, *, extensions: bool = True) -> Kind:
     return CATALOGUE.find(tree["apiVersion"], tree["kind"], extensions=extensions)
 
 
-class _TypeMeta(Struct, rename="camel"):
-    """What a text says that it describes; a struct has defaults in place of nothing."""
-
-    api_version: str | None = None
-    kind: str | None = None
-
-
 def _check_type(data: bytes, kind: Kind) -> None:
     """Check that the text does not say another kind or version than the one asked for."""
-    said = msgspec.json.decode(data, type=_TypeMeta | None) or _TypeMeta()
-    unsaid = ("", "/", f"{kind.group}/")  # as Go reads them, none of these names a version
-    api_version = said.api_version or ""
-    if api_version in (kind.api_version, *unsaid) and (said.kind or kind.name) == kind.name:
+    tree = parse_json(data) or {}  # The object has defaults where the text says nothing.
+    api_version, name = tree.get("apiVersion") or "", tree.get("kind") or ""
+    unsaid = ("", "/", f"{kind.group}/")  # As Go reads them, none of these names a version.
+    if api_version in (kind.api_version, *unsaid) and name in (kind.name, ""):
         return
     raise DecodeError(
-        f"the API version or kind in the data ({api_version}, {said.kind or ''}) "
+        f"the API version or kind in the data ({api_version}, {name}) "
         f"does not match the expected ({kind.api_version}, {kind.name})"
     )
 
