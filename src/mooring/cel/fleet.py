@@ -82,6 +82,7 @@ class Fleet:
         contents = {id(seen.content): seen.content for seen in self.devices}
         numbers = {key: number for number, key in enumerate(contents)}
         self._contents = list(contents.values())
+        self._inputs = [content.device for content in self._contents]
         self._numbers = [numbers[id(seen.content)] for seen in self.devices]
         self._answers: dict[tuple[str, str], Answers] = {}
 
@@ -90,8 +91,28 @@ class Fleet:
         key = (compiled.kind, compiled.expression)
         answers = self._answers.get(key)
         if answers is None:
-            answers = self._answers[key] = self._spread(_evaluate(self._contents, compiled))
+            answers = self._answers[key] = self._spread(self._evaluate(compiled))
         return answers
+
+    def _evaluate(self, compiled: Compiled) -> Answers:
+        """Return the answers of contents: generated code for most, the careful way for others."""
+        assert compiled.program is not None
+        values: list[Any] = [None] * len(self._contents)
+        costs: list[int | None] = [None] * len(self._contents)
+        generated = compiled.program.generated
+        if generated is not None and compiled.kind == "selector":
+            assert generated.many is not None
+            values, costs = generated.many(self._inputs, COST_LIMIT)
+            if set(map(type, values)) <= {bool}:
+                return Answers(values, costs, {})
+        errors: dict[int, str] = {}
+        for number, value in enumerate(values):
+            if type(value) is not bool:
+                answer = self._contents[number].evaluate(compiled)
+                values[number], costs[number] = answer.value, answer.cost
+                if answer.error is not None:
+                    errors[number] = answer.error
+        return Answers(values, costs, errors)
 
     def _spread(self, answers: Answers) -> Answers:
         """Return the answers of contents as answers of devices."""
@@ -105,27 +126,6 @@ class Fleet:
             if number in answers.errors
         }
         return Answers(values, costs, errors)
-
-
-def _evaluate(contents: Sequence[Content], compiled: Compiled) -> Answers:
-    """Return the answers for contents: generated code for most, the careful way for the rest."""
-    assert compiled.program is not None
-    values: list[Any] = [None] * len(contents)
-    costs: list[int | None] = [None] * len(contents)
-    generated = compiled.program.generated
-    if generated is not None and compiled.kind == "selector":
-        assert generated.many is not None
-        values, costs = generated.many([content.device for content in contents], COST_LIMIT)
-        if set(map(type, values)) <= {bool}:
-            return Answers(values, costs, {})
-    errors: dict[int, str] = {}
-    for number, value in enumerate(values):
-        if type(value) is not bool:
-            answer = contents[number].evaluate(compiled)
-            values[number], costs[number] = answer.value, answer.cost
-            if answer.error is not None:
-                errors[number] = answer.error
-    return Answers(values, costs, errors)
 
 
 def _key(driver: str, device: Device, *, with_name: bool) -> bytes:
