@@ -114,7 +114,7 @@ def read_hub(value: Any, kind: Kind, context: Context) -> Any:
 
 def strategy_of(kind: Kind) -> Strategy[Any]:
     """Return how objects of the kind are admitted; of most foreign kinds we check metadata only."""
-    return STRATEGIES.get(kind.name, MetadataOnly(kind))
+    return STRATEGIES.get(kind.name) or MetadataOnly(kind)
 
 
 def admit_create(
