@@ -8,8 +8,13 @@ examples change), so a fault is seen again with `--seed S --case N`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+FAULTS_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -38,3 +43,58 @@ class Outcome:
 
     figures: Mapping[str, str]
     faults: tuple[str, ...] = ()
+
+
+class Case(Protocol):
+    """One case of a campaign."""
+
+    def outcomes(self) -> Counter[str]:
+        """Return what is to be counted, or raise what must not be raised."""
+
+
+@dataclass
+class Tally:
+    """Runs cases and counts what becomes of them."""
+
+    campaign: str
+    make_case: Callable[[int, int], Case]
+    seconds_max: float | None = None  # of the processor's time, for one case
+    cases: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    worst_s: float = 0.0
+    worst_case: int = 0
+    faults: dict[str, str] = field(default_factory=dict)  # one for each kind of fault
+
+    def run(self, plan: Plan) -> None:
+        """Run the cases of the plan."""
+        for number in plan.numbers():
+            self._run_case(plan.seed, number)
+
+    def worst(self) -> str:
+        """Return which case took longest, and how long."""
+        return f"{self.worst_s * 1e3:.1f} ms (case {self.worst_case})"
+
+    def _run_case(self, seed: int, number: int) -> None:
+        """Run one case, which seed and number alone decide."""
+        case = self.make_case(seed, number)
+        started = time.process_time()  # What else the machine does is not the case's fault.
+        try:
+            self.counts.update(case.outcomes())
+            elapsed_s = time.process_time() - started
+            if self.seconds_max is not None:
+                assert elapsed_s < self.seconds_max, f"took {elapsed_s:.1f} s"
+        except Exception as error:  # any exception is what we are looking for
+            again = f"python3 dev.py soak {self.campaign} --seed {seed} --case {number}"
+            self._note_fault(error, f"{again}\n{case}")
+        elapsed_s = time.process_time() - started
+        self.cases += 1
+        if elapsed_s > self.worst_s:
+            self.worst_s, self.worst_case = elapsed_s, number
+
+    def _note_fault(self, error: Exception, case: str) -> None:
+        """Keep the first fault of its kind: same exception from the same line."""
+        story = "".join(traceback.format_exception(error, limit=-8)).rstrip()
+        raised = traceback.extract_tb(error.__traceback__)[-1]
+        kind = f"{type(error).__name__} {raised.filename}:{raised.lineno}"
+        if len(self.faults) < FAULTS_MAX:
+            self.faults.setdefault(kind, f"{case}\n{story}")

@@ -15,10 +15,8 @@ from __future__ import annotations
 import re
 import resource
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
@@ -29,11 +27,10 @@ from mooring.cel.inputs import device_variables
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.program import Evaluated, Program
 from mooring.cel.lang.values import EvalError
-from soak import Outcome, Plan
+from soak import Outcome, Plan, Tally
 
 LENGTH_MAX = 10 * 1024  # Validation compiles nothing longer.
 SECONDS_MAX = 10.0
-FAULTS_MAX = 20
 DAMAGES_MAX = 4
 
 SEEDS: tuple[str, ...] = (
@@ -92,9 +89,8 @@ REGEXES: tuple[str, ...] = (
 def run(plan: Plan) -> Outcome:
     """Run the campaign."""
     started = time.perf_counter()
-    tally = _Tally()
-    for number in plan.numbers():
-        tally.run_case(plan.seed, number)
+    tally = Tally("cel", make_case, seconds_max=SECONDS_MAX)
+    tally.run(plan)
     figures = {
         "cases": f"{tally.cases:,}",
         "do not compile": f"{tally.counts['refused']:,}",
@@ -102,7 +98,7 @@ def run(plan: Plan) -> Outcome:
         "evaluations with an error": f"{tally.counts['error']:,}",
         "of all, by generated code": f"{tally.counts['fast']:,}",
         "seconds": f"{time.perf_counter() - started:.1f}",
-        "worst case": f"{tally.worst_s * 1e3:.1f} ms (case {tally.worst_case})",
+        "worst case": tally.worst(),
         "memory at most": f"{_memory_mib():.0f} MiB",
         "seed": str(plan.seed),
     }
@@ -111,41 +107,6 @@ def run(plan: Plan) -> Outcome:
 
 def _memory_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-@dataclass
-class _Tally:
-    """What the campaign has counted so far."""
-
-    cases: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    worst_s: float = 0.0
-    worst_case: int = 0
-    faults: dict[str, str] = field(default_factory=dict)  # one for each kind of fault
-
-    def run_case(self, seed: int, number: int) -> None:
-        """Run one case, which seed and number alone decide."""
-        case = make_case(seed, number)
-        started = time.process_time()  # What else the machine does is not the case's fault.
-        try:
-            self.counts.update(case.outcomes())
-            elapsed_s = time.process_time() - started
-            assert elapsed_s < SECONDS_MAX, f"took {elapsed_s:.1f} s"
-        except Exception as error:  # any exception is what we are looking for
-            again = f"python3 dev.py soak cel --seed {seed} --case {number}"
-            self._note_fault(error, f"{again}\n{case}")
-        elapsed_s = time.process_time() - started
-        self.cases += 1
-        if elapsed_s > self.worst_s:
-            self.worst_s, self.worst_case = elapsed_s, number
-
-    def _note_fault(self, error: Exception, case: str) -> None:
-        """Keep the first fault of its kind: same exception from the same line."""
-        story = "".join(traceback.format_exception(error, limit=-8)).rstrip()
-        raised = traceback.extract_tb(error.__traceback__)[-1]
-        kind = f"{type(error).__name__} {raised.filename}:{raised.lineno}"
-        if len(self.faults) < FAULTS_MAX:
-            self.faults.setdefault(kind, f"{case}\n{story}")
 
 
 # --- one case -----------------------------------------------------------------------------

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import json
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -34,12 +32,11 @@ from mooring.api.gates import Gates, Preset
 from mooring.api.timestamp import Timestamp
 from mooring.validation.context import Context
 from mooring.validation.verdicts import Judge, Verdict
-from soak import Outcome, Plan
+from soak import Outcome, Plan, Tally
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
 DAMAGES_MAX = 5
-FAULTS_MAX = 10
 
 # Values that are wrong nearly everywhere, and some that are right in odd places.
 ODD_VALUES: tuple[Any, ...] = (
@@ -58,52 +55,18 @@ ODD_BYTES = (
 def run(plan: Plan) -> Outcome:
     """Run the campaign."""
     started = time.perf_counter()
-    tally = _Tally()
-    for number in plan.numbers():
-        tally.run_case(plan.seed, number)
+    tally = Tally("reading", make_case)
+    tally.run(plan)
     figures = {
         "cases": f"{tally.cases:,}",
         "objects accepted": f"{tally.counts['accepted']:,}",
         "objects refused": f"{tally.counts['refused']:,}",
         "unreadable": f"{tally.counts['unreadable']:,}",
         "seconds": f"{time.perf_counter() - started:.1f}",
-        "worst case": f"{tally.worst_s * 1e3:.1f} ms (case {tally.worst_case})",
+        "worst case": tally.worst(),
         "seed": str(plan.seed),
     }
     return Outcome(figures, tuple(tally.faults.values()))
-
-
-@dataclass
-class _Tally:
-    """What the campaign has counted so far."""
-
-    cases: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    worst_s: float = 0.0
-    worst_case: int = 0
-    faults: dict[str, str] = field(default_factory=dict)  # one for each kind of fault
-
-    def run_case(self, seed: int, number: int) -> None:
-        """Run one case, which seed and number alone decide."""
-        case = make_case(seed, number)
-        started = time.perf_counter()
-        try:
-            self.counts.update(case.outcomes())
-        except Exception as error:  # any exception is what we are looking for
-            again = f"python3 dev.py soak reading --seed {seed} --case {number}"
-            self._note_fault(error, f"{again}\n{case}")
-        elapsed_s = time.perf_counter() - started
-        self.cases += 1
-        if elapsed_s > self.worst_s:
-            self.worst_s, self.worst_case = elapsed_s, number
-
-    def _note_fault(self, error: Exception, case: str) -> None:
-        """Keep the first fault of its kind: same exception from the same line."""
-        story = "".join(traceback.format_exception(error)).rstrip()
-        raised = traceback.extract_tb(error.__traceback__)[-1]
-        kind = f"{type(error).__name__} {raised.filename}:{raised.lineno}"
-        if len(self.faults) < FAULTS_MAX:
-            self.faults.setdefault(kind, f"{case}\n{story}")
 
 
 # --- one case -----------------------------------------------------------------------------

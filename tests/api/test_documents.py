@@ -8,7 +8,6 @@ import pickle
 import string
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import pytest
 import yaml
@@ -33,8 +32,7 @@ from mooring.api.documents.numbers import float_key, json_text
 from mooring.api.documents.yaml_events import Events
 from mooring.api.errors import DocumentError
 from mooring.api.fieldpath import Key, Segment
-
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "golden" / "manifests"
+from tests.corpus import corpus
 
 laws = settings(derandomize=True, deadline=None)
 
@@ -847,9 +845,7 @@ def test_json_values_one_after_the_other_are_documents(found: list[Tree]) -> Non
 
 
 def test_manifests_read_as_other_readers_read_them() -> None:
-    if not CORPUS.exists():
-        pytest.skip("the recorded manifests are not here")
-    for path in sorted(CORPUS.glob("*.yaml")):
+    for path in sorted(corpus("golden", "manifests").glob("*.yaml")):
         text = path.read_text()
         expected = [tree for tree in yaml.safe_load_all(text) if tree is not None]
         for schema in (CORE, KUBERNETES):

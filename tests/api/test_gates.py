@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -22,8 +21,8 @@ from mooring.api.gates import (
     known,
     spec_of,
 )
+from tests.corpus import corpus
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "validation" / "gates.json"
 EMULATED = ("1.34", "1.35", "1.36", "1.37")
 
 # Not a gate of Dynamic Resource Allocation.
@@ -35,10 +34,9 @@ def kubernetes(flag: str = "", version: str = "1.37") -> Gates:
 
 
 def test_table_agrees_with_kubernetes_1_37() -> None:
-    if not CORPUS.exists():
-        pytest.skip("the corpus is not here")
+    gates = corpus("validation", "gates.json")
     recorded = {
-        name: row for name, row in json.loads(CORPUS.read_text()).items() if isinstance(row, dict)
+        name: row for name, row in json.loads(gates.read_text()).items() if isinstance(row, dict)
     }
     for name in recorded.keys() - ELSEWHERE:
         spec = spec_of(Gate(name))

@@ -29,11 +29,9 @@ from conformance.runner import (
 )
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import DIGITS_MAX, Format, Quantity
-
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "quantity"
+from tests.corpus import corpus
 
 laws = settings(derandomize=True, deadline=None)
-needs_corpus = pytest.mark.skipif(not CORPUS.exists(), reason="the recorded cases are not here")
 
 parse = Quantity.parse
 
@@ -59,11 +57,10 @@ def number(quantity: Quantity) -> Fraction:
 # --- recorded answers ---------------------------------------------------------------------------
 
 
-@needs_corpus
 def test_every_recorded_quantity_has_the_answers_of_kubernetes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run("quantity", CORPUS / "quantity.jsonl") == ALL_EQUAL
+    assert run("quantity", corpus("quantity", "quantity.jsonl")) == ALL_EQUAL
     assert capsys.readouterr().out.endswith(" equal\n")
 
 

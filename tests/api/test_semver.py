@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,11 +15,9 @@ from mooring.api.semver import (
     parse_normalized,
     parse_version,
 )
-
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "quantity"
+from tests.corpus import corpus
 
 laws = settings(derandomize=True, deadline=None)
-needs_corpus = pytest.mark.skipif(not CORPUS.exists(), reason="the recorded cases are not here")
 
 numbers = st.integers(0, UINT64_MAX)
 builds = st.text("019azAZ-", min_size=1, max_size=5)
@@ -44,11 +41,10 @@ def refusal_of(text: str) -> str:
 # --- recorded answers ---------------------------------------------------------------------------
 
 
-@needs_corpus
 def test_every_recorded_version_has_the_answers_of_kubernetes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run("semver", CORPUS / "semver.jsonl") == ALL_EQUAL
+    assert run("semver", corpus("quantity", "semver.jsonl")) == ALL_EQUAL
     assert capsys.readouterr().out.endswith(" equal\n")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -22,6 +21,7 @@ from mooring.validation.pod import (
     validate_pod_update,
 )
 from mooring.validation.pod.layout import internal_lines
+from tests.corpus import corpus
 from tests.strategies import full
 from tests.validation.pods import (
     ALL_OFF,
@@ -35,8 +35,6 @@ from tests.validation.pods import (
     texts,
     using,
 )
-
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
 
 
 def created(value: Pod) -> list[str]:
@@ -597,9 +595,8 @@ def test_the_strategy_runs_the_same_steps() -> None:
     assert strategy.check_status(strategy.prepare_status(old, old, context), old, context) == []
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not here")
 def test_rejections_are_those_of_kubernetes() -> None:
-    rejections = json.loads((CORPUS / "golden" / "rejections.json").read_text())
+    rejections = json.loads(corpus("golden", "rejections.json").read_text())
     checked = 0
     for case in rejections.values():
         if isinstance(case["request"], dict) and case["request"]["kind"] == "Pod":
@@ -636,9 +633,8 @@ ADMITTED = {
 }  # fmt: skip
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not here")
 def test_a_forbidden_change_is_shown_line_by_line_as_kubernetes_shows_it() -> None:
-    recording = json.loads((CORPUS / "lifecycle" / "immutable.json").read_text())
+    recording = json.loads(corpus("lifecycle", "immutable.json").read_text())
     create, patch = (
         step for step in recording["steps"]
         if "Pod" in (step["do"].get("object", {}).get("kind"),
