@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.insight.explanation import KEY_HINT, with_hint
+from mooring.cel.results import KEY_HINT, with_hint
 from mooring.insight.inquiry import Inquiry, inquire
 from mooring.insight.survey import Survey
 from tests.insight.fleets import GPU, compiler, device, fleet

@@ -148,6 +148,11 @@ class Quantity:
         return number if _fits_int64(number) else None
 
     @property
+    def nano(self) -> int:
+        """The number in billionths; exact, since nothing finer is ever kept."""
+        return self._unscaled * _power_of_ten(self._exponent - _NANO)
+
+    @property
     def approximate_float(self) -> float:
         """A float near the number, by the same two roundings as Kubernetes; maybe infinite."""
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -12,6 +12,12 @@ from mooring.api.semver import Version
 from mooring.cel.lang.dispatch import PythonTypes, runtime_type
 from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.values import EvalError, Optional, TypeValue, UInt
+
+NO_SUCH_KEY: Final = "no such key:"
+KEY_HINT: Final = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check "
+    "with has() for optional fields"
+)
 
 _NOT_A_BOOL: dict[type, str] = {
     list: "type conversion error from list to 'bool'",
@@ -47,6 +53,11 @@ _GO_NAMES: dict[type, str] = {
     tuple: "[]ref.Val",
     TypeValue: "string",
 }
+
+
+def with_hint(message: str) -> str:
+    """Return a message of a selector's evaluation, with the hint that Kubernetes adds."""
+    return f"{message}{KEY_HINT}" if NO_SUCH_KEY in message else message
 
 
 def as_match(value: Any, python_types: PythonTypes) -> bool:

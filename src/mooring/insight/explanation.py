@@ -23,6 +23,7 @@ from mooring.cel.device import COST_LIMIT
 from mooring.cel.lang import ast
 from mooring.cel.lang.steps import Budget, Failure
 from mooring.cel.lang.values import Cancelled
+from mooring.cel.results import with_hint
 from mooring.insight.parts import Loop, Parts, Variables
 from mooring.insight.trees import Binding, binding, chains, terms
 from mooring.insight.wording import shown
@@ -31,11 +32,6 @@ DECISIVE: Final = {"_&&_": False, "_||_": True}
 
 EXPLANATION_COST_MAX: Final = COST_LIMIT
 SINCE: Final = ", since "
-NO_SUCH_KEY: Final = "no such key:"
-KEY_HINT: Final = (
-    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check "
-    "with has() for optional fields"
-)
 
 
 class Valued(NamedTuple):
@@ -61,11 +57,6 @@ class Reason(NamedTuple):
 
 
 Reasons = tuple[Reason, ...]
-
-
-def with_hint(message: str) -> str:
-    """Return an error of evaluation as the scheduler reports it."""
-    return f"{message}{KEY_HINT}" if NO_SUCH_KEY in message else message
 
 
 def explain(parts: Parts, variables: Variables) -> Reasons:

@@ -16,7 +16,8 @@ from mooring.cel.device import COST_LIMIT, Compiled, DeviceCompiler, Features, S
 from mooring.cel.inputs import attribute_value
 from mooring.cel.lang import ast
 from mooring.cel.lang.steps import COST_EXCEEDED, Failure
-from mooring.insight.explanation import Reason, Reasons, explain, with_hint
+from mooring.cel.results import with_hint
+from mooring.insight.explanation import Reason, Reasons, explain
 from mooring.insight.fleet import Fleet, FleetDevice, Group
 from mooring.insight.parts import Parts
 from mooring.insight.reads import reads_of

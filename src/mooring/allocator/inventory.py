@@ -1,0 +1,146 @@
+"""The inventory: slices, classes and what is taken, kept ready for the next allocation.
+
+Objects are put and removed one by one. What follows from them (pools, candidates, answers of
+expressions, what is free) is worked out when it is first asked for, and again only for what
+changed: a slice renews its pool, a claim the pools it has devices of, a class nothing but itself.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from mooring.allocator.facts import Facts
+from mooring.allocator.features import ALL_FEATURES, Features
+from mooring.allocator.ledger import Ledger
+from mooring.allocator.pools import Pool, PoolId, PoolSlices
+from mooring.allocator.rules.selectors import Expressions
+from mooring.allocator.view import View
+from mooring.api.core.node import Node
+from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
+from mooring.cel.device import DeviceCompiler
+from mooring.cel.device import Features as CelFeatures
+from mooring.cel.fleet import Contents
+
+
+class Inventory:
+    """All that allocation must know besides the claims and the node."""
+
+    def __init__(
+        self, features: Features = ALL_FEATURES, *, compiler: DeviceCompiler | None = None
+    ) -> None:
+        self.features = features
+        self.ledger = Ledger(shares_are_whole=not features.consumable_capacity)
+        self._classes: dict[str, DeviceClass] = {}
+        self._slices: dict[str, ResourceSlice] = {}
+        self._pools: dict[PoolId, PoolSlices] = {}
+        self._pools_of_node: dict[str, dict[PoolId, int]] = {}  # with the number of slices
+        self._shared_pools: set[PoolId] = set()
+        self._shared_version = 0
+        self._facts: WeakKeyDictionary[Pool, Facts] = WeakKeyDictionary()
+        self._views: dict[str, View] = {}
+        self._contents = Contents()
+        self._expressions = Expressions(
+            compiler or DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
+        )
+
+    # --- changing -------------------------------------------------------------------------------
+
+    def put_slice(self, slice_: ResourceSlice, *, key: str | None = None) -> None:
+        """Take in a slice, instead of one of the same name (or of the same key)."""
+        key = slice_.metadata.name if key is None else key
+        if key in self._slices:
+            self.remove_slice(key)
+        self._slices[key] = slice_
+        id = _pool_id(slice_)
+        pool = self._pools.get(id)
+        if pool is None:
+            pool = self._pools[id] = PoolSlices(id, self.features)
+        pool.put(key, slice_)
+        self._index(slice_, pool, 1)
+
+    def remove_slice(self, key: str) -> None:
+        """Forget a slice."""
+        slice_ = self._slices.pop(key)
+        pool = self._pools[_pool_id(slice_)]
+        pool.remove(key)
+        self._index(slice_, pool, -1)
+        if pool.is_empty:
+            del self._pools[pool.id]
+
+    def put_class(self, device_class: DeviceClass) -> None:
+        """Take in a class, instead of one of the same name."""
+        self._classes[device_class.metadata.name] = device_class
+
+    def remove_class(self, name: str) -> None:
+        """Forget a class."""
+        del self._classes[name]
+
+    def put_claim(self, claim: ResourceClaim) -> None:
+        """Enter what an allocated claim has, instead of what it had."""
+        self.ledger.put(claim)
+
+    def remove_claim(self, namespace: str, name: str) -> None:
+        """Give back what a claim has."""
+        self.ledger.remove(namespace, name)
+
+    def forget_node(self, name: str) -> None:
+        """Drop what is kept for a node; it is worked out again when the node is asked about."""
+        self._views.pop(name, None)
+
+    # --- asking ---------------------------------------------------------------------------------
+
+    def device_class(self, name: str) -> DeviceClass | None:
+        """Return the class of a name."""
+        return self._classes.get(name)
+
+    def view(self, node: Node) -> View:
+        """Return what the node sees; the view is kept until something in it changes."""
+        name = node.metadata.name
+        view = self._views.get(name)
+        if view is None or not view.is_current(node, self._versions(name)):
+            pools = [pool for id in self._visible(name) if (pool := self._seen(id, node))]
+            pools.sort(key=lambda pool: pool.order)
+            facts = [self._facts_of(pool) for pool in pools]
+            view = View(node, facts, self.features, self.ledger, self._versions(name))
+            self._views[name] = view
+        return view
+
+    def _seen(self, id: PoolId, node: Node) -> Pool | None:
+        return self._pools[id].seen_by(node)
+
+    def _visible(self, node_name: str) -> set[PoolId]:
+        """Return the pools that may have devices for a node."""
+        return self._shared_pools.union(self._pools_of_node.get(node_name, ()))
+
+    def _versions(self, node_name: str) -> tuple[int, ...]:
+        """Return numbers that change whenever a slice of a pool that a node may see does."""
+        local = self._pools_of_node.get(node_name, ())
+        versions = [self._pools[id].version for id in local]
+        return (self._shared_version, len(versions), *versions)
+
+    def _facts_of(self, pool: Pool) -> Facts:
+        facts = self._facts.get(pool)
+        if facts is None:
+            facts = Facts(pool, self.features, self._contents, self._expressions)
+            self._facts[pool] = facts
+        return facts
+
+    def _index(self, slice_: ResourceSlice, pool: PoolSlices, change: int) -> None:
+        if pool.is_shared or pool.id in self._shared_pools:
+            self._shared_version += 1
+        if pool.is_shared:
+            self._shared_pools.add(pool.id)
+        else:
+            self._shared_pools.discard(pool.id)
+        node_name = slice_.spec.node_name
+        if node_name:
+            pools = self._pools_of_node.setdefault(node_name, {})
+            pools[pool.id] = pools.get(pool.id, 0) + change
+            if not pools[pool.id]:
+                del pools[pool.id]
+                if not pools:
+                    del self._pools_of_node[node_name]
+
+
+def _pool_id(slice_: ResourceSlice) -> PoolId:
+    return PoolId(slice_.spec.driver, slice_.spec.pool.name)

@@ -1,0 +1,307 @@
+"""One problem: what is wanted, on what one node sees. Everything the search needs, by position.
+
+    # slot: an ask on this node; the search fills it with `count` devices
+    # stage: the slots of one request; one of them is to be filled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mooring.allocator.asks import RESULTS_MAX, Ask, Wanted, too_many
+from mooring.allocator.bits import bits
+from mooring.allocator.errors import AllocationError
+from mooring.allocator.pools import PoolState
+from mooring.allocator.rules.stateful import (
+    NO_GROUPS,
+    Amounts,
+    Compatibility,
+    Constraint,
+    DistinctAttribute,
+    Groups,
+    InUse,
+    MatchAttribute,
+    Rule,
+    Set,
+    States,
+)
+from mooring.allocator.view import Static, StaticFault, Taken, View
+from mooring.api.resource.v1 import DeviceConstraint
+
+NO_TAKES: Mapping[int, int] = {}
+
+
+class Slot:
+    """An ask on one node."""
+
+    __slots__ = (
+        "ask",
+        "candidates",
+        "count",
+        "faults",
+        "is_risky",
+        "listed",
+        "narrowing",
+        "rules",
+        "takes",
+    )
+
+    def __init__(self, ask: Ask, static: Static, takes: Mapping[int, int]) -> None:
+        self.ask = ask
+        self.candidates = static.usable
+        self.faults = static.faults
+        self.takes = takes  # what a pick takes of the device's capacity, packed
+        self.listed: tuple[int, ...] | None = None  # all devices that are meant, if all are
+        self.count = ask.count
+        self.rules: tuple[Rule, ...] = ()
+        self.narrowing: tuple[Rule, ...] = ()  # rules that may leave out candidates beforehand
+        self.is_risky = False  # whether searching it may raise a fault
+        if ask.wants_all:
+            self.listed = tuple(bits(static.selectable))
+            self.count = len(self.listed)
+
+
+class Account(NamedTuple):
+    """Amounts of which no more can be taken than there is."""
+
+    left: int | None
+    guards: int
+
+
+class Problem:
+    """What is wanted, on one node."""
+
+    def __init__(self, wanted: Wanted, view: View) -> None:
+        self.wanted = wanted
+        self.view = view
+        self.taken = view.taken
+        self._amounts = _amounts_rule(view, self.taken)
+        self._groups = _groups_rule(view, self.taken)
+        self.rules: list[Rule] = [InUse(self.taken.whole, view.shareable)]
+        self.rules += [rule for rule in (self._amounts, self._groups) if rule is not None]
+        for index, rule in enumerate(self.rules):
+            rule.index = index
+        self._constraints = self._constraint_rules()
+        self._slots: dict[Ask, Slot] = {}
+        self._check()
+        self.stages: tuple[tuple[Slot, ...], ...] = tuple(
+            tuple([self._slot(ask) for ask in choice.asks]) for choice in wanted.choices
+        )
+
+    @property
+    def start(self) -> States:
+        """The states of all rules before the first pick."""
+        return tuple([rule.start for rule in self.rules])
+
+    # --- checks before the search ---------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Raise the first fault that the claims have, in Kubernetes' order."""
+        for check in self.wanted.checks:
+            if check.fault is not None:
+                raise AllocationError(check.fault)
+            if check.ask is not None:
+                self._check_all(check.ask)
+            if check.limited is not None:
+                self._check_limit(*check.limited)
+
+    def _check_all(self, ask: Ask) -> None:
+        """Raise why the devices for an ask that wants all cannot be listed."""
+        for pool in self.view.seen:
+            if pool.state is not PoolState.USABLE:
+                condition = (
+                    "being updated" if pool.state is PoolState.INCOMPLETE else "invalid"
+                )
+                raise AllocationError(
+                    f"{ask.place}: asks for all devices, but resource pool {pool.id} is "
+                    f"currently {condition}"
+                )
+        faults = self._slot(ask).faults
+        if faults:
+            first = min(faults)
+            raise AllocationError(self.message(ask, first, faults[first]))
+
+    def _check_limit(self, first: int, end: int) -> None:
+        choices = self.wanted.choices[first:end]
+        least = sum(min(self._slot(ask).count for ask in choice.asks) for choice in choices)
+        if least > RESULTS_MAX:
+            raise AllocationError(too_many(choices[0].asks[0].claim_name, least))
+
+    def message(self, ask: Ask, position: int, fault: StaticFault) -> str:
+        """Return what to say when the search comes by a device that cannot be judged."""
+        device = self.view.device_id(position)
+        if fault.stage == "node":
+            return fault.text
+        if fault.stage == "capacity":
+            name = self.view.spots[position].device.name if ask.wants_all else device
+            return f"{ask.place}: checking capacity for device {name}: {fault.text}"
+        whose = (
+            f"class {ask.device_class.metadata.name}"
+            if fault.stage == "class"
+            else f"claim {ask.claim_name}"
+        )
+        if fault.is_compile:
+            return f"{whose}: selector #{fault.index}: CEL compile error: {fault.text}"
+        where = f"selector #{fault.index} on device {device}"
+        return f"{whose}: {where}: CEL runtime error: {fault.text}"
+
+    # --- slots ----------------------------------------------------------------------------------
+
+    def _slot(self, ask: Ask) -> Slot:
+        slot = self._slots.get(ask)
+        if slot is None:
+            slot = self._slots[ask] = self._make_slot(ask)
+        return slot
+
+    def _make_slot(self, ask: Ask) -> Slot:
+        static = self.view.static(ask.wish)
+        takes = NO_TAKES
+        if self._amounts is not None and self._amounts.capacity:
+            takes = _takes(self.view, ask, static)
+        slot = Slot(ask, static, takes)
+        constraints = [self._constraints[ask.claim][number] for number in ask.constraints]
+        rules = [rule for rule in (self._groups, self._amounts) if rule is not None]
+        if slot.listed is None:
+            slot.rules = (self.rules[0], *rules, *constraints)
+        else:
+            # Kubernetes looks at capacity before constraints, but after them if all are wanted.
+            slot.rules = (self.rules[0], *constraints, *reversed(rules))
+        derived = [c for c in constraints if c.tables[ask].faults]
+        slot.narrowing = (self.rules[0], *(() if derived else constraints))
+        slot.is_risky = bool(
+            slot.faults or derived or (slot.listed is not None and constraints)
+        )
+        return slot
+
+    def _constraint_rules(self) -> list[list[Constraint]]:
+        """Return a rule for each constraint of each claim."""
+        rules: list[list[Constraint]] = []
+        asks: dict[tuple[int, int], list[Ask]] = {}
+        for choice in self.wanted.choices:
+            for ask in choice.asks:
+                for number in ask.constraints:
+                    asks.setdefault((ask.claim, number), []).append(ask)
+        for claim_number, claim in enumerate(self.wanted.claims):
+            rules.append([])
+            for number, constraint in enumerate(claim.spec.devices.constraints):
+                rule = self._constraint(constraint, asks.get((claim_number, number), ()))
+                rules[-1].append(rule)
+                self.rules.append(rule)
+        return rules
+
+    def _constraint(self, constraint: DeviceConstraint, asks: Sequence[Ask]) -> Constraint:
+        attribute = constraint.match_attribute
+        kind: type[Constraint] = MatchAttribute
+        if attribute is None:
+            attribute, kind = constraint.distinct_attribute or "", DistinctAttribute
+        tables = {ask: self.view.table(attribute, ask.derived.get(attribute)) for ask in asks}
+        return kind(len(self.rules), tables)
+
+
+# --- rules from what is taken -------------------------------------------------------------------
+
+
+def _amounts_rule(view: View, taken: Taken) -> Amounts | None:
+    """Return the rule for counters and capacities; None if there are none to count."""
+    accounts: list[Account] = []
+    counters: dict[int, tuple[int, int]] = {}
+    capacity: dict[int, int] = {}
+    for facts, offset, left in zip(view.pools, view.offsets, taken.counters, strict=True):
+        if facts.counters is not None:
+            for position, amount in facts.counters.takes.items():
+                counters[position + offset] = (len(accounts), amount)
+            accounts.append(Account(left, facts.counters.layout.guards))
+    if view.features.consumable_capacity:
+        for position in bits(view.shareable | taken.shared):
+            account = _capacity_account(view, taken, position)
+            if account is not None:
+                capacity[position] = len(accounts)
+                accounts.append(account)
+    if not accounts:
+        return None
+    return Amounts(
+        1,
+        left=[account.left for account in accounts],
+        guards=[account.guards for account in accounts],
+        counters=counters,
+        capacity=capacity,
+        shared=taken.shared & view.shareable,
+    )
+
+
+def _capacity_account(view: View, taken: Taken, position: int) -> Account | None:
+    capacity = view.spots[position].device.capacity
+    if not capacity:
+        return None
+    width = _width(view, position)
+    consumed = taken.capacity.get(position, {})
+    left = guards = 0
+    is_overdrawn = False
+    for place, name in enumerate(sorted(capacity)):
+        amount = capacity[name].value.nano - consumed.get(name, 0)
+        is_overdrawn |= amount < 0
+        left |= max(amount, 0) << place * width
+        guards |= 1 << place * width + width - 1
+    return Account(None if is_overdrawn else left, guards)
+
+
+def _width(view: View, position: int) -> int:
+    """Return the bits of a field of a device's account, with the guard."""
+    capacity = view.spots[position].device.capacity
+    return max(entry.value.nano.bit_length() for entry in capacity.values()) + 2
+
+
+def _takes(view: View, ask: Ask, static: Static) -> Mapping[int, int]:
+    """Return what an ask takes of each device's capacity, packed as its account is."""
+    key = ("takes", ask.wish)
+    found = view.memory.get(key)
+    if found is None:
+        found = view.memory[key] = _pack_takes(view, static)
+    return found  # type: ignore[return-value]
+
+
+def _pack_takes(view: View, static: Static) -> dict[int, int]:
+    takes: dict[int, int] = {}
+    for position, consumed in static.consumed.items():
+        width = _width(view, position)
+        takes[position] = sum(
+            consumed[name].nano << place * width for place, name in enumerate(sorted(consumed))
+        )
+    return takes
+
+
+def _groups_rule(view: View, taken: Taken) -> Compatibility | None:
+    """Return the rule for compatibility groups; None if no device has any."""
+    baseline: dict[Set, Groups] = {}
+    groups: dict[int, list[tuple[Set, Groups]]] = {}
+    for number, (facts, offset) in enumerate(zip(view.pools, view.offsets, strict=True)):
+        if not facts.has_groups:
+            continue
+        for device in taken.devices[number]:
+            for consumption in device.consumes_counters:
+                key = (number, consumption.counter_set)
+                joining = frozenset(consumption.compatibility_groups) or NO_GROUPS
+                baseline[key] = _joined(baseline.get(key), joining)
+        for position, spot in enumerate(facts.pool.spots, offset):
+            if spot.device.consumes_counters:
+                groups[position] = [
+                    (
+                        (number, consumption.counter_set),
+                        frozenset(consumption.compatibility_groups) or NO_GROUPS,
+                    )
+                    for consumption in spot.device.consumes_counters
+                ]
+    if not groups:
+        return None
+    shared = taken.shared & view.shareable
+    return Compatibility(2, baseline=baseline, groups=groups, shared=shared)
+
+
+def _joined(before: Groups | None, joining: Groups) -> Groups:
+    """Return the groups of allocated devices; what contradicts itself stays as it was."""
+    if before is None:
+        return joining
+    if NO_GROUPS in (before, joining):
+        return before
+    return before & joining

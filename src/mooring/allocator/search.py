@@ -1,0 +1,295 @@
+"""Find the first assignment of devices that every rule admits.
+
+The order is Kubernetes': requests in order, alternatives in order, devices in order. Within one
+request positions only go up; each new request starts from the first device again. The first full
+assignment is the answer. The search knows no feature: it asks the rules of each slot.
+
+    # frame: one decision, with the states before it, so that going back needs no undoing
+
+    ┌ Fork ─────────────┐   which alternative of a request (only if there are several)
+    │  ┌ Pick ────────┐ │   which device is the k-th of a slot
+    │  │  ┌ Pick …    │ │
+    stack grows downwards; a decision that fails takes its next candidate, or is popped
+
+1. Enter the next stage. A slot that would bring its claim over the limit of devices is not tried:
+   go back to the last fork of the claim, since other devices would not help.
+2. For a slot, narrow the candidates by the rules that can do so, and take them lowest first.
+3. A candidate with a static fault ends the search: Kubernetes evaluates lazily, so a fault counts
+   only when its device's turn comes.
+4. Each rule takes the pick or refuses it. If all take it, go on; else try the next candidate.
+
+That alone is exponential when there is no solution. So after a number of steps the search starts
+again with foresight (see `mooring.allocator.foresight`), which sees that a subtree has no solution
+and no fault, and leaves it out. What is found stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from mooring.allocator.asks import RESULTS_MAX, Ask
+from mooring.allocator.errors import AllocationError, BudgetError
+from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.rules.stateful import States
+
+LIGHT_STEPS_MAX = 256
+STEPS_MAX = 200_000
+
+
+class Pick(NamedTuple):
+    """A device for an ask."""
+
+    ask: Ask
+    position: int
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Devices for all slots, and which alternative of each request was chosen."""
+
+    picks: tuple[Pick, ...]
+    chosen: tuple[Ask, ...]
+
+
+class Foresight(Protocol):
+    """Sees whether what is left can be filled."""
+
+    def is_hopeless(self, states: States, stage: int, slot: Slot, filled: int, above: int) -> bool:
+        """Return whether no way leads on, and no fault lies on one.
+
+        Of the slot, at this stage, `filled` devices are picked, all below position `above`.
+        """
+
+
+class OutOfSteps(Exception):
+    """The search took as many steps as it was given."""
+
+
+class _Fork:
+    """A decision between the alternatives of a request."""
+
+    __slots__ = ("all_exceed", "alternative", "stage", "states")
+
+    def __init__(self, stage: int, states: States) -> None:
+        self.stage = stage
+        self.states = states
+        self.alternative = -1
+        self.all_exceed = True
+
+
+class _Pick:
+    """A decision which device is the next of a slot."""
+
+    __slots__ = ("candidates", "filled", "position", "slot", "stage", "states")
+
+    def __init__(
+        self, stage: int, slot: Slot, filled: int, states: States, candidates: int
+    ) -> None:
+        self.stage = stage
+        self.slot = slot
+        self.filled = filled
+        self.states = states
+        self.candidates = candidates
+        self.position = -1
+
+
+class Search:
+    """One walk through the assignments."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        steps_max: int,
+        foresight: Foresight | None = None,
+        interrupt: Callable[[], str | None] | None = None,
+    ) -> None:
+        self._problem = problem
+        self._stages = problem.stages
+        self._steps_max = steps_max
+        self._foresight = foresight
+        self._interrupt = interrupt
+        self._stack: list[_Fork | _Pick] = []
+        self.steps = 0
+
+    def run(self) -> Solution | None:
+        """Return the first solution, or None; raise AllocationError for a fault."""
+        going_on = self._enter(0, self._problem.start)
+        while going_on is not None:
+            if going_on is _DONE:
+                return self._solution()
+            going_on = self._advance()
+        return None
+
+    # Each of these moves one decision on and returns whether there is a solution (_DONE), more
+    # to decide (_MORE), or nothing left (None).
+
+    def _enter(self, stage: int, states: States) -> object | None:
+        """Go on to a stage."""
+        if stage == len(self._stages):
+            return _DONE
+        slots = self._stages[stage]
+        if len(slots) == 1:
+            return self._enter_slot(stage, slots[0], states)
+        self._stack.append(_Fork(stage, states))
+        return _MORE
+
+    def _enter_slot(self, stage: int, slot: Slot, states: States) -> object | None:
+        if slot.listed is not None and not slot.listed:
+            return self._fail()
+        if slot.count <= 0:
+            return self._enter(stage + 1, states)
+        if self._picked_for(slot.ask.claim) + slot.count > RESULTS_MAX:
+            return self._exceed(slot.ask.claim)
+        return self._open(stage, slot, 0, states, 0)
+
+    def _open(
+        self, stage: int, slot: Slot, filled: int, states: States, above: int
+    ) -> object | None:
+        """Start to look for the next device of a slot."""
+        self.steps += 1
+        if self.steps > self._steps_max:
+            raise OutOfSteps
+        if self._interrupt is not None and not self.steps & 63:
+            cause = self._interrupt()
+            if cause is not None:
+                raise BudgetError(f"filter operation aborted: {cause}")
+        if self._foresight is not None and self._foresight.is_hopeless(
+            states, stage, slot, filled, above
+        ):
+            return self._fail()
+        if slot.listed is not None:
+            candidates = 1 << slot.listed[filled]
+        else:
+            candidates = slot.candidates
+            for rule in slot.narrowing:
+                candidates = rule.narrow(states, slot, candidates)
+            if slot.faults:
+                candidates |= self._faulty(slot, states)
+            candidates = candidates >> above << above
+        self._stack.append(_Pick(stage, slot, filled, states, candidates))
+        return _MORE
+
+    def _next_device(self) -> object | None:
+        frame = self._stack[-1]
+        assert isinstance(frame, _Pick)
+        slot, states = frame.slot, frame.states
+        while frame.candidates:
+            low = frame.candidates & -frame.candidates
+            frame.candidates ^= low
+            position = low.bit_length() - 1
+            after = self._take(slot, states, position)
+            if after is None:
+                continue
+            frame.position = position
+            filled = frame.filled + 1
+            if filled < slot.count:
+                return self._open(frame.stage, slot, filled, after, position + 1)
+            return self._enter(frame.stage + 1, after)
+        self._stack.pop()
+        return self._fail()
+
+    def _take(self, slot: Slot, states: States, position: int) -> States | None:
+        """Return the states after the pick; None if some rule refuses it."""
+        if slot.listed is not None:
+            return self._take_listed(slot, states, position)
+        if position in slot.faults:
+            fault = slot.faults[position]
+            raise AllocationError(self._problem.message(slot.ask, position, fault))
+        after = list(states)
+        for rule in slot.rules:
+            state = rule.take(states, slot, position)
+            if state is None:
+                return None
+            after[rule.index] = state
+        return tuple(after)
+
+    def _take_listed(self, slot: Slot, states: States, position: int) -> States | None:
+        """Take a device of a slot that wants all; a constraint that is violated is a fault."""
+        if not slot.candidates >> position & 1:
+            return None
+        after = list(states)
+        for rule in slot.rules:
+            state = rule.take(states, slot, position)
+            if state is None:
+                if rule.is_constraint:
+                    device = self._problem.view.device_id(position)
+                    raise AllocationError(
+                        f"{slot.ask.place}: cannot add device {device} because a claim "
+                        "constraint would not be satisfied"
+                    )
+                return None
+            after[rule.index] = state
+        return tuple(after)
+
+    def _faulty(self, slot: Slot, states: States) -> int:
+        """Return the devices whose turn would end the search: those not in use."""
+        mask = 0
+        for position in slot.faults:
+            mask |= 1 << position
+        return self._problem.rules[0].narrow(states, slot, mask)
+
+    def _picked_for(self, claim: int) -> int:
+        """Return how many devices the claim has so far."""
+        picked = 0
+        for frame in reversed(self._stack):
+            if self._problem.wanted.choices[frame.stage].claim != claim:
+                break
+            picked += isinstance(frame, _Pick)
+        return picked
+
+    # --- going back -----------------------------------------------------------------------------
+
+    def _advance(self) -> object | None:
+        """Go on from the last decision."""
+        if isinstance(self._stack[-1], _Fork):
+            return self._next_alternative()
+        return self._next_device()
+
+    def _fail(self) -> object | None:
+        """Go back to the last decision: what was decided there leads nowhere."""
+        if not self._stack:
+            return None
+        frame = self._stack[-1]
+        if isinstance(frame, _Fork):
+            frame.all_exceed = False
+        return _MORE
+
+    def _next_alternative(self) -> object | None:
+        frame = self._stack[-1]
+        assert isinstance(frame, _Fork)
+        slots = self._stages[frame.stage]
+        frame.alternative += 1
+        if frame.alternative == len(slots):
+            self._stack.pop()
+            if frame.all_exceed:
+                return self._exceed(slots[0].ask.claim)
+            return self._fail()
+        return self._enter_slot(frame.stage, slots[frame.alternative], frame.states)
+
+    def _exceed(self, claim: int) -> object | None:
+        """Go back to the last fork of the claim: it has too many devices, whichever they are."""
+        while self._stack:
+            frame = self._stack[-1]
+            if self._problem.wanted.choices[frame.stage].claim != claim:
+                return self._fail()
+            if isinstance(frame, _Fork):
+                return _MORE
+            self._stack.pop()
+        return None
+
+    def _solution(self) -> Solution:
+        chosen = [slots[0].ask for slots in self._stages]
+        picks = []
+        for frame in self._stack:
+            if isinstance(frame, _Fork):
+                chosen[frame.stage] = self._stages[frame.stage][frame.alternative].ask
+            else:
+                picks.append(Pick(frame.slot.ask, frame.position))
+        return Solution(tuple(picks), tuple(chosen))
+
+
+_DONE = object()
+_MORE = object()

@@ -1,0 +1,301 @@
+"""What one node sees: its pools' devices in the order in which they are tried.
+
+A position is a device's place in that order; a set of devices is an integer with their bits.
+What is static is put together from the facts of the pools, what is taken from the ledger; both
+are kept as long as they are true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from mooring.allocator.asks import Wish
+from mooring.allocator.bits import bits
+from mooring.allocator.errors import AllocationError
+from mooring.allocator.facts import Facts
+from mooring.allocator.features import Features
+from mooring.allocator.ledger import Ledger
+from mooring.allocator.nodes import matches_node
+from mooring.allocator.pools import PoolState, Spot
+from mooring.allocator.rules.attributes import Table, TableBuilder
+from mooring.allocator.rules.selectors import SelectorFault
+from mooring.api.core.node import Node
+from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import Device
+
+NODE_OPERATIONS = "DRAOptionalNodeOperations"
+
+Stage = str  # "class", "request", "node" or "capacity"
+
+
+class StaticFault(NamedTuple):
+    """Why a device cannot be judged for an ask; it counts only if the search comes by."""
+
+    stage: Stage
+    text: str
+    index: int = 0
+    is_compile: bool = False
+
+
+class Static(NamedTuple):
+    """The answer of all static rules for a wish."""
+
+    selectable: int  # the devices that are meant
+    usable: int  # those that nothing static speaks against
+    faults: Mapping[int, StaticFault]
+    consumed: Mapping[int, Mapping[str, Quantity]]  # of shareable or partly taken devices
+
+
+class Taken(NamedTuple):
+    """What is taken of the devices that a node sees."""
+
+    whole: int  # devices that have an owner
+    shared: int  # devices of which there are shares
+    counters: tuple[int | None, ...]  # what is left in each pool, packed; None: overdrawn
+    capacity: Mapping[int, Mapping[str, int]]  # what shares have of a device, in nano
+    devices: tuple[tuple[Device, ...], ...]  # by pool, all that have an owner or shares
+
+
+class View:
+    """The devices of one node."""
+
+    def __init__(
+        self,
+        node: Node,
+        pools: Sequence[Facts],
+        features: Features,
+        ledger: Ledger,
+        versions: tuple[int, ...],
+    ) -> None:
+        self.node = node
+        self.features = features
+        self.ledger = ledger
+        self.seen = tuple(facts.pool for facts in pools)
+        self.pools = tuple(f for f in pools if f.pool.state is PoolState.USABLE)
+        self.is_invalid = any(pool.state is PoolState.INVALID for pool in self.seen)
+        self._versions = versions
+        self.offsets: list[int] = []
+        spots: list[Spot] = []
+        for facts in self.pools:
+            self.offsets.append(len(spots))
+            spots += facts.pool.spots
+        self.spots = tuple(spots)
+        self.all = (1 << len(spots)) - 1
+        self._static: dict[Wish, Static] = {}
+        self._tables: dict[tuple[str, str | None], Table] = {}
+        self._taken: Taken | None = None
+        self._taken_versions: tuple[int, ...] = ()
+        self.memory: dict[object, object] = {}  # what problems on this view may keep
+
+    def is_current(self, node: Node, versions: tuple[int, ...]) -> bool:
+        """Return whether the view still shows what there is."""
+        return self._versions == versions and (node is self.node or node == self.node)
+
+    def device_id(self, position: int) -> str:
+        """Return the full name of a device."""
+        spot = self.spots[position]
+        spec = spot.slice.spec
+        return f"{spec.driver}/{spec.pool.name}/{spot.device.name}"
+
+    @cached_property
+    def this_node(self) -> NodeSelector:
+        """The selector that means this node only."""
+        requirement = NodeSelectorRequirement(
+            key="metadata.name", operator="In", values=(self.node.metadata.name,)
+        )
+        term = NodeSelectorTerm(match_fields=(requirement,))
+        return NodeSelector(node_selector_terms=(term,))
+
+    @cached_property
+    def has_odd_selectors(self) -> bool:
+        """Whether some device has a node selector that no result can be made of."""
+        return any(
+            selector is not None and len(selector.node_selector_terms or ()) > 1
+            for device, slice_ in self.spots
+            for selector in (device.node_selector, slice_.spec.node_selector)
+        )
+
+    # --- static ---------------------------------------------------------------------------------
+
+    @cached_property
+    def shareable(self) -> int:
+        """The devices that several claims may use at once."""
+        return self._joined(lambda facts: facts.shareable)
+
+    @cached_property
+    def consumers(self) -> int:
+        """The devices that take something of shared counters."""
+        return self._joined(lambda facts: facts.consumers)
+
+    def static(self, wish: Wish) -> Static:
+        """Return what the static rules say of every device."""
+        found = self._static.get(wish)
+        if found is None:
+            found = self._static[wish] = self._judge(wish)
+        return found
+
+    def table(self, attribute: str, expression: str | None) -> Table:
+        """Return the values of an attribute: published, or derived by an expression."""
+        key = (attribute, expression)
+        found = self._tables.get(key)
+        if found is None:
+            if len(self.pools) == 1:
+                found = self.pools[0].table(attribute, expression)
+            else:
+                builder = TableBuilder(with_lists=self.features.list_type_attributes)
+                for facts, offset in zip(self.pools, self.offsets, strict=True):
+                    builder.add_table(facts.table(attribute, expression), offset)
+                found = builder.table()
+            self._tables[key] = found
+        return found
+
+    def _judge(self, wish: Wish) -> Static:
+        faults: dict[int, StaticFault] = {}
+        yes = self.all
+        if not self.features.device_binding_and_status:
+            yes &= ~self._joined(lambda facts: facts.waiting)
+        yes = self._select(wish.class_selectors, "class", yes, faults)
+        yes = self._select(wish.selectors, "request", yes, faults)
+        if self._by_device & yes:
+            matching, unreadable = self._node_matches
+            for position in bits(yes & self._by_device):
+                if position in unreadable:
+                    faults[position] = StaticFault("node", unreadable[position])
+            yes &= matching | ~self._by_device
+        consumed: dict[int, Mapping[str, Quantity]] = {}
+        if self.features.consumable_capacity:
+            yes = self._fit(wish, yes, consumed, faults)
+        return Static(yes, yes & self._unhindered(wish), faults, consumed)
+
+    def _select(
+        self,
+        expressions: tuple[str, ...],
+        stage: Stage,
+        yes: int,
+        faults: dict[int, StaticFault],
+    ) -> int:
+        if not expressions:
+            return yes
+        matching = 0
+        for facts, offset in zip(self.pools, self.offsets, strict=True):
+            selected = facts.selected(expressions)
+            matching |= selected.yes << offset
+            for position, fault in selected.faults.items():
+                if yes >> position + offset & 1:
+                    faults[position + offset] = _selector_fault(stage, fault)
+        return yes & matching
+
+    def _fit(
+        self,
+        wish: Wish,
+        yes: int,
+        consumed: dict[int, Mapping[str, Quantity]],
+        faults: dict[int, StaticFault],
+    ) -> int:
+        enough = 0
+        for facts, offset in zip(self.pools, self.offsets, strict=True):
+            fitting = facts.fitting(wish.amounts)
+            enough |= fitting.yes << offset
+            for position, text in fitting.faults.items():
+                if yes >> position + offset & 1:
+                    faults[position + offset] = StaticFault("capacity", text)
+            for position, amounts in fitting.consumed.items():
+                if amounts:
+                    consumed[position + offset] = amounts
+        return yes & enough
+
+    def _unhindered(self, wish: Wish) -> int:
+        """Return the devices that a request may use if it is meant for them."""
+        usable = self.all
+        if not self.features.partitionable_devices:
+            usable &= ~self.consumers
+        if not (
+            self.features.optional_node_operations
+            and NODE_OPERATIONS in self.node.status.declared_features
+        ):
+            usable &= ~self._joined(lambda facts: facts.skipping)
+        if self.features.device_taints:
+            usable &= self._joined(lambda facts: facts.tolerated(wish.tolerations))
+        return usable
+
+    @cached_property
+    def _by_device(self) -> int:
+        return self._joined(lambda facts: facts.by_device)
+
+    @cached_property
+    def _node_matches(self) -> tuple[int, dict[int, str]]:
+        """Return which devices that choose their nodes themselves choose this one."""
+        matching = 0
+        unreadable: dict[int, str] = {}
+        for position in bits(self._by_device):
+            device = self.spots[position].device
+            try:
+                chosen = matches_node(
+                    self.node,
+                    node_name=device.node_name,
+                    all_nodes=device.all_nodes,
+                    selector=device.node_selector,
+                )
+            except AllocationError as error:
+                unreadable[position] = str(error)
+                continue
+            matching |= chosen << position
+        return matching, unreadable
+
+    def _joined(self, mask: Callable[[Facts], int]) -> int:
+        joined = 0
+        for facts, offset in zip(self.pools, self.offsets, strict=True):
+            joined |= mask(facts) << offset
+        return joined
+
+    # --- taken ----------------------------------------------------------------------------------
+
+    @property
+    def taken(self) -> Taken:
+        """What is taken, by the ledger."""
+        versions = tuple([self.ledger.version(*facts.pool.id) for facts in self.pools])
+        if self._taken is None or versions != self._taken_versions:
+            self._taken = self._read_ledger()
+            self._taken_versions = versions
+        return self._taken
+
+    def _read_ledger(self) -> Taken:
+        whole = shared = 0
+        counters: list[int | None] = []
+        capacity: dict[int, Mapping[str, int]] = {}
+        devices: list[tuple[Device, ...]] = []
+        for facts, offset in zip(self.pools, self.offsets, strict=True):
+            owners = self.ledger.owners(*facts.pool.id)
+            shares = self.ledger.shares(*facts.pool.id)
+            taken: list[Device] = []
+            if owners or shares:
+                for position, spot in enumerate(facts.pool.spots, offset):
+                    name = spot.device.name
+                    if name in owners:
+                        whole |= 1 << position
+                    if name in shares:
+                        shared |= 1 << position
+                        capacity[position] = _summed(share.consumed for share in shares[name])
+                    if name in owners or name in shares:
+                        taken.append(spot.device)
+                for spot in facts.pool.others:
+                    if spot.device.name in owners or spot.device.name in shares:
+                        taken.append(spot.device)
+            counters.append(None if facts.counters is None else facts.counters.left(taken))
+            devices.append(tuple(taken))
+        return Taken(whole, shared, tuple(counters), capacity, tuple(devices))
+
+
+def _selector_fault(stage: Stage, fault: SelectorFault) -> StaticFault:
+    return StaticFault(stage, fault.text, fault.index, fault.is_compile)
+
+
+def _summed(shares: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for consumed in shares:
+        for name, amount in consumed.items():
+            total[name] = total.get(name, 0) + amount
+    return total
