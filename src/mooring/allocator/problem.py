@@ -23,7 +23,7 @@ from mooring.allocator.rules.stateful import (
     InUse,
     MatchAttribute,
     Rule,
-    Set,
+    SetKey,
     States,
 )
 from mooring.allocator.view import Static, StaticFault, Taken, View
@@ -207,6 +207,7 @@ def _amounts_rule(view: View, taken: Taken) -> Amounts | None:
     accounts: list[Account] = []
     counters: dict[int, tuple[int, int]] = {}
     capacity: dict[int, int] = {}
+    fixed: set[int] = set()
     for facts, offset, left in zip(view.pools, view.offsets, taken.counters, strict=True):
         if facts.counters is not None:
             for position, amount in facts.counters.takes.items():
@@ -217,6 +218,8 @@ def _amounts_rule(view: View, taken: Taken) -> Amounts | None:
             account = _capacity_account(view, taken, position)
             if account is not None:
                 capacity[position] = len(accounts)
+                if not view.shareable >> position & 1:
+                    fixed.add(len(accounts))  # An old share of a device that has one user now.
                 accounts.append(account)
     if not accounts:
         return None
@@ -226,6 +229,7 @@ def _amounts_rule(view: View, taken: Taken) -> Amounts | None:
         guards=[account.guards for account in accounts],
         counters=counters,
         capacity=capacity,
+        fixed=fixed,
         shared=taken.shared & view.shareable,
     )
 
@@ -273,8 +277,8 @@ def _pack_takes(view: View, static: Static) -> dict[int, int]:
 
 def _groups_rule(view: View, taken: Taken) -> Compatibility | None:
     """Return the rule for compatibility groups; None if no device has any."""
-    baseline: dict[Set, Groups] = {}
-    groups: dict[int, list[tuple[Set, Groups]]] = {}
+    baseline: dict[SetKey, Groups] = {}
+    groups: dict[int, list[tuple[SetKey, Groups]]] = {}
     for number, (facts, offset) in enumerate(zip(view.pools, view.offsets, strict=True)):
         if not facts.has_groups:
             continue

@@ -14,7 +14,7 @@ The law of `take`: it answers None, and nothing has happened, exactly if the dev
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mooring.allocator.errors import AllocationError
@@ -100,9 +100,11 @@ class Amounts(Rule):
         guards: Sequence[int],
         counters: Mapping[int, tuple[int, int]],
         capacity: Mapping[int, int],
+        fixed: Set[int],
         shared: int,
     ) -> None:
         self.index = index
+        self.fixed = fixed  # accounts that are looked at but not charged
         self.left = left  # by account; None: more is taken than there is
         self.guards = guards
         self.counters = counters  # by position: account and what the device takes of it
@@ -133,13 +135,15 @@ class Amounts(Rule):
             rest = (left | guards) - amount
             if rest & guards != guards:
                 return None
+            if account in self.fixed:
+                continue
             if changed is None:
                 changed = dict(taken)
             changed[account] = rest ^ guards
         return taken if changed is None else changed
 
 
-Set = tuple[int, str]  # pool, counter set
+SetKey = tuple[int, str]  # pool, counter set
 Groups = frozenset[str]
 NO_GROUPS: Groups = frozenset([""])  # as if such devices were a group of their own
 
@@ -147,14 +151,14 @@ NO_GROUPS: Groups = frozenset([""])  # as if such devices were a group of their 
 class Compatibility(Rule):
     """Devices on one counter set need a group that all of them are in."""
 
-    start: Mapping[Set, Groups] = {}
+    start: Mapping[SetKey, Groups] = {}
 
     def __init__(
         self,
         index: int,
         *,
-        baseline: Mapping[Set, Groups],
-        groups: Mapping[int, Sequence[tuple[Set, Groups]]],
+        baseline: Mapping[SetKey, Groups],
+        groups: Mapping[int, Sequence[tuple[SetKey, Groups]]],
         shared: int,
     ) -> None:
         self.index = index
@@ -162,8 +166,8 @@ class Compatibility(Rule):
         self.groups = groups  # by position
         self.shared = shared
 
-    def take(self, states: States, slot: Slot, position: int) -> Mapping[Set, Groups] | None:  # noqa: ARG002
-        current: Mapping[Set, Groups] = states[self.index]
+    def take(self, states: States, slot: Slot, position: int) -> Mapping[SetKey, Groups] | None:  # noqa: ARG002
+        current: Mapping[SetKey, Groups] = states[self.index]
         joined = self.groups.get(position)
         if joined is None or (self.shared | states[0].shared) >> position & 1:
             return current
@@ -200,12 +204,12 @@ class MatchAttribute(Constraint):
 
     @property
     def start(self) -> State:
-        return _ANY
+        return ANY
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
         table = self.tables[slot.ask]
         common: tuple[Element, ...] | None = states[self.index]
-        if common is _ANY:
+        if common is ANY:
             return candidates & table.known
         fitting = 0
         for element in common:
@@ -215,7 +219,7 @@ class MatchAttribute(Constraint):
     def take(self, states: States, slot: Slot, position: int) -> tuple[Element, ...] | None:
         elements = self._elements(slot, position)
         common: tuple[Element, ...] = states[self.index]
-        if common is _ANY or elements is None:
+        if common is ANY or elements is None:
             return elements
         if common == elements and elements:
             return common
@@ -251,4 +255,4 @@ class DistinctAttribute(Constraint):
         return count + 1, used.union(elements)
 
 
-_ANY: tuple[Element, ...] = (("any", ""),)  # not a value of any attribute
+ANY: tuple[Element, ...] = (("any", ""),)  # not a value of any attribute

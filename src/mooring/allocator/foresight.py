@@ -1,0 +1,387 @@
+"""See that what is left of a problem cannot be solved, without trying it in order.
+
+Whether a completion exists does not depend on the order in which devices are picked. So requests
+that are alike are put together, the tightest is looked at first, devices that are alike are tried
+once, and a state that failed is remembered up to exchange of like parts.
+
+    # group: like slots that are still to be filled, with all the devices that they may still get
+    # horizon: the stages up to the first one that may raise a fault
+
+1. Only stages before the horizon count: what is left out there has no fault that could be missed.
+2. Narrow each group's devices by what was picked; too few is the end.
+3. A constraint that values match: keep the values for which every group has enough devices.
+4. One user for a device: groups flow to devices (Hall's condition). Distinct values: to values.
+5. If counting decides everything that is left, that was it. Else decide something: a value that
+   must match, an alternative, a device of the tightest group; and go on from 2.
+
+It says "hopeless" only if it is sure. Admin access and the limit of devices are not looked at, and
+a question that takes too long is left open; then the search goes on in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from mooring.allocator.bits import bits
+from mooring.allocator.components import Components
+from mooring.allocator.flow import has_flow
+from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.rules.attributes import Element
+from mooring.allocator.rules.stateful import (
+    ANY,
+    Amounts,
+    Compatibility,
+    DistinctAttribute,
+    MatchAttribute,
+    States,
+)
+
+QUESTION_STEPS_MAX = 2_000
+FAILURES_MAX = 100_000
+
+R = TypeVar("R")
+
+
+class Group(NamedTuple):
+    """Like slots that are still to be filled."""
+
+    slot: Slot  # one of them
+    need: int  # devices wanted by all of them
+    domain: int  # from where they may be taken
+    repeats: bool  # whether a device that can be shared may be taken again
+
+
+class Fork(NamedTuple):
+    """Alternatives, one of which is to be filled."""
+
+    groups: tuple[Group, ...]
+
+
+class _OpenQuestionError(Exception):
+    """It took too long to find out."""
+
+
+class Foresight:
+    """Sees whether the slots of one problem that are left can be filled."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._shareable = problem.view.shareable
+        self._amounts = _only(problem.rules, Amounts)
+        self._compatibility = _only(problem.rules, Compatibility)
+        self._components = Components(problem, self._amounts, self._compatibility)
+        self._rest: dict[int, tuple[tuple[Group, ...], tuple[Fork, ...]]] = {}
+        self._failures: set[object] = set()
+        self._fitting: dict[object, int] = {}
+        self._steps_left = 0
+        self.steps = 0
+
+    def is_hopeless(self, states: States, stage: int, slot: Slot, filled: int, above: int) -> bool:
+        """Return whether no way leads on, and no fault lies on one."""
+        if slot.is_risky:
+            return False
+        groups, forks = self._after(stage + 1)
+        if not slot.ask.is_admin:
+            domain = slot.candidates >> above << above
+            if slot.listed is not None:
+                domain &= _mask(slot.listed[filled:])
+            current = Group(slot, slot.count - filled, domain, repeats=False)
+            groups = (current, *groups)
+        self._steps_left = QUESTION_STEPS_MAX
+        try:
+            return not self._is_possible(groups, forks, states)
+        except _OpenQuestionError:
+            return False
+
+    # --- what is left ---------------------------------------------------------------------------
+
+    def _after(self, stage: int) -> tuple[tuple[Group, ...], tuple[Fork, ...]]:
+        """Return what is to be filled from a stage on, up to the horizon."""
+        found = self._rest.get(stage)
+        if found is None:
+            found = self._rest[stage] = self._gather(stage)
+        return found
+
+    def _gather(self, stage: int) -> tuple[tuple[Group, ...], tuple[Fork, ...]]:
+        alike: dict[object, Group] = {}
+        forks: list[Fork] = []
+        for slots in self._problem.stages[stage:]:
+            if any(slot.is_risky for slot in slots):
+                break
+            groups = [_whole_group(slot) for slot in slots if not slot.ask.is_admin]
+            if len(groups) < len(slots):
+                continue
+            if len(slots) > 1:
+                forks.append(Fork(tuple(groups)))
+                continue
+            self._join(groups[0], alike)
+        return tuple(alike.values()), tuple(forks)
+
+    def _join(self, group: Group, alike: dict[object, Group]) -> None:
+        """Put a group to those that are like it."""
+        ask = group.slot.ask
+        can_repeat = bool(group.domain & self._shareable)
+        if group.slot.listed is not None or (can_repeat and group.need > 1):
+            alike[object()] = group
+            return
+        key = (ask.wish, ask.claim if ask.constraints else -1, ask.constraints, _derived(group))
+        before = alike.get(key)
+        need = group.need + (before.need if before is not None else 0)
+        alike[key] = group._replace(need=need, repeats=can_repeat)
+
+    # --- is there a way? ------------------------------------------------------------------------
+
+    def _is_possible(
+        self, groups: Sequence[Group], forks: Sequence[Fork], states: States
+    ) -> bool:
+        """Return whether the groups can be filled; True also if bounds do not tell."""
+        self.steps += 1
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise _OpenQuestionError
+        narrowed = self._narrow(groups, states)
+        if narrowed is None:
+            return False
+        matched = self._match(narrowed, states)
+        if matched is None:
+            return False
+        narrowed, states, undecided = matched
+        if not self._counts_suffice(narrowed, states):
+            return False
+        if undecided is not None:
+            rule, elements = undecided
+            return any(
+                self._is_possible(narrowed, forks, _with(states, rule.index, (element,)))
+                for element in elements
+            )
+        if forks:
+            first, *others = forks
+            return any(
+                self._is_possible((*narrowed, group), others, states) for group in first.groups
+            )
+        return self._can_fill(narrowed, states)
+
+    def _narrow(self, groups: Sequence[Group], states: States) -> list[Group] | None:
+        """Return the groups with the devices that they may get now; None if too few."""
+        found = []
+        for group in groups:
+            if group.need <= 0:
+                continue
+            slot, domain = group.slot, group.domain
+            for rule in slot.narrowing:
+                domain = rule.narrow(states, slot, domain)
+            domain = self._affordable(slot, domain, states)
+            if not self._is_enough(group, domain):
+                return None
+            found.append(group._replace(domain=domain))
+        return found
+
+    def _is_enough(self, group: Group, domain: int) -> bool:
+        if group.repeats and domain & self._shareable:
+            return True
+        return domain.bit_count() >= group.need
+
+    def _affordable(self, slot: Slot, domain: int, states: States) -> int:
+        """Return the devices whose counters, capacity and groups admit one more pick."""
+        amounts, compatibility = self._amounts, self._compatibility
+        if amounts is not None:
+            checked = domain & self._components.accounted
+            key = (slot.ask.wish, checked, _frozen(states[amounts.index]), states[0].shared)
+            fitting = self._fitting.get(key)
+            if fitting is None:
+                fitting = 0
+                for position in bits(checked):
+                    if amounts.take(states, slot, position) is not None:
+                        fitting |= 1 << position
+                if len(self._fitting) > FAILURES_MAX:
+                    self._fitting.clear()
+                self._fitting[key] = fitting
+            domain ^= checked ^ fitting
+        if compatibility is not None:
+            for position in bits(domain & self._components.grouped):
+                if compatibility.take(states, slot, position) is None:
+                    domain ^= 1 << position
+        return domain
+
+    # --- values that must match -----------------------------------------------------------------
+
+    def _match(
+        self, groups: list[Group], states: States
+    ) -> tuple[list[Group], States, tuple[MatchAttribute, list[Element]] | None] | None:
+        """Keep the devices with a value that all groups of a constraint can have.
+
+        Return the groups, the states with the values that are decided, and a constraint whose
+        value is not, with its values; None if some constraint has no value left.
+        """
+        undecided: tuple[MatchAttribute, list[Element]] | None = None
+        for rule in _rules(groups, MatchAttribute):
+            members = [g for g in groups if rule in g.slot.rules]
+            elements = self._common(rule, members, states[rule.index])
+            if not elements:
+                return None
+            groups = [
+                g._replace(domain=g.domain & _holders(rule, g.slot, elements))
+                if rule in g.slot.rules
+                else g
+                for g in groups
+            ]
+            if len(elements) == 1:
+                states = _with(states, rule.index, (elements[0],))
+            elif undecided is None or len(elements) < len(undecided[1]):
+                undecided = (rule, elements)
+        return groups, states, undecided
+
+    def _common(
+        self, rule: MatchAttribute, members: Sequence[Group], common: tuple[Element, ...]
+    ) -> list[Element]:
+        """Return the values for which every group has enough devices."""
+        elements: Iterable[Element] = common
+        if common is ANY:
+            elements = rule.tables[members[0].slot.ask].holders
+        found = []
+        for element in elements:
+            for group in members:
+                held = group.domain & rule.tables[group.slot.ask].holders.get(element, 0)
+                if not self._is_enough(group, held):
+                    break
+            else:
+                found.append(element)
+        # A device whose value equals no other may be the only one of its constraint.
+        if common is ANY and sum(group.need for group in members) == 1:
+            return found or self._alone(rule, members)
+        return found
+
+    def _alone(self, rule: MatchAttribute, members: Sequence[Group]) -> list[Element]:
+        table = rule.tables[members[0].slot.ask]
+        return [ANY[0]] if members[0].domain & table.only_first else []
+
+    # --- counting -------------------------------------------------------------------------------
+
+    def _counts_suffice(self, groups: Sequence[Group], states: States) -> bool:
+        """Return whether there are enough devices, and enough distinct values, for all groups."""
+        demands = []
+        for group in groups:
+            shared = group.domain & self._shareable
+            need = group.need - shared.bit_count()
+            if need > 0 and not (group.repeats and shared):
+                demands.append((need, group.domain & ~shared))
+        if not has_flow(demands):
+            return False
+        return all(
+            self._values_suffice(rule, groups) for rule in _rules(groups, DistinctAttribute)
+        )
+
+    def _values_suffice(self, rule: DistinctAttribute, groups: Sequence[Group]) -> bool:
+        members = [group for group in groups if rule in group.slot.rules]
+        numbers: dict[Element, int] = {}
+        demands = []
+        for group in members:
+            table = rule.tables[group.slot.ask]
+            if group.domain & table.only_first:
+                return True
+            values = 0
+            for element, holders in table.holders.items():
+                if holders & group.domain:
+                    values |= 1 << numbers.setdefault(element, len(numbers))
+            demands.append((group.need, values))
+        return has_flow(demands)
+
+    # --- deciding on devices --------------------------------------------------------------------
+
+    def _can_fill(self, groups: list[Group], states: States) -> bool:
+        """Return whether the groups can be filled, all values and alternatives being decided."""
+        hard = [group for group in groups if self._is_hard(group)]
+        if not hard:
+            return True  # Counting was enough.
+        key = self._components.key(groups, states)
+        if key in self._failures:
+            return False
+        tightest = min(hard, key=self._tightness)
+        others = [group for group in groups if group is not tightest]
+        tried: set[object] = set()
+        for position in bits(tightest.domain):
+            kind = self._components.kind(position, states)
+            if kind in tried:
+                continue
+            tried.add(kind)
+            after = self._take(tightest.slot, states, position)
+            if after is None:
+                continue
+            above = position if tightest.repeats else position + 1
+            rest = tightest._replace(
+                need=tightest.need - 1, domain=tightest.domain >> above << above
+            )
+            if self._is_possible([rest, *others], (), after):
+                return True
+        if len(self._failures) < FAILURES_MAX:
+            self._failures.add(key)
+        return False
+
+    def _is_hard(self, group: Group) -> bool:
+        """Return whether more than counting decides about the devices of a group."""
+        return bool(group.domain & self._components.stateful) or any(
+            isinstance(rule, DistinctAttribute) for rule in group.slot.rules
+        )
+
+    def _tightness(self, group: Group) -> tuple[int, int]:
+        heaviest = max((group.slot.takes.get(p, 0) for p in bits(group.domain)), default=0)
+        return (group.domain.bit_count(), -heaviest)
+
+    def _take(self, slot: Slot, states: States, position: int) -> States | None:
+        after = list(states)
+        for rule in slot.rules:
+            state = rule.take(states, slot, position)
+            if state is None:
+                return None
+            after[rule.index] = state
+        return tuple(after)
+
+
+def _whole_group(slot: Slot) -> Group:
+    if slot.listed is not None:
+        # All that are meant are wanted; one that cannot be used leaves too few.
+        need = max(slot.count, 1)
+        return Group(slot, need, slot.candidates & _mask(slot.listed), repeats=False)
+    return Group(slot, slot.count, slot.candidates, repeats=False)
+
+
+def _mask(positions: Iterable[int]) -> int:
+    mask = 0
+    for position in positions:
+        mask |= 1 << position
+    return mask
+
+
+def _derived(group: Group) -> object:
+    return tuple(sorted(group.slot.ask.derived.items()))
+
+
+def _holders(rule: MatchAttribute, slot: Slot, elements: Iterable[Element]) -> int:
+    table = rule.tables[slot.ask]
+    if elements == [ANY[0]]:
+        return table.only_first
+    held = 0
+    for element in elements:
+        held |= table.holders.get(element, 0)
+    return held
+
+
+def _rules(groups: Iterable[Group], kind: type[R]) -> list[R]:
+    """Return the rules of a kind that the groups have, each once."""
+    return list(
+        dict.fromkeys(rule for g in groups for rule in g.slot.rules if isinstance(rule, kind))
+    )
+
+
+def _only(rules: Iterable[object], kind: type[R]) -> R | None:
+    return next((rule for rule in rules if isinstance(rule, kind)), None)
+
+
+def _with(states: States, index: int, state: object) -> States:
+    return (*states[:index], state, *states[index + 1 :])
+
+
+def _frozen(taken: object) -> object:
+    assert isinstance(taken, dict)
+    return frozenset(taken.items())
