@@ -35,6 +35,7 @@ DEVICE = device_variables(
         "version": DeviceAttribute(version_value="1.2.3"),
         "ports": DeviceAttribute(int_values=(1, 2, 3)),
         "ready": DeviceAttribute(bool_value=True),
+        "driver": DeviceAttribute(string_value="x"),
     },
     {"memory": DeviceCapacity()},
 )
@@ -116,6 +117,14 @@ def test_generated_code_and_plan_agree(text: str, limit: int) -> None:
     compiled = COMPILER.compile(text, kind="raw", scope=Scope.STORED)
     if compiled.program is not None:
         agree(text, limit=limit)
+
+
+def test_a_leading_dot_passes_over_variables_of_loops() -> None:
+    bound = "cel.bind(device, {'driver': 'x'}, .device.driver == 'gpu.example.com')"
+    looped = "[device.attributes['gpu.example.com']].exists(device, .device.driver != 'x')"
+    for text in (bound, looped):
+        agree(text)
+        assert program(text).evaluate(DEVICE, cost_limit=1000).value is True
 
 
 # --- nothing else in reach ----------------------------------------------------------------

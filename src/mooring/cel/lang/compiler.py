@@ -228,7 +228,7 @@ class _Writer:
                     self._refuse_optional(value)
                 return value
             case Variable(name=name):
-                found = self._scope.get(name)
+                found = None if step.source.is_outermost else self._scope.get(name)
                 if isinstance(found, _LazyVariable):
                     return found.force(self)
                 if found is None:
