@@ -79,11 +79,13 @@ class Fleet:
 
     def __init__(self, devices: Iterable[Seen]) -> None:
         self.devices: Sequence[Seen] = tuple(devices)
-        contents = {id(seen.content): seen.content for seen in self.devices}
-        numbers = {key: number for number, key in enumerate(contents)}
-        self._contents = list(contents.values())
-        self._inputs = [content.device for content in self._contents]
+        contents = {id(seen.content): seen.content for seen in self.devices}.values()
+        self._inputs = [content.device for content in contents if content.device is not None]
+        # Contents without variables come last, so that the others have the numbers of inputs.
+        self._contents = sorted(contents, key=lambda content: content.device is None)
+        numbers = {id(content): number for number, content in enumerate(self._contents)}
         self._numbers = [numbers[id(seen.content)] for seen in self.devices]
+        self._is_in_order = self._numbers == list(range(len(self._contents)))
         self._answers: dict[tuple[str, str], Answers] = {}
 
     def evaluate(self, compiled: Compiled) -> Answers:
@@ -103,6 +105,8 @@ class Fleet:
         if generated is not None and compiled.kind == "selector":
             assert generated.many is not None
             values, costs = generated.many(self._inputs, COST_LIMIT)
+            without = len(self._contents) - len(self._inputs)
+            values, costs = values + [None] * without, costs + [None] * without
             if set(map(type, values)) <= {bool}:
                 return Answers(values, costs, {})
         errors: dict[int, str] = {}
@@ -116,7 +120,7 @@ class Fleet:
 
     def _spread(self, answers: Answers) -> Answers:
         """Return the answers of contents as answers of devices."""
-        if len(self._contents) == len(self.devices):
+        if self._is_in_order:
             return answers
         values = [answers.values[number] for number in self._numbers]
         costs = [answers.costs[number] for number in self._numbers]
