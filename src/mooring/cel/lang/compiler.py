@@ -105,8 +105,8 @@ def _indented(lines: Iterable[str], depth: int) -> str:
 
 
 def _function(source: str, writer: Writer) -> Any:
-    namespace: dict[str, Any] = {"__builtins__": {}, "type": type, "len": len}
-    namespace |= {"dict": dict, "str": str, "int": int, "Exception": Exception}
+    known = (type, len, dict, tuple, str, int, bool, Exception)
+    namespace: dict[str, Any] = {"__builtins__": {}, **{each.__name__: each for each in known}}
     namespace |= writer.constants
     try:
         exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102

@@ -217,34 +217,44 @@ class Writer(Lines):
             raise NotCompilable
         condition = self.write(step.condition)
         result = self.temporary()
-        for value, side in (("True", step.truthy), ("False", step.falsy)):
-            keyword = "if" if value == "True" else "elif"
-            with self.block(f"{keyword} {condition} is {value}:"):
-                self.line(f"{result} = {self._resolved(side)}")
+        values = []
+        for wanted, side in ((True, step.truthy), (False, step.falsy)):
+            keyword = "if" if wanted else "elif"
+            with self.block(f"{keyword} {self._is(condition, wanted)}:"):
+                values.append(self._resolved(side))
+                self.line(f"{result} = {values[-1]}")
         self.line(f"else: raise {self.unusual}")
+        if self._bools.issuperset(values):
+            self._bools.add(result)
         return result
 
     # --- logic and calls --------------------------------------------------------------
 
     def _logic(self, step: Logic) -> str:
         result = self.temporary()
-        decisive, other = str(step.decisive), str(not step.decisive)
         depth = self._depth
         *firsts, last = step.terms
+        values = []
         for term in firsts:
-            value = self.write(term)
+            values.append(self.write(term))
             self.flush()
-            self.line(f"{result} = {value}")
-            self.line(f"if {result} is {other}:")
+            self.line(f"{result} = {values[-1]}")
+            self.line(f"if {self._is(values[-1], not step.decisive)}:")
             self._depth += 1
-        value = self.write(last)
+        values.append(self.write(last))
         self.flush()
-        self.line(f"{result} = {value}")
+        self.line(f"{result} = {values[-1]}")
         self._depth = depth
-        self.line(
-            f"if {result} is not {decisive} and {result} is not {other}: raise {self.unusual}"
-        )
+        if not self._bools.issuperset(values):
+            self.line(f"if {result} is not True and {result} is not False: raise {self.unusual}")
+        self._bools.add(result)
         return result
+
+    def _is(self, value: str, wanted: bool) -> str:
+        """Return the test whether a value is the wanted bool."""
+        if value in self._bools:
+            return value if wanted else f"not {value}"
+        return f"{value} is {wanted}"
 
     def _call(self, step: Call) -> str:
         if all(isinstance(arg, Constant) for arg in step.args):
@@ -255,7 +265,7 @@ class Writer(Lines):
         if not step.is_strict:
             self._cost += 1
             (only,) = args
-            return self._assign_bool(f"{only} is not False")
+            return only if only in self._bools else self._assign_bool(f"{only} is not False")
         result = self._assign(self._call_code(step, args))
         if step.certain is not None and step.certain.result == BOOL:
             self._bools.add(result)
@@ -347,6 +357,8 @@ class Writer(Lines):
         if isinstance(step.accu_init, Constant):
             self.line(f"{accu} = {self.constant(step.accu_init.value)}")
             self._scope[step.accu_var] = accu
+            if type(step.accu_init.value) is bool:
+                self._bools.add(accu)
         else:
             self.flush()
             self.line(f"{accu} = {self.constant(ABSENT)}")
@@ -365,12 +377,15 @@ class Writer(Lines):
         item = self.temporary()
         elements = self.constant(support.elements)
         self._scope[step.iter_var] = item
-        with self.block(f"for {item} in {elements}({values}):"):
+        listed = f"{values} if type({values}) is tuple else {elements}({values})"
+        with self.block(f"for {item} in {listed}:"):
             if not (isinstance(step.condition, Constant) and step.condition.value is True):
                 condition = self.write(step.condition)
                 self.flush()
-                self.line(f"if {condition} is False: break")
+                self.line(f"if {self._is(condition, False)}: break")
             value = self.write(step.step)
+            if accu in self._bools and value not in self._bools:
+                self.line(f"if type({value}) is not bool: raise {self.unusual}")
             self.line(f"{accu} = {value}")
             self.flush()
             self.line(f"if c > limit: raise {self.unusual}")
