@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.codec import decode_tree
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.cel.device import DeviceCompiler, Features, Scope
 from mooring.cel.inputs import device_variables
-from mooring.cel.lang import compiler as generated
 from mooring.cel.lang.program import Program
-from mooring.cel.lang.values import EvalError
+from mooring.cel.lang.writer import Writer
+from tests.cel.devices import recorded_variables
 from tests.corpus import corpus
 
 COMPILER = DeviceCompiler(Features(list_attributes=True), extensions=False)
@@ -35,6 +34,7 @@ DEVICE = device_variables(
         "version": DeviceAttribute(version_value="1.2.3"),
         "ports": DeviceAttribute(int_values=(1, 2, 3)),
         "ready": DeviceAttribute(bool_value=True),
+        "driver": DeviceAttribute(string_value="x"),
     },
     {"memory": DeviceCapacity()},
 )
@@ -52,27 +52,13 @@ def test_generated_code_and_plan_agree_on_every_recorded_expression() -> None:
     for line in corpus("cel", "public.jsonl").read_text().splitlines():
         case = json.loads(line)
         compiled = COMPILER.compile(case["expression"], kind="raw", scope=Scope.STORED)
-        if compiled.program is None or compiled.program.generated is None:
+        if compiled.program is None or compiled.program.fast is None:
             continue
-        variables = _variables(case["device"])
+        variables = recorded_variables(case["device"])
         if variables is not None:
             seen += 1
             agree(case["expression"], variables, case.get("cost_limit", 1_000_000))
     assert seen > 2000
-
-
-def _variables(device: dict[str, Any]) -> dict[str, Any] | None:
-    def read(tree: Any, struct: Any) -> dict[str, Any]:
-        return {name: decode_tree(value, struct).value for name, value in (tree or {}).items()}
-
-    try:
-        return device_variables(
-            device.get("driver") or "",
-            read(device.get("attributes"), DeviceAttribute),
-            read(device.get("capacity"), DeviceCapacity),
-        )
-    except EvalError:
-        return None
 
 
 TERMS = st.sampled_from(
@@ -118,6 +104,19 @@ def test_generated_code_and_plan_agree(text: str, limit: int) -> None:
         agree(text, limit=limit)
 
 
+def test_a_leading_dot_passes_over_variables_of_loops() -> None:
+    bound = "cel.bind(device, {'driver': 'x'}, .device.driver == 'gpu.example.com')"
+    looped = "[device.attributes['gpu.example.com']].exists(device, .device.driver != 'x')"
+    for text in (bound, looped):
+        agree(text)
+        assert program(text).evaluate(DEVICE, cost_limit=1000).value is True
+
+
+def test_a_bound_optional_is_looked_into() -> None:
+    for text in ("o.?model.orValue('')", "has(o.model)", "o.model"):
+        agree(f"cel.bind(o, optional.of(device.attributes['gpu.example.com']), {text})")
+
+
 # --- nothing else in reach ----------------------------------------------------------------
 
 
@@ -154,9 +153,9 @@ def test_text_of_an_expression_never_becomes_code(name: str, text: str) -> None:
     compiled = COMPILER.compile(f"device.attributes[{key}] == {literal}", kind="raw")
     if compiled.program is None:
         return
-    writer = generated._Writer()
+    writer = Writer()
     writer.write(compiled.program._step)
-    lines = writer._lines
+    lines = writer.lines
     allowed = set("abcdefghijklmnopqrstuvwxyzTFNE0123456789 _=+-*/.,:()[]<>!%\n")
     assert set("".join(lines)) <= allowed
     assert "__" not in "".join(lines)

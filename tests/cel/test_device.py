@@ -178,3 +178,14 @@ def test_errors_of_a_fleet_are_told_by_position() -> None:
     answers = fleet("a", "b").evaluate(compiled)
     assert answers.values == [True, None]
     assert answers.errors == {1: "no such key: x"}
+
+
+def test_a_device_without_variables_has_no_answer_in_a_fleet() -> None:
+    contents = Contents()
+    unreadable = {"v": DeviceAttribute(version_value="1")}
+    devices = [Device(name="a", attributes=unreadable), Device(name="b")]
+    found = Fleet(Seen("d", "p", device, contents.of("d", device)) for device in devices)
+    answers = found.evaluate(DeviceCompiler(Features()).compile("true"))
+    assert answers.values == [None, True]
+    assert answers.costs == [None, 0]
+    assert answers.errors[0].startswith("attribute v: parse semantic version")

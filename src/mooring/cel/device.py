@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from mooring.api.gates import Gate, Gates
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.inputs import device_variables
+from mooring.cel.inputs import CELLS, device_variables
 from mooring.cel.lang import types as t
 from mooring.cel.lang.declarations import UNBOUNDED, Library
 from mooring.cel.lang.dispatch import runtime_type
@@ -254,6 +254,7 @@ def _environment(lists: bool, consumable: bool, extensions: bool) -> Environment
             f"{DEVICE}.attributes": fields["attributes"],
             f"{DEVICE}.capacity": fields["capacity"],
         },
+        cells=CELLS,
     )
 
 

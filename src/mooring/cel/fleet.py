@@ -3,6 +3,7 @@
 Devices that are alike in all that an expression can see give the same answer. So a device is
 brought down to its Content, contents that are equal are one object, and an expression's answers
 are remembered by content: a republished slice, or a thousand equal nodes, cost nothing again.
+Contents that differ are evaluated together, from columns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device
+from mooring.cel.columns import Columns
 from mooring.cel.device import COST_LIMIT, Compiled
 from mooring.cel.inputs import device_variables
 from mooring.cel.lang.program import Evaluated
@@ -79,11 +81,15 @@ class Fleet:
 
     def __init__(self, devices: Iterable[Seen]) -> None:
         self.devices: Sequence[Seen] = tuple(devices)
-        contents = {id(seen.content): seen.content for seen in self.devices}
-        numbers = {key: number for number, key in enumerate(contents)}
-        self._contents = list(contents.values())
-        self._inputs = [content.device for content in self._contents]
+        contents = {id(seen.content): seen.content for seen in self.devices}.values()
+        rows = [content.device for content in contents if content.device is not None]
+        self._columns = Columns(rows)
+        # Contents without variables come last, so that the others have the numbers of rows.
+        self._contents = sorted(contents, key=lambda content: content.device is None)
+        self._without = len(contents) - len(rows)
+        numbers = {id(content): number for number, content in enumerate(self._contents)}
         self._numbers = [numbers[id(seen.content)] for seen in self.devices]
+        self._is_in_order = self._numbers == list(range(len(self._contents)))
         self._answers: dict[tuple[str, str], Answers] = {}
 
     def evaluate(self, compiled: Compiled) -> Answers:
@@ -99,10 +105,11 @@ class Fleet:
         assert compiled.program is not None
         values: list[Any] = [None] * len(self._contents)
         costs: list[int | None] = [None] * len(self._contents)
-        generated = compiled.program.generated
-        if generated is not None and compiled.kind == "selector":
-            assert generated.many is not None
-            values, costs = generated.many(self._inputs, COST_LIMIT)
+        many = compiled.program.many
+        if many is not None and compiled.kind == "selector":
+            values, costs = many.evaluate(self._columns.batch(many.paths), COST_LIMIT)
+            values.extend([None] * self._without)
+            costs.extend([None] * self._without)
             if set(map(type, values)) <= {bool}:
                 return Answers(values, costs, {})
         errors: dict[int, str] = {}
@@ -116,7 +123,7 @@ class Fleet:
 
     def _spread(self, answers: Answers) -> Answers:
         """Return the answers of contents as answers of devices."""
-        if len(self._contents) == len(self.devices):
+        if self._is_in_order:
             return answers
         values = [answers.values[number] for number in self._numbers]
         costs = [answers.costs[number] for number in self._numbers]

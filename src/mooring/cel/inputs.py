@@ -13,7 +13,16 @@ from typing import Any
 from mooring.api.errors import VersionError
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.api.semver import Version, parse_version
+from mooring.cel.lang.cells import Pattern
 from mooring.cel.lang.values import EvalError
+
+DOMAIN_FIELDS = ("attributes", "capacity")
+# Which paths of a device have columns: its fields, and what is in a domain. A domain itself has
+# none, because one that a device knows nothing of would not be absent but empty.
+CELLS: tuple[Pattern, ...] = (
+    ("device", None),
+    *(("device", field, None, None) for field in DOMAIN_FIELDS),
+)
 
 
 class Domains(dict[str, dict[str, Any]]):

@@ -27,11 +27,11 @@ class Variable(Source):
 
     def __init__(self, name: str) -> None:
         self.name = name.removeprefix(".")
-        self._is_outermost = name.startswith(".")
+        self.is_outermost = name.startswith(".")
 
     def begin(self, frame: Frame) -> Any:
         """Return the value of the variable."""
-        return (frame.outermost() if self._is_outermost else frame).resolve(self.name)
+        return (frame.outermost() if self.is_outermost else frame).resolve(self.name)
 
 
 class Computed(Source):

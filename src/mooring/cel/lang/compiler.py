@@ -7,60 +7,42 @@ errors, only about not overlooking one.
 
 It is made of names that we make up (t0, k1, …) and of nothing from the expression: constants and
 functions are passed in, there are no builtins, and no attribute of any value is looked at.
+
+There are two functions. The one for many evaluations takes a batch: for each evaluation the values
+at the end of the paths that the expression reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from mooring.cel.lang import support
-from mooring.cel.lang.attributes import (
-    ABSENT,
-    SELECT_COST,
-    Attribute,
-    Computed,
-    Conditional,
-    Qualifier,
-    Variable,
-)
-from mooring.cel.lang.constructors import LIST_COST, Loop, MakeList
-from mooring.cel.lang.equality import equal
-from mooring.cel.lang.planner import OrElse
-from mooring.cel.lang.steps import Budget, Call, Constant, Failure, Frame, Logic, Membership, Step
-from mooring.cel.lang.types import BOOL
-from mooring.cel.lang.values import NONE, Optional
+from mooring.cel.lang.cells import Path, Pattern
+from mooring.cel.lang.lines import NotCompilable
+from mooring.cel.lang.steps import Step
+from mooring.cel.lang.writer import Writer
 
 # Takes the variables and the cost limit; returns the value and the cost, or raises.
 Fast = Callable[[dict[str, Any], int], tuple[Any, int]]
-# The same for many values of the one variable that the expression uses: values and costs, None and
-# None where it would raise.
-FastMany = Callable[[Iterable[Any], int], tuple[list[Any], list[int | None]]]
+# The same for a batch: values and costs, None and None where it would raise.
+FastMany = Callable[[Iterable[tuple[Any, ...]], int], tuple[list[Any], list[int | None]]]
 
-# Overloads that are Python's own operators on values of the declared types.
-_COMPARISONS = {
-    f"{name}_{type_}": operator
-    for name, operator in (
-        ("less", "<"),
-        ("less_equals", "<="),
-        ("greater", ">"),
-        ("greater_equals", ">="),
-    )
-    for type_ in ("int64", "uint64", "int64_uint64", "uint64_int64", "string", "bytes", "bool")
-}
-
-_FUNCTIONS = """\
-def fast(variables, limit):
-{once}
+_ONE = """\
+def evaluate(variables, limit):
+{inputs}
+    c = 0
+{body}
     return {result}, c
+"""
 
-def many(batch, limit):
+_MANY = """\
+def evaluate(batch, limit):
     values = []
     costs = []
-    for v0 in batch:
+    for ({inputs}) in batch:
         try:
-{each}
+            c = 0
+{body}
         except Exception:
             values.append(None)
             costs.append(None)
@@ -70,396 +52,64 @@ def many(batch, limit):
     return values, costs
 """
 
-LENGTHS_MAX = 256  # longer texts are left to the plan
-LINES_MAX = 1500
-CONSTANT_COST_MAX = 100_000
-UNLIMITED = 2**64
+
+class Many(NamedTuple):
+    """Code for many evaluations."""
+
+    paths: tuple[Path, ...]  # what a member of the batch consists of
+    evaluate: FastMany
 
 
-class _NotCompilable(Exception):  # noqa: N818
-    """A plan that is only run as a plan."""
+def compile_one(step: Step) -> Fast | None:
+    """Return a function that does what the plan does where nothing fails, if there can be one."""
+    writer = Writer()
+    result = _written(writer, step)
+    if result is None:
+        return None
+    inputs = [f"{name} = variables[{writer.constant(v)}]" for (v,), name in writer.inputs.items()]
+    source = _ONE.format(
+        inputs=_indented(inputs, 1), body=_indented(writer.lines, 1), result=result
+    )
+    function: Fast | None = _function(source, writer)
+    return function
 
 
-class Generated(NamedTuple):
-    """What was generated from a plan."""
+def compile_many(step: Step, cells: Iterable[Pattern] = ()) -> Many | None:
+    """Return the same for many evaluations, which reads cells from the batch where it can."""
+    writer = Writer(cells)
+    result = _written(writer, step)
+    if result is None:
+        return None
+    source = _MANY.format(
+        inputs="".join(f"{name}, " for name in writer.inputs.values()),
+        body=_indented(writer.lines, 3),
+        result=result,
+    )
+    function: FastMany | None = _function(source, writer)
+    return None if function is None else Many(tuple(writer.inputs), function)
 
-    fast: Fast
-    many: FastMany | None  # None if the expression uses several variables
 
-
-def compile_plan(step: Step) -> Generated | None:
-    """Return functions that do what the plan does where nothing fails, if there can be any."""
-    writer = _Writer()
+def _written(writer: Writer, step: Step) -> str | None:
+    """Return the name of the value after the body was written, None if it cannot be."""
     try:
         result = writer.write(step)
-    except (_NotCompilable, RecursionError):
+        writer.flush()
+        writer.line(f"if c > limit: raise {writer.unusual}")
+    except (NotCompilable, RecursionError):
         return None
-    writer.flush()
-    writer.line(f"if c > limit: raise {writer.unusual}")
+    return result
+
+
+def _indented(lines: Iterable[str], depth: int) -> str:
+    return "\n".join("    " * depth + line for line in lines)
+
+
+def _function(source: str, writer: Writer) -> Any:
+    known = (type, len, dict, tuple, str, int, bool, Exception)
+    namespace: dict[str, Any] = {"__builtins__": {}, **{each.__name__: each for each in known}}
+    namespace |= writer.constants
     try:
-        return writer.functions(result)
+        exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102
     except (SyntaxError, RecursionError):
         return None  # Python nests blocks less deeply than CEL.
-
-
-class _Writer:
-    """Writes the body of one function."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-        self._depth = 1
-        self._constants: dict[str, Any] = {}
-        self._names: dict[Any, str] = {}
-        self._temporaries = 0
-        self._cost = 0  # known cost that no line has added yet
-        self._scope: dict[str, str | _LazyVariable] = {}
-        self._roots: dict[str, str] = {}  # variables of the caller, read once at the beginning
-        self._bools = {"True", "False"}  # names whose values are certainly bools
-        self.unusual = self.constant(support.Unusual())
-
-    # --- lines ------------------------------------------------------------------------
-
-    def line(self, text: str) -> None:
-        if len(self._lines) > LINES_MAX:
-            raise _NotCompilable
-        self._lines.append("    " * self._depth + text)
-
-    @contextmanager
-    def block(self, header: str) -> Iterator[None]:
-        """Write an indented block; cost known before it is added before it."""
-        self.flush()
-        self.line(header)
-        self._depth += 1
-        yield
-        self.flush()
-        self._depth -= 1
-
-    def flush(self) -> None:
-        if self._cost:
-            self.line(f"c += {self._cost}")
-            self._cost = 0
-
-    def temporary(self) -> str:
-        self._temporaries += 1
-        return f"t{self._temporaries}"
-
-    def constant(self, value: Any) -> str:
-        if value is None or value is True or value is False:
-            return str(value)
-        # Constants are held, so no id is used twice.
-        key = (str, value) if type(value) is str else id(value)
-        name = self._names.get(key)
-        if name is None:
-            name = self._names[key] = f"k{len(self._constants)}"
-            self._constants[name] = value
-        return name
-
-    def functions(self, result: str) -> Generated:
-        roots = [f"{name} = variables[{self.constant(v)}]" for v, name in self._roots.items()]
-        body = ["c = 0", *(line.removeprefix("    ") for line in self._lines)]
-        source = _FUNCTIONS.format(
-            once="\n".join(f"    {line}" for line in [*roots, *body]),
-            each="\n".join(f"            {line}" for line in body),
-            result=result,
-        )
-        namespace: dict[str, Any] = {"__builtins__": {}, "type": type, "len": len}
-        namespace |= {"dict": dict, "str": str, "int": int, "Exception": Exception}
-        namespace |= self._constants
-        exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102
-        many = namespace["many"] if len(self._roots) <= 1 else None
-        return Generated(namespace["fast"], many)
-
-    # --- steps ------------------------------------------------------------------------
-
-    def write(self, step: Step) -> str:
-        """Write the lines for a step and return the name of its value."""
-        match step:
-            case Constant(value=value):
-                return self.constant(value)
-            case Conditional():
-                return self._conditional(step)
-            case Attribute():
-                return self._attribute(step, costs_itself=True)
-            case Logic():
-                return self._logic(step)
-            case Call():
-                return self._call(step)
-            case Membership():
-                return self._membership(step)
-            case MakeList() if not step.optional:
-                values = [self.write(element) for element in step.elements]
-                self._cost += LIST_COST
-                return self._assign(f"[{', '.join(values)}]")
-            case Loop():
-                return self._loop(step)
-            case OrElse():
-                return self._or_else(step)
-            case _:
-                raise _NotCompilable
-
-    def _assign(self, code: str) -> str:
-        name = self.temporary()
-        self.line(f"{name} = {code}")
-        return name
-
-    def _assign_bool(self, code: str) -> str:
-        name = self._assign(code)
-        self._bools.add(name)
-        return name
-
-    # --- attributes -------------------------------------------------------------------
-
-    def _attribute(self, step: Attribute, *, costs_itself: bool) -> str:
-        value = self._source(step)
-        if any(q.optional for q in step.qualifiers):
-            value = self._optional_chain(value, step.qualifiers)
-        else:
-            for qualifier in step.qualifiers:
-                value = self._qualified(value, qualifier)
-        if costs_itself and not step.is_presence_test:
-            self._cost += SELECT_COST
-        return value
-
-    def _source(self, step: Attribute) -> str:
-        match step.source:
-            case Computed(step=inner):
-                value = self.write(inner)
-                if step.qualifiers:
-                    self._refuse_optional(value)
-                return value
-            case Variable(name=name):
-                found = self._scope.get(name)
-                if isinstance(found, _LazyVariable):
-                    return found.force(self)
-                if found is None:
-                    return self._roots.setdefault(name, f"v{len(self._roots)}")
-                if step.qualifiers:
-                    self._refuse_optional(found)
-                return found
-            case _:
-                raise _NotCompilable
-
-    def _refuse_optional(self, value: str) -> None:
-        self.line(f"if type({value}) is {self.constant(Optional)}: raise {self.unusual}")
-
-    def _qualified(self, value: str, qualifier: Qualifier) -> str:
-        if qualifier.computed is not None:
-            key = self._resolved(qualifier.computed)
-            self._cost += 1
-            return self._assign(f"{self.constant(support.indexed)}({value}, {key})")
-        self._cost += 1
-        key = self.constant(qualifier.key)
-        if qualifier.tests:
-            present = self.constant(support.is_present)
-            return self._assign_bool(
-                f"{key} in {value} if type({value}) is dict else {present}({value}, {key})"
-            )
-        if type(qualifier.key) is str:
-            return self._assign(f"{value}[{key}]")
-        return self._assign(f"{self.constant(support.indexed)}({value}, {key})")
-
-    def _optional_chain(self, value: str, qualifiers: list[Qualifier]) -> str:
-        """Write a chain from its first optional qualifier on; what is absent ends it."""
-        result = self.temporary()
-        position = next(i for i, q in enumerate(qualifiers) if q.optional)
-        for qualifier in qualifiers[:position]:
-            value = self._qualified(value, qualifier)
-        self.flush()
-        absent, looked_up = self.constant(ABSENT), self.constant(support.looked_up)
-        depth = self._depth
-        self.line(f"{result} = {self.constant(NONE)}")
-        for qualifier in qualifiers[position:]:
-            if qualifier.computed is not None or qualifier.tests:
-                raise _NotCompilable
-            value = self._assign(f"{looked_up}({value}, {self.constant(qualifier.key)})")
-            self.line(f"if {value} is not {absent}:")
-            self._depth += 1
-            self.line("c += 1")
-        self.line(f"{result} = {self.constant(Optional)}({value})")
-        self._depth = depth
-        return result
-
-    def _resolved(self, attribute: Attribute) -> str:
-        """Write an attribute that is resolved by another step, which pays for it."""
-        if isinstance(attribute, Conditional):
-            return self._conditional(attribute)
-        return self._attribute(attribute, costs_itself=False)
-
-    def _conditional(self, step: Conditional) -> str:
-        if step.is_presence_test:
-            raise _NotCompilable
-        condition = self.write(step.condition)
-        result = self.temporary()
-        for value, side in (("True", step.truthy), ("False", step.falsy)):
-            keyword = "if" if value == "True" else "elif"
-            with self.block(f"{keyword} {condition} is {value}:"):
-                self.line(f"{result} = {self._resolved(side)}")
-        self.line(f"else: raise {self.unusual}")
-        return result
-
-    # --- logic and calls --------------------------------------------------------------
-
-    def _logic(self, step: Logic) -> str:
-        result = self.temporary()
-        decisive, other = str(step.decisive), str(not step.decisive)
-        depth = self._depth
-        *firsts, last = step.terms
-        for term in firsts:
-            value = self.write(term)
-            self.flush()
-            self.line(f"{result} = {value}")
-            self.line(f"if {result} is {other}:")
-            self._depth += 1
-        value = self.write(last)
-        self.flush()
-        self.line(f"{result} = {value}")
-        self._depth = depth
-        self.line(
-            f"if {result} is not {decisive} and {result} is not {other}: raise {self.unusual}"
-        )
-        return result
-
-    def _call(self, step: Call) -> str:
-        if all(isinstance(arg, Constant) for arg in step.args):
-            return self._constant_call(step)
-        args = [self.write(arg) for arg in step.args]
-        if step.evaluate is equal:
-            return self._equal(step, args)
-        if not step.is_strict:
-            self._cost += 1
-            (only,) = args
-            return self._assign_bool(f"{only} is not False")
-        result = self._assign(self._call_code(step, args))
-        if step.certain is not None and step.certain.result == BOOL:
-            self._bools.add(result)
-        if step.cost is None:
-            self._cost += 1
-        else:
-            cost = self.constant(step.cost)
-            self.line(f"c += {cost}(({', '.join(args)},), {result})")
-        return result
-
-    def _call_code(self, step: Call, args: list[str]) -> str:
-        """Return the call; where the types are certain, without asking for them again."""
-        overload = step.certain
-        if overload is None or overload.evaluate is None:
-            return f"{self.constant(step.evaluate)}({', '.join(args)})"
-        if overload.id in _COMPARISONS:
-            return f"{args[0]} {_COMPARISONS[overload.id]} {args[1]}"
-        if overload.id == "logical_not":
-            return f"not {args[0]}"
-        return f"{self.constant(overload.evaluate)}({', '.join(args)})"
-
-    def _constant_call(self, step: Call) -> str:
-        """Write the value of a call that always gives the same, and add what it costs."""
-        budget = Budget(UNLIMITED)
-        value = step.run(Frame({}, budget))
-        if isinstance(value, Failure) or budget.spent > CONSTANT_COST_MAX:
-            raise _NotCompilable
-        self._cost += budget.spent
-        return self.constant(value)
-
-    def _equal(self, step: Call, args: list[str]) -> str:
-        """Write an equality; with a constant string or int it is Python's, and its cost known."""
-        result = self.temporary()
-        self._bools.add(result)
-        constant: Any = next((a.value for a in step.args if isinstance(a, Constant)), None)
-        if step.cost is None or type(constant) not in (str, int):
-            self._general_equal(step, args, result)
-            return result
-        other = args[1] if isinstance(step.args[0], Constant) else args[0]
-        if step.certain is not None:
-            self._plain_equal(constant, args, other, result)
-            return result
-        with self.block(f"if type({other}) is {'str' if type(constant) is str else 'int'}:"):
-            self._plain_equal(constant, args, other, result)
-        with self.block("else:"):
-            self._general_equal(step, args, result)
-        return result
-
-    def _plain_equal(self, constant: str | int, args: list[str], other: str, result: str) -> None:
-        self.line(f"{result} = {args[0]} == {args[1]}")
-        if type(constant) is str:  # a tenth of the shorter length, rounded up
-            costs = tuple((min(n, len(constant)) + 9) // 10 for n in range(LENGTHS_MAX))
-            self.line(f"c += {self.constant(costs)}[len({other})]")
-        else:
-            self._cost += 1
-
-    def _general_equal(self, step: Call, args: list[str], result: str) -> None:
-        arguments = ", ".join(args)
-        self.line(f"{result} = {self.constant(step.evaluate)}({arguments})")
-        if step.cost is None:
-            self._cost += 1
-        else:
-            self.line(f"c += {self.constant(step.cost)}(({arguments}), {result})")
-
-    def _membership(self, step: Membership) -> str:
-        value = self.write(step.arg)
-        member = self.constant(support.Members(step.members))
-        return self._assign_bool(f"{member}({value})")
-
-    def _or_else(self, step: OrElse) -> str:
-        value = self.write(step.first)
-        result = self.temporary()
-        optional, none = self.constant(Optional), self.constant(NONE)
-        self.line(f"if type({value}) is not {optional}: raise {self.unusual}")
-        with self.block(f"if {value} is {none}:"):
-            self.line(f"{result} = {self.write(step.second)}")
-        with self.block("else:"):
-            code = f"{self.constant(support.unwrapped)}({value})" if step.unwraps else value
-            self.line(f"{result} = {code}")
-        return result
-
-    # --- loops ------------------------------------------------------------------------
-
-    def _loop(self, step: Loop) -> str:
-        values = self.write(step.iter_range)
-        outer = dict(self._scope)
-        accu = self.temporary()
-        lazy = _LazyVariable(accu, step.accu_init, outer)
-        if isinstance(step.accu_init, Constant):
-            self.line(f"{accu} = {self.constant(step.accu_init.value)}")
-            self._scope[step.accu_var] = accu
-        else:
-            self.flush()
-            self.line(f"{accu} = {self.constant(ABSENT)}")
-            self._scope[step.accu_var] = lazy
-        is_empty = isinstance(step.iter_range, Constant) and not step.iter_range.value
-        if not is_empty:
-            self._loop_body(step, values, accu)
-        self._scope.pop(step.iter_var, None)
-        result = self.write(step.result)
-        self._scope = outer
-        return result
-
-    def _loop_body(self, step: Loop, values: str, accu: str) -> None:
-        if step.iter_var2 is not None:
-            raise _NotCompilable
-        item = self.temporary()
-        elements = self.constant(support.elements)
-        self._scope[step.iter_var] = item
-        with self.block(f"for {item} in {elements}({values}):"):
-            if not (isinstance(step.condition, Constant) and step.condition.value is True):
-                condition = self.write(step.condition)
-                self.flush()
-                self.line(f"if {condition} is False: break")
-            value = self.write(step.step)
-            self.line(f"{accu} = {value}")
-            self.flush()
-            self.line(f"if c > limit: raise {self.unusual}")
-
-
-class _LazyVariable:
-    """A variable whose first use works it out."""
-
-    def __init__(self, name: str, init: Step, scope: dict[str, Any]) -> None:
-        self._name = name
-        self._init = init
-        self._outer = scope
-
-    def force(self, writer: _Writer) -> str:
-        with writer.block(f"if {self._name} is {writer.constant(ABSENT)}:"):
-            inner, writer._scope = writer._scope, dict(self._outer)
-            writer.line(f"{self._name} = {writer.write(self._init)}")
-            writer._scope = inner
-        return self._name
+    return namespace["evaluate"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.cel.lang.ast import Call, Expr
+from mooring.cel.lang.cells import Pattern
 from mooring.cel.lang.declarations import Function, Library, Macro, Overload
 from mooring.cel.lang.types import INT, Kind, Type, struct, type_of
 from mooring.cel.lang.values import TypeValue
@@ -33,7 +34,7 @@ class Environment:
     """Declarations, and how names find them.
 
     `type_names` are names that the checker takes for types although no value at run time has
-    them; so are the names of structs.
+    them; so are the names of structs. `cells` are the paths that can be read from columns.
     """
 
     def __init__(
@@ -43,9 +44,11 @@ class Environment:
         variables: Mapping[str, Type],
         structs: Mapping[str, Mapping[str, Type]],
         type_names: Mapping[str, Type] | None = None,
+        cells: Iterable[Pattern] = (),
     ) -> None:
         self.libraries = tuple(libraries)
         self.variables = dict(variables)
+        self.cells = tuple(cells)
         self.functions: dict[str, Function] = {}
         self.types = {
             name: type_ for name, type_ in MESSAGE_TYPES.items() if type_.kind is Kind.STRUCT

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from mooring.cel.lang.checked import Checked
 from mooring.cel.lang.checker import check
-from mooring.cel.lang.compiler import Generated, compile_plan
+from mooring.cel.lang.compiler import Fast, Many, compile_many, compile_one
 from mooring.cel.lang.environment import Environment
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.planner import plan
@@ -39,15 +39,20 @@ class Program:
         return self.checked.output_type
 
     @cached_property
-    def generated(self) -> Generated | None:
+    def fast(self) -> Fast | None:
         """The generated code, made when it is first wanted: who only checks needs none."""
-        return compile_plan(self._step)
+        return compile_one(self._step)
+
+    @cached_property
+    def many(self) -> Many | None:
+        """The generated code for many evaluations, made when it is first wanted."""
+        return compile_many(self._step, self.environment.cells)
 
     def evaluate(self, variables: dict[str, Any], *, cost_limit: int) -> Evaluated:
         """Return the value for these variables; never raises."""
-        if self.generated is not None:
+        if self.fast is not None:
             try:
-                return Evaluated(*self.generated.fast(variables, cost_limit))
+                return Evaluated(*self.fast(variables, cost_limit))
             except Exception:  # noqa: S110 - whatever it is, the plan knows better
                 pass
         return self.run_plan(variables, cost_limit=cost_limit)

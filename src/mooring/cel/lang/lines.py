@@ -1,0 +1,70 @@
+"""Lines of Python with names that are made up: t0 a value on the way, k0 a constant, c the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+LINES_MAX = 1500
+
+
+class NotCompilable(Exception):  # noqa: N818
+    """A plan that is only run as a plan."""
+
+
+class Lines:
+    """The lines of a function's body, and the constants in them."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.constants: dict[str, Any] = {}
+        self._names: dict[Any, str] = {}
+        self._depth = 0
+        self._temporaries = 0
+        self._cost = 0  # known cost that no line has added yet
+
+    def line(self, text: str) -> None:
+        """Write a line at the present depth."""
+        if len(self.lines) > LINES_MAX:
+            raise NotCompilable
+        self.lines.append("    " * self._depth + text)
+
+    @contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """Write an indented block; cost known before it is added before it."""
+        self.flush()
+        self.line(header)
+        self._depth += 1
+        yield
+        self.flush()
+        self._depth -= 1
+
+    def flush(self) -> None:
+        """Write the line that adds the cost that is known so far."""
+        if self._cost:
+            self.line(f"c += {self._cost}")
+            self._cost = 0
+
+    def temporary(self) -> str:
+        """Return a name that was not used before."""
+        self._temporaries += 1
+        return f"t{self._temporaries}"
+
+    def constant(self, value: Any) -> str:
+        """Return the name of a constant."""
+        if value is None or value is True or value is False:
+            return str(value)
+        # Constants are held, so no id is used twice.
+        key = (str, value) if type(value) is str else id(value)
+        name = self._names.get(key)
+        if name is None:
+            name = self._names[key] = f"k{len(self.constants)}"
+            self.constants[name] = value
+        return name
+
+    def _assign(self, code: str) -> str:
+        """Write the line that gives a value a name, and return the name."""
+        name = self.temporary()
+        self.line(f"{name} = {code}")
+        return name

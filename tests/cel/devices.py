@@ -1,0 +1,26 @@
+"""Devices of recorded cases, as expressions see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.codec import decode_tree
+from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
+from mooring.cel.inputs import device_variables
+from mooring.cel.lang.values import EvalError
+
+
+def recorded_variables(device: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the variables of a recorded device, None if it has a value that is none."""
+
+    def read(tree: Any, struct: Any) -> dict[str, Any]:
+        return {name: decode_tree(value, struct).value for name, value in (tree or {}).items()}
+
+    try:
+        return device_variables(
+            device.get("driver") or "",
+            read(device.get("attributes"), DeviceAttribute),
+            read(device.get("capacity"), DeviceCapacity),
+        )
+    except EvalError:
+        return None
