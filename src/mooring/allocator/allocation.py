@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from mooring.allocator.answers import Allocated, Answer, Failed, Unsatisfied
 from mooring.allocator.asks import Wanted, wanted
 from mooring.allocator.errors import AllocationError, NodeError
+from mooring.allocator.foresight import Foresight
 from mooring.allocator.inventory import Inventory
 from mooring.allocator.problem import Problem
 from mooring.allocator.result import node_selector
@@ -60,7 +61,10 @@ def allocate_wanted(
         try:
             solution = search.run()
         except OutOfSteps:
-            search = Search(problem, steps_max=STEPS_MAX, interrupt=interrupt)
+            foresight = Foresight(problem)
+            search = Search(
+                problem, steps_max=STEPS_MAX, foresight=foresight, interrupt=interrupt
+            )
             solution = search.run()
         steps = search.steps
         if solution is None:

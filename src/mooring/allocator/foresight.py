@@ -217,6 +217,8 @@ class Foresight:
         undecided: tuple[MatchAttribute, list[Element]] | None = None
         for rule in _rules(groups, MatchAttribute):
             members = [g for g in groups if rule in g.slot.rules]
+            if any(g.domain & rule.tables[g.slot.ask].only_first for g in members):
+                continue  # Such a device would be the only one of the constraint; left open.
             elements = self._common(rule, members, states[rule.index])
             if not elements:
                 return None
@@ -247,14 +249,7 @@ class Foresight:
                     break
             else:
                 found.append(element)
-        # A device whose value equals no other may be the only one of its constraint.
-        if common is ANY and sum(group.need for group in members) == 1:
-            return found or self._alone(rule, members)
         return found
-
-    def _alone(self, rule: MatchAttribute, members: Sequence[Group]) -> list[Element]:
-        table = rule.tables[members[0].slot.ask]
-        return [ANY[0]] if members[0].domain & table.only_first else []
 
     # --- counting -------------------------------------------------------------------------------
 
@@ -359,8 +354,6 @@ def _derived(group: Group) -> object:
 
 def _holders(rule: MatchAttribute, slot: Slot, elements: Iterable[Element]) -> int:
     table = rule.tables[slot.ask]
-    if elements == [ANY[0]]:
-        return table.only_first
     held = 0
     for element in elements:
         held |= table.holders.get(element, 0)
