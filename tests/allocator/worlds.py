@@ -1,0 +1,49 @@
+"""Ways to say the same problem differently, and to compare what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any, TypeVar
+
+import msgspec
+
+from conformance._allocation import Answer, Problem, essence
+
+T = TypeVar("T")
+
+
+def described(answer: Answer) -> dict[str, Any]:
+    """Return all of an answer that two allocators must agree on."""
+    return {**essence(answer), "error": answer.error, "node_only": answer.node_only}
+
+
+def shuffled(problem: Problem, random: Random) -> Problem:
+    """Return the problem with its objects, and the keys of their maps, in another order."""
+
+    def in_any_order(objects: tuple[T, ...]) -> tuple[T, ...]:
+        return tuple(with_shuffled_keys(o, random) for o in random.sample(objects, len(objects)))
+
+    return replace(
+        problem,
+        classes=in_any_order(problem.classes),
+        slices=in_any_order(problem.slices),
+        allocated=in_any_order(problem.allocated),
+        claims=tuple(with_shuffled_keys(claim, random) for claim in problem.claims),
+    )
+
+
+def with_shuffled_keys(value: Any, random: Random) -> Any:
+    """Return an equal value whose maps have their keys in another order."""
+    match value:
+        case msgspec.Struct():
+            fields = value.__struct_fields__
+            found = {name: with_shuffled_keys(getattr(value, name), random) for name in fields}
+            return msgspec.structs.replace(value, **found)
+        case tuple():
+            return tuple(with_shuffled_keys(item, random) for item in value)
+        case dict():
+            keys = random.sample(list(value), len(value))
+            return {key: with_shuffled_keys(value[key], random) for key in keys}
+        case _:
+            return value
