@@ -9,13 +9,30 @@ from typing import Any, TypeVar
 import msgspec
 
 from conformance._allocation import Answer, Problem, essence
+from tests.allocator import plain
 
 T = TypeVar("T")
+
+VALID_STEPS_MAX = 10_000
 
 
 def described(answer: Answer) -> dict[str, Any]:
     """Return all of an answer that two allocators must agree on."""
     return {**essence(answer), "error": answer.error, "node_only": answer.node_only}
+
+
+def is_valid(problem: Problem, answer: Answer) -> bool:
+    """Return whether the devices of an answer may be given so, be they the first or not."""
+    given = [
+        (result.request, plain.DeviceId(result.driver, result.pool, result.device))
+        for allocation in answer.results
+        for result in allocation.devices.results
+    ]
+    try:
+        replayed = plain.allocate(problem, only=given, steps_max=VALID_STEPS_MAX)
+    except plain.TooManyStepsError:
+        return False
+    return essence(replayed) == essence(answer)
 
 
 def shuffled(problem: Problem, random: Random) -> Problem:
