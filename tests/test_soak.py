@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from soak import Plan, cel, reading
+from soak import Plan, allocator, cel, reading
 from soak.__main__ import campaigns, main
+from tests.allocator.problems import FAMILIES
 
 SEED = 6
 
@@ -28,6 +29,20 @@ def test_random_expressions_give_values_and_errors_only() -> None:
     for figure in ("do not compile", "evaluations with a value", "evaluations with an error"):
         assert int(outcome.figures[figure].replace(",", "")) > CASES // 20, figure
     assert int(outcome.figures["of all, by generated code"].replace(",", "")) > CASES // 20
+
+
+def test_the_allocator_answers_random_problems_as_the_plain_one_does() -> None:
+    outcome = allocator.run(Plan(SEED, cases=CASES))
+    assert outcome.faults == ()
+    assert outcome.figures["cases"] == str(CASES)
+    for family in FAMILIES:
+        assert "allocated" in outcome.figures[family], family
+        assert "none" in outcome.figures[family], family
+
+
+def test_a_case_of_allocation_is_decided_by_seed_and_number() -> None:
+    assert allocator.make_case(SEED, 7) == allocator.make_case(SEED, 7)
+    assert allocator.make_case(SEED, 7) != allocator.make_case(SEED, 11)
 
 
 def test_every_seed_of_the_expressions_is_one() -> None:
@@ -63,7 +78,7 @@ def test_a_broken_law_is_reported_with_the_way_to_see_it_again(
 def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == campaigns() == ["cel", "reading"]
+    assert [line.split()[0] for line in lines] == campaigns() == ["allocator", "cel", "reading"]
 
 
 def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +90,10 @@ def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_unknown_campaign_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["raeding"]) == 2
-    assert capsys.readouterr().err == "soak: no campaign 'raeding'; there are: cel, reading\n"
+    assert (
+        capsys.readouterr().err
+        == "soak: no campaign 'raeding'; there are: allocator, cel, reading\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from conformance._allocation import Answer, Problem
 from mooring.api.resource.v1 import AllocationResult, DeviceConstraint
@@ -39,9 +39,19 @@ class _TooManyDevicesError(Exception):
     """A claim would get more devices than it can hold; another alternative may want fewer."""
 
 
-def allocate(problem: Problem, *, steps_max: int = STEPS_MAX) -> Answer:
-    """Return the answer to a problem, or raise TooManyStepsError."""
-    search = _Search(problem, steps_max)
+# A device, and the choice that it is given to, by their names.
+Given = tuple[str, DeviceId]
+
+
+def allocate(
+    problem: Problem, *, steps_max: int = STEPS_MAX, only: Sequence[Given] | None = None
+) -> Answer:
+    """Return the answer to a problem, or raise TooManyStepsError.
+
+    With `only`, no device is tried but the one that is next in the list: so a known allocation
+    can be checked where looking for it would take too long.
+    """
+    search = _Search(problem, steps_max, only)
     try:
         return search.run()
     except Failure as failure:
@@ -51,7 +61,7 @@ def allocate(problem: Problem, *, steps_max: int = STEPS_MAX) -> Answer:
 class _Search:
     """One attempt to allocate."""
 
-    def __init__(self, problem: Problem, steps_max: int) -> None:
+    def __init__(self, problem: Problem, steps_max: int, only: Sequence[Given] | None) -> None:
         self.problem = problem
         self.features = problem.features
         self.fractional = "FractionalCapacityRange" in problem.features
@@ -59,6 +69,7 @@ class _Search:
         self.allocated = _read_allocated(problem)
         self.selectors = Selectors(problem.node, problem.features)
         self.steps, self.steps_max = 0, steps_max
+        self.only = only
         self.taken: list[Taking] = []
         self.chosen: dict[tuple[int, int], Choice] = {}  # by claim and request
 
@@ -136,7 +147,9 @@ class _Search:
             return taking is not None and self._go_on(claim, request, taking, number, 0)
         for position in range(start, len(self.candidates)):
             candidate = self.candidates[position]
-            if not self._is_suitable(claim, choice, candidate):
+            if not self._is_tried(choice, candidate) or not self._is_suitable(
+                claim, choice, candidate
+            ):
                 continue
             taking = self._take(claim, choice, candidate, must=False)
             if taking is not None and self._go_on(claim, request, taking, number, position + 1):
@@ -156,6 +169,13 @@ class _Search:
         return is_found
 
     # --- one candidate --------------------------------------------------------------------
+
+    def _is_tried(self, choice: Choice, candidate: Candidate) -> bool:
+        if self.only is None:
+            return True
+        number = len(self.taken)
+        given = (choice.full_name, candidate.id)
+        return number < len(self.only) and self.only[number] == given
 
     def _is_suitable(self, claim: int, choice: Choice, candidate: Candidate) -> bool:
         """Return whether the device is free, selected and large enough, or raise Failure."""
