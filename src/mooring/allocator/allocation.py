@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from mooring.allocator.answers import Allocated, Answer, Failed, Unsatisfied
 from mooring.allocator.asks import Wanted, wanted
-from mooring.allocator.errors import AllocationError, NodeError
+from mooring.allocator.errors import AllocationError, BudgetError, NodeError
 from mooring.allocator.foresight import Foresight
 from mooring.allocator.inventory import Inventory
 from mooring.allocator.problem import Problem
@@ -65,7 +65,11 @@ def allocate_wanted(
             search = Search(
                 problem, steps_max=STEPS_MAX, foresight=foresight, interrupt=interrupt
             )
-            solution = search.run()
+            try:
+                solution = search.run()
+            except OutOfSteps:
+                cause = f"no answer after {STEPS_MAX} steps of the search"
+                raise BudgetError(f"filter operation aborted: {cause}") from None
         steps = search.steps
         if solution is None:
             if problem.view.is_invalid:

@@ -14,8 +14,9 @@ once, and a state that failed is remembered up to exchange of like parts.
 5. If counting decides everything that is left, that was it. Else decide something: a value that
    must match, an alternative, a device of the tightest group; and go on from 2.
 
-It says "hopeless" only if it is sure. Admin access and the limit of devices are not looked at, and
-a question that takes too long is left open; then the search goes on in order.
+It says "hopeless" only if it is sure. The limit of devices is not looked at, groups with admin
+access only have to find devices for themselves, and a question that takes too long is left open;
+then the search goes on in order.
 """
 
 from __future__ import annotations
@@ -82,12 +83,10 @@ class Foresight:
         if slot.is_risky:
             return False
         groups, forks = self._after(stage + 1)
-        if not slot.ask.is_admin:
-            domain = slot.candidates >> above << above
-            if slot.listed is not None:
-                domain &= _mask(slot.listed[filled:])
-            current = Group(slot, slot.count - filled, domain, repeats=False)
-            groups = (current, *groups)
+        domain = slot.candidates >> above << above
+        if slot.listed is not None:
+            domain &= _mask(slot.listed[filled:])
+        groups = (Group(slot, slot.count - filled, domain, repeats=False), *groups)
         self._steps_left = QUESTION_STEPS_MAX
         try:
             return not self._is_possible(groups, forks, states)
@@ -109,20 +108,18 @@ class Foresight:
         for slots in self._problem.stages[stage:]:
             if any(slot.is_risky for slot in slots):
                 break
-            groups = [_whole_group(slot) for slot in slots if not slot.ask.is_admin]
-            if len(groups) < len(slots):
-                continue
-            if len(slots) > 1:
+            groups = [_whole_group(slot) for slot in slots]
+            if len(groups) > 1:
                 forks.append(Fork(tuple(groups)))
-                continue
-            self._join(groups[0], alike)
+            else:
+                self._join(groups[0], alike)
         return tuple(alike.values()), tuple(forks)
 
     def _join(self, group: Group, alike: dict[object, Group]) -> None:
         """Put a group to those that are like it."""
         ask = group.slot.ask
         can_repeat = bool(group.domain & self._shareable)
-        if group.slot.listed is not None or (can_repeat and group.need > 1):
+        if ask.is_admin or group.slot.listed is not None or (can_repeat and group.need > 1):
             alike[object()] = group
             return
         key = (ask.wish, ask.claim if ask.constraints else -1, ask.constraints, _derived(group))
@@ -257,6 +254,8 @@ class Foresight:
         """Return whether there are enough devices, and enough distinct values, for all groups."""
         demands = []
         for group in groups:
+            if group.slot.ask.is_admin:
+                continue
             shared = group.domain & self._shareable
             need = group.need - shared.bit_count()
             if need > 0 and not (group.repeats and shared):
@@ -315,6 +314,8 @@ class Foresight:
 
     def _is_hard(self, group: Group) -> bool:
         """Return whether more than counting decides about the devices of a group."""
+        if group.slot.ask.is_admin:
+            return False  # When it comes to it in order, it may use what others have.
         return bool(group.domain & self._components.stateful) or any(
             isinstance(rule, DistinctAttribute) for rule in group.slot.rules
         )

@@ -7,6 +7,7 @@ changed: a slice renews its pool, a claim the pools it has devices of, a class n
 
 from __future__ import annotations
 
+from itertools import count
 from weakref import WeakKeyDictionary
 
 from mooring.allocator.facts import Facts
@@ -36,6 +37,7 @@ class Inventory:
         self._pools_of_node: dict[str, dict[PoolId, int]] = {}  # with the number of slices
         self._shared_pools: set[PoolId] = set()
         self._shared_version = 0
+        self._ticks = count(1)
         self._facts: WeakKeyDictionary[Pool, Facts] = WeakKeyDictionary()
         self._views: dict[str, View] = {}
         self._contents = Contents()
@@ -54,7 +56,7 @@ class Inventory:
         id = _pool_id(slice_)
         pool = self._pools.get(id)
         if pool is None:
-            pool = self._pools[id] = PoolSlices(id, self.features)
+            pool = self._pools[id] = PoolSlices(id, self.features, self._ticks)
         pool.put(key, slice_)
         self._index(slice_, pool, 1)
 

@@ -71,9 +71,10 @@ class Pool:
 class PoolSlices:
     """All slices of one pool, of whatever generation and node, and the pools they make."""
 
-    def __init__(self, id: PoolId, features: Features) -> None:
+    def __init__(self, id: PoolId, features: Features, ticks: Iterator[int]) -> None:
         self.id = id
-        self.version = 0
+        self.version = next(ticks)  # No two pools ever have the same, nor one pool twice.
+        self._ticks = ticks
         self._features = features
         self._slices: dict[str, ResourceSlice] = {}
         self._local: dict[str, dict[str, ResourceSlice]] = {}
@@ -110,7 +111,7 @@ class PoolSlices:
         return self._local.setdefault(node_name, {}) if node_name else self._shared
 
     def _changed(self) -> None:
-        self.version += 1
+        self.version = next(self._ticks)
         self._built.clear()
 
     def seen_by(self, node: Node) -> Pool | None:

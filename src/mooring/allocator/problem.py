@@ -117,7 +117,7 @@ class Problem:
                     f"{ask.place}: asks for all devices, but resource pool {pool.id} is "
                     f"currently {condition}"
                 )
-        faults = self._slot(ask).faults
+        faults = self.view.static(ask.wish).faults
         if faults:
             first = min(faults)
             raise AllocationError(self.message(ask, first, faults[first]))

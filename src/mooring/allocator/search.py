@@ -35,7 +35,7 @@ from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.rules.stateful import States
 
 LIGHT_STEPS_MAX = 256
-STEPS_MAX = 200_000
+STEPS_MAX = 20_000
 
 
 class Pick(NamedTuple):
