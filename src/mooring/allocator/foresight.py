@@ -25,6 +25,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from mooring.allocator.bits import bits
+from mooring.allocator.bounds import Bounds
 from mooring.allocator.components import Components
 from mooring.allocator.flow import has_flow
 from mooring.allocator.problem import Problem, Slot
@@ -38,7 +39,7 @@ from mooring.allocator.rules.stateful import (
     States,
 )
 
-QUESTION_STEPS_MAX = 2_000
+QUESTION_STEPS_MIN = 1_000
 FAILURES_MAX = 100_000
 
 R = TypeVar("R")
@@ -72,6 +73,7 @@ class Foresight:
         self._amounts = _only(problem.rules, Amounts)
         self._compatibility = _only(problem.rules, Compatibility)
         self._components = Components(problem, self._amounts, self._compatibility)
+        self._bounds = Bounds(problem, self._amounts) if self._amounts is not None else None
         self._rest: dict[int, tuple[tuple[Group, ...], tuple[Fork, ...]]] = {}
         self._failures: set[object] = set()
         self._fitting: dict[object, int] = {}
@@ -87,7 +89,8 @@ class Foresight:
         if slot.listed is not None:
             domain &= _mask(slot.listed[filled:])
         groups = (Group(slot, slot.count - filled, domain, repeats=False), *groups)
-        self._steps_left = QUESTION_STEPS_MAX
+        # The harder the problem has been so far, the more a question may take.
+        self._steps_left = max(QUESTION_STEPS_MIN, self.steps)
         try:
             return not self._is_possible(groups, forks, states)
         except _OpenQuestionError:
@@ -262,6 +265,8 @@ class Foresight:
                 demands.append((need, group.domain & ~shared))
         if not has_flow(demands):
             return False
+        if self._bounds is not None and not self._bounds.suffice(groups, states):
+            return False
         return all(
             self._values_suffice(rule, groups) for rule in _rules(groups, DistinctAttribute)
         )
@@ -292,7 +297,7 @@ class Foresight:
         if key in self._failures:
             return False
         tightest = min(hard, key=self._tightness)
-        others = [group for group in groups if group is not tightest]
+        place = groups.index(tightest)
         tried: set[object] = set()
         for position in bits(tightest.domain):
             kind = self._components.kind(position, states)
@@ -306,7 +311,7 @@ class Foresight:
             rest = tightest._replace(
                 need=tightest.need - 1, domain=tightest.domain >> above << above
             )
-            if self._is_possible([rest, *others], (), after):
+            if self._is_possible([*groups[:place], rest, *groups[place + 1 :]], (), after):
                 return True
         if len(self._failures) < FAILURES_MAX:
             self._failures.add(key)
@@ -320,9 +325,9 @@ class Foresight:
             isinstance(rule, DistinctAttribute) for rule in group.slot.rules
         )
 
-    def _tightness(self, group: Group) -> tuple[int, int]:
-        heaviest = max((group.slot.takes.get(p, 0) for p in bits(group.domain)), default=0)
-        return (group.domain.bit_count(), -heaviest)
+    def _tightness(self, group: Group) -> tuple[int, float]:
+        load = self._bounds.load(group) if self._bounds is not None else 0.0
+        return (group.domain.bit_count(), -load)
 
     def _take(self, slot: Slot, states: States, position: int) -> States | None:
         after = list(states)

@@ -94,6 +94,10 @@ class Problem:
         """The states of all rules before the first pick."""
         return tuple([rule.start for rule in self.rules])
 
+    def capacity_width(self, position: int) -> int:
+        """Return the bits of a field of a device's capacity account, with the guard."""
+        return _width(self.view, position)
+
     # --- checks before the search ---------------------------------------------------------------
 
     def _check(self) -> None:

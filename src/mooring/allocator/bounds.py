@@ -1,0 +1,180 @@
+"""Sums that cannot be exceeded: of all that is left of an amount, the groups need at least so much.
+
+    # kind: an amount that adds up over devices: a counter of a pool over all its counter sets, or a
+    #       capacity over all devices that can be shared
+    # payers: the devices that a pick is charged for in that kind
+    # escape: a device without a charge. One that has a single user takes in one pick, whichever;
+    #         one that can be shared takes in all.
+
+A group needs, for each of its devices, at least the smallest charge among its payers. The picks
+that go to escapes are at best the most expensive ones. What remains must be there: in sum, and for
+any amount in as many pieces of it as there are picks that need so much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from mooring.allocator.bits import bits
+from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.rules.stateful import Amounts, States
+
+if TYPE_CHECKING:
+    from mooring.allocator.foresight import Group
+
+Field = tuple[int, int, int, int]  # account, shift, bits, unit
+
+
+class Kind(NamedTuple):
+    """An amount that adds up over devices."""
+
+    payers: int
+    fields: Mapping[int, tuple[Field, ...]]  # by position for a capacity, else under -1
+    is_split: bool  # whether one pick may be charged in several fields
+
+    def left(self, amounts: Amounts, states: States, among: int) -> list[int]:
+        """Return what is left in each field, of the devices among these."""
+        taken: Mapping[int, int] = states[amounts.index]
+        found = []
+        for position, fields in self.fields.items():
+            if position < 0 or among >> position & 1:
+                for account, shift, mask, unit in fields:
+                    left = taken.get(account, amounts.left[account]) or 0
+                    found.append((left >> shift & mask) * unit)
+        return found
+
+
+class Bounds:
+    """The sums of one problem."""
+
+    def __init__(self, problem: Problem, amounts: Amounts) -> None:
+        self._problem = problem
+        self._amounts = amounts
+        self._shareable = problem.view.shareable
+        self._kinds = [*_counter_kinds(problem, amounts), *_capacity_kinds(problem, amounts)]
+        start = problem.start
+        self._totals = [sum(kind.left(amounts, start, kind.payers)) for kind in self._kinds]
+        self._least: dict[tuple[object, int, int], int] = {}
+
+    def suffice(self, groups: Sequence[Group], states: States) -> bool:
+        """Return whether no sum is exceeded."""
+        paid = self._amounts.shared | states[0].shared
+        return all(
+            self._suffices(number, kind, groups, states, paid)
+            for number, kind in enumerate(self._kinds)
+        )
+
+    def load(self, group: Group) -> float:
+        """Return which part of all there is one device of a group takes at least."""
+        shares = [
+            self._smallest(number, kind, group.slot, group.domain & kind.payers) / kind_total
+            for number, (kind, kind_total) in enumerate(zip(self._kinds, self._totals, strict=True))
+            if kind_total and group.domain & kind.payers
+        ]
+        return max(shares, default=0.0)
+
+    def _suffices(
+        self, number: int, kind: Kind, groups: Sequence[Group], states: States, paid: int
+    ) -> bool:
+        needs: list[tuple[int, int]] = []
+        payers = escapes = 0
+        is_counter = -1 in kind.fields
+        for group in groups:
+            if group.slot.ask.is_admin:
+                continue
+            paying = group.domain & kind.payers
+            if is_counter:
+                paying &= ~(paid & self._shareable)
+            free = group.domain & ~paying
+            if free & self._shareable or not paying:
+                continue
+            least = self._smallest(number, kind, group.slot, paying)
+            if least:
+                needs.append((least, group.need))
+                payers |= paying
+                escapes |= free
+        if not needs:
+            return True
+        left = kind.left(self._amounts, states, payers)
+        spare = escapes.bit_count()
+        needs.sort(reverse=True)
+        if _without_most_expensive(needs, spare) > sum(left):
+            return False
+        return kind.is_split or _have_room(needs, left, spare)
+
+    def _smallest(self, number: int, kind: Kind, slot: Slot, paying: int) -> int:
+        """Return the smallest charge of a pick among the payers."""
+        key = (slot.ask.wish, number, paying)
+        least = self._least.get(key)
+        if least is None:
+            least = min(self._charge(kind, slot, position) for position in bits(paying))
+            self._least[key] = least
+        return least
+
+    def _charge(self, kind: Kind, slot: Slot, position: int) -> int:
+        fields = kind.fields.get(-1)
+        if fields is not None:
+            _, amount = self._amounts.counters[position]
+        else:
+            fields, amount = kind.fields[position], slot.takes[position]
+        return sum((amount >> shift & mask) * unit for _, shift, mask, unit in fields)
+
+
+def _without_most_expensive(needs: list[tuple[int, int]], escapes: int) -> int:
+    """Return the sum of all needs but the largest, as many as there are escapes."""
+    total = 0
+    for least, count in needs:
+        spared = min(escapes, count)
+        escapes -= spared
+        total += least * (count - spared)
+    return total
+
+
+def _have_room(needs: list[tuple[int, int]], left: list[int], escapes: int) -> bool:
+    """Return whether the picks that need at least so much find a place, for every so much."""
+    picks = 0
+    for least, count in needs:
+        picks += count
+        if picks > escapes + sum([amount // least for amount in left]):
+            return False
+    return True
+
+
+def _counter_kinds(problem: Problem, amounts: Amounts) -> list[Kind]:
+    view = problem.view
+    kinds: list[Kind] = []
+    for facts, offset in zip(view.pools, view.offsets, strict=True):
+        if facts.counters is None:
+            continue
+        layout = facts.counters.layout
+        mask = (1 << layout.width - 1) - 1
+        account = amounts.counters[offset + min(facts.counters.takes)][0]
+        names: dict[str, list[Field]] = {}
+        for (_, name), place in layout.fields.items():
+            field = (account, place * layout.width, mask, layout.units[place])
+            names.setdefault(name, []).append(field)
+        payers = facts.counters.consumers << offset
+        is_split = any(len(spot.device.consumes_counters) > 1 for spot in facts.pool.spots)
+        kinds += [Kind(payers, {-1: tuple(fields)}, is_split) for fields in names.values()]
+    return kinds
+
+
+def _capacity_kinds(problem: Problem, amounts: Amounts) -> list[Kind]:
+    view = problem.view
+    names: dict[str, dict[int, tuple[Field, ...]]] = {}
+    for position, account in amounts.capacity.items():
+        if not view.shareable >> position & 1:
+            continue
+        width = problem.capacity_width(position)
+        for place, name in enumerate(sorted(view.spots[position].device.capacity)):
+            field = (account, place * width, (1 << width - 1) - 1, 1)
+            names.setdefault(name, {})[position] = (field,)
+    return [Kind(_mask(fields), fields, is_split=False) for fields in names.values()]
+
+
+def _mask(positions: Mapping[int, object]) -> int:
+    mask = 0
+    for position in positions:
+        mask |= 1 << position
+    return mask
