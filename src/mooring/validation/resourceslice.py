@@ -48,7 +48,7 @@ from mooring.validation.metadata import (
     next_generation,
 )
 from mooring.validation.nodeselectors import check_node_selector
-from mooring.validation.plaindevices import are_plainly_good
+from mooring.validation.plaindevices import are_plainly_good, name_no_nodes
 from mooring.validation.slicedevice import (
     check_counter_set,
     check_device,
@@ -216,13 +216,14 @@ def _check_devices(
         devices_max = DEVICES_MAX_WITH_ADVANCED_FEATURES
     if len(devices) > devices_max:
         return [too_many(DEVICES, len(devices), devices_max), *_declared_of(devices, context)]
-    if not spec.per_device_node_selection and are_plainly_good(devices):
+    if not spec.per_device_node_selection and name_no_nodes(devices) and are_plainly_good(devices):
         return []
     before = {device.name: device for device in reversed((old and old.devices) or ())}
     found: Errors = []
     for position, device in enumerate(devices):
         path = DEVICES.index(position)
-        found += check_device(device, before.get(device.name), path, context)
+        if not are_plainly_good((device,)):
+            found += check_device(device, before.get(device.name), path, context)
         found += check_device_nodes(device, path, per_device=spec.per_device_node_selection)
     return found + duplicates(devices, lambda device: device.name, DEVICES)
 

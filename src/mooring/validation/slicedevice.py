@@ -50,10 +50,7 @@ from mooring.validation.errors import (
 )
 from mooring.validation.noderesources import check_node_resources
 from mooring.validation.nodeselectors import check_node_selector
-from mooring.validation.plaindevices import (
-    ATTRIBUTE_VALUE_MAX_BYTES,
-    ATTRIBUTES_AND_CAPACITIES_MAX,
-)
+from mooring.validation.plaindevices import ENTRIES_MAX, VALUE_MAX_BYTES
 
 COUNTERS_MAX = 32
 CONSUMPTIONS_MAX = 2
@@ -98,11 +95,8 @@ def check_device(device: Device, old: Device | None, path: Path, context: Contex
 def _check_sizes(device: Device, path: Path) -> Errors:
     found: Errors = []
     entries = len(device.attributes) + len(device.capacity)
-    if entries > ATTRIBUTES_AND_CAPACITIES_MAX:
-        detail = (
-            "the total number of attributes and capacities must not exceed "
-            f"{ATTRIBUTES_AND_CAPACITIES_MAX}"
-        )
+    if entries > ENTRIES_MAX:
+        detail = f"the total number of attributes and capacities must not exceed {ENTRIES_MAX}"
         found.append(invalid(path, entries, detail))
     values = slicefeatures.count_values(device.attributes)
     if values > ATTRIBUTE_VALUES_MAX:
@@ -214,9 +208,9 @@ def _check_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) 
 
 
 def _check_text(text: str, path: Path) -> Errors:
-    if byte_length(text) <= ATTRIBUTE_VALUE_MAX_BYTES:
+    if byte_length(text) <= VALUE_MAX_BYTES:
         return []
-    return [too_long(path, ATTRIBUTE_VALUE_MAX_BYTES)]
+    return [too_long(path, VALUE_MAX_BYTES)]
 
 
 def _check_version(text: str, path: Path) -> Errors:
