@@ -53,7 +53,7 @@ def test_common_forms_are_plain(text: str) -> None:
     assert read_plain(text) is not None
 
 
-def test_what_is_remembered_is_bounded_and_stays_the_same() -> None:
+def test_a_full_memo_changes_no_answer() -> None:
     numbers = range(2 * MEMO_SIZE)
     first = [Quantity.parse(str(number)) for number in numbers]
     assert [Quantity.parse(str(number)).value for number in numbers] == list(numbers)
