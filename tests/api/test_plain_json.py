@@ -52,6 +52,38 @@ def test_it_reads_what_the_careful_reader_reads(
         assert (document.line, document.raw, document.duplicates) == (slow.line, slow.raw, ())
 
 
+@st.composite
+def texts_with_repeated_keys(draw: st.DrawFn, depth: int = 3) -> str:
+    """Return JSON text whose objects may name a key twice, with colons and blanks in strings."""
+    words = st.text("ab: ,{", max_size=3).map(json.dumps)
+    if depth == 0 or draw(st.booleans()):
+        return draw(words | st.sampled_from(["1", "1.5", "null"]))
+    inner = st.lists(texts_with_repeated_keys(depth=depth - 1), max_size=3)
+    if draw(st.booleans()):
+        return f"[{', '.join(draw(inner))}]"
+    members = (f"{draw(words)} : {value}" for value in draw(inner))
+    return f"{{{', '.join(members)}}}"
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(texts_with_repeated_keys())
+def test_no_repeated_key_escapes_it(text: str) -> None:
+    data = f'{{"a": {text}}}'.encode()
+    slow = careful(data)
+    document = quick(data)
+    if slow.duplicates:
+        assert document is None
+    if document is not None:
+        assert document.tree == slow.tree
+
+
+@pytest.mark.parametrize("offset", range(16))
+def test_no_long_number_escapes_it(offset: int) -> None:
+    before = b'{"a": "' + b"x" * offset
+    assert quick(before + b'", "b": ' + b"7" * 401 + b"}") is None
+    assert quick(before + b'", "b": ' + b"7" * 300 + b"}") is not None
+
+
 def test_a_plain_object_is_read_the_fast_way() -> None:
     assert quick(b'{"a": {"b": [1, 1.5, "c: d"]}, "e" : null}') is not None
 

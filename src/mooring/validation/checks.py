@@ -87,7 +87,15 @@ def is_good_label(value: str) -> bool:
 
 def subdomain(value: str, path: Path) -> Errors:
     """Check a DNS subdomain."""
+    if is_good_subdomain(value):
+        return []
     return each_invalid(path, value, names.dns1123_subdomain(value))
+
+
+@lru_cache(maxsize=4096)
+def is_good_subdomain(value: str) -> bool:
+    """Tell whether `subdomain` finds nothing; remembered, because drivers and nodes repeat."""
+    return not names.dns1123_subdomain(value)
 
 
 def label_name(value: str, path: Path) -> Errors:
@@ -153,7 +161,9 @@ def driver_name(value: str, path: Path) -> Errors:
     found: Errors = []
     if byte_length(value) > DRIVER_NAME_MAX:
         found.append(too_long(path, DRIVER_NAME_MAX))
-    return found + each_invalid(path, value, names.dns1123_subdomain(names.lowered(value)))
+    if is_good_subdomain(lowered := names.lowered(value)):
+        return found
+    return found + each_invalid(path, value, names.dns1123_subdomain(lowered))
 
 
 def declared_driver_name(

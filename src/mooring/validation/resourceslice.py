@@ -48,16 +48,20 @@ from mooring.validation.metadata import (
     next_generation,
 )
 from mooring.validation.nodeselectors import check_node_selector
+from mooring.validation.plaindevices import are_plainly_good, name_no_nodes
 from mooring.validation.slicedevice import (
     check_counter_set,
     check_device,
     check_device_nodes,
-    is_plainly_good,
 )
 from mooring.validation.strategy import Strategy
 
 SPEC = root("spec")
 DEVICES = SPEC.child("devices")
+DRIVER = SPEC.child("driver")
+POOL = SPEC.child("pool")
+NODE_NAME = SPEC.child("nodeName")
+SKIP_NODE_OPERATIONS = SPEC.child("skipNodeOperations")
 
 DEVICES_MAX = 128
 DEVICES_MAX_WITH_ADVANCED_FEATURES = 64
@@ -125,8 +129,8 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
 
 
 def _check_spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None, context: Context) -> Errors:
-    found = driver_name(spec.driver, SPEC.child("driver"))
-    found += _check_pool(spec.pool, SPEC.child("pool"))
+    found = driver_name(spec.driver, DRIVER)
+    found += _check_pool(spec.pool, POOL)
     if old is not None:
         found += _check_identity(spec, old)
     found += _check_nodes(spec)
@@ -144,8 +148,7 @@ def _check_spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None, context:
         )
     if spec.partition_type_attribute is not None:
         found += _check_partition_type(spec, spec.partition_type_attribute, context)
-    operations = SPEC.child("skipNodeOperations")
-    return found + check_skip_node_operations(spec.skip_node_operations, operations)
+    return found + check_skip_node_operations(spec.skip_node_operations, SKIP_NODE_OPERATIONS)
 
 
 def _check_pool(pool: ResourcePool, path: Path) -> Errors:
@@ -164,9 +167,9 @@ def _check_identity(spec: ResourceSliceSpec, old: ResourceSliceSpec) -> Errors:
     return [
         invalid(path, new_value, IMMUTABLE)
         for path, new_value, old_value in (
-            (SPEC.child("pool", "name"), spec.pool.name, old.pool.name),
-            (SPEC.child("driver"), spec.driver, old.driver),
-            (SPEC.child("nodeName"), spec.node_name, old.node_name),
+            (POOL.child("name"), spec.pool.name, old.pool.name),
+            (DRIVER, spec.driver, old.driver),
+            (NODE_NAME, spec.node_name, old.node_name),
         )
         if new_value != old_value
     ]
@@ -178,10 +181,10 @@ def _check_nodes(spec: ResourceSliceSpec) -> Errors:
     ways: list[str] = []
     if spec.node_name:
         ways.append("`nodeName`")
-        found += node_name(spec.node_name, SPEC.child("nodeName"))
+        found += node_name(spec.node_name, NODE_NAME)
     elif spec.node_name is not None:
         detail = "must be either unset or set to a non-empty string"
-        found.append(invalid(SPEC.child("nodeName"), spec.node_name, detail))
+        found.append(invalid(NODE_NAME, spec.node_name, detail))
     if spec.node_selector is not None:
         ways.append("`nodeSelector`")
         path = SPEC.child("nodeSelector")
@@ -216,11 +219,13 @@ def _check_devices(
         devices_max = DEVICES_MAX_WITH_ADVANCED_FEATURES
     if len(devices) > devices_max:
         return [too_many(DEVICES, len(devices), devices_max), *_declared_of(devices, context)]
+    if not spec.per_device_node_selection and name_no_nodes(devices) and are_plainly_good(devices):
+        return []
     before = {device.name: device for device in reversed((old and old.devices) or ())}
     found: Errors = []
     for position, device in enumerate(devices):
         path = DEVICES.index(position)
-        if not is_plainly_good(device):
+        if not are_plainly_good((device,)):
             found += check_device(device, before.get(device.name), path, context)
         found += check_device_nodes(device, path, per_device=spec.per_device_node_selection)
     return found + duplicates(devices, lambda device: device.name, DEVICES)

@@ -1,15 +1,9 @@
-"""Rules for one device of a slice.
-
-Devices are the bulk of what a cluster holds, and nearly all of them are fine. So the question
-asked first is the cheapest one that settles the common case, `is_plainly_good`; the rules
-themselves, and the paths for their errors, are for the rest.
-"""
+"""Rules for one device of a slice."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from functools import lru_cache
+from collections.abc import Collection
 
 from msgspec.structs import astuple
 
@@ -34,7 +28,6 @@ from mooring.validation.checks import (
     declared_union,
     each,
     identity,
-    is_good_label,
     is_good_qualified_name,
     label,
     node_name,
@@ -57,13 +50,12 @@ from mooring.validation.errors import (
 )
 from mooring.validation.noderesources import check_node_resources
 from mooring.validation.nodeselectors import check_node_selector
+from mooring.validation.plaindevices import ENTRIES_MAX, VALUE_MAX_BYTES
 
 COUNTERS_MAX = 32
 CONSUMPTIONS_MAX = 2
 GROUPS_MAX = 2
-ATTRIBUTES_AND_CAPACITIES_MAX = 32
 ATTRIBUTE_VALUES_MAX = 48
-ATTRIBUTE_VALUE_MAX_BYTES = 64
 TAINTS_MAX = 16
 KEY_SHOWN_MAX = 63 + 1 + 32
 
@@ -73,46 +65,6 @@ _ONE_OF_THREE = (
 )
 _VALUE_NAMES = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
 _ONE_VALUE = "exactly one value must be specified"
-
-
-def is_plainly_good(device: Device) -> bool:
-    """Tell, for most good devices, that they break no rule; False settles nothing."""
-    attributes, capacity = device.attributes, device.capacity
-    return (
-        not device.taints
-        and not device.consumes_counters
-        and not device.binding_conditions
-        and not device.binding_failure_conditions
-        and not device.node_allocatable_resources
-        and len(attributes) + len(capacity) <= ATTRIBUTES_AND_CAPACITIES_MAX
-        and is_good_label(device.name)
-        and all(map(is_good_qualified_name, attributes))
-        and all(map(is_good_qualified_name, capacity))
-        and _are_plainly_good(attributes.values())
-        and all(entry.request_policy is None for entry in capacity.values())
-    )
-
-
-def _are_plainly_good(attributes: Iterable[DeviceAttribute]) -> bool:
-    # One loop over plain tuples: this is where validating a fleet spends its time.
-    for attribute in attributes:
-        values = astuple(attribute)
-        if values.count(None) != 7:
-            return False
-        text = values[2]
-        if text is not None:
-            if len(text) > 16 and byte_length(text) > ATTRIBUTE_VALUE_MAX_BYTES:
-                return False
-        elif values[0] is None and values[1] is None:
-            version = values[3]
-            if version is None or not _is_good_version(version):
-                return False
-    return True
-
-
-@lru_cache(maxsize=1024)
-def _is_good_version(text: str) -> bool:
-    return byte_length(text) <= ATTRIBUTE_VALUE_MAX_BYTES and matches_api_rule(text)
 
 
 def check_device(device: Device, old: Device | None, path: Path, context: Context) -> Errors:
@@ -143,11 +95,8 @@ def check_device(device: Device, old: Device | None, path: Path, context: Contex
 def _check_sizes(device: Device, path: Path) -> Errors:
     found: Errors = []
     entries = len(device.attributes) + len(device.capacity)
-    if entries > ATTRIBUTES_AND_CAPACITIES_MAX:
-        detail = (
-            "the total number of attributes and capacities must not exceed "
-            f"{ATTRIBUTES_AND_CAPACITIES_MAX}"
-        )
+    if entries > ENTRIES_MAX:
+        detail = f"the total number of attributes and capacities must not exceed {ENTRIES_MAX}"
         found.append(invalid(path, entries, detail))
     values = slicefeatures.count_values(device.attributes)
     if values > ATTRIBUTE_VALUES_MAX:
@@ -259,9 +208,9 @@ def _check_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) 
 
 
 def _check_text(text: str, path: Path) -> Errors:
-    if byte_length(text) <= ATTRIBUTE_VALUE_MAX_BYTES:
+    if byte_length(text) <= VALUE_MAX_BYTES:
         return []
-    return [too_long(path, ATTRIBUTE_VALUE_MAX_BYTES)]
+    return [too_long(path, VALUE_MAX_BYTES)]
 
 
 def _check_version(text: str, path: Path) -> Errors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -17,29 +18,21 @@ def drop_disabled(spec: Spec, old: Spec | None, context: Context) -> Spec:
     """Return the spec without fields of disabled features that the old one does not use."""
     if old is not None and old.shared_counters == ():
         old = replace(old, shared_counters=None)  # An empty list uses nothing.
-    for gates, is_used, drop in _FEATURES:
-        if _loses(gates, is_used, spec, old, context):
+    for _, is_used, drop in _off(context.gates.on):
+        if _loses(is_used, spec, old):
             spec = drop(spec)
     return spec
 
 
 def disabled(spec: Spec, old: Spec | None, context: Context) -> Iterator[Gate]:
     """Yield the gates whose fields `drop_disabled` takes away."""
-    for gates, is_used, _ in _FEATURES:
-        if _loses(gates, is_used, spec, old, context):
+    for gates, is_used, _ in _off(context.gates.on):
+        if _loses(is_used, spec, old):
             yield from (gate for gate in gates if not context.enabled(gate))
 
 
-def _loses(
-    gates: tuple[Gate, ...],
-    is_used: Callable[[Spec], bool],
-    spec: Spec,
-    old: Spec | None,
-    context: Context,
-) -> bool:
-    if all(map(context.enabled, gates)) or (old is not None and is_used(old)):
-        return False
-    return is_used(spec)
+def _loses(is_used: Callable[[Spec], bool], spec: Spec, old: Spec | None) -> bool:
+    return not (old is not None and is_used(old)) and is_used(spec)
 
 
 def is_list(attribute: DeviceAttribute) -> bool:
@@ -150,7 +143,10 @@ def _drop_lists(device: Device) -> Device:
     return replace(device, attributes=attributes)
 
 
-_FEATURES: tuple[tuple[tuple[Gate, ...], Callable[[Spec], bool], Callable[[Spec], Spec]], ...] = (
+# the gates that must all be on, whether a spec uses the feature, the spec without it
+Feature = tuple[tuple[Gate, ...], Callable[[Spec], bool], Callable[[Spec], Spec]]
+
+_FEATURES: tuple[Feature, ...] = (
     (
         (Gate.DRA_DEVICE_TAINTS,),
         _any_device(lambda device: bool(device.taints)),
@@ -189,3 +185,9 @@ _FEATURES: tuple[tuple[tuple[Gate, ...], Callable[[Spec], bool], Callable[[Spec]
         lambda spec: replace(spec, skip_node_operations=()),
     ),
 )
+
+
+@lru_cache(maxsize=64)
+def _off(on: frozenset[Gate]) -> tuple[Feature, ...]:
+    """Return the features that are off; remembered, because gates stay as they are."""
+    return tuple(feature for feature in _FEATURES if not on.issuperset(feature[0]))

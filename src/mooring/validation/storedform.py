@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from operator import is_not
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -41,7 +42,7 @@ def _struct_form(struct: type[Struct]) -> Form | None:
         changes = {}
         for name, form in plan:
             member = getattr(value, name)
-            if (kept := form(member)) is not member:
+            if member is not None and (kept := form(member)) is not member:
                 changes[name] = kept
         return replace(value, **changes) if changes else value
 
@@ -76,7 +77,7 @@ def _tuple_form(item_form: Form | None) -> Form | None:
 
     def change(value: tuple[Any, ...]) -> tuple[Any, ...]:
         items = tuple(map(item_form, value))
-        return items if any(map(_differs, items, value)) else value
+        return items if any(map(is_not, items, value)) else value
 
     return change
 
@@ -87,10 +88,6 @@ def _map_form(item_form: Form | None) -> Form | None:
 
     def change(value: dict[str, Any]) -> dict[str, Any]:
         items = {key: item_form(item) for key, item in value.items()}
-        return items if any(map(_differs, items.values(), value.values())) else value
+        return items if any(map(is_not, items.values(), value.values())) else value
 
     return change
-
-
-def _differs(a: Any, b: Any) -> bool:
-    return a is not b

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mooring.api.fieldpath import Key
 from mooring.api.seedforms.notes import Notes, Segments
-from mooring.api.seedforms.trees import Tree, each, is_absent, replaced, within, without
+from mooring.api.seedforms.trees import Tree, each, is_absent, objects, replaced, within, without
 
 _LISTS = {"bool": "bools", "int": "ints", "string": "strings", "version": "versions"}
 
@@ -21,6 +21,8 @@ def rewrite_slice(tree: Tree, notes: Notes) -> Tree:
 
 def _spec(spec: Tree, notes: Notes) -> Tree:
     spec = _pooled(spec, notes)
+    if notes.fits and not _has_hyphens(spec):
+        return spec  # Nothing else can be odd about what fits.
     if notes.version != "v1beta1":
         return each(
             spec, "devices", lambda device, i: _device(device, ("spec", "devices", i), notes)
@@ -31,6 +33,17 @@ def _spec(spec: Tree, notes: Notes) -> Tree:
         return within(device, ("basic",), lambda basic: _device(basic, at, notes))
 
     return each(spec, "devices", wrapped)
+
+
+def _has_hyphens(spec: Tree) -> bool:
+    """Tell whether the name of some attribute may have a hyphen; all of v1beta1 may."""
+    names: set[str] = set()
+    for _, device in objects(spec, "devices"):
+        if "basic" in device:
+            return True
+        if isinstance(attributes := device.get("attributes"), dict):
+            names.update(attributes)
+    return "-" in "".join(names)
 
 
 def _pooled(spec: Tree, notes: Notes) -> Tree:
