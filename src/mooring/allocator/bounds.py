@@ -53,9 +53,10 @@ class Bounds:
         self._amounts = amounts
         self._shareable = problem.view.shareable
         self._kinds = [*_counter_kinds(problem, amounts), *_capacity_kinds(problem, amounts)]
+        self._loads: dict[tuple[int, int], float] = {}
         start = problem.start
         self._totals = [sum(kind.left(amounts, start, kind.payers)) for kind in self._kinds]
-        self._least: dict[tuple[object, int, int], int] = {}
+        self._least: dict[tuple[int, int, int], int] = {}
 
     def suffice(self, groups: Sequence[Group], states: States) -> bool:
         """Return whether no sum is exceeded."""
@@ -67,6 +68,13 @@ class Bounds:
 
     def load(self, group: Group) -> float:
         """Return which part of all there is one device of a group takes at least."""
+        key = (group.slot.wish, group.domain)
+        load = self._loads.get(key)
+        if load is None:
+            load = self._loads[key] = self._load(group)
+        return load
+
+    def _load(self, group: Group) -> float:
         shares = [
             self._smallest(number, kind, group.slot, group.domain & kind.payers) / kind_total
             for number, (kind, kind_total) in enumerate(zip(self._kinds, self._totals, strict=True))
@@ -105,7 +113,7 @@ class Bounds:
 
     def _smallest(self, number: int, kind: Kind, slot: Slot, paying: int) -> int:
         """Return the smallest charge of a pick among the payers."""
-        key = (slot.ask.wish, number, paying)
+        key = (slot.wish, number, paying)
         least = self._least.get(key)
         if least is None:
             least = min(self._charge(kind, slot, position) for position in bits(paying))

@@ -55,6 +55,8 @@ class Components:
         if amounts is not None:
             self.accounted = _mask(amounts.counters) | _mask(amounts.capacity)
         self.stateful = self.accounted | self.grouped
+        # Devices whose amounts are not theirs alone.
+        self.entangled = self.grouped | (_mask(amounts.counters) if amounts is not None else 0)
         self._plain = Counter[object]()
         self._components = self._divide() if amounts is not None else []
         classes: dict[object, int] = {}
@@ -106,7 +108,7 @@ class Components:
             for members in self._classes
         )
         return (
-            tuple([(id(g.slot.ask.wish), g.slot.ask.constraints, g.need) for g in groups]),
+            tuple([(g.slot.wish, g.slot.ask.claim, g.slot.ask.constraints, g.need) for g in groups]),
             frozenset(like.items()),
             plain,
             self._other_states(states),

@@ -28,6 +28,7 @@ from mooring.allocator.bits import bits
 from mooring.allocator.bounds import Bounds
 from mooring.allocator.components import Components
 from mooring.allocator.flow import has_flow
+from mooring.allocator.packing import OutOfStepsError, Packing
 from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.rules.attributes import Element
 from mooring.allocator.rules.stateful import (
@@ -39,7 +40,8 @@ from mooring.allocator.rules.stateful import (
     States,
 )
 
-QUESTION_STEPS_MIN = 1_000
+QUESTION_STEPS_MIN = 6_000
+LIGHT_STEPS_MAX = 20
 FAILURES_MAX = 100_000
 
 R = TypeVar("R")
@@ -125,7 +127,7 @@ class Foresight:
         if ask.is_admin or group.slot.listed is not None or (can_repeat and group.need > 1):
             alike[object()] = group
             return
-        key = (ask.wish, ask.claim if ask.constraints else -1, ask.constraints, _derived(group))
+        key = (group.slot.wish, ask.claim if ask.constraints else -1, ask.constraints, _derived(group))
         before = alike.get(key)
         need = group.need + (before.need if before is not None else 0)
         alike[key] = group._replace(need=need, repeats=can_repeat)
@@ -136,10 +138,7 @@ class Foresight:
         self, groups: Sequence[Group], forks: Sequence[Fork], states: States
     ) -> bool:
         """Return whether the groups can be filled; True also if bounds do not tell."""
-        self.steps += 1
-        self._steps_left -= 1
-        if self._steps_left < 0:
-            raise _OpenQuestionError
+        self._spend()
         narrowed = self._narrow(groups, states)
         if narrowed is None:
             return False
@@ -160,7 +159,25 @@ class Foresight:
             return any(
                 self._is_possible((*narrowed, group), others, states) for group in first.groups
             )
-        return self._can_fill(narrowed, states)
+        return self._decide(narrowed, states)
+
+    def _decide(self, groups: list[Group], states: States) -> bool:
+        """Return whether the groups can be filled, all values and alternatives being decided."""
+        if not self._is_packing(groups):
+            return self._can_fill(groups, states)
+        budget = self._steps_left
+        self._steps_left = min(budget, LIGHT_STEPS_MAX)
+        try:
+            return self._can_fill(groups, states)
+        except _OpenQuestionError:
+            self._steps_left = budget
+            return self._can_pack(groups, states)
+
+    def _spend(self) -> None:
+        self.steps += 1
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise _OpenQuestionError
 
     def _narrow(self, groups: Sequence[Group], states: States) -> list[Group] | None:
         """Return the groups with the devices that they may get now; None if too few."""
@@ -187,7 +204,7 @@ class Foresight:
         amounts, compatibility = self._amounts, self._compatibility
         if amounts is not None:
             checked = domain & self._components.accounted
-            key = (slot.ask.wish, checked, _frozen(states[amounts.index]), states[0].shared)
+            key = (slot.wish, checked, _frozen(states[amounts.index]), states[0].shared)
             fitting = self._fitting.get(key)
             if fitting is None:
                 fitting = 0
@@ -289,7 +306,7 @@ class Foresight:
     # --- deciding on devices --------------------------------------------------------------------
 
     def _can_fill(self, groups: list[Group], states: States) -> bool:
-        """Return whether the groups can be filled, all values and alternatives being decided."""
+        """Return whether the groups can be filled, trying devices one by one."""
         hard = [group for group in groups if self._is_hard(group)]
         if not hard:
             return True  # Counting was enough.
@@ -311,11 +328,41 @@ class Foresight:
             rest = tightest._replace(
                 need=tightest.need - 1, domain=tightest.domain >> above << above
             )
-            if self._is_possible([*groups[:place], rest, *groups[place + 1 :]], (), after):
+            if self._goes_on([*groups[:place], rest, *groups[place + 1 :]], after):
                 return True
         if len(self._failures) < FAILURES_MAX:
             self._failures.add(key)
         return False
+
+    def _goes_on(self, groups: Sequence[Group], states: States) -> bool:
+        """Return whether the groups can be filled after one more pick."""
+        self._spend()
+        narrowed = self._narrow(groups, states)
+        if narrowed is None or not self._counts_suffice(narrowed, states):
+            return False
+        return self._can_fill(narrowed, states)
+
+    def _is_packing(self, groups: Iterable[Group]) -> bool:
+        """Return whether only capacities of devices that can be shared are left to decide on."""
+        return not any(
+            group.domain & self._components.entangled
+            or any(isinstance(rule, DistinctAttribute) for rule in group.slot.rules)
+            for group in groups
+        )
+
+    def _can_pack(self, groups: Iterable[Group], states: States) -> bool:
+        assert self._amounts is not None
+        assert self._bounds is not None
+        wanting = [group for group in groups if not group.slot.ask.is_admin]
+        wanting.sort(key=self._bounds.load, reverse=True)
+        packing = Packing(self._problem, self._amounts, wanting, states)
+        try:
+            return packing.is_possible(steps_max=self._steps_left)
+        except OutOfStepsError:
+            raise _OpenQuestionError from None
+        finally:
+            self.steps += packing.steps
+            self._steps_left -= packing.steps
 
     def _is_hard(self, group: Group) -> bool:
         """Return whether more than counting decides about the devices of a group."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mooring.allocator.asks import RESULTS_MAX, Ask, Wanted, too_many
+from mooring.allocator.asks import RESULTS_MAX, Ask, Wanted, Wish, too_many
 from mooring.allocator.bits import bits
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import PoolState
@@ -45,10 +45,14 @@ class Slot:
         "narrowing",
         "rules",
         "takes",
+        "wish",
     )
 
-    def __init__(self, ask: Ask, static: Static, takes: Mapping[int, int]) -> None:
+    def __init__(
+        self, ask: Ask, wish: int, static: Static, takes: Mapping[int, int]
+    ) -> None:
         self.ask = ask
+        self.wish = wish  # a number for the ask's wish: the same for the same wish
         self.candidates = static.usable
         self.faults = static.faults
         self.takes = takes  # what a pick takes of the device's capacity, packed
@@ -84,6 +88,7 @@ class Problem:
             rule.index = index
         self._constraints = self._constraint_rules()
         self._slots: dict[Ask, Slot] = {}
+        self._wishes: dict[Wish, int] = {}
         self._check()
         self.stages: tuple[tuple[Slot, ...], ...] = tuple(
             tuple([self._slot(ask) for ask in choice.asks]) for choice in wanted.choices
@@ -163,7 +168,8 @@ class Problem:
         takes = NO_TAKES
         if self._amounts is not None and self._amounts.capacity:
             takes = _takes(self.view, ask, static)
-        slot = Slot(ask, static, takes)
+        wish = self._wishes.setdefault(ask.wish, len(self._wishes))
+        slot = Slot(ask, wish, static, takes)
         constraints = [self._constraints[ask.claim][number] for number in ask.constraints]
         rules = [rule for rule in (self._groups, self._amounts) if rule is not None]
         if slot.listed is None:

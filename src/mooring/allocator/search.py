@@ -35,6 +35,7 @@ from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.rules.stateful import States
 
 LIGHT_STEPS_MAX = 256
+PROBE_STEPS_MAX = 64
 STEPS_MAX = 20_000
 
 
@@ -112,14 +113,18 @@ class Search:
         self._foresight = foresight
         self._interrupt = interrupt
         self._stack: list[_Fork | _Pick] = []
+        self._base = 0  # decisions below are not this search's own
+        self._found: Solution | None = None
         self.steps = 0
 
     def run(self) -> Solution | None:
         """Return the first solution, or None; raise AllocationError for a fault."""
-        going_on = self._enter(0, self._problem.start)
+        return self._run(self._enter(0, self._problem.start))
+
+    def _run(self, going_on: object | None) -> Solution | None:
         while going_on is not None:
             if going_on is _DONE:
-                return self._solution()
+                return self._found or self._solution()
             going_on = self._advance()
         return None
 
@@ -156,10 +161,29 @@ class Search:
             cause = self._interrupt()
             if cause is not None:
                 raise BudgetError(f"filter operation aborted: {cause}")
-        if self._foresight is not None and self._foresight.is_hopeless(
-            states, stage, slot, filled, above
-        ):
-            return self._fail()
+        if self._foresight is not None:
+            if self._foresight.is_hopeless(states, stage, slot, filled, above):
+                return self._fail()
+            try:
+                self._found = self._probe(stage, slot, filled, states, above)
+            except OutOfSteps:
+                pass
+            else:
+                return self._fail() if self._found is None else _DONE
+        return self._open_pick(stage, slot, filled, states, above)
+
+    def _probe(
+        self, stage: int, slot: Slot, filled: int, states: States, above: int
+    ) -> Solution | None:
+        """Return the first solution from here on, if a few steps find it or that there is none."""
+        probe = Search(self._problem, steps_max=PROBE_STEPS_MAX, interrupt=self._interrupt)
+        probe._stack = [*self._stack]
+        probe._base = len(self._stack)
+        return probe._run(probe._open_pick(stage, slot, filled, states, above))
+
+    def _open_pick(
+        self, stage: int, slot: Slot, filled: int, states: States, above: int
+    ) -> object | None:
         if slot.listed is not None:
             candidates = 1 << slot.listed[filled]
         else:
@@ -250,7 +274,7 @@ class Search:
 
     def _fail(self) -> object | None:
         """Go back to the last decision: what was decided there leads nowhere."""
-        if not self._stack:
+        if len(self._stack) == self._base:
             return None
         frame = self._stack[-1]
         if isinstance(frame, _Fork):
@@ -272,6 +296,8 @@ class Search:
     def _exceed(self, claim: int) -> object | None:
         """Go back to the last fork of the claim: it has too many devices, whichever they are."""
         while self._stack:
+            if self._base and len(self._stack) == self._base:
+                raise OutOfSteps  # It is for the search below to go back further.
             frame = self._stack[-1]
             if self._problem.wanted.choices[frame.stage].claim != claim:
                 return self._fail()

@@ -154,7 +154,7 @@ class Quantity:
     @property
     def nano(self) -> int:
         """The number in billionths; exact, since nothing finer is ever kept."""
-        return self._unscaled * _power_of_ten(self._exponent - _NANO)
+        return self._unscaled * power_of_ten(self._exponent + 9)
 
     @property
     def approximate_float(self) -> float:

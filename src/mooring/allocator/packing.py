@@ -1,0 +1,268 @@
+"""Can picks be packed into devices that can be shared, and the rest go to others?
+
+Filled device by device, not pick by pick: of the ways to fill one, only those to which nothing can
+be added count, fullest first. What is still needed afterwards is a vector, and a vector that failed
+once is not tried again. Near capacity little may be wasted, which sums tell early.
+
+    # needs: how many devices each group still wants
+    # bin: a device that can be shared, as far as the groups can use it
+    # filling: how many picks of each group one bin takes in
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from mooring.allocator.bits import bits
+from mooring.allocator.flow import has_flow
+from mooring.allocator.problem import Problem
+from mooring.allocator.rules.stateful import Amounts, States
+
+if TYPE_CHECKING:
+    from mooring.allocator.foresight import Group
+
+Vector = tuple[int, ...]
+
+
+class OutOfStepsError(Exception):
+    """It took too long to find out."""
+
+
+class Bin(NamedTuple):
+    """A device that can be shared, and what one pick of each group takes of it."""
+
+    left: int  # packed
+    guards: int
+    takes: tuple[int, ...]  # by group
+    at_most: Vector  # by group; 0: the group cannot use it
+
+
+class Packing:
+    """One question: can the groups be filled?"""
+
+    def __init__(
+        self, problem: Problem, amounts: Amounts, groups: Sequence[Group], states: States
+    ) -> None:
+        self.steps = 0
+        self._steps_max = 0
+        self._groups = groups
+        shareable = problem.view.shareable
+        boundless = shareable & ~_mask(amounts.capacity)
+        self._needs = tuple([_need(group, group.domain & boundless) for group in groups])
+        self._elsewhere = [group.domain & ~shareable for group in groups]
+        bins = self._bins(amounts, states, shareable & ~boundless)
+        bins.sort(key=lambda bin_: bin_[1])  # like ones side by side
+        self._bins_in_order = [bin_ for _, bin_ in bins]
+        self._sums = _Sums(problem, bins, self._elsewhere)
+        self._larger = _larger(groups, self._bins_in_order)
+        self._fillings: dict[tuple[Bin, Vector], list[Vector]] = {}
+        self._failed: set[tuple[int, Vector]] = set()
+
+    def _bins(self, amounts: Amounts, states: States, shared: int) -> list[tuple[int, Bin]]:
+        taken = states[amounts.index]
+        domain = 0
+        for group in self._groups:
+            domain |= group.domain
+        bins = []
+        for position in bits(domain & shared):
+            account = amounts.capacity[position]
+            left = taken.get(account, amounts.left[account])
+            assert left is not None  # or no group could afford it
+            bins.append(
+                (
+                    position,
+                    Bin(
+                        left,
+                        amounts.guards[account],
+                        tuple([group.slot.takes.get(position, 0) for group in self._groups]),
+                        tuple([_at_most(group, position) for group in self._groups]),
+                    ),
+                )
+            )
+        return bins
+
+    def is_possible(self, *, steps_max: int) -> bool:
+        """Return whether the groups can be filled; raise OutOfStepsError if it takes too long."""
+        self._steps_max = steps_max
+        return self._pack(0, self._needs)
+
+    def _pack(self, place: int, needs: Vector) -> bool:
+        """Return whether the bins from a place on, and other devices, can meet the needs."""
+        if not any(needs):
+            return True
+        if place == len(self._bins_in_order):
+            return has_flow(
+                [(n, free) for n, free in zip(needs, self._elsewhere, strict=True) if n]
+            )
+        if (place, needs) in self._failed or self._sums.exceed(place, needs):
+            return False
+        self.steps += 1
+        if self.steps > self._steps_max:
+            raise OutOfStepsError
+        bin_ = self._bins_in_order[place]
+        ways = self._fillings.get((bin_, needs))
+        if ways is None:
+            ways = self._fillings[bin_, needs] = maximal_fillings(bin_, needs, self._larger)
+            self.steps += len(ways) // 8
+        for way in ways:
+            rest = tuple([need - given for need, given in zip(needs, way, strict=True)])
+            if self._pack(place + 1, rest):
+                return True
+        self._failed.add((place, needs))
+        return False
+
+
+def _need(group: Group, boundless: int) -> int:
+    """Return how many devices a group wants that are not to be had without limit."""
+    if group.repeats and boundless:
+        return 0
+    return max(group.need - boundless.bit_count(), 0)
+
+
+def _at_most(group: Group, position: int) -> int:
+    """Return how often a group may use a device: a request takes it only once."""
+    if not group.domain >> position & 1:
+        return 0
+    return group.need if group.repeats else 1
+
+
+def maximal_fillings(
+    bin_: Bin, needs: Vector, larger: Sequence[tuple[int, int]] = ()
+) -> list[Vector]:
+    """Return the ways to fill a bin that are worth trying, fullest first.
+
+    Not worth trying are those to which a pick can be added, and those in which a pick can be
+    exchanged for a larger one of another group: where that one would go, the smaller can go.
+    """
+    guards = bin_.guards
+    takes = bin_.takes
+    most = [min(need, at_most) for need, at_most in zip(needs, bin_.at_most, strict=True)]
+    last = max((group for group, limit in enumerate(most) if limit), default=-1)
+    found: list[tuple[int, Vector]] = []
+    counts = [0] * len(needs)
+
+    def is_worth_trying(left: int) -> bool:
+        guarded = left | guards
+        for group, limit in enumerate(most):
+            if counts[group] < limit and (guarded - takes[group]) & guards == guards:
+                return False
+        for small, large in larger:
+            if counts[small] and counts[large] < most[large]:
+                rest = guarded + takes[small] - takes[large]
+                if rest & guards == guards:
+                    return False
+        return True
+
+    def fill(group: int, left: int) -> None:
+        if group > last:
+            if is_worth_trying(left):
+                found.append((left, tuple(counts)))
+            return
+        take, limit = takes[group], most[group]
+        lefts = [left]
+        while len(lefts) <= limit:
+            rest = (lefts[-1] | guards) - take
+            if rest & guards != guards:
+                break
+            lefts.append(rest ^ guards)
+        least = len(lefts) - 1 if group == last else 0
+        for count in range(len(lefts) - 1, least - 1, -1):
+            counts[group] = count
+            fill(group + 1, lefts[count])
+        counts[group] = 0
+
+    fill(0, bin_.left)
+    found.sort()
+    return [way for _, way in found]
+
+
+def _larger(groups: Sequence[Group], bins: Sequence[Bin]) -> list[tuple[int, int]]:
+    """Return the pairs of groups of which the first can stand wherever the second does."""
+    found = []
+    for small, group in enumerate(groups):
+        if not group.repeats and group.need > 1:
+            continue
+        for large, other in enumerate(groups):
+            if small == large or other.domain & ~group.domain:
+                continue
+            is_smaller = [
+                (bin_.takes[large] | bin_.guards) - bin_.takes[small] & bin_.guards == bin_.guards
+                for bin_ in bins
+                if bin_.at_most[large]
+            ]
+            is_same = all(b.takes[large] == b.takes[small] for b in bins if b.at_most[large])
+            if all(is_smaller) and (large < small or not is_same):
+                found.append((small, large))
+    return found
+
+
+class _Sums:
+    """What the bins from a place on have in all, for each capacity."""
+
+    def __init__(
+        self, problem: Problem, bins: Sequence[tuple[int, Bin]], elsewhere: Sequence[int]
+    ) -> None:
+        free = 0
+        for devices in elsewhere:
+            free |= devices
+        self._escapes = free.bit_count()
+        self._left: list[list[int]] = []  # by capacity, by place
+        self._least: list[Vector] = []  # by capacity, by group: the least that a pick takes
+        names = sorted({n for p, _ in bins for n in problem.view.spots[p].device.capacity})
+        for name in names:
+            left, least = _column(problem, bins, name, len(elsewhere))
+            for place in reversed(range(len(left) - 1)):
+                left[place] += left[place + 1]
+            self._left.append([*left, 0])
+            self._least.append(least)
+
+    def exceed(self, place: int, needs: Vector) -> bool:
+        """Return whether the needs are more than the bins from a place on have."""
+        for left, least in zip(self._left, self._least, strict=True):
+            total = sum([a * n for a, n in zip(least, needs, strict=True)])
+            if total <= left[place]:
+                continue
+            escapes = self._escapes
+            for amount, need in sorted(zip(least, needs, strict=True), reverse=True):
+                spared = min(escapes, need)
+                total -= spared * amount
+                escapes -= spared
+                if not escapes:
+                    break
+            if total > left[place]:
+                return True
+        return False
+
+
+def _column(
+    problem: Problem, bins: Sequence[tuple[int, Bin]], name: str, groups: int
+) -> tuple[list[int], Vector]:
+    """Return what each bin has of a capacity, and the least that each group takes of it."""
+    left: list[int] = []
+    least: list[int | None] = [None] * groups
+    for position, bin_ in bins:
+        fields = sorted(problem.view.spots[position].device.capacity)
+        if name not in fields:
+            left.append(0)
+            for group in range(groups):
+                if bin_.at_most[group]:
+                    least[group] = 0
+            continue
+        width = problem.capacity_width(position)
+        shift = fields.index(name) * width
+        mask = (1 << width - 1) - 1
+        left.append(bin_.left >> shift & mask)
+        for group in range(groups):
+            if bin_.at_most[group]:
+                amount = bin_.takes[group] >> shift & mask
+                before = least[group]
+                least[group] = amount if before is None else min(before, amount)
+    return left, tuple([amount or 0 for amount in least])
+
+
+def _mask(positions: object) -> int:
+    mask = 0
+    for position in positions:  # type: ignore[attr-defined]
+        mask |= 1 << position
+    return mask
