@@ -1,39 +1,53 @@
 """Allocate the claims of a pod on a node: the door of this room.
 
-    claims ─► wanted ─┐
-                      ├─► problem ─► search ─► Allocated | Unsatisfied | Failed
-    node ──► view ────┘
+    claims ─► plan ──┐
+                     ├─► problem ─► search ─► Allocated | Unsatisfied | Failed
+    node ──► view ───┘
 
-What is wanted is the same for every node, so who tries many nodes prepares it once.
+Claims of one template have one plan, and a plan on an unchanged node one problem; both are kept.
+Who tries many nodes prepares the claims once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from mooring.allocator.answers import Allocated, Answer, Failed, Unsatisfied
-from mooring.allocator.asks import Wanted, wanted
+from mooring.allocator.asks import Plan, claim_name
 from mooring.allocator.errors import AllocationError, BudgetError, NodeError
 from mooring.allocator.foresight import Foresight
 from mooring.allocator.inventory import Inventory
 from mooring.allocator.problem import Problem
 from mooring.allocator.result import node_selector
-from mooring.allocator.search import (
-    LIGHT_STEPS_MAX,
-    STEPS_MAX,
-    OutOfSteps,
-    Search,
-    Solution,
-)
+from mooring.allocator.search import OutOfSteps, Search, Solution
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import ResourceClaim
 
 Interrupt = Callable[[], str | None]
 
 
+class Budget(NamedTuple):
+    """How much a search may take."""
+
+    light_steps: int = 256  # without foresight
+    steps: int = 20_000
+    interrupt: Interrupt | None = None  # asked now and then; a text ends the search with it
+
+
+BUDGET = Budget()
+
+
+class Wanted(NamedTuple):
+    """Claims that are to be allocated together, and what they want."""
+
+    claims: Sequence[ResourceClaim]
+    plan: Plan
+
+
 def prepare(inventory: Inventory, claims: Sequence[ResourceClaim]) -> Wanted:
     """Return what the claims want, for `allocate_wanted` on one node or many."""
-    return wanted(claims, features=inventory.features, classes=inventory.device_class)
+    return Wanted(claims, inventory.plan(claims))
 
 
 def allocate(
@@ -41,49 +55,59 @@ def allocate(
     node: Node,
     claims: Sequence[ResourceClaim],
     *,
-    interrupt: Interrupt | None = None,
+    budget: Budget = BUDGET,
 ) -> Answer:
     """Return the devices that the claims get on the node, all of them or none."""
-    return allocate_wanted(inventory, node, prepare(inventory, claims), interrupt=interrupt)
+    return allocate_wanted(inventory, node, prepare(inventory, claims), budget=budget)
 
 
 def allocate_wanted(
-    inventory: Inventory, node: Node, wants: Wanted, *, interrupt: Interrupt | None = None
+    inventory: Inventory, node: Node, wanted: Wanted, *, budget: Budget = BUDGET
 ) -> Answer:
-    """Return what prepared claims get on the node.
-
-    `interrupt` is asked now and then; a text that it returns ends the search as a fault.
-    """
-    steps = 0
+    """Return what prepared claims get on the node."""
+    claims, plan = wanted
+    names = [claim_name(claim) for claim in claims]
     try:
-        problem = Problem(wants, inventory.view(node))
-        search = Search(problem, steps_max=LIGHT_STEPS_MAX, interrupt=interrupt)
-        try:
-            solution = search.run()
-        except OutOfSteps:
-            foresight = Foresight(problem)
-            search = Search(
-                problem, steps_max=STEPS_MAX, foresight=foresight, interrupt=interrupt
-            )
-            try:
-                solution = search.run()
-            except OutOfSteps:
-                cause = f"no answer after {STEPS_MAX} steps of the search"
-                raise BudgetError(f"filter operation aborted: {cause}") from None
-        steps = search.steps
+        problem = inventory.problem(node, plan)
+        if plan.checks:
+            problem.check(names)
+        solution, steps = _search(problem, names, budget)
         if solution is None:
             if problem.view.is_invalid:
                 raise NodeError("invalid resource pools were encountered")
-            return Unsatisfied(problem, steps)
-        _check_node_selectors(problem, solution)
+            return Unsatisfied(claims, problem, steps)
+        if problem.view.has_odd_selectors:
+            _check_node_selectors(problem, claims, solution)
     except AllocationError as error:
-        return Failed(str(error), isinstance(error, NodeError), steps)
-    return Allocated(problem, solution, steps)
+        return Failed(str(error), isinstance(error, NodeError))
+    return Allocated(claims, problem, solution, steps)
 
 
-def _check_node_selectors(problem: Problem, solution: Solution) -> None:
+def _search(
+    problem: Problem, names: Sequence[str], budget: Budget
+) -> tuple[Solution | None, int]:
+    """Return the first solution, and how many steps it took: lightly first, then with foresight."""
+    interrupt = budget.interrupt
+    light = Search(problem, names, steps_max=budget.light_steps, interrupt=interrupt)
+    try:
+        return light.run(), light.steps
+    except OutOfSteps:
+        pass
+    foresight = Foresight(problem)
+    search = Search(
+        problem, names, steps_max=budget.steps, foresight=foresight, interrupt=interrupt
+    )
+    try:
+        return search.run(), light.steps + search.steps
+    except OutOfSteps:
+        cause = f"no answer after {budget.steps} steps of the search"
+        raise BudgetError(f"filter operation aborted: {cause}") from None
+
+
+def _check_node_selectors(
+    problem: Problem, claims: Sequence[ResourceClaim], solution: Solution
+) -> None:
     """Raise the fault of devices whose node selectors cannot be put together."""
-    if problem.view.has_odd_selectors:
-        for number, claim in enumerate(problem.wanted.claims):
-            picks = [pick for pick in solution.picks if pick.ask.claim == number]
-            node_selector(problem, picks, claim)
+    for number, claim in enumerate(claims):
+        picks = [pick for pick in solution.picks if pick.ask.claim == number]
+        node_selector(problem, picks, claim)

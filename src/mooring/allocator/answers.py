@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+
+from msgspec import Struct
 
 from mooring.allocator.problem import Problem
 from mooring.allocator.result import NewShareId, assemble
 from mooring.allocator.search import Solution
-from mooring.api.resource.v1 import AllocationResult
+from mooring.api.resource.v1 import AllocationResult, ResourceClaim
 
 
-@dataclass(frozen=True, eq=False)
-class Allocated:
+class Allocated(Struct, frozen=True, eq=False):
     """All claims can be allocated on the node."""
 
+    claims: Sequence[ResourceClaim]
     problem: Problem
     solution: Solution
     steps: int
 
     def results(self, new_share_id: NewShareId) -> tuple[AllocationResult, ...]:
         """Return the result of each claim; every share gets an id of its own."""
-        return assemble(self.problem, self.solution, new_share_id)
+        return assemble(self.problem, self.claims, self.solution, new_share_id)
 
 
-@dataclass(frozen=True, eq=False)
-class Unsatisfied:
+class Unsatisfied(Struct, frozen=True, eq=False):
     """The claims cannot be allocated on the node as things are."""
 
+    claims: Sequence[ResourceClaim]
     problem: Problem
     steps: int
 
 
-@dataclass(frozen=True, eq=False)
-class Failed:
+class Failed(Struct, frozen=True, eq=False):
     """The attempt was ended by a fault."""
 
     message: str

@@ -9,12 +9,15 @@ many devices are `All`?), so what is found wrong is kept as a check and raised w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.json import Encoder
 
 from mooring.allocator.facts import Amounts
 from mooring.allocator.features import Features
+from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceConstraint,
@@ -40,12 +43,10 @@ class Wish(NamedTuple):
     amounts: Amounts
 
 
-@dataclass(frozen=True, eq=False)
-class Ask:
+class Ask(Struct, frozen=True, eq=False, gc=False):
     """Devices wanted: a request, or one alternative of it."""
 
     claim: int  # its place among the claims
-    claim_name: str
     name: str  # as written; an alternative's own
     full_name: str  # with the request's in front
     device_class: DeviceClass
@@ -56,18 +57,12 @@ class Ask:
     derived: Mapping[str, str]  # expressions by the name of the attribute
     constraints: tuple[int, ...]  # which constraints of the claim apply
 
-    @property
-    def place(self) -> str:
-        """How messages name it."""
-        return f"claim {self.claim_name}, request {self.name}"
 
-
-@dataclass(frozen=True, eq=False)
-class Choice:
+class Choice(Struct, frozen=True, eq=False, gc=False):
     """A request: its alternatives in order; one if it has none."""
 
     claim: int
-    request: DeviceRequest
+    name: str
     asks: tuple[Ask, ...]
 
 
@@ -79,23 +74,41 @@ class Check(NamedTuple):
     limited: tuple[int, int] | None = None  # the choices of a claim, to be counted
 
 
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """All that is wanted."""
+class Plan(Struct, frozen=True, eq=False, gc=False):
+    """What claims want, apart from their names: claims of one template have the same plan."""
 
-    claims: tuple[ResourceClaim, ...]
     choices: tuple[Choice, ...]
+    constraints: tuple[tuple[DeviceConstraint, ...], ...]  # by claim
     checks: tuple[Check, ...]  # empty if nothing is wrong on any node
 
+    @property
+    def is_faulty(self) -> bool:
+        """Whether a fault was found; then it has the names of claims in it."""
+        return any(check.fault is not None for check in self.checks)
 
-def wanted(claims: Sequence[ResourceClaim], *, features: Features, classes: Classes) -> Wanted:
+
+def plan_of(claims: Sequence[ResourceClaim], *, features: Features, classes: Classes) -> Plan:
     """Return what the claims want."""
     reader = _Reader(features, classes)
     for number, claim in enumerate(claims):
         reader.read(number, claim)
         if reader.is_stopped:
             break
-    return Wanted(tuple(claims), tuple(reader.choices), tuple(reader.checks))
+    constraints = tuple([claim.spec.devices.constraints for claim in claims])
+    return Plan(tuple(reader.choices), constraints, tuple(reader.checks))
+
+
+def content_of(claims: Iterable[ResourceClaim]) -> tuple[bytes, ...]:
+    """Return what the plan of claims depends on."""
+    return tuple([_ENCODER.encode(claim.spec) for claim in claims])
+
+
+def _quantity_text(value: object) -> str:
+    assert isinstance(value, Quantity)
+    return f"{value.nano} {value.format.value}"
+
+
+_ENCODER = Encoder(enc_hook=_quantity_text, order="deterministic")
 
 
 class _Fault(Exception):
@@ -124,7 +137,7 @@ class _Reader:
         for request in devices.requests or ():
             self._refuse_features(request, name)
             asks = tuple(self._asks(number, name, request, devices.constraints))
-            self.choices.append(Choice(number, request, asks))
+            self.choices.append(Choice(number, request.name, asks))
         self._limit(name, first)
         for index, constraint in enumerate(devices.constraints):
             if constraint.match_attribute is None and constraint.distinct_attribute is None:
@@ -190,7 +203,6 @@ class _Reader:
         amounts = details.capacity.requests if details.capacity is not None else {}
         ask = Ask(
             claim=number,
-            claim_name=claim,
             name=name,
             full_name=full_name,
             device_class=device_class,

@@ -60,7 +60,7 @@ class Bounds:
 
     def suffice(self, groups: Sequence[Group], states: States) -> bool:
         """Return whether no sum is exceeded."""
-        paid = self._amounts.shared | states[0].shared
+        paid = self._amounts.shared | states[0][1]
         return all(
             self._suffices(number, kind, groups, states, paid)
             for number, kind in enumerate(self._kinds)

@@ -75,14 +75,14 @@ class Components:
             return signature
         taken: Mapping[int, int] = states[self._amounts.index]
         left = taken.get(account, self._amounts.left[account])
-        return (signature, left, states[0].shared >> position & 1)
+        return (signature, left, states[0][1] >> position & 1)
 
     def key(self, groups: Sequence[Group], states: States) -> object:
         """Return what a state is like: from like states the same can be filled."""
         amounts = self._amounts
         parts: list[object] = []
         taken: Mapping[int, int] = states[amounts.index] if amounts is not None else {}
-        shared: int = states[0].shared
+        shared: int = states[0][1]
         for component in self._components:
             assert amounts is not None
             bits_of_field = (1 << component.width) - 1

@@ -186,7 +186,7 @@ class Foresight:
             if group.need <= 0:
                 continue
             slot, domain = group.slot, group.domain
-            for rule in slot.narrowing:
+            for rule in slot.sure:
                 domain = rule.narrow(states, slot, domain)
             domain = self._affordable(slot, domain, states)
             if not self._is_enough(group, domain):
@@ -204,7 +204,7 @@ class Foresight:
         amounts, compatibility = self._amounts, self._compatibility
         if amounts is not None:
             checked = domain & self._components.accounted
-            key = (slot.wish, checked, _frozen(states[amounts.index]), states[0].shared)
+            key = (slot.wish, checked, _frozen(states[amounts.index]), states[0][1])
             fitting = self._fitting.get(key)
             if fitting is None:
                 fitting = 0
@@ -377,13 +377,13 @@ class Foresight:
         return (group.domain.bit_count(), -load)
 
     def _take(self, slot: Slot, states: States, position: int) -> States | None:
-        after = list(states)
+        after = states.copy()
         for rule in slot.rules:
             state = rule.take(states, slot, position)
             if state is None:
                 return None
             after[rule.index] = state
-        return tuple(after)
+        return after
 
 
 def _whole_group(slot: Slot) -> Group:
@@ -425,7 +425,9 @@ def _only(rules: Iterable[object], kind: type[R]) -> R | None:
 
 
 def _with(states: States, index: int, state: object) -> States:
-    return (*states[:index], state, *states[index + 1 :])
+    after = states.copy()
+    after[index] = state
+    return after
 
 
 def _frozen(taken: object) -> object:

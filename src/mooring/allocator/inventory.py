@@ -7,13 +7,16 @@ changed: a slice renews its pool, a claim the pools it has devices of, a class n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from weakref import WeakKeyDictionary
 
+from mooring.allocator.asks import Plan, content_of, plan_of
 from mooring.allocator.facts import Facts
 from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
 from mooring.allocator.pools import Pool, PoolId, PoolSlices
+from mooring.allocator.problem import Problem
 from mooring.allocator.rules.selectors import Expressions
 from mooring.allocator.view import View
 from mooring.api.core.node import Node
@@ -21,6 +24,10 @@ from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
 from mooring.cel.fleet import Contents
+
+
+PLANS_MAX = 1024
+PROBLEMS_MAX = 8  # of one node
 
 
 class Inventory:
@@ -32,6 +39,7 @@ class Inventory:
         self.features = features
         self.ledger = Ledger(shares_are_whole=not features.consumable_capacity)
         self._classes: dict[str, DeviceClass] = {}
+        self._plans: dict[tuple[bytes, ...], Plan] = {}
         self._slices: dict[str, ResourceSlice] = {}
         self._pools: dict[PoolId, PoolSlices] = {}
         self._pools_of_node: dict[str, dict[PoolId, int]] = {}  # with the number of slices
@@ -72,10 +80,12 @@ class Inventory:
     def put_class(self, device_class: DeviceClass) -> None:
         """Take in a class, instead of one of the same name."""
         self._classes[device_class.metadata.name] = device_class
+        self._plans.clear()
 
     def remove_class(self, name: str) -> None:
         """Forget a class."""
         del self._classes[name]
+        self._plans.clear()
 
     def put_claim(self, claim: ResourceClaim) -> None:
         """Enter what an allocated claim has, instead of what it had."""
@@ -95,6 +105,18 @@ class Inventory:
         """Return the class of a name."""
         return self._classes.get(name)
 
+    def plan(self, claims: Sequence[ResourceClaim]) -> Plan:
+        """Return what the claims want; claims with the same content have the same plan."""
+        content = content_of(claims)
+        plan = self._plans.get(content)
+        if plan is None:
+            plan = plan_of(claims, features=self.features, classes=self._classes.get)
+            if not plan.is_faulty:
+                if len(self._plans) >= PLANS_MAX:
+                    self._plans.clear()
+                self._plans[content] = plan
+        return plan
+
     def view(self, node: Node) -> View:
         """Return what the node sees; the view is kept until something in it changes."""
         name = node.metadata.name
@@ -106,6 +128,16 @@ class Inventory:
             view = View(node, facts, self.features, self.ledger, self._versions(name))
             self._views[name] = view
         return view
+
+    def problem(self, node: Node, plan: Plan) -> Problem:
+        """Return what a plan comes to on a node; kept while nothing there is taken or given."""
+        view = self.view(node)
+        problem: Problem | None = view.problems.get(plan)
+        if problem is None or problem.taken is not view.taken:
+            if len(view.problems) >= PROBLEMS_MAX:
+                view.problems.clear()
+            problem = view.problems[plan] = Problem(plan, view)
+        return problem
 
     def _seen(self, id: PoolId, node: Node) -> Pool | None:
         return self._pools[id].seen_by(node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mooring.allocator.asks import RESULTS_MAX, Ask, Wanted, Wish, too_many
+from mooring.allocator.asks import RESULTS_MAX, Ask, Plan, Wish, too_many
 from mooring.allocator.bits import bits
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import PoolState
@@ -22,12 +22,15 @@ from mooring.allocator.rules.stateful import (
     Groups,
     InUse,
     MatchAttribute,
+    NarrowingRule,
     Rule,
     SetKey,
     States,
 )
 from mooring.allocator.view import Static, StaticFault, Taken, View
 from mooring.api.resource.v1 import DeviceConstraint
+
+Names = Sequence[str]  # of claims, as messages have them
 
 NO_TAKES: Mapping[int, int] = {}
 
@@ -42,9 +45,10 @@ class Slot:
         "faults",
         "is_risky",
         "listed",
-        "narrowing",
         "rules",
+        "sure",
         "takes",
+        "unsure",
         "wish",
     )
 
@@ -58,12 +62,18 @@ class Slot:
         self.takes = takes  # what a pick takes of the device's capacity, packed
         self.listed: tuple[int, ...] | None = None  # all devices that are meant, if all are
         self.count = ask.count
-        self.rules: tuple[Rule, ...] = ()
-        self.narrowing: tuple[Rule, ...] = ()  # rules that may leave out candidates beforehand
+        self.rules: tuple[Rule, ...] = ()  # all, in the order in which they are asked
+        self.sure: tuple[NarrowingRule, ...] = ()  # those that refuse none that they left
+        self.unsure: tuple[Rule, ...] = ()  # the others
         self.is_risky = False  # whether searching it may raise a fault
         if ask.wants_all:
             self.listed = tuple(bits(static.selectable))
             self.count = len(self.listed)
+
+
+def place(ask: Ask, names: Names) -> str:
+    """Return how messages name an ask."""
+    return f"claim {names[ask.claim]}, request {ask.name}"
 
 
 class Account(NamedTuple):
@@ -76,28 +86,27 @@ class Account(NamedTuple):
 class Problem:
     """What is wanted, on one node."""
 
-    def __init__(self, wanted: Wanted, view: View) -> None:
-        self.wanted = wanted
+    def __init__(self, plan: Plan, view: View) -> None:
+        self.plan = plan
         self.view = view
         self.taken = view.taken
         self._amounts = _amounts_rule(view, self.taken)
         self._groups = _groups_rule(view, self.taken)
-        self.rules: list[Rule] = [InUse(self.taken.whole, view.shareable)]
+        self.in_use = InUse(self.taken.whole, view.shareable)
+        self.rules: list[Rule] = [self.in_use]
         self.rules += [rule for rule in (self._amounts, self._groups) if rule is not None]
         for index, rule in enumerate(self.rules):
             rule.index = index
         self._constraints = self._constraint_rules()
         self._slots: dict[Ask, Slot] = {}
         self._wishes: dict[Wish, int] = {}
-        self._check()
         self.stages: tuple[tuple[Slot, ...], ...] = tuple(
-            tuple([self._slot(ask) for ask in choice.asks]) for choice in wanted.choices
+            tuple([self._slot(ask) for ask in choice.asks]) for choice in plan.choices
         )
-
-    @property
-    def start(self) -> States:
-        """The states of all rules before the first pick."""
-        return tuple([rule.start for rule in self.rules])
+        self.claims = tuple([choice.claim for choice in plan.choices])  # by stage
+        # Whether some choice of alternatives could bring a claim over the limit of devices.
+        self.is_near_limit = sum(max(slot.count for slot in s) for s in self.stages) > RESULTS_MAX
+        self.start: States = [rule.start for rule in self.rules]
 
     def capacity_width(self, position: int) -> int:
         """Return the bits of a field of a device's capacity account, with the guard."""
@@ -105,17 +114,17 @@ class Problem:
 
     # --- checks before the search ---------------------------------------------------------------
 
-    def _check(self) -> None:
+    def check(self, names: Names) -> None:
         """Raise the first fault that the claims have, in Kubernetes' order."""
-        for check in self.wanted.checks:
+        for check in self.plan.checks:
             if check.fault is not None:
                 raise AllocationError(check.fault)
             if check.ask is not None:
-                self._check_all(check.ask)
+                self._check_all(check.ask, names)
             if check.limited is not None:
-                self._check_limit(*check.limited)
+                self._check_limit(*check.limited, names)
 
-    def _check_all(self, ask: Ask) -> None:
+    def _check_all(self, ask: Ask, names: Names) -> None:
         """Raise why the devices for an ask that wants all cannot be listed."""
         for pool in self.view.seen:
             if pool.state is not PoolState.USABLE:
@@ -123,32 +132,32 @@ class Problem:
                     "being updated" if pool.state is PoolState.INCOMPLETE else "invalid"
                 )
                 raise AllocationError(
-                    f"{ask.place}: asks for all devices, but resource pool {pool.id} is "
+                    f"{place(ask, names)}: asks for all devices, but resource pool {pool.id} is "
                     f"currently {condition}"
                 )
         faults = self.view.static(ask.wish).faults
         if faults:
             first = min(faults)
-            raise AllocationError(self.message(ask, first, faults[first]))
+            raise AllocationError(self.message(ask, first, faults[first], names))
 
-    def _check_limit(self, first: int, end: int) -> None:
-        choices = self.wanted.choices[first:end]
+    def _check_limit(self, first: int, end: int, names: Names) -> None:
+        choices = self.plan.choices[first:end]
         least = sum(min(self._slot(ask).count for ask in choice.asks) for choice in choices)
         if least > RESULTS_MAX:
-            raise AllocationError(too_many(choices[0].asks[0].claim_name, least))
+            raise AllocationError(too_many(names[choices[0].claim], least))
 
-    def message(self, ask: Ask, position: int, fault: StaticFault) -> str:
+    def message(self, ask: Ask, position: int, fault: StaticFault, names: Names) -> str:
         """Return what to say when the search comes by a device that cannot be judged."""
         device = self.view.device_id(position)
         if fault.stage == "node":
             return fault.text
         if fault.stage == "capacity":
             name = self.view.spots[position].device.name if ask.wants_all else device
-            return f"{ask.place}: checking capacity for device {name}: {fault.text}"
+            return f"{place(ask, names)}: checking capacity for device {name}: {fault.text}"
         whose = (
             f"class {ask.device_class.metadata.name}"
             if fault.stage == "class"
-            else f"claim {ask.claim_name}"
+            else f"claim {names[ask.claim]}"
         )
         if fault.is_compile:
             return f"{whose}: selector #{fault.index}: CEL compile error: {fault.text}"
@@ -173,12 +182,13 @@ class Problem:
         constraints = [self._constraints[ask.claim][number] for number in ask.constraints]
         rules = [rule for rule in (self._groups, self._amounts) if rule is not None]
         if slot.listed is None:
-            slot.rules = (self.rules[0], *rules, *constraints)
+            slot.rules = (self.in_use, *rules, *constraints)
         else:
             # Kubernetes looks at capacity before constraints, but after them if all are wanted.
-            slot.rules = (self.rules[0], *constraints, *reversed(rules))
+            slot.rules = (self.in_use, *constraints, *reversed(rules))
         derived = [c for c in constraints if c.tables[ask].faults]
-        slot.narrowing = (self.rules[0], *(() if derived else constraints))
+        slot.sure = (self.in_use, *(() if derived else constraints))
+        slot.unsure = tuple([rule for rule in slot.rules if rule not in slot.sure])
         slot.is_risky = bool(
             slot.faults or derived or (slot.listed is not None and constraints)
         )
@@ -188,13 +198,13 @@ class Problem:
         """Return a rule for each constraint of each claim."""
         rules: list[list[Constraint]] = []
         asks: dict[tuple[int, int], list[Ask]] = {}
-        for choice in self.wanted.choices:
+        for choice in self.plan.choices:
             for ask in choice.asks:
                 for number in ask.constraints:
                     asks.setdefault((ask.claim, number), []).append(ask)
-        for claim_number, claim in enumerate(self.wanted.claims):
+        for claim_number, constraints in enumerate(self.plan.constraints):
             rules.append([])
-            for number, constraint in enumerate(claim.spec.devices.constraints):
+            for number, constraint in enumerate(constraints):
                 rule = self._constraint(constraint, asks.get((claim_number, number), ()))
                 rules[-1].append(rule)
                 self.rules.append(rule)
@@ -268,11 +278,10 @@ def _width(view: View, position: int) -> int:
 
 def _takes(view: View, ask: Ask, static: Static) -> Mapping[int, int]:
     """Return what an ask takes of each device's capacity, packed as its account is."""
-    key = ("takes", ask.wish)
-    found = view.memory.get(key)
+    found = view.takes.get(ask.wish)
     if found is None:
-        found = view.memory[key] = _pack_takes(view, static)
-    return found  # type: ignore[return-value]
+        found = view.takes[ask.wish] = _pack_takes(view, static)
+    return found
 
 
 def _pack_takes(view: View, static: Static) -> dict[int, int]:

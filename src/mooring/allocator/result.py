@@ -22,15 +22,17 @@ NewShareId = Callable[[], str]
 
 
 def assemble(
-    problem: Problem, solution: Solution, new_share_id: NewShareId
+    problem: Problem,
+    claims: Sequence[ResourceClaim],
+    solution: Solution,
+    new_share_id: NewShareId,
 ) -> tuple[AllocationResult, ...]:
     """Return the result of each claim."""
-    claims = problem.wanted.claims
     picks: list[list[Pick]] = [[] for _ in claims]
     for pick in solution.picks:
         picks[pick.ask.claim].append(pick)
     chosen: list[list[tuple[Choice, Ask]]] = [[] for _ in claims]
-    for choice, ask in zip(problem.wanted.choices, solution.chosen, strict=True):
+    for choice, ask in zip(problem.plan.choices, solution.chosen, strict=True):
         chosen[choice.claim].append((choice, ask))
     return tuple(
         [
@@ -120,7 +122,7 @@ def _applies(
 
 def _is_named(choice: Choice, ask: Ask, requests: Sequence[str]) -> bool:
     """Return whether the request, or the alternative that was chosen, is among the requests."""
-    return choice.request.name in requests or ask.full_name in requests
+    return choice.name in requests or ask.full_name in requests
 
 
 def _unless_all(

@@ -26,17 +26,15 @@ and no fault, and leaves it out. What is found stays the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from mooring.allocator.asks import RESULTS_MAX, Ask
 from mooring.allocator.errors import AllocationError, BudgetError
-from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.problem import Names, Problem, Slot, place
 from mooring.allocator.rules.stateful import States
 
-LIGHT_STEPS_MAX = 256
 PROBE_STEPS_MAX = 64
-STEPS_MAX = 20_000
+INTERRUPT_EVERY_STEPS = 64
 
 
 class Pick(NamedTuple):
@@ -46,8 +44,7 @@ class Pick(NamedTuple):
     position: int
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(NamedTuple):
     """Devices for all slots, and which alternative of each request was chosen."""
 
     picks: tuple[Pick, ...]
@@ -102,12 +99,14 @@ class Search:
     def __init__(
         self,
         problem: Problem,
+        names: Names,
         *,
         steps_max: int,
         foresight: Foresight | None = None,
         interrupt: Callable[[], str | None] | None = None,
     ) -> None:
         self._problem = problem
+        self._names = names
         self._stages = problem.stages
         self._steps_max = steps_max
         self._foresight = foresight
@@ -122,31 +121,37 @@ class Search:
         return self._run(self._enter(0, self._problem.start))
 
     def _run(self, going_on: object | None) -> Solution | None:
-        while going_on is not None:
-            if going_on is _DONE:
-                return self._found or self._solution()
-            going_on = self._advance()
-        return None
+        while going_on is _MORE:
+            frame = self._stack[-1]
+            if type(frame) is _Pick:
+                going_on = self._next_device(frame)
+            else:
+                going_on = self._next_alternative()
+        if going_on is None:
+            return None
+        return self._found or self._solution()
 
     # Each of these moves one decision on and returns whether there is a solution (_DONE), more
     # to decide (_MORE), or nothing left (None).
 
     def _enter(self, stage: int, states: States) -> object | None:
         """Go on to a stage."""
-        if stage == len(self._stages):
-            return _DONE
-        slots = self._stages[stage]
-        if len(slots) == 1:
-            return self._enter_slot(stage, slots[0], states)
-        self._stack.append(_Fork(stage, states))
-        return _MORE
+        while stage < len(self._stages):
+            slots = self._stages[stage]
+            if len(slots) > 1:
+                self._stack.append(_Fork(stage, states))
+                return _MORE
+            slot = slots[0]
+            if slot.count > 0 or slot.listed is not None:
+                return self._enter_slot(stage, slot, states)
+            stage += 1
+        return _DONE
 
     def _enter_slot(self, stage: int, slot: Slot, states: States) -> object | None:
-        if slot.listed is not None and not slot.listed:
-            return self._fail()
         if slot.count <= 0:
-            return self._enter(stage + 1, states)
-        if self._picked_for(slot.ask.claim) + slot.count > RESULTS_MAX:
+            # None is enough, unless all that are meant are wanted: then there must be some.
+            return self._enter(stage + 1, states) if slot.listed is None else self._fail()
+        if self._problem.is_near_limit and self._exceeds(slot):
             return self._exceed(slot.ask.claim)
         return self._open(stage, slot, 0, states, 0)
 
@@ -157,7 +162,7 @@ class Search:
         self.steps += 1
         if self.steps > self._steps_max:
             raise OutOfSteps
-        if self._interrupt is not None and not self.steps & 63:
+        if self._interrupt is not None and not self.steps % INTERRUPT_EVERY_STEPS:
             cause = self._interrupt()
             if cause is not None:
                 raise BudgetError(f"filter operation aborted: {cause}")
@@ -176,7 +181,9 @@ class Search:
         self, stage: int, slot: Slot, filled: int, states: States, above: int
     ) -> Solution | None:
         """Return the first solution from here on, if a few steps find it or that there is none."""
-        probe = Search(self._problem, steps_max=PROBE_STEPS_MAX, interrupt=self._interrupt)
+        probe = Search(
+            self._problem, self._names, steps_max=PROBE_STEPS_MAX, interrupt=self._interrupt
+        )
         probe._stack = [*self._stack]
         probe._base = len(self._stack)
         return probe._run(probe._open_pick(stage, slot, filled, states, above))
@@ -184,21 +191,18 @@ class Search:
     def _open_pick(
         self, stage: int, slot: Slot, filled: int, states: States, above: int
     ) -> object | None:
-        if slot.listed is not None:
-            candidates = 1 << slot.listed[filled]
-        else:
-            candidates = slot.candidates
-            for rule in slot.narrowing:
+        if slot.listed is None:
+            candidates = slot.candidates >> above << above
+            for rule in slot.sure:
                 candidates = rule.narrow(states, slot, candidates)
             if slot.faults:
-                candidates |= self._faulty(slot, states)
-            candidates = candidates >> above << above
+                candidates |= self._faulty(slot, states) >> above << above
+        else:
+            candidates = 1 << slot.listed[filled]
         self._stack.append(_Pick(stage, slot, filled, states, candidates))
         return _MORE
 
-    def _next_device(self) -> object | None:
-        frame = self._stack[-1]
-        assert isinstance(frame, _Pick)
+    def _next_device(self, frame: _Pick) -> object | None:
         slot, states = frame.slot, frame.states
         while frame.candidates:
             low = frame.candidates & -frame.candidates
@@ -221,56 +225,53 @@ class Search:
             return self._take_listed(slot, states, position)
         if position in slot.faults:
             fault = slot.faults[position]
-            raise AllocationError(self._problem.message(slot.ask, position, fault))
-        after = list(states)
-        for rule in slot.rules:
+            message = self._problem.message(slot.ask, position, fault, self._names)
+            raise AllocationError(message)
+        after = states.copy()
+        for rule in slot.unsure:
             state = rule.take(states, slot, position)
             if state is None:
                 return None
             after[rule.index] = state
-        return tuple(after)
+        for sure in slot.sure:
+            after[sure.index] = sure.add(states, slot, position)
+        return after
 
     def _take_listed(self, slot: Slot, states: States, position: int) -> States | None:
         """Take a device of a slot that wants all; a constraint that is violated is a fault."""
         if not slot.candidates >> position & 1:
             return None
-        after = list(states)
+        after = states.copy()
         for rule in slot.rules:
             state = rule.take(states, slot, position)
             if state is None:
                 if rule.is_constraint:
                     device = self._problem.view.device_id(position)
                     raise AllocationError(
-                        f"{slot.ask.place}: cannot add device {device} because a claim "
-                        "constraint would not be satisfied"
+                        f"{place(slot.ask, self._names)}: cannot add device {device} because a "
+                        "claim constraint would not be satisfied"
                     )
                 return None
             after[rule.index] = state
-        return tuple(after)
+        return after
 
     def _faulty(self, slot: Slot, states: States) -> int:
         """Return the devices whose turn would end the search: those not in use."""
         mask = 0
         for position in slot.faults:
             mask |= 1 << position
-        return self._problem.rules[0].narrow(states, slot, mask)
+        return self._problem.in_use.narrow(states, slot, mask)
 
-    def _picked_for(self, claim: int) -> int:
-        """Return how many devices the claim has so far."""
+    def _exceeds(self, slot: Slot) -> bool:
+        """Return whether the slot would bring its claim over the limit of devices."""
         picked = 0
         for frame in reversed(self._stack):
-            if self._problem.wanted.choices[frame.stage].claim != claim:
+            if self._problem.claims[frame.stage] != slot.ask.claim:
                 break
-            picked += isinstance(frame, _Pick)
-        return picked
+            picked += type(frame) is _Pick
+        return picked + slot.count > RESULTS_MAX
 
     # --- going back -----------------------------------------------------------------------------
-
-    def _advance(self) -> object | None:
-        """Go on from the last decision."""
-        if isinstance(self._stack[-1], _Fork):
-            return self._next_alternative()
-        return self._next_device()
 
     def _fail(self) -> object | None:
         """Go back to the last decision: what was decided there leads nowhere."""
@@ -299,7 +300,7 @@ class Search:
             if self._base and len(self._stack) == self._base:
                 raise OutOfSteps  # It is for the search below to go back further.
             frame = self._stack[-1]
-            if self._problem.wanted.choices[frame.stage].claim != claim:
+            if self._problem.claims[frame.stage] != claim:
                 return self._fail()
             if isinstance(frame, _Fork):
                 return _MORE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mooring.allocator.asks import Wish
 from mooring.allocator.bits import bits
@@ -88,7 +88,9 @@ class View:
         self._tables: dict[tuple[str, str | None], Table] = {}
         self._taken: Taken | None = None
         self._taken_versions: tuple[int, ...] = ()
-        self.memory: dict[object, object] = {}  # what problems on this view may keep
+        # What others work out about this view and may keep as long as there is the view.
+        self.problems: dict[Any, Any] = {}
+        self.takes: dict[Wish, Mapping[int, int]] = {}
 
     def is_current(self, node: Node, versions: tuple[int, ...]) -> bool:
         """Return whether the view still shows what there is."""

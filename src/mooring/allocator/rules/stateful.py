@@ -8,23 +8,24 @@ could be forgotten or done twice.
     # mine: those of the claim that is being served
 
 The law of `take`: it answers None, and nothing has happened, exactly if the device cannot be added;
-`narrow` may leave out only devices that `take` would refuse.
+`narrow` leaves out exactly the devices that `take` would refuse.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.rules.attributes import Element, Table
 
 if TYPE_CHECKING:
+    from mooring.allocator.asks import Ask
     from mooring.allocator.problem import Slot
 
 State = Any
-States = tuple[State, ...]
+States = list[State]  # by index of the rule; never changed, only copied
 
 
 class Rule(ABC):
@@ -32,56 +33,62 @@ class Rule(ABC):
 
     index: int
     is_constraint = False
-
-    @property
-    @abstractmethod
-    def start(self) -> State:
-        """The state before the first pick."""
-
-    def narrow(self, states: States, slot: Slot, candidates: int) -> int:  # noqa: ARG002
-        """Return the candidates without some of those that `take` would refuse."""
-        return candidates
+    start: State  # before the first pick
 
     @abstractmethod
     def take(self, states: States, slot: Slot, position: int) -> State | None:
         """Return the state after the pick; None if the rule refuses it."""
 
 
-class Picks(NamedTuple):
-    """Which devices were picked in this attempt."""
+class NarrowingRule(Rule):
+    """A rule that can tell all devices that it refuses at once."""
 
-    exclusive: int = 0
-    shared: int = 0
-    claim: int = -1
-    mine: int = 0  # exclusive ones of that claim
+    @abstractmethod
+    def narrow(self, states: States, slot: Slot, candidates: int) -> int:
+        """Return the candidates that the rule does not refuse."""
+
+    @abstractmethod
+    def add(self, states: States, slot: Slot, position: int) -> State:
+        """Return the state after the pick of a device that it does not refuse."""
+
+    def take(self, states: States, slot: Slot, position: int) -> State | None:
+        """Return the state after the pick; None if the rule refuses it."""
+        if not self.narrow(states, slot, 1 << position):
+            return None
+        return self.add(states, slot, position)
 
 
-class InUse(Rule):
+# The picks so far: exclusive devices, shared ones, the claim served last, and its exclusive ones.
+Picks = tuple[int, int, int, int]
+
+
+class InUse(NarrowingRule):
     """A device has one user, unless it can be shared; admin access may join other claims' users."""
 
     index = 0
-    start = Picks()
+    start: Picks = (0, 0, -1, 0)
 
     def __init__(self, whole: int, shareable: int) -> None:
         self.whole = whole
         self.shareable = shareable
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
-        picks: Picks = states[0]
-        if not slot.ask.is_admin:
-            return candidates & ~(self.whole | picks.exclusive)
-        return candidates & ~picks.mine if picks.claim == slot.ask.claim else candidates
+        """Return the candidates that are free for the slot."""
+        exclusive, _, claim, mine = states[0]
+        ask = slot.ask
+        if not ask.is_admin:
+            return candidates & ~(self.whole | exclusive)
+        return candidates & ~mine if claim == ask.claim else candidates
 
-    def take(self, states: States, slot: Slot, position: int) -> Picks | None:
+    def add(self, states: States, slot: Slot, position: int) -> Picks:
+        """Return the picks with one more."""
         bit = 1 << position
-        if not self.narrow(states, slot, bit):
-            return None
         exclusive, shared, claim, mine = states[0]
         if bit & self.shareable:
-            return Picks(exclusive, shared | bit, claim, mine)
+            return (exclusive, shared | bit, claim, mine)
         if claim != slot.ask.claim:
-            mine = 0
-        return Picks(exclusive | bit, shared, slot.ask.claim, mine | bit)
+            return (exclusive | bit, shared, slot.ask.claim, bit)
+        return (exclusive | bit, shared, claim, mine | bit)
 
 
 class Amounts(Rule):
@@ -115,7 +122,7 @@ class Amounts(Rule):
         """Return what a pick takes of which accounts."""
         charges = []
         counters = self.counters.get(position)
-        if counters is not None and not (self.shared | picks.shared) >> position & 1:
+        if counters is not None and not (self.shared | picks[1]) >> position & 1:
             charges.append(counters)
         account = self.capacity.get(position)
         if account is not None:
@@ -169,7 +176,7 @@ class Compatibility(Rule):
     def take(self, states: States, slot: Slot, position: int) -> Mapping[SetKey, Groups] | None:  # noqa: ARG002
         current: Mapping[SetKey, Groups] = states[self.index]
         joined = self.groups.get(position)
-        if joined is None or (self.shared | states[0].shared) >> position & 1:
+        if joined is None or (self.shared | states[0][1]) >> position & 1:
             return current
         changed = dict(current)
         for key, groups in joined:
@@ -182,33 +189,35 @@ class Compatibility(Rule):
         return changed
 
 
-class Constraint(Rule):
+ANY: tuple[Element, ...] = (("any", ""),)  # not a value of any attribute
+
+
+class Constraint(NarrowingRule):
     """A rule over an attribute of the devices of one claim."""
 
     is_constraint = True
 
-    def __init__(self, index: int, tables: Mapping[object, Table]) -> None:
+    def __init__(self, index: int, tables: Mapping[Ask, Table]) -> None:
         self.index = index
         self.tables = tables  # by ask: derived attributes are an ask's own
 
-    def _elements(self, slot: Slot, position: int) -> tuple[Element, ...] | None:
-        """Return the elements of a device; None if it has none that count."""
-        table = self.tables[slot.ask]
-        if position in table.faults:
-            raise AllocationError(table.faults[position])
-        return table.elements.get(position)
+    def take(self, states: States, slot: Slot, position: int) -> State | None:
+        """Return the state after the pick; raise the fault of an attribute without a value."""
+        faults = self.tables[slot.ask].faults
+        if position in faults:
+            raise AllocationError(faults[position])
+        return super().take(states, slot, position)
 
 
 class MatchAttribute(Constraint):
-    """All devices have a value in common. State: the elements that all have; None: no device."""
+    """All devices have a value in common. State: the elements that all have; ANY: no device."""
 
-    @property
-    def start(self) -> State:
-        return ANY
+    start: tuple[Element, ...] = ANY
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
+        """Return the candidates that have one of the common elements."""
         table = self.tables[slot.ask]
-        common: tuple[Element, ...] | None = states[self.index]
+        common: tuple[Element, ...] = states[self.index]
         if common is ANY:
             return candidates & table.known
         fitting = 0
@@ -216,43 +225,46 @@ class MatchAttribute(Constraint):
             fitting |= table.holders.get(element, 0)
         return candidates & fitting
 
-    def take(self, states: States, slot: Slot, position: int) -> tuple[Element, ...] | None:
-        elements = self._elements(slot, position)
+    def add(self, states: States, slot: Slot, position: int) -> tuple[Element, ...]:
+        """Return the elements that the device has as well."""
+        elements = self.tables[slot.ask].elements[position]
         common: tuple[Element, ...] = states[self.index]
-        if common is ANY or elements is None:
+        if common is ANY or common == elements:
             return elements
-        if common == elements and elements:
-            return common
-        both = tuple(element for element in common if element in elements)
-        return both or None
+        return tuple([element for element in common if element in elements])
+
+
+# How many devices, their elements, and the devices with one of these in the table they came from.
+Used = tuple[int, frozenset[Element], int]
 
 
 class DistinctAttribute(Constraint):
-    """No two devices have a value in common. State: how many devices, and their elements."""
+    """No two devices have a value in common."""
 
-    start = (0, frozenset())
+    start: Used = (0, frozenset(), 0)
+
+    def __init__(self, index: int, tables: Mapping[Ask, Table]) -> None:
+        super().__init__(index, tables)
+        self._has_one_table = len({id(table) for table in tables.values()}) == 1
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
+        """Return the candidates that have none of the elements."""
         table = self.tables[slot.ask]
-        count, elements = states[self.index]
+        count, elements, holders = states[self.index]
         candidates &= table.known
         if not count:
             return candidates
-        used = table.only_first
+        if not self._has_one_table:
+            holders = 0
+            for element in elements:
+                holders |= table.holders.get(element, 0)
+        return candidates & ~(holders | table.only_first)
+
+    def add(self, states: States, slot: Slot, position: int) -> Used:
+        """Return the elements with those of the device."""
+        table = self.tables[slot.ask]
+        count, used, holders = states[self.index]
+        elements = table.elements[position]
         for element in elements:
-            used |= table.holders.get(element, 0)
-        return candidates & ~used
-
-    def take(
-        self, states: States, slot: Slot, position: int
-    ) -> tuple[int, frozenset[Element]] | None:
-        elements = self._elements(slot, position)
-        if elements is None:
-            return None
-        count, used = states[self.index]
-        if count and (not elements or not used.isdisjoint(elements)):
-            return None
-        return count + 1, used.union(elements)
-
-
-ANY: tuple[Element, ...] = (("any", ""),)  # not a value of any attribute
+            holders |= table.holders[element]
+        return count + 1, used.union(elements), holders
