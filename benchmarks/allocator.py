@@ -25,7 +25,7 @@ from conformance._allocation import (
     read_problem,
     recorded_essence,
 )
-from conformance.allocator import SHARE_ID, answer_with
+from conformance.allocator import COMPILER, SHARE_ID, answer_with, filled
 from conformance.runner import read_cases
 from mooring.allocator import Allocated, Features, Inventory, allocate
 from mooring.api.codec import decode_json, decode_tree, encode_json
@@ -40,8 +40,6 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.cel.device import DeviceCompiler
-from mooring.cel.device import Features as CelFeatures
 from tests.corpus import CORPUS
 
 LOOP_S = 0.20
@@ -49,8 +47,6 @@ ROUNDS = 7
 ROUND_S = 0.5  # a measure is not repeated once it took so long
 FLEETS = (500, 5_000)
 DEVICES_PER_NODE = 10
-
-COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
 
 
 def main() -> None:
@@ -102,7 +98,7 @@ class Row:
 def _measure(fields: dict[str, Any]) -> Row:
     expected = read_expected(fields)
     problem = read_problem(fields)
-    actual = answer_with(_filled(problem), problem)
+    actual = answer_with(filled(problem), problem)
     return Row(
         name=fields["id"].removeprefix("perf/"),
         outcome=expected["outcome"],
@@ -115,7 +111,7 @@ def _measure(fields: dict[str, Any]) -> Row:
 
 
 def _warm(problem: Problem) -> float:
-    inventory = _filled(problem)
+    inventory = filled(problem)
     texts = [encode_json(claim) for claim in problem.claims]
     _solve(inventory, problem)
 
@@ -132,7 +128,7 @@ def _cold(problem: Problem) -> float:
 
     def once() -> float:
         unseen = _marked(problem, next(numbers))
-        return _timed(lambda: _solve(_filled(unseen), unseen))
+        return _timed(lambda: _solve(filled(unseen), unseen))
 
     return _best(once, rounds=ROUNDS)
 
@@ -149,17 +145,6 @@ def _solve(inventory: Inventory, problem: Problem) -> None:
     answer = allocate(inventory, problem.node, problem.claims)
     if isinstance(answer, Allocated):
         answer.results(lambda: SHARE_ID)
-
-
-def _filled(problem: Problem) -> Inventory:
-    inventory = Inventory(Features.named(sorted(problem.features)), compiler=COMPILER)
-    for slice_ in problem.slices:
-        inventory.put_slice(slice_)
-    for class_ in problem.classes:
-        inventory.put_class(class_)
-    for claim in problem.allocated:
-        inventory.put_claim(claim)
-    return inventory
 
 
 def _marked(problem: Problem, number: int) -> Problem:
@@ -213,7 +198,7 @@ def _print_summary(name: str, ratios: list[float], factor: float) -> None:
 def _print_families(factor: float) -> None:
     for name, make in FAMILIES.items():
         problem = make()
-        answer = answer_with(_filled(problem), problem)
+        answer = answer_with(filled(problem), problem)
         cold_ms = _cold(problem) / 1e3
         remark = "" if answer.outcome == "none" else f"  WRONG ANSWER: {answer.outcome}"
         remark += f" {answer.error}" if answer.error else ""
