@@ -22,7 +22,11 @@ from conformance._allocation import (
 )
 from conformance.runner import Case, Equal, Outcome, Suite, compared
 from mooring.allocator import Allocated, Failed, Features, Inventory, Unsatisfied, allocate
+from mooring.cel.device import DeviceCompiler
+from mooring.cel.device import Features as CelFeatures
 
+# One for all problems: they have many expressions in common.
+COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
 SHARE_ID = "00000000-0000-0000-0000-000000000000"
 
 
@@ -83,7 +87,7 @@ def answer(problem: Problem) -> Answer:
 
 def filled(problem: Problem) -> Inventory:
     """Return an inventory with the objects of a problem."""
-    inventory = Inventory(Features.named(sorted(problem.features)))
+    inventory = Inventory(Features.named(sorted(problem.features)), compiler=COMPILER)
     for slice_ in problem.slices:
         inventory.put_slice(slice_)
     for class_ in problem.classes:

@@ -5,15 +5,19 @@ A case is one problem, small or near capacity. The laws:
 1. allocating raises nothing;
 2. the answer, error text included, is that of the plain search, where that ends;
 3. where it does not, an allocation is at least one that the rules admit;
-4. the order of objects and of the keys of their maps does not matter.
+4. the order of objects and of the keys of their maps does not matter;
+5. no answer takes more than SECONDS_MAX.
 
-How long the problems near capacity take is measured and not judged: time is not a law.
+How long the problems near capacity take is measured besides.
 """
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -28,6 +32,7 @@ from tests.allocator.worlds import described, is_valid, shuffled
 NEAR_CAPACITY_EVERY = 5  # one case of so many is near capacity
 STEPS_MAX = {SMALL: 100_000, NEAR_CAPACITY: 1_000}  # of the plain search
 GOAL_MS = 50.0
+SECONDS_MAX = 20.0
 GIVEN_UP = "filter operation aborted"
 
 Times = defaultdict[str, list[float]]  # in milliseconds, by family
@@ -96,7 +101,8 @@ class Case:
 
     def _timed_answer(self, found: Problem) -> Answer:
         started = time.process_time()
-        actual = answer(found)
+        with _limited(SECONDS_MAX):
+            actual = answer(found)
         if self.size is NEAR_CAPACITY:
             self.times[self.family].append((time.process_time() - started) * 1e3)
         return actual
@@ -115,6 +121,22 @@ class Case:
 
     def __str__(self) -> str:
         return f"problem({self.family!r}, {self.size.name}, {self.seed!r})"
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise in the middle of what takes longer."""
+
+    def stop(*_: object) -> None:
+        raise AssertionError(f"takes more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _check_equal(expected: dict[str, Any], actual: dict[str, Any], how: str) -> None:

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from conformance._allocation import Problem
-from conformance.allocator import answer, answer_with, filled
+from conformance.allocator import COMPILER, answer, answer_with, filled
 from mooring.allocator import Allocated, Features, Inventory, allocate
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from tests.allocator import plain
@@ -110,7 +110,7 @@ class _World:
 
     def __init__(self, start: Problem) -> None:
         self._start = start
-        self.inventory = Inventory(Features.named(sorted(start.features)))
+        self.inventory = Inventory(Features.named(sorted(start.features)), compiler=COMPILER)
         self.slices: dict[str, ResourceSlice] = {}
         self.classes: dict[str, DeviceClass] = {}
         self.claims: dict[tuple[str, str], ResourceClaim] = {}
