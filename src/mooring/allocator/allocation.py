@@ -20,7 +20,7 @@ from mooring.allocator.foresight import Foresight
 from mooring.allocator.inventory import Inventory
 from mooring.allocator.problem import Problem
 from mooring.allocator.result import node_selector
-from mooring.allocator.search import OutOfSteps, Search, Solution
+from mooring.allocator.search import OutOfStepsError, Search, Solution
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import ResourceClaim
 
@@ -83,15 +83,13 @@ def allocate_wanted(
     return Allocated(claims, problem, solution, steps)
 
 
-def _search(
-    problem: Problem, names: Sequence[str], budget: Budget
-) -> tuple[Solution | None, int]:
+def _search(problem: Problem, names: Sequence[str], budget: Budget) -> tuple[Solution | None, int]:
     """Return the first solution, and how many steps it took: lightly first, then with foresight."""
     interrupt = budget.interrupt
     light = Search(problem, names, steps_max=budget.light_steps, interrupt=interrupt)
     try:
         return light.run(), light.steps
-    except OutOfSteps:
+    except OutOfStepsError:
         pass
     foresight = Foresight(problem)
     search = Search(
@@ -99,7 +97,7 @@ def _search(
     )
     try:
         return search.run(), light.steps + search.steps
-    except OutOfSteps:
+    except OutOfStepsError:
         cause = f"no answer after {budget.steps} steps of the search"
         raise BudgetError(f"filter operation aborted: {cause}") from None
 

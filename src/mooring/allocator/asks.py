@@ -111,7 +111,7 @@ def _quantity_text(value: object) -> str:
 _ENCODER = Encoder(enc_hook=_quantity_text, order="deterministic")
 
 
-class _Fault(Exception):
+class _FaultError(Exception):
     """Something that ends the attempt."""
 
 
@@ -126,7 +126,7 @@ class _Reader:
     def read(self, number: int, claim: ResourceClaim) -> None:
         try:
             self._read(number, claim)
-        except _Fault as fault:
+        except _FaultError as fault:
             self.checks.append(Check(fault=str(fault)))
             self.is_stopped = True
 
@@ -141,7 +141,7 @@ class _Reader:
         self._limit(name, first)
         for index, constraint in enumerate(devices.constraints):
             if constraint.match_attribute is None and constraint.distinct_attribute is None:
-                raise _Fault(
+                raise _FaultError(
                     f"claim {name}, constraint #{index}: "
                     "empty constraint (unsupported constraint type?)"
                 )
@@ -154,11 +154,11 @@ class _Reader:
             return
         least = sum(min(ask.count for ask in choice.asks) for choice in choices)
         if least > RESULTS_MAX:
-            raise _Fault(too_many(name, least))
+            raise _FaultError(too_many(name, least))
 
     def _refuse_features(self, request: DeviceRequest, name: str) -> None:
         if request.first_available and not self._features.prioritized_list:
-            raise _Fault(
+            raise _FaultError(
                 f"claim {name}, request {request.name}: has subrequests, but the "
                 "DRAPrioritizedList feature is disabled"
             )
@@ -166,10 +166,10 @@ class _Reader:
             return
         off = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
         if request.exactly is not None and request.exactly.capacity is not None:
-            raise _Fault(f"claim {name}, request {request.name}: {off}")
+            raise _FaultError(f"claim {name}, request {request.name}: {off}")
         for alternative in request.first_available:
             if alternative.capacity is not None:
-                raise _Fault(f"claim {name}, subrequest {alternative.name}: {off}")
+                raise _FaultError(f"claim {name}, subrequest {alternative.name}: {off}")
 
     def _asks(
         self,
@@ -198,7 +198,7 @@ class _Reader:
         device_class = self._device_class(details, place)
         mode = details.allocation_mode
         if mode not in ("ExactCount", "All"):
-            raise _Fault(f"{place}: unsupported count mode {mode}")
+            raise _FaultError(f"{place}: unsupported count mode {mode}")
         wants_all = mode == "All"
         amounts = details.capacity.requests if details.capacity is not None else {}
         ask = Ask(
@@ -226,27 +226,26 @@ class _Reader:
         self, details: ExactDeviceRequest | DeviceSubRequest, place: str
     ) -> DeviceClass:
         if details.derived_attributes and not self._features.derived_attributes:
-            raise _Fault(
+            raise _FaultError(
                 f"{place}: cannot handle request with derived attributes, the feature is disabled"
             )
         for index, selector in enumerate(details.selectors):
             if selector.cel is None:
-                raise _Fault(
-                    f"{place}, selector #{index}: "
-                    "CEL expression empty (unsupported selector type?)"
+                raise _FaultError(
+                    f"{place}, selector #{index}: CEL expression empty (unsupported selector type?)"
                 )
         if (
             isinstance(details, ExactDeviceRequest)
             and details.admin_access is not None
             and not self._features.admin_access
         ):
-            raise _Fault(f"{place}: admin access is requested, but the feature is disabled")
+            raise _FaultError(f"{place}: admin access is requested, but the feature is disabled")
         name = details.device_class_name
         if not name:
-            raise _Fault(f"{place}: missing device class name (unsupported request type?)")
+            raise _FaultError(f"{place}: missing device class name (unsupported request type?)")
         device_class = self._classes(name)
         if device_class is None:
-            raise _Fault(
+            raise _FaultError(
                 f"{place}: could not retrieve device class {name}: "
                 f'deviceclass.resource.k8s.io "{name}" not found'
             )

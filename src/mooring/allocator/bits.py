@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def bits(mask: int) -> list[int]:
     """Return the positions in a set, lowest first."""
@@ -13,6 +15,9 @@ def bits(mask: int) -> list[int]:
     return found
 
 
-def from_position(position: int) -> int:
-    """Return the set of all positions from one on."""
-    return -1 << position
+def mask_of(positions: Iterable[int]) -> int:
+    """Return the set of these positions."""
+    mask = 0
+    for position in positions:
+        mask |= 1 << position
+    return mask

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mooring.allocator.bits import bits
+from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.rules.stateful import Amounts, States
 
@@ -178,11 +178,4 @@ def _capacity_kinds(problem: Problem, amounts: Amounts) -> list[Kind]:
         for place, name in enumerate(sorted(view.spots[position].device.capacity)):
             field = (account, place * width, (1 << width - 1) - 1, 1)
             names.setdefault(name, {})[position] = (field,)
-    return [Kind(_mask(fields), fields, is_split=False) for fields in names.values()]
-
-
-def _mask(positions: Mapping[int, object]) -> int:
-    mask = 0
-    for position in positions:
-        mask |= 1 << position
-    return mask
+    return [Kind(mask_of(fields), fields, is_split=False) for fields in names.values()]

@@ -2,31 +2,34 @@
 
     # component: devices that share counters, or one device with a capacity that can be shared
     # plain: all other devices
+    # signature: all that rules can see of a device
 
 Two components of one type, in the same state, are exchangeable: a state of the problem is known by
-which states its components are in, not by which component is in which.
+which states its components are in, not by which component is in which. Of plain devices with the
+same signature it is enough to know how many are left.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mooring.allocator.bits import bits
-from mooring.allocator.problem import Problem
-from mooring.allocator.rules.stateful import (
-    Amounts,
-    Compatibility,
-    Constraint,
-    DistinctAttribute,
-    States,
-)
+from mooring.allocator.bits import bits, mask_of
+from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.rules.attributes import Table
+from mooring.allocator.rules.stateful import Amounts, Compatibility, Constraint, States
 
 if TYPE_CHECKING:
     from mooring.allocator.foresight import Group
 
-Field = tuple[int, int]  # account, shift
+
+class Field(NamedTuple):
+    """The bits of one counter in its account."""
+
+    account: int
+    shift: int
+    mask: int
 
 
 class Component(NamedTuple):
@@ -34,10 +37,20 @@ class Component(NamedTuple):
 
     type: object
     first: int  # the lowest position
-    mask: int
+    devices: int
     fields: tuple[Field, ...]  # of counters
-    width: int
     capacity: tuple[int, ...]  # accounts
+
+
+class Signature(NamedTuple):
+    """All that rules can see of a device."""
+
+    slots: int  # of which it is a candidate
+    values: tuple[object, ...]  # of the attributes that constraints compare
+    is_shareable: bool
+    takes: tuple[int | None, ...]  # of its own capacity, by slot
+    groups: tuple[object, ...]  # that it is compatible with
+    counters: tuple[int, int] | None  # the account and what it takes of it
 
 
 class Components:
@@ -49,73 +62,68 @@ class Components:
         self._problem = problem
         self._amounts = amounts
         self._compatibility = compatibility
-        self._signatures = self._sign()
-        self.grouped = _mask(compatibility.groups) if compatibility is not None else 0
-        self.accounted = 0
-        if amounts is not None:
-            self.accounted = _mask(amounts.counters) | _mask(amounts.capacity)
+        self.grouped = 0 if compatibility is None else mask_of(compatibility.groups)
+        counted = 0 if amounts is None else mask_of(amounts.counters)
+        self.accounted = counted if amounts is None else counted | mask_of(amounts.capacity)
+        self.entangled = self.grouped | counted  # whose amounts are not theirs alone
         self.stateful = self.accounted | self.grouped
-        # Devices whose amounts are not theirs alone.
-        self.entangled = self.grouped | (_mask(amounts.counters) if amounts is not None else 0)
-        self._plain = Counter[object]()
-        self._components = self._divide() if amounts is not None else []
-        classes: dict[object, int] = {}
+        self._signatures = self._sign()
+        self._components = [] if amounts is None else self._divide(amounts)
+        plain: dict[Signature, int] = {}
         for position, signature in enumerate(self._signatures):
             if not self.stateful >> position & 1:
-                classes[signature] = classes.get(signature, 0) | 1 << position
-        self._classes = tuple(classes.values())
+                plain[signature] = plain.get(signature, 0) | 1 << position
+        self._plain = tuple(plain.values())
 
     def kind(self, position: int, states: States) -> object:
         """Return what a device is like now: devices of one kind need not be tried twice."""
         signature = self._signatures[position]
-        if self._amounts is None:
+        amounts = self._amounts
+        account = None if amounts is None else amounts.capacity.get(position)
+        if amounts is None or account is None:
             return signature
-        account = self._amounts.capacity.get(position)
-        if account is None:
-            return signature
-        taken: Mapping[int, int] = states[self._amounts.index]
-        left = taken.get(account, self._amounts.left[account])
+        left = states[amounts.index].get(account, amounts.left[account])
         return (signature, left, states[0][1] >> position & 1)
 
     def key(self, groups: Sequence[Group], states: States) -> object:
         """Return what a state is like: from like states the same can be filled."""
-        amounts = self._amounts
-        parts: list[object] = []
-        taken: Mapping[int, int] = states[amounts.index] if amounts is not None else {}
-        shared: int = states[0][1]
-        for component in self._components:
-            assert amounts is not None
-            bits_of_field = (1 << component.width) - 1
-            domains = tuple([(g.domain & component.mask) >> component.first for g in groups])
-            parts.append(
-                (
-                    component.type,
-                    domains,
-                    tuple(
-                        [
-                            (taken.get(account, amounts.left[account]) or 0) >> shift
-                            & bits_of_field
-                            for account, shift in component.fields
-                        ]
-                    ),
-                    tuple([taken.get(a, amounts.left[a]) for a in component.capacity]),
-                    (shared & component.mask) >> component.first,
-                )
-            )
-        like = Counter(parts)
-        plain = tuple(
-            tuple([(group.domain & members).bit_count() for group in groups])
-            for members in self._classes
-        )
+        parts = Counter([self._state(component, groups, states) for component in self._components])
         return (
-            tuple([(g.slot.wish, g.slot.ask.claim, g.slot.ask.constraints, g.need) for g in groups]),
-            frozenset(like.items()),
-            plain,
-            self._other_states(states),
+            tuple(
+                [(g.slot.wish, g.slot.ask.claim, g.slot.ask.constraints, g.need) for g in groups]
+            ),
+            frozenset(parts.items()),
+            tuple(
+                [
+                    tuple([(group.domain & devices).bit_count() for group in groups])
+                    for devices in self._plain
+                ]
+            ),
+            self._unlike(states),
         )
 
-    def _other_states(self, states: States) -> object:
-        """Return the states in which no two parts can be exchanged."""
+    def _state(
+        self, component: Component, groups: Sequence[Group], states: States
+    ) -> tuple[object, ...]:
+        """Return the state of a component, in terms that are the same for all of its type."""
+        amounts = self._amounts
+        assert amounts is not None
+        left, taken = amounts.left, states[amounts.index]
+        return (
+            component.type,
+            tuple([(g.domain & component.devices) >> component.first for g in groups]),
+            tuple(
+                [
+                    (taken.get(account, left[account]) or 0) >> shift & mask
+                    for account, shift, mask in component.fields
+                ]
+            ),
+            tuple([taken.get(account, left[account]) for account in component.capacity]),
+            (states[0][1] & component.devices) >> component.first,
+        )
+
+    def _unlike(self, states: States) -> tuple[object, ...]:
+        """Return the states of rules in which no two parts can be exchanged."""
         found: list[object] = []
         for rule in self._problem.rules:
             if isinstance(rule, Compatibility):
@@ -126,115 +134,86 @@ class Components:
 
     # --- what is like what ----------------------------------------------------------------------
 
-    def _sign(self) -> list[object]:
-        """Return for each device all that rules can see of it."""
-        problem = self._problem
-        slots = [slot for stage in problem.stages for slot in stage]
-        constraints = [rule for rule in problem.rules if isinstance(rule, Constraint)]
-        tables = [
-            table
-            for rule in constraints
-            for table in {id(table): table for table in rule.tables.values()}.values()
-        ]
-        shareable = problem.view.shareable
-        signatures: list[object] = []
-        for position in range(len(problem.view.spots)):
-            signatures.append(
-                (
-                    sum(
-                        1 << number
-                        for number, slot in enumerate(slots)
-                        if slot.candidates >> position & 1
-                    ),
-                    tuple(table.elements.get(position) for table in tables),
-                    shareable >> position & 1,
-                    self._amounts is not None and self._amounts.counters.get(position),
-                    tuple([slot.takes.get(position) for slot in slots])
-                    if self._amounts is not None and position in self._amounts.capacity
-                    else None,
-                    tuple(self._compatibility.groups.get(position, ()))
-                    if self._compatibility is not None
-                    else None,
-                )
-            )
-        return signatures
-
-    def _divide(self) -> list[Component]:
-        """Return the components: devices joined by the fields of counters that they take of."""
-        assert self._amounts is not None
-        parent: dict[object, object] = {}
-
-        def root(item: object) -> object:
-            while parent.setdefault(item, item) != item:
-                item = parent[item]
-            return item
-
-        fields_of = {p: self._fields(p) for p in bits(self.stateful)}
-        for position, fields in fields_of.items():
-            for account, _, set_name in fields:
-                parent[root(("set", account, set_name))] = root(("device", position))
-        members: dict[object, list[int]] = {}
-        for position in fields_of:
-            members.setdefault(root(("device", position)), []).append(position)
-        return [self._component(positions, fields_of) for positions in members.values()]
-
-    def _fields(self, position: int) -> list[tuple[int, int, str]]:
-        """Return the account, shift and counter set of each field of the sets a device names."""
-        assert self._amounts is not None
-        counters = self._amounts.counters.get(position)
-        if counters is None:
-            return []
-        view = self._problem.view
-        number = max(n for n, offset in enumerate(view.offsets) if offset <= position)
-        table = view.pools[number].counters
-        assert table is not None
-        named = {c.counter_set for c in view.spots[position].device.consumes_counters}
+    def _sign(self) -> list[Signature]:
+        slots = [slot for stage in self._problem.stages for slot in stage]
+        rules = [rule for rule in self._problem.rules if isinstance(rule, Constraint)]
+        tables = {id(table): table for rule in rules for table in rule.tables.values()}
         return [
-            (counters[0], place * table.layout.width, set_name)
-            for (set_name, _), place in table.layout.fields.items()
-            if set_name in named
+            self._signature(position, slots, tables.values())
+            for position in range(len(self._problem.view.spots))
         ]
+
+    def _signature(
+        self, position: int, slots: Sequence[Slot], tables: Iterable[Table]
+    ) -> Signature:
+        amounts, compatibility = self._amounts, self._compatibility
+        has_account = amounts is not None and position in amounts.capacity
+        return Signature(
+            slots=mask_of(n for n, slot in enumerate(slots) if slot.candidates >> position & 1),
+            values=tuple([table.elements.get(position) for table in tables]),
+            is_shareable=bool(self._problem.view.shareable >> position & 1),
+            takes=tuple([slot.takes.get(position) for slot in slots]) if has_account else (),
+            groups=() if compatibility is None else tuple(compatibility.groups.get(position, ())),
+            counters=None if amounts is None else amounts.counters.get(position),
+        )
+
+    def _divide(self, amounts: Amounts) -> list[Component]:
+        """Return the components: devices are joined by the counter sets that they name."""
+        parts: list[tuple[int, set[tuple[int, str]]]] = []  # devices, and their counter sets
+        for position in bits(self.stateful):
+            devices, sets = 1 << position, self._sets(position)
+            apart = []
+            for other_devices, other_sets in parts:
+                if sets.isdisjoint(other_sets):
+                    apart.append((other_devices, other_sets))
+                else:
+                    devices |= other_devices
+                    sets |= other_sets
+            parts = [*apart, (devices, sets)]
+        return [self._component(devices, sets, amounts) for devices, sets in parts]
+
+    def _sets(self, position: int) -> set[tuple[int, str]]:
+        """Return the counter sets that a device names, each with its pool."""
+        view = self._problem.view
+        device = view.spots[position].device
+        return {(view.pool_of(position), c.counter_set) for c in device.consumes_counters}
 
     def _component(
-        self, positions: list[int], fields_of: Mapping[int, list[tuple[int, int, str]]]
+        self, devices: int, sets: Iterable[tuple[int, str]], amounts: Amounts
     ) -> Component:
-        assert self._amounts is not None
-        amounts = self._amounts
-        fields = sorted({(a, shift) for p in positions for a, shift, _ in fields_of[p]})
-        width = 0
-        if fields:
-            account = fields[0][0]
-            number = next(
-                n
-                for n, offset in reversed(list(enumerate(self._problem.view.offsets)))
-                if offset <= positions[0]
-            )
-            table = self._problem.view.pools[number].counters
-            assert table is not None and account is not None
-            width = table.layout.width
-        first = positions[0]
-        mask = _mask(positions)
-        local = tuple(
-            (
-                position - first,
-                self._signatures[position][:3],  # type: ignore[index]
-                self._signatures[position][4:],  # type: ignore[index]
-                tuple(
-                    (amounts.counters[position][1] >> shift) & ((1 << width) - 1)
-                    for _, shift in fields
-                )
-                if position in amounts.counters
-                else None,
-            )
-            for position in positions
+        positions = bits(devices)
+        fields = tuple(
+            [field for key in sorted(sets) for field in self._fields(*key, positions, amounts)]
         )
-        capacity = tuple(amounts.capacity[p] for p in positions if p in amounts.capacity)
-        type_ = (local, width, tuple(account for account, _ in fields))
-        return Component(type_, first, mask, tuple(fields), width, capacity)
+        local = tuple(
+            [self._local(position, positions[0], fields, amounts) for position in positions]
+        )
+        capacity = tuple([amounts.capacity[p] for p in positions if p in amounts.capacity])
+        return Component(local, positions[0], devices, fields, capacity)
 
+    def _fields(
+        self, pool: int, counter_set: str, positions: Iterable[int], amounts: Amounts
+    ) -> list[Field]:
+        """Return the fields of a counter set."""
+        counters = self._problem.view.pools[pool].counters
+        if counters is None:
+            return []
+        account = next(amounts.counters[p][0] for p in positions if p in amounts.counters)
+        width = counters.layout.width
+        return [
+            Field(account, place * width, (1 << width) - 1)
+            for (name, _), place in counters.layout.fields.items()
+            if name == counter_set
+        ]
 
-def _mask(positions: object) -> int:
-    mask = 0
-    for position in positions:  # type: ignore[attr-defined]
-        mask |= 1 << position
-    return mask
+    def _local(
+        self, position: int, first: int, fields: Iterable[Field], amounts: Amounts
+    ) -> tuple[object, ...]:
+        """Return what a device is within its component, whichever of its type that is."""
+        account, take = amounts.counters.get(position, (None, 0))
+        return (
+            position - first,
+            self._signatures[position][:-1],
+            account,
+            tuple([take >> field.shift & field.mask for field in fields]),
+        )

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from mooring.allocator.bits import bits
 from mooring.allocator.features import Features
 from mooring.allocator.pools import Pool, Spot
 from mooring.allocator.rules.attributes import Table, TableBuilder, published
-from mooring.allocator.rules.capacity import CapacityFault, consumed_capacity
+from mooring.allocator.rules.capacity import CapacityError, consumed_capacity
 from mooring.allocator.rules.counters import Counters, counters_of
 from mooring.allocator.rules.selectors import Expressions, Selected
 from mooring.allocator.rules.taints import blocking_taint
@@ -155,7 +154,7 @@ class Facts:
         for position, spot in enumerate(self.pool.spots):
             try:
                 takes = consumed_capacity(requests, spot.device.capacity, fractional=fractional)
-            except CapacityFault as fault:
+            except CapacityError as fault:
                 faults[position] = str(fault)
                 continue
             if takes is not None:

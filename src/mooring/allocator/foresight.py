@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from mooring.allocator.bits import bits
+from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.bounds import Bounds
 from mooring.allocator.components import Components
 from mooring.allocator.flow import has_flow
@@ -89,7 +89,7 @@ class Foresight:
         groups, forks = self._after(stage + 1)
         domain = slot.candidates >> above << above
         if slot.listed is not None:
-            domain &= _mask(slot.listed[filled:])
+            domain &= mask_of(slot.listed[filled:])
         groups = (Group(slot, slot.count - filled, domain, repeats=False), *groups)
         # The harder the problem has been so far, the more a question may take.
         self._steps_left = max(QUESTION_STEPS_MIN, self.steps)
@@ -127,16 +127,19 @@ class Foresight:
         if ask.is_admin or group.slot.listed is not None or (can_repeat and group.need > 1):
             alike[object()] = group
             return
-        key = (group.slot.wish, ask.claim if ask.constraints else -1, ask.constraints, _derived(group))
+        key = (
+            group.slot.wish,
+            ask.claim if ask.constraints else -1,
+            ask.constraints,
+            _derived(group),
+        )
         before = alike.get(key)
         need = group.need + (before.need if before is not None else 0)
         alike[key] = group._replace(need=need, repeats=can_repeat)
 
     # --- is there a way? ------------------------------------------------------------------------
 
-    def _is_possible(
-        self, groups: Sequence[Group], forks: Sequence[Fork], states: States
-    ) -> bool:
+    def _is_possible(self, groups: Sequence[Group], forks: Sequence[Fork], states: States) -> bool:
         """Return whether the groups can be filled; True also if bounds do not tell."""
         self._spend()
         narrowed = self._narrow(groups, states)
@@ -284,9 +287,7 @@ class Foresight:
             return False
         if self._bounds is not None and not self._bounds.suffice(groups, states):
             return False
-        return all(
-            self._values_suffice(rule, groups) for rule in _rules(groups, DistinctAttribute)
-        )
+        return all(self._values_suffice(rule, groups) for rule in _rules(groups, DistinctAttribute))
 
     def _values_suffice(self, rule: DistinctAttribute, groups: Sequence[Group]) -> bool:
         members = [group for group in groups if rule in group.slot.rules]
@@ -390,15 +391,8 @@ def _whole_group(slot: Slot) -> Group:
     if slot.listed is not None:
         # All that are meant are wanted; one that cannot be used leaves too few.
         need = max(slot.count, 1)
-        return Group(slot, need, slot.candidates & _mask(slot.listed), repeats=False)
+        return Group(slot, need, slot.candidates & mask_of(slot.listed), repeats=False)
     return Group(slot, slot.count, slot.candidates, repeats=False)
-
-
-def _mask(positions: Iterable[int]) -> int:
-    mask = 0
-    for position in positions:
-        mask |= 1 << position
-    return mask
 
 
 def _derived(group: Group) -> object:

@@ -25,7 +25,6 @@ from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
 from mooring.cel.fleet import Contents
 
-
 PLANS_MAX = 1024
 PROBLEMS_MAX = 8  # of one node
 
@@ -61,10 +60,10 @@ class Inventory:
         if key in self._slices:
             self.remove_slice(key)
         self._slices[key] = slice_
-        id = _pool_id(slice_)
-        pool = self._pools.get(id)
+        pool_id = _pool_id(slice_)
+        pool = self._pools.get(pool_id)
         if pool is None:
-            pool = self._pools[id] = PoolSlices(id, self.features, self._ticks)
+            pool = self._pools[pool_id] = PoolSlices(pool_id, self.features, self._ticks)
         pool.put(key, slice_)
         self._index(slice_, pool, 1)
 
@@ -122,7 +121,8 @@ class Inventory:
         name = node.metadata.name
         view = self._views.get(name)
         if view is None or not view.is_current(node, self._versions(name)):
-            pools = [pool for id in self._visible(name) if (pool := self._seen(id, node))]
+            seen = (self._pools[pool_id].seen_by(node) for pool_id in self._visible(name))
+            pools = [pool for pool in seen if pool is not None]
             pools.sort(key=lambda pool: pool.order)
             facts = [self._facts_of(pool) for pool in pools]
             view = View(node, facts, self.features, self.ledger, self._versions(name))
@@ -139,9 +139,6 @@ class Inventory:
             problem = view.problems[plan] = Problem(plan, view)
         return problem
 
-    def _seen(self, id: PoolId, node: Node) -> Pool | None:
-        return self._pools[id].seen_by(node)
-
     def _visible(self, node_name: str) -> set[PoolId]:
         """Return the pools that may have devices for a node."""
         return self._shared_pools.union(self._pools_of_node.get(node_name, ()))
@@ -149,7 +146,7 @@ class Inventory:
     def _versions(self, node_name: str) -> tuple[int, ...]:
         """Return numbers that change whenever a slice of a pool that a node may see does."""
         local = self._pools_of_node.get(node_name, ())
-        versions = [self._pools[id].version for id in local]
+        versions = [self._pools[pool_id].version for pool_id in local]
         return (self._shared_version, len(versions), *versions)
 
     def _facts_of(self, pool: Pool) -> Facts:

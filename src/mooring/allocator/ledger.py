@@ -8,13 +8,15 @@ is one owner among several; without consumable capacity it is the owner of the w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 
 ClaimKey = tuple[str, str]  # namespace, name
 DeviceKey = tuple[str, str, str]  # driver, pool, device
 PoolKey = tuple[str, str]
+
+T = TypeVar("T")
 
 
 class Share(NamedTuple):
@@ -111,7 +113,7 @@ def _in_nano(result: DeviceRequestAllocationResult) -> dict[str, int]:
     return {name: amount.nano for name, amount in (result.consumed_capacity or {}).items()}
 
 
-def _drop_empty(taken: dict[PoolKey, dict[str, list[object]]], pool: PoolKey, device: str) -> None:
+def _drop_empty(taken: dict[PoolKey, dict[str, list[T]]], pool: PoolKey, device: str) -> None:
     if not taken[pool][device]:
         del taken[pool][device]
         if not taken[pool]:

@@ -129,9 +129,7 @@ def _field_faults(requirement: NodeSelectorRequirement, place: str) -> list[str]
 
 def _unsupported(place: str, operator: str, supported: tuple[str, ...]) -> str:
     listed = ", ".join(map(_quoted, supported))
-    return (
-        f"{place}.operator: Unsupported value: {_quoted(operator)}: supported values: {listed}"
-    )
+    return f"{place}.operator: Unsupported value: {_quoted(operator)}: supported values: {listed}"
 
 
 def _quoted(text: str) -> str:

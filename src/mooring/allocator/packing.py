@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mooring.allocator.bits import bits
+from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.flow import has_flow
 from mooring.allocator.problem import Problem
 from mooring.allocator.rules.stateful import Amounts, States
@@ -48,7 +48,7 @@ class Packing:
         self._steps_max = 0
         self._groups = groups
         shareable = problem.view.shareable
-        boundless = shareable & ~_mask(amounts.capacity)
+        boundless = shareable & ~mask_of(amounts.capacity)
         self._needs = tuple([_need(group, group.domain & boundless) for group in groups])
         self._elsewhere = [group.domain & ~shareable for group in groups]
         bins = self._bins(amounts, states, shareable & ~boundless)
@@ -259,10 +259,3 @@ def _column(
                 before = least[group]
                 least[group] = amount if before is None else min(before, amount)
     return left, tuple([amount or 0 for amount in least])
-
-
-def _mask(positions: object) -> int:
-    mask = 0
-    for position in positions:  # type: ignore[attr-defined]
-        mask |= 1 << position
-    return mask

@@ -71,8 +71,8 @@ class Pool:
 class PoolSlices:
     """All slices of one pool, of whatever generation and node, and the pools they make."""
 
-    def __init__(self, id: PoolId, features: Features, ticks: Iterator[int]) -> None:
-        self.id = id
+    def __init__(self, pool_id: PoolId, features: Features, ticks: Iterator[int]) -> None:
+        self.id = pool_id
         self.version = next(ticks)  # No two pools ever have the same, nor one pool twice.
         self._ticks = ticks
         self._features = features

@@ -1,7 +1,7 @@
 """One problem: what is wanted, on what one node sees. Everything the search needs, by position.
 
-    # slot: an ask on this node; the search fills it with `count` devices
-    # stage: the slots of one request; one of them is to be filled
+# slot: an ask on this node; the search fills it with `count` devices
+# stage: the slots of one request; one of them is to be filled
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ class Slot:
         "wish",
     )
 
-    def __init__(
-        self, ask: Ask, wish: int, static: Static, takes: Mapping[int, int]
-    ) -> None:
+    def __init__(self, ask: Ask, wish: int, static: Static, takes: Mapping[int, int]) -> None:
         self.ask = ask
         self.wish = wish  # a number for the ask's wish: the same for the same wish
         self.candidates = static.usable
@@ -128,9 +126,7 @@ class Problem:
         """Raise why the devices for an ask that wants all cannot be listed."""
         for pool in self.view.seen:
             if pool.state is not PoolState.USABLE:
-                condition = (
-                    "being updated" if pool.state is PoolState.INCOMPLETE else "invalid"
-                )
+                condition = "being updated" if pool.state is PoolState.INCOMPLETE else "invalid"
                 raise AllocationError(
                     f"{place(ask, names)}: asks for all devices, but resource pool {pool.id} is "
                     f"currently {condition}"
@@ -160,8 +156,8 @@ class Problem:
             else f"claim {names[ask.claim]}"
         )
         if fault.is_compile:
-            return f"{whose}: selector #{fault.index}: CEL compile error: {fault.text}"
-        where = f"selector #{fault.index} on device {device}"
+            return f"{whose}: selector #{fault.selector}: CEL compile error: {fault.text}"
+        where = f"selector #{fault.selector} on device {device}"
         return f"{whose}: {where}: CEL runtime error: {fault.text}"
 
     # --- slots ----------------------------------------------------------------------------------
@@ -189,9 +185,7 @@ class Problem:
         derived = [c for c in constraints if c.tables[ask].faults]
         slot.sure = (self.in_use, *(() if derived else constraints))
         slot.unsure = tuple([rule for rule in slot.rules if rule not in slot.sure])
-        slot.is_risky = bool(
-            slot.faults or derived or (slot.listed is not None and constraints)
-        )
+        slot.is_risky = bool(slot.faults or derived or (slot.listed is not None and constraints))
         return slot
 
     def _constraint_rules(self) -> list[list[Constraint]]:

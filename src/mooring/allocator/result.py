@@ -112,9 +112,7 @@ def _configuration(
     return tuple(found)
 
 
-def _applies(
-    config: DeviceClaimConfiguration, chosen: Sequence[tuple[Choice, Ask]]
-) -> bool:
+def _applies(config: DeviceClaimConfiguration, chosen: Sequence[tuple[Choice, Ask]]) -> bool:
     return not config.requests or any(
         _is_named(choice, ask, config.requests) for choice, ask in chosen
     )
@@ -125,9 +123,7 @@ def _is_named(choice: Choice, ask: Ask, requests: Sequence[str]) -> bool:
     return choice.name in requests or ask.full_name in requests
 
 
-def _unless_all(
-    requests: Sequence[str], chosen: Sequence[tuple[Choice, Ask]]
-) -> tuple[str, ...]:
+def _unless_all(requests: Sequence[str], chosen: Sequence[tuple[Choice, Ask]]) -> tuple[str, ...]:
     """Return the requests; none if they are all there are, since none means all."""
     if all(_is_named(choice, ask, requests) for choice, ask in chosen):
         return ()

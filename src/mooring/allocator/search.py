@@ -61,7 +61,7 @@ class Foresight(Protocol):
         """
 
 
-class OutOfSteps(Exception):
+class OutOfStepsError(Exception):
     """The search took as many steps as it was given."""
 
 
@@ -161,7 +161,7 @@ class Search:
         """Start to look for the next device of a slot."""
         self.steps += 1
         if self.steps > self._steps_max:
-            raise OutOfSteps
+            raise OutOfStepsError
         if self._interrupt is not None and not self.steps % INTERRUPT_EVERY_STEPS:
             cause = self._interrupt()
             if cause is not None:
@@ -171,7 +171,7 @@ class Search:
                 return self._fail()
             try:
                 self._found = self._probe(stage, slot, filled, states, above)
-            except OutOfSteps:
+            except OutOfStepsError:
                 pass
             else:
                 return self._fail() if self._found is None else _DONE
@@ -298,7 +298,7 @@ class Search:
         """Go back to the last fork of the claim: it has too many devices, whichever they are."""
         while self._stack:
             if self._base and len(self._stack) == self._base:
-                raise OutOfSteps  # It is for the search below to go back further.
+                raise OutOfStepsError  # It is for the search below to go back further.
             frame = self._stack[-1]
             if self._problem.claims[frame.stage] != claim:
                 return self._fail()

@@ -7,6 +7,7 @@ are kept as long as they are true.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ class StaticFault(NamedTuple):
 
     stage: Stage
     text: str
-    index: int = 0
+    selector: int = 0  # which one, of a stage that has several
     is_compile: bool = False
 
 
@@ -101,6 +102,10 @@ class View:
         spot = self.spots[position]
         spec = spot.slice.spec
         return f"{spec.driver}/{spec.pool.name}/{spot.device.name}"
+
+    def pool_of(self, position: int) -> int:
+        """Return which pool a device is in."""
+        return bisect_right(self.offsets, position) - 1
 
     @cached_property
     def this_node(self) -> NodeSelector:
@@ -283,16 +288,18 @@ class View:
                         capacity[position] = _summed(share.consumed for share in shares[name])
                     if name in owners or name in shares:
                         taken.append(spot.device)
-                for spot in facts.pool.others:
-                    if spot.device.name in owners or spot.device.name in shares:
-                        taken.append(spot.device)
+                taken += [
+                    spot.device
+                    for spot in facts.pool.others
+                    if spot.device.name in owners or spot.device.name in shares
+                ]
             counters.append(None if facts.counters is None else facts.counters.left(taken))
             devices.append(tuple(taken))
         return Taken(whole, shared, tuple(counters), capacity, tuple(devices))
 
 
 def _selector_fault(stage: Stage, fault: SelectorFault) -> StaticFault:
-    return StaticFault(stage, fault.text, fault.index, fault.is_compile)
+    return StaticFault(stage, fault.text, fault.selector, fault.is_compile)
 
 
 def _summed(shares: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from mooring.cel.lang import ast
 from mooring.cel.lang.steps import Failure
+from mooring.cel.results import KEY_HINT, NO_SUCH_KEY
 from mooring.insight.atoms import Atom, atoms
 from mooring.insight.cases import Case, Oddity
-from mooring.cel.results import KEY_HINT, NO_SUCH_KEY
 from mooring.insight.fleet import FleetDevice
 from mooring.insight.inquiry import Inquiry
 from mooring.insight.nearness import nearest

@@ -1,8 +1,8 @@
 """What constraints compare: the values of an attribute, for every device of a pool or node.
 
-    # element: one value with its type, as ("int", 3); a list has several
-    # known: the devices that have the attribute, with a value that can be compared
-    # only_first: devices whose value equals no other; a constraint takes one as its first only
+# element: one value with its type, as ("int", 3); a list has several
+# known: the devices that have the attribute, with a value that can be compared
+# only_first: devices whose value equals no other; a constraint takes one as its first only
 """
 
 from __future__ import annotations
@@ -101,6 +101,4 @@ class TableBuilder:
 
     def table(self) -> Table:
         """Return what was gathered."""
-        return Table(
-            self._known, self._only_first, self._holders, self._elements, self._faults
-        )
+        return Table(self._known, self._only_first, self._holders, self._elements, self._faults)

@@ -23,7 +23,7 @@ UNCOUNTABLE = "capacity request cannot be represented in the device's range arit
 NEGATIVE = "capacity value is negative"
 
 
-class CapacityFault(Exception):
+class CapacityError(Exception):
     """An amount that cannot be counted."""
 
 
@@ -32,7 +32,7 @@ def consumed_capacity(
 ) -> dict[str, Quantity] | None:
     """Return what a request takes of each capacity; None if the device is not suitable.
 
-    Raise CapacityFault for an amount that cannot be counted, whatever else does not fit.
+    Raise CapacityError for an amount that cannot be counted, whatever else does not fit.
     """
     if any(name not in capacity for name in requests):
         return None
@@ -41,9 +41,9 @@ def consumed_capacity(
         try:
             amount = _consumed(requests.get(name), capacity[name], fractional=fractional)
             if amount.sign < 0:
-                raise CapacityFault(NEGATIVE)
-        except CapacityFault as fault:
-            raise CapacityFault(f'capacity "{name}": {fault}') from None
+                raise CapacityError(NEGATIVE)
+        except CapacityError as fault:
+            raise CapacityError(f'capacity "{name}": {fault}') from None
         consumed[name] = amount
     for name, amount in consumed.items():
         if _violates(amount, capacity[name].request_policy, fractional=fractional):
@@ -78,12 +78,12 @@ def _rounded_up(
     if fractional and _is_countable_in_milli(valid):
         return _rounded_up_milli(requested, valid.min, valid.step)
     if requested > Quantity.from_int(INT64_MAX):
-        raise CapacityFault(f"{UNCOUNTABLE}: request {requested} exceeds MaxInt64")
+        raise CapacityError(f"{UNCOUNTABLE}: request {requested} exceeds MaxInt64")
     step, least = valid.step.value, valid.min.value
     steps = _steps(requested.value - least, step)
     if least >= 0 and steps > _truncated(INT64_MAX - least, step):
         detail = f"rounding request {requested} up to the next step passes MaxInt64"
-        raise CapacityFault(f"{UNCOUNTABLE}: {detail}")
+        raise CapacityError(f"{UNCOUNTABLE}: {detail}")
     return Quantity.from_int(least + step * steps, valid.step.format)
 
 
@@ -91,11 +91,11 @@ def _rounded_up_milli(requested: Quantity, least: Quantity, step: Quantity) -> Q
     milli = _exact_milli(requested)
     if milli is None:
         detail = f"request {requested} is not a representable milli value"
-        raise CapacityFault(f"{UNCOUNTABLE}: {detail}")
+        raise CapacityError(f"{UNCOUNTABLE}: {detail}")
     steps = _steps(milli - least.milli_value, step.milli_value)
     if steps > _truncated(INT64_MAX - least.milli_value, step.milli_value):
         detail = f"rounding request {requested} up to the next step passes the milli-value range"
-        raise CapacityFault(f"{UNCOUNTABLE}: {detail}")
+        raise CapacityError(f"{UNCOUNTABLE}: {detail}")
     total = least.milli_value + step.milli_value * steps
     if total % 1000 == 0:
         return Quantity.from_int(total // 1000, step.format)
@@ -105,7 +105,7 @@ def _rounded_up_milli(requested: Quantity, least: Quantity, step: Quantity) -> Q
 def _steps(distance: int, step: int) -> int:
     """Return how many steps cover the distance."""
     if step == 0:
-        raise CapacityFault(f"{UNCOUNTABLE}: the step is zero")
+        raise CapacityError(f"{UNCOUNTABLE}: the step is zero")
     steps = _truncated(distance, step)
     return steps + 1 if distance != steps * step else steps
 
@@ -130,9 +130,7 @@ def _exact_milli(quantity: Quantity) -> int | None:
     return milli if milli * 10**6 == quantity.nano else None
 
 
-def _violates(
-    amount: Quantity, policy: CapacityRequestPolicy | None, *, fractional: bool
-) -> bool:
+def _violates(amount: Quantity, policy: CapacityRequestPolicy | None, *, fractional: bool) -> bool:
     """Return whether the policy does not allow the amount; its default is always allowed."""
     if policy is None:
         return False
@@ -148,9 +146,7 @@ def _is_same(amount: Quantity, default: Quantity) -> bool:
     return amount == default and amount.format == default.format
 
 
-def _is_off_range(
-    amount: Quantity, valid: CapacityRequestPolicyRange, *, fractional: bool
-) -> bool:
+def _is_off_range(amount: Quantity, valid: CapacityRequestPolicyRange, *, fractional: bool) -> bool:
     if valid.max is not None and amount > valid.max:
         return True
     if valid.step is None:

@@ -17,7 +17,7 @@ ANSWERS_MAX = 1_000_000
 class SelectorFault(NamedTuple):
     """Why a selector has no answer for a device."""
 
-    index: int  # which selector
+    selector: int  # which one
     text: str
     is_compile: bool
 
@@ -51,7 +51,7 @@ class Expressions:
             compiled = self._compiler.compile(expression)
             if compiled.error is not None:
                 fault = SelectorFault(index, compiled.error, is_compile=True)
-                faults |= {position: fault for position in bits(yes)}
+                faults |= dict.fromkeys(bits(yes), fault)
                 return Selected(0, faults)
             known = self._matches.setdefault(expression, {})
             for position in bits(yes):
@@ -94,4 +94,3 @@ class Expressions:
             self._matches.clear()
             self._derived.clear()
             self._answers = 0
-

@@ -74,7 +74,8 @@ class InUse(NarrowingRule):
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
         """Return the candidates that are free for the slot."""
-        exclusive, _, claim, mine = states[0]
+        picks: Picks = states[0]
+        exclusive, _, claim, mine = picks
         ask = slot.ask
         if not ask.is_admin:
             return candidates & ~(self.whole | exclusive)
@@ -130,6 +131,7 @@ class Amounts(Rule):
         return charges
 
     def take(self, states: States, slot: Slot, position: int) -> Mapping[int, int] | None:
+        """Return what is left then of the accounts that were charged; None if too little."""
         taken: Mapping[int, int] = states[self.index]
         changed: dict[int, int] | None = None
         for account, amount in self.charges(states[0], slot, position):
@@ -174,6 +176,7 @@ class Compatibility(Rule):
         self.shared = shared
 
     def take(self, states: States, slot: Slot, position: int) -> Mapping[SetKey, Groups] | None:  # noqa: ARG002
+        """Return the groups that all devices are in then; None if there would be none."""
         current: Mapping[SetKey, Groups] = states[self.index]
         joined = self.groups.get(position)
         if joined is None or (self.shared | states[0][1]) >> position & 1:
@@ -250,7 +253,8 @@ class DistinctAttribute(Constraint):
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
         """Return the candidates that have none of the elements."""
         table = self.tables[slot.ask]
-        count, elements, holders = states[self.index]
+        used: Used = states[self.index]
+        count, elements, holders = used
         candidates &= table.known
         if not count:
             return candidates
