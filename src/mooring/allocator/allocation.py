@@ -85,13 +85,18 @@ def allocate_wanted(
 
 def _search(problem: Problem, names: Sequence[str], budget: Budget) -> tuple[Solution | None, int]:
     """Return the first solution, and how many steps it took: lightly first, then with foresight."""
-    interrupt = budget.interrupt
+
+    def interrupt() -> None:
+        cause = None if budget.interrupt is None else budget.interrupt()
+        if cause is not None:
+            raise BudgetError(f"filter operation aborted: {cause}")
+
     light = Search(problem, names, steps_max=budget.light_steps, interrupt=interrupt)
     try:
         return light.run(), light.steps
     except OutOfStepsError:
         pass
-    foresight = Foresight(problem)
+    foresight = Foresight(problem, interrupt=interrupt)
     search = Search(
         problem, names, steps_max=budget.steps, foresight=foresight, interrupt=interrupt
     )

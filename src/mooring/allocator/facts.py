@@ -10,15 +10,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 from mooring.allocator.features import Features
-from mooring.allocator.pools import Pool, Spot
+from mooring.allocator.pools import Pool
 from mooring.allocator.rules.attributes import Table, TableBuilder, published
 from mooring.allocator.rules.capacity import CapacityError, consumed_capacity
 from mooring.allocator.rules.counters import Counters, counters_of
-from mooring.allocator.rules.selectors import Expressions, Selected
+from mooring.allocator.rules.selectors import Selected, derive, select
 from mooring.allocator.rules.taints import blocking_taint
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceToleration
-from mooring.cel.fleet import Content, Contents
+from mooring.cel.device import DeviceCompiler
+from mooring.cel.devices import Devices
 
 Amounts = tuple[tuple[str, Quantity], ...]  # capacities that a request asks for, by name
 
@@ -34,13 +35,10 @@ class Fitting(NamedTuple):
 class Facts:
     """What is true of the devices of one pool."""
 
-    def __init__(
-        self, pool: Pool, features: Features, contents: Contents, expressions: Expressions
-    ) -> None:
+    def __init__(self, pool: Pool, features: Features, compiler: DeviceCompiler) -> None:
         self.pool = pool
         self._features = features
-        self._contents = contents
-        self._expressions = expressions
+        self._compiler = compiler
         self._selected: dict[tuple[str, ...], Selected] = {}
         self._tolerated: dict[tuple[DeviceToleration, ...], int] = {}
         self._fitting: dict[Amounts, Fitting] = {}
@@ -57,10 +55,9 @@ class Facts:
         return (1 << self.size) - 1
 
     @cached_property
-    def contents(self) -> list[Content]:
-        """What expressions see of each device."""
-        driver, of = self.pool.id.driver, self._contents.of
-        return [of(driver, spot.device) for spot in self.pool.spots]
+    def devices(self) -> Devices:
+        """The devices as expressions see them."""
+        return Devices(self.pool.id.driver, [spot.device for spot in self.pool.spots])
 
     @cached_property
     def shareable(self) -> int:
@@ -110,7 +107,7 @@ class Facts:
         found = self._selected.get(expressions)
         if found is None:
             found = self._selected[expressions] = (
-                self._expressions.selected(expressions, self.contents)
+                select(expressions, self.devices, self.all, compiler=self._compiler)
                 if expressions
                 else Selected(self.all, {})
             )
@@ -142,7 +139,8 @@ class Facts:
                 for position, spot in enumerate(self.pool.spots):
                     builder.add(position, published(spot.device, driver, attribute))
             else:
-                self._derive(attribute, expression, builder)
+                ids = {n: f"{self.pool.id}/{s.device.name}" for n, s in enumerate(self.pool.spots)}
+                derive(attribute, expression, self.devices, ids, builder, compiler=self._compiler)
             found = self._tables[attribute, expression] = builder.table()
         return found
 
@@ -161,27 +159,6 @@ class Facts:
                 yes |= 1 << position
                 consumed[position] = takes
         return Fitting(yes, consumed, faults)
-
-    def _derive(self, attribute: str, expression: str, builder: TableBuilder) -> None:
-        error = self._expressions.derived_compile_error(expression)
-        for position, content in enumerate(self.contents):
-            if error is not None:
-                text = f"compile derived attribute {attribute} failed: {error}"
-                builder.add_fault(position, text)
-                continue
-            value = self._expressions.derived(expression, content)
-            if isinstance(value, str):
-                device = self.device_id(self.pool.spots[position])
-                builder.add_fault(
-                    position,
-                    f"evaluate derived attribute {attribute} on device {device} failed: {value}",
-                )
-            else:
-                builder.add(position, value)
-
-    def device_id(self, spot: Spot) -> str:
-        """Return the full name of a device."""
-        return f"{self.pool.id}/{spot.device.name}"
 
     def _mask(self, flags: Iterable[object]) -> int:
         mask = 0

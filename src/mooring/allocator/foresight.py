@@ -21,7 +21,7 @@ then the search goes on in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from mooring.allocator.bits import bits, mask_of
@@ -42,6 +42,7 @@ from mooring.allocator.rules.stateful import (
 
 QUESTION_STEPS_MIN = 6_000
 LIGHT_STEPS_MAX = 20
+INTERRUPT_EVERY_STEPS = 16
 FAILURES_MAX = 100_000
 
 R = TypeVar("R")
@@ -69,8 +70,9 @@ class _OpenQuestionError(Exception):
 class Foresight:
     """Sees whether the slots of one problem that are left can be filled."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, interrupt: Callable[[], None]) -> None:
         self._problem = problem
+        self._interrupt = interrupt  # called now and then; may raise
         self._shareable = problem.view.shareable
         self._amounts = _only(problem.rules, Amounts)
         self._compatibility = _only(problem.rules, Compatibility)
@@ -181,6 +183,8 @@ class Foresight:
         self._steps_left -= 1
         if self._steps_left < 0:
             raise _OpenQuestionError
+        if not self.steps % INTERRUPT_EVERY_STEPS:
+            self._interrupt()
 
     def _narrow(self, groups: Sequence[Group], states: States) -> list[Group] | None:
         """Return the groups with the devices that they may get now; None if too few."""
@@ -356,7 +360,7 @@ class Foresight:
         assert self._bounds is not None
         wanting = [group for group in groups if not group.slot.ask.is_admin]
         wanting.sort(key=self._bounds.load, reverse=True)
-        packing = Packing(self._problem, self._amounts, wanting, states)
+        packing = Packing(self._problem, self._amounts, wanting, states, interrupt=self._interrupt)
         try:
             return packing.is_possible(steps_max=self._steps_left)
         except OutOfStepsError:

@@ -17,13 +17,11 @@ from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
 from mooring.allocator.pools import Pool, PoolId, PoolSlices
 from mooring.allocator.problem import Problem
-from mooring.allocator.rules.selectors import Expressions
 from mooring.allocator.view import View
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
-from mooring.cel.fleet import Contents
 
 PLANS_MAX = 1024
 PROBLEMS_MAX = 8  # of one node
@@ -47,9 +45,8 @@ class Inventory:
         self._ticks = count(1)
         self._facts: WeakKeyDictionary[Pool, Facts] = WeakKeyDictionary()
         self._views: dict[str, View] = {}
-        self._contents = Contents()
-        self._expressions = Expressions(
-            compiler or DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
+        self._compiler = compiler or DeviceCompiler(
+            CelFeatures(list_attributes=True), extensions=False
         )
 
     # --- changing -------------------------------------------------------------------------------
@@ -152,7 +149,7 @@ class Inventory:
     def _facts_of(self, pool: Pool) -> Facts:
         facts = self._facts.get(pool)
         if facts is None:
-            facts = Facts(pool, self.features, self._contents, self._expressions)
+            facts = Facts(pool, self.features, self._compiler)
             self._facts[pool] = facts
         return facts
 

@@ -11,7 +11,7 @@ once is not tried again. Near capacity little may be wasted, which sums tell ear
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.allocator.bits import bits, mask_of
@@ -42,8 +42,15 @@ class Packing:
     """One question: can the groups be filled?"""
 
     def __init__(
-        self, problem: Problem, amounts: Amounts, groups: Sequence[Group], states: States
+        self,
+        problem: Problem,
+        amounts: Amounts,
+        groups: Sequence[Group],
+        states: States,
+        *,
+        interrupt: Callable[[], None],
     ) -> None:
+        self._interrupt = interrupt  # called now and then; may raise
         self.steps = 0
         self._steps_max = 0
         self._groups = groups
@@ -105,6 +112,7 @@ class Packing:
         if ways is None:
             ways = self._fillings[bin_, needs] = maximal_fillings(bin_, needs, self._larger)
             self.steps += len(ways) // 8
+            self._interrupt()
         for way in ways:
             rest = tuple([need - given for need, given in zip(needs, way, strict=True)])
             if self._pack(place + 1, rest):

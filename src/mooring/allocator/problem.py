@@ -18,6 +18,7 @@ from mooring.allocator.rules.stateful import (
     Amounts,
     Compatibility,
     Constraint,
+    CountersFirst,
     DistinctAttribute,
     Groups,
     InUse,
@@ -180,8 +181,12 @@ class Problem:
         if slot.listed is None:
             slot.rules = (self.in_use, *rules, *constraints)
         else:
-            # Kubernetes looks at capacity before constraints, but after them if all are wanted.
-            slot.rules = (self.in_use, *constraints, *reversed(rules))
+            # If all are wanted, a violated constraint is a fault, unless something else than
+            # capacity refuses the device already.
+            ahead = [CountersFirst(self._amounts)] if self._amounts is not None else []
+            before = [rule for rule in rules if rule is not self._amounts]
+            after = [rule for rule in rules if rule is self._amounts]
+            slot.rules = (self.in_use, *before, *ahead, *constraints, *after)
         derived = [c for c in constraints if c.tables[ask].faults]
         slot.sure = (self.in_use, *(() if derived else constraints))
         slot.unsure = tuple([rule for rule in slot.rules if rule not in slot.sure])

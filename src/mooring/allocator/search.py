@@ -29,7 +29,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from mooring.allocator.asks import RESULTS_MAX, Ask
-from mooring.allocator.errors import AllocationError, BudgetError
+from mooring.allocator.errors import AllocationError
 from mooring.allocator.problem import Names, Problem, Slot, place
 from mooring.allocator.rules.stateful import States
 
@@ -103,14 +103,14 @@ class Search:
         *,
         steps_max: int,
         foresight: Foresight | None = None,
-        interrupt: Callable[[], str | None] | None = None,
+        interrupt: Callable[[], None],
     ) -> None:
         self._problem = problem
         self._names = names
         self._stages = problem.stages
         self._steps_max = steps_max
         self._foresight = foresight
-        self._interrupt = interrupt
+        self._interrupt = interrupt  # called now and then; may raise
         self._stack: list[_Fork | _Pick] = []
         self._base = 0  # decisions below are not this search's own
         self._found: Solution | None = None
@@ -162,10 +162,8 @@ class Search:
         self.steps += 1
         if self.steps > self._steps_max:
             raise OutOfStepsError
-        if self._interrupt is not None and not self.steps % INTERRUPT_EVERY_STEPS:
-            cause = self._interrupt()
-            if cause is not None:
-                raise BudgetError(f"filter operation aborted: {cause}")
+        if not self.steps % INTERRUPT_EVERY_STEPS:
+            self._interrupt()
         if self._foresight is not None:
             if self._foresight.is_hopeless(states, stage, slot, filled, above):
                 return self._fail()

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from sys import intern
-from typing import Any
+from typing import Any, TypeVar
 
 from mooring.api.errors import VersionError
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.api.semver import Version, parse_version
 from mooring.cel.lang.cells import Pattern
 from mooring.cel.lang.values import EvalError
+
+T = TypeVar("T")
 
 DOMAIN_FIELDS = ("attributes", "capacity")
 # Which paths of a device have columns: its fields, and what is in a domain. A domain itself has
@@ -57,27 +59,38 @@ def device_variables(
 def _attributes(driver: str, attributes: Mapping[str, DeviceAttribute]) -> Domains:
     domains = Domains()
     for name, attribute in attributes.items():
-        domain, slash, identifier = name.partition("/")
-        if not slash:
-            domain, identifier = driver, name
         try:
             value = attribute_value(attribute)
         except VersionError as error:
             raise EvalError(f"attribute {name}: parse semantic version: {error}") from None
         except EvalError as error:
             raise EvalError(f"attribute {name}: {error}") from None
-        domains.setdefault(domain, {})[identifier] = value
+        _put(domains, driver, name, value)
     return domains
 
 
 def _capacity(driver: str, capacity: Mapping[str, DeviceCapacity]) -> Domains:
     domains = Domains()
     for name, entry in capacity.items():
-        domain, slash, identifier = name.partition("/")
-        if not slash:
-            domain, identifier = driver, name
-        domains.setdefault(domain, {})[identifier] = entry.value
+        _put(domains, driver, name, entry.value)
     return domains
+
+
+def _put(domains: Domains, driver: str, name: str, value: Any) -> None:
+    """Put a value under its domain; of a short and a qualified name the qualified one counts."""
+    domain, slash, identifier = name.partition("/")
+    if slash:
+        domains.setdefault(domain, {})[identifier] = value
+    else:
+        domains.setdefault(driver, {}).setdefault(name, value)
+
+
+def named(entries: Mapping[str, T], driver: str, domain: str, name: str) -> T | None:
+    """Return the attribute or capacity that expressions see under a domain and a name."""
+    found = entries.get(f"{domain}/{name}")
+    if found is None and domain == driver and "/" not in name:
+        return entries.get(name)
+    return found
 
 
 def attribute_value(attribute: DeviceAttribute) -> Any:

@@ -152,6 +152,29 @@ class Amounts(Rule):
         return taken if changed is None else changed
 
 
+class CountersFirst(Rule):
+    """Looks ahead at counters alone, where constraints come between them and capacity."""
+
+    def __init__(self, amounts: Amounts) -> None:
+        self.index = amounts.index
+        self.start = amounts.start
+        self._amounts = amounts
+
+    def take(self, states: States, slot: Slot, position: int) -> Mapping[int, int] | None:  # noqa: ARG002
+        """Return the state as it is; None if too little is left of a counter."""
+        amounts = self._amounts
+        taken: Mapping[int, int] = states[self.index]
+        counters = amounts.counters.get(position)
+        if counters is None or (amounts.shared | states[0][1]) >> position & 1:
+            return taken
+        account, amount = counters
+        left = taken.get(account, amounts.left[account])
+        guards = amounts.guards[account]
+        if left is None or ((left | guards) - amount) & guards != guards:
+            return None
+        return taken
+
+
 SetKey = tuple[int, str]  # pool, counter set
 Groups = frozenset[str]
 NO_GROUPS: Groups = frozenset([""])  # as if such devices were a group of their own
