@@ -42,12 +42,13 @@ class Wanted(NamedTuple):
     """Claims that are to be allocated together, and what they want."""
 
     claims: Sequence[ResourceClaim]
+    names: Sequence[str]
     plan: Plan
 
 
 def prepare(inventory: Inventory, claims: Sequence[ResourceClaim]) -> Wanted:
     """Return what the claims want, for `allocate_wanted` on one node or many."""
-    return Wanted(claims, inventory.plan(claims))
+    return Wanted(claims, [claim_name(claim) for claim in claims], inventory.plan(claims))
 
 
 def allocate(
@@ -65,8 +66,7 @@ def allocate_wanted(
     inventory: Inventory, node: Node, wanted: Wanted, *, budget: Budget = BUDGET
 ) -> Answer:
     """Return what prepared claims get on the node."""
-    claims, plan = wanted
-    names = [claim_name(claim) for claim in claims]
+    claims, names, plan = wanted
     try:
         problem = inventory.problem(node, plan)
         if plan.checks:

@@ -17,7 +17,7 @@ from msgspec.json import Encoder
 
 from mooring.allocator.facts import Amounts
 from mooring.allocator.features import Features
-from mooring.api.quantity import Quantity
+from mooring.api.quantity import Format, Quantity
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceConstraint,
@@ -105,7 +105,9 @@ def content_of(claims: Iterable[ResourceClaim]) -> tuple[bytes, ...]:
 
 def _quantity_text(value: object) -> str:
     assert isinstance(value, Quantity)
-    return f"{value.nano} {value.format.value}"
+    if value.format is Format.BINARY_SI:
+        return f"{value.nano}i"
+    return f"{value.nano}" if value.format is Format.DECIMAL_SI else f"{value.nano}e"
 
 
 _ENCODER = Encoder(enc_hook=_quantity_text, order="deterministic")

@@ -8,7 +8,6 @@ changed: a slice renews its pool, a claim the pools it has devices of, a class n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 from weakref import WeakKeyDictionary
 
 from mooring.allocator.asks import Plan, content_of, plan_of
@@ -42,7 +41,7 @@ class Inventory:
         self._pools_of_node: dict[str, dict[PoolId, int]] = {}  # with the number of slices
         self._shared_pools: set[PoolId] = set()
         self._shared_version = 0
-        self._ticks = count(1)
+        self._changes = 0  # how often a slice was put or removed
         self._facts: WeakKeyDictionary[Pool, Facts] = WeakKeyDictionary()
         self._views: dict[str, View] = {}
         self._compiler = compiler or DeviceCompiler(
@@ -60,15 +59,17 @@ class Inventory:
         pool_id = _pool_id(slice_)
         pool = self._pools.get(pool_id)
         if pool is None:
-            pool = self._pools[pool_id] = PoolSlices(pool_id, self.features, self._ticks)
-        pool.put(key, slice_)
+            pool = self._pools[pool_id] = PoolSlices(pool_id, self.features)
+        self._changes += 1
+        pool.put(key, slice_, self._changes)
         self._index(slice_, pool, 1)
 
     def remove_slice(self, key: str) -> None:
         """Forget a slice."""
         slice_ = self._slices.pop(key)
         pool = self._pools[_pool_id(slice_)]
-        pool.remove(key)
+        self._changes += 1
+        pool.remove(key, self._changes)
         self._index(slice_, pool, -1)
         if pool.is_empty:
             del self._pools[pool.id]
@@ -117,13 +118,16 @@ class Inventory:
         """Return what the node sees; the view is kept until something in it changes."""
         name = node.metadata.name
         view = self._views.get(name)
-        if view is None or not view.is_current(node, self._versions(name)):
+        if view is not None and view.node is node and view.changes == self._changes:
+            return view
+        if view is None or not view.shows(node, self._versions(name)):
             seen = (self._pools[pool_id].seen_by(node) for pool_id in self._visible(name))
             pools = [pool for pool in seen if pool is not None]
             pools.sort(key=lambda pool: pool.order)
             facts = [self._facts_of(pool) for pool in pools]
             view = View(node, facts, self.features, self.ledger, self._versions(name))
             self._views[name] = view
+        view.changes = self._changes
         return view
 
     def problem(self, node: Node, plan: Plan) -> Problem:
@@ -140,11 +144,10 @@ class Inventory:
         """Return the pools that may have devices for a node."""
         return self._shared_pools.union(self._pools_of_node.get(node_name, ()))
 
-    def _versions(self, node_name: str) -> tuple[int, ...]:
+    def _versions(self, node_name: str) -> list[int]:
         """Return numbers that change whenever a slice of a pool that a node may see does."""
         local = self._pools_of_node.get(node_name, ())
-        versions = [self._pools[pool_id].version for pool_id in local]
-        return (self._shared_version, len(versions), *versions)
+        return [self._shared_version, *[self._pools[pool_id].version for pool_id in local]]
 
     def _facts_of(self, pool: Pool) -> Facts:
         facts = self._facts.get(pool)
@@ -154,20 +157,21 @@ class Inventory:
         return facts
 
     def _index(self, slice_: ResourceSlice, pool: PoolSlices, change: int) -> None:
-        if pool.is_shared or pool.id in self._shared_pools:
-            self._shared_version += 1
-        if pool.is_shared:
-            self._shared_pools.add(pool.id)
-        else:
-            self._shared_pools.discard(pool.id)
+        """Keep in mind which nodes may see the pool."""
         node_name = slice_.spec.node_name
         if node_name:
             pools = self._pools_of_node.setdefault(node_name, {})
-            pools[pool.id] = pools.get(pool.id, 0) + change
-            if not pools[pool.id]:
+            count = pools.get(pool.id, 0) + change
+            if count:
+                pools[pool.id] = count
+            else:
                 del pools[pool.id]
-                if not pools:
-                    del self._pools_of_node[node_name]
+        if pool.is_shared or not node_name:
+            self._shared_version = pool.version
+            if pool.is_shared:
+                self._shared_pools.add(pool.id)
+            else:
+                self._shared_pools.discard(pool.id)
 
 
 def _pool_id(slice_: ResourceSlice) -> PoolId:

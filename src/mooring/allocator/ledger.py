@@ -7,8 +7,8 @@ is one owner among several; without consumable capacity it is the owner of the w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 
@@ -16,105 +16,96 @@ ClaimKey = tuple[str, str]  # namespace, name
 DeviceKey = tuple[str, str, str]  # driver, pool, device
 PoolKey = tuple[str, str]
 
-T = TypeVar("T")
 
-
-class Share(NamedTuple):
-    """A part of a device that is taken."""
+class Entry(NamedTuple):
+    """A device, or a share of one, that a claim has."""
 
     claim: ClaimKey
-    share_id: str
-    consumed: Mapping[str, int]  # by capacity, in nano
+    result: DeviceRequestAllocationResult
+
+
+NOTHING: Mapping[str, list[Entry]] = {}
 
 
 class Ledger:
-    """What is taken. Positions change only through `put` and `remove`."""
+    """What is taken. It changes only through `put` and `remove`."""
 
     def __init__(self, *, shares_are_whole: bool = False) -> None:
         self._shares_are_whole = shares_are_whole
         self._claims: dict[ClaimKey, tuple[DeviceRequestAllocationResult, ...]] = {}
-        self._owners: dict[PoolKey, dict[str, list[ClaimKey]]] = {}
-        self._shares: dict[PoolKey, dict[str, list[Share]]] = {}
+        self._taken: dict[PoolKey, dict[str, list[Entry]]] = {}
         self._versions: dict[PoolKey, int] = {}
+        self.changes = 0  # how often something was taken or given back
 
     def put(self, claim: ResourceClaim) -> None:
         """Enter what a claim has; what it had before is given back first."""
-        metadata = claim.metadata
-        key = (metadata.namespace, metadata.name)
+        key = (claim.metadata.namespace, claim.metadata.name)
         if key in self._claims:
             self.remove(*key)
         allocation = claim.status.allocation
         if allocation is None:
             return
-        results = tuple(r for r in allocation.devices.results if not r.admin_access)
-        if results:
-            self._claims[key] = results
+        results = allocation.devices.results
+        self._claims[key] = results
+        self.changes += 1
         for result in results:
-            self._enter(key, result)
+            if not result.admin_access:
+                pool = (result.driver, result.pool)
+                self._versions[pool] = self._versions.get(pool, 0) + 1
+                devices = self._taken.setdefault(pool, {})
+                devices.setdefault(result.device, []).append(Entry(key, result))
 
     def remove(self, namespace: str, name: str) -> None:
         """Give back what a claim has; it may have nothing."""
         key = (namespace, name)
+        self.changes += 1
         for result in self._claims.pop(key, ()):
-            self._strike(key, result)
+            if not result.admin_access:
+                pool = (result.driver, result.pool)
+                self._versions[pool] += 1
+                devices = self._taken[pool]
+                devices[result.device].remove(Entry(key, result))
+                if not devices[result.device]:
+                    del devices[result.device]
+                    if not devices:
+                        del self._taken[pool]
 
-    def version(self, driver: str, pool: str) -> int:
+    def version(self, pool: PoolKey) -> int:
         """Return a number that changes whenever something in the pool is taken or given back."""
-        return self._versions.get((driver, pool), 0)
+        return self._versions.get(pool, 0)
 
-    def owners(self, driver: str, pool: str) -> Mapping[str, list[ClaimKey]]:
-        """Return the claims that own devices of a pool wholly, by device."""
-        return self._owners.get((driver, pool), {})
+    def taken(self, pool: PoolKey) -> Mapping[str, list[Entry]]:
+        """Return what is taken of a pool, by device."""
+        return self._taken.get(pool, NOTHING)
 
-    def shares(self, driver: str, pool: str) -> Mapping[str, list[Share]]:
-        """Return the shares of devices of a pool, by device."""
-        return self._shares.get((driver, pool), {})
+    def has_owner(self, entries: Iterable[Entry]) -> bool:
+        """Return whether one of the entries of a device is for the whole of it."""
+        if self._shares_are_whole:
+            return True
+        return any(entry.result.share_id is None for entry in entries)
 
-    def holders(self, driver: str, pool: str, device: str) -> tuple[ClaimKey, ...]:
-        """Return the claims that have the device or a share of it."""
-        whole = self.owners(driver, pool).get(device, [])
-        shares = self.shares(driver, pool).get(device, [])
-        return (*whole, *(share.claim for share in shares))
+    def has_shares(self, entries: Iterable[Entry]) -> bool:
+        """Return whether one of the entries of a device is for a share."""
+        if self._shares_are_whole:
+            return False
+        return any(entry.result.share_id is not None for entry in entries)
 
     @property
     def is_clean(self) -> bool:
         """Whether nothing is taken."""
-        return not (self._claims or self._owners or self._shares)
+        return not self._taken
 
     def __iter__(self) -> Iterator[DeviceKey]:
-        for taken in (self._owners, self._shares):
-            for (driver, pool), devices in taken.items():
-                for device in devices:
-                    yield driver, pool, device
-
-    def _enter(self, key: ClaimKey, result: DeviceRequestAllocationResult) -> None:
-        pool = (result.driver, result.pool)
-        self._versions[pool] = self._versions.get(pool, 0) + 1
-        if result.share_id is None or self._shares_are_whole:
-            self._owners.setdefault(pool, {}).setdefault(result.device, []).append(key)
-        else:
-            share = Share(key, result.share_id, _in_nano(result))
-            self._shares.setdefault(pool, {}).setdefault(result.device, []).append(share)
-
-    def _strike(self, key: ClaimKey, result: DeviceRequestAllocationResult) -> None:
-        pool = (result.driver, result.pool)
-        self._versions[pool] += 1
-        if result.share_id is None or self._shares_are_whole:
-            owners = self._owners[pool]
-            owners[result.device].remove(key)
-            _drop_empty(self._owners, pool, result.device)
-        else:
-            shares = self._shares[pool][result.device]
-            shares.remove(Share(key, result.share_id, _in_nano(result)))
-            _drop_empty(self._shares, pool, result.device)
+        for (driver, pool), devices in self._taken.items():
+            for device in devices:
+                yield driver, pool, device
 
 
-def _in_nano(result: DeviceRequestAllocationResult) -> dict[str, int]:
-    return {name: amount.nano for name, amount in (result.consumed_capacity or {}).items()}
-
-
-def _drop_empty(taken: dict[PoolKey, dict[str, list[T]]], pool: PoolKey, device: str) -> None:
-    if not taken[pool][device]:
-        del taken[pool][device]
-        if not taken[pool]:
-            del taken[pool]
+def consumed_by_shares(entries: Iterable[Entry]) -> dict[str, int]:
+    """Return what the shares of a device take of each capacity, in nano."""
+    total: dict[str, int] = {}
+    for _, result in entries:
+        if result.share_id is not None and result.consumed_capacity:
+            for name, amount in result.consumed_capacity.items():
+                total[name] = total.get(name, 0) + amount.nano
+    return total

@@ -71,13 +71,12 @@ class Pool:
 class PoolSlices:
     """All slices of one pool, of whatever generation and node, and the pools they make."""
 
-    def __init__(self, pool_id: PoolId, features: Features, ticks: Iterator[int]) -> None:
+    def __init__(self, pool_id: PoolId, features: Features) -> None:
         self.id = pool_id
-        self.version = next(ticks)  # No two pools ever have the same, nor one pool twice.
-        self._ticks = ticks
+        self.version = 0
         self._features = features
         self._slices: dict[str, ResourceSlice] = {}
-        self._local: dict[str, dict[str, ResourceSlice]] = {}
+        self._local: dict[str, dict[str, ResourceSlice]] = {}  # by node
         self._shared: dict[str, ResourceSlice] = {}
         self._built: dict[tuple[str, ...], Pool | None] = {}
 
@@ -91,28 +90,28 @@ class PoolSlices:
         """Whether some slice is not for one named node."""
         return bool(self._shared)
 
-    def put(self, key: str, slice_: ResourceSlice) -> None:
-        """Take in a slice."""
-        self._slices[key] = slice_
-        self._place(slice_)[key] = slice_
-        self._changed()
-
-    def remove(self, key: str) -> None:
-        """Forget a slice."""
-        slice_ = self._slices.pop(key)
-        place = self._place(slice_)
-        del place[key]
-        if not place and slice_.spec.node_name:
-            del self._local[slice_.spec.node_name]
-        self._changed()
-
-    def _place(self, slice_: ResourceSlice) -> dict[str, ResourceSlice]:
-        node_name = slice_.spec.node_name
-        return self._local.setdefault(node_name, {}) if node_name else self._shared
-
-    def _changed(self) -> None:
-        self.version = next(self._ticks)
+    def put(self, key: str, slice_: ResourceSlice, version: int) -> None:
+        """Take in a slice; no two changes, of whatever pool, have the same version."""
+        self.version = version
         self._built.clear()
+        self._slices[key] = slice_
+        node_name = slice_.spec.node_name
+        if node_name:
+            self._local.setdefault(node_name, {})[key] = slice_
+        else:
+            self._shared[key] = slice_
+
+    def remove(self, key: str, version: int) -> None:
+        """Forget a slice."""
+        self.version = version
+        self._built.clear()
+        node_name = self._slices.pop(key).spec.node_name
+        if node_name:
+            del self._local[node_name][key]
+            if not self._local[node_name]:
+                del self._local[node_name]
+        else:
+            del self._shared[key]
 
     def seen_by(self, node: Node) -> Pool | None:
         """Return the pool as the node sees it; None if it does not, or only an old one."""

@@ -42,6 +42,7 @@ class Slot:
     __slots__ = (
         "ask",
         "candidates",
+        "consumed",
         "count",
         "faults",
         "is_risky",
@@ -57,6 +58,7 @@ class Slot:
         self.ask = ask
         self.wish = wish  # a number for the ask's wish: the same for the same wish
         self.candidates = static.usable
+        self.consumed = static.consumed
         self.faults = static.faults
         self.takes = takes  # what a pick takes of the device's capacity, packed
         self.listed: tuple[int, ...] | None = None  # all devices that are meant, if all are
@@ -97,7 +99,7 @@ class Problem:
         for index, rule in enumerate(self.rules):
             rule.index = index
         self._constraints = self._constraint_rules()
-        self._slots: dict[Ask, Slot] = {}
+        self.slots: dict[Ask, Slot] = {}
         self._wishes: dict[Wish, int] = {}
         self.stages: tuple[tuple[Slot, ...], ...] = tuple(
             tuple([self._slot(ask) for ask in choice.asks]) for choice in plan.choices
@@ -164,9 +166,9 @@ class Problem:
     # --- slots ----------------------------------------------------------------------------------
 
     def _slot(self, ask: Ask) -> Slot:
-        slot = self._slots.get(ask)
+        slot = self.slots.get(ask)
         if slot is None:
-            slot = self._slots[ask] = self._make_slot(ask)
+            slot = self.slots[ask] = self._make_slot(ask)
         return slot
 
     def _make_slot(self, ask: Ask) -> Slot:

@@ -58,7 +58,7 @@ def _device(
     share_id = consumed = None
     if view.shareable >> position & 1:
         share_id = new_share_id()
-        consumed = view.static(ask.wish).consumed.get(position)
+        consumed = problem.slots[ask].consumed.get(position)
     with_binding = view.features.device_binding_and_status
     return DeviceRequestAllocationResult(
         request=ask.full_name,

@@ -8,7 +8,7 @@ are kept as long as they are true.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from mooring.allocator.bits import bits
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.facts import Facts
 from mooring.allocator.features import Features
-from mooring.allocator.ledger import Ledger
+from mooring.allocator.ledger import Ledger, consumed_by_shares
 from mooring.allocator.nodes import matches_node
 from mooring.allocator.pools import PoolState, Spot
 from mooring.allocator.rules.attributes import Table, TableBuilder
@@ -69,7 +69,7 @@ class View:
         pools: Sequence[Facts],
         features: Features,
         ledger: Ledger,
-        versions: tuple[int, ...],
+        versions: list[int],
     ) -> None:
         self.node = node
         self.features = features
@@ -77,6 +77,7 @@ class View:
         self.seen = tuple(facts.pool for facts in pools)
         self.pools = tuple(f for f in pools if f.pool.state is PoolState.USABLE)
         self.is_invalid = any(pool.state is PoolState.INVALID for pool in self.seen)
+        self.changes = 0  # of slices, when the view was last found to be current
         self._versions = versions
         self.offsets: list[int] = []
         spots: list[Spot] = []
@@ -88,13 +89,14 @@ class View:
         self._static: dict[Wish, Static] = {}
         self._tables: dict[tuple[str, str | None], Table] = {}
         self._taken: Taken | None = None
-        self._taken_versions: tuple[int, ...] = ()
+        self._taken_versions: list[int] = []
+        self._taken_changes = 0
         # What others work out about this view and may keep as long as there is the view.
         self.problems: dict[Any, Any] = {}
         self.takes: dict[Wish, Mapping[int, int]] = {}
 
-    def is_current(self, node: Node, versions: tuple[int, ...]) -> bool:
-        """Return whether the view still shows what there is."""
+    def shows(self, node: Node, versions: list[int]) -> bool:
+        """Return whether the view shows this node with these pools."""
         return self._versions == versions and (node is self.node or node == self.node)
 
     def device_id(self, position: int) -> str:
@@ -263,10 +265,13 @@ class View:
     @property
     def taken(self) -> Taken:
         """What is taken, by the ledger."""
-        versions = tuple([self.ledger.version(*facts.pool.id) for facts in self.pools])
-        if self._taken is None or versions != self._taken_versions:
-            self._taken = self._read_ledger()
-            self._taken_versions = versions
+        changes = self.ledger.changes
+        if self._taken is None or changes != self._taken_changes:
+            self._taken_changes = changes
+            versions = [self.ledger.version(facts.pool.id) for facts in self.pools]
+            if self._taken is None or versions != self._taken_versions:
+                self._taken = self._read_ledger()
+                self._taken_versions = versions
         return self._taken
 
     def _read_ledger(self) -> Taken:
@@ -274,25 +279,23 @@ class View:
         counters: list[int | None] = []
         capacity: dict[int, Mapping[str, int]] = {}
         devices: list[tuple[Device, ...]] = []
+        ledger = self.ledger
         for facts, offset in zip(self.pools, self.offsets, strict=True):
-            owners = self.ledger.owners(*facts.pool.id)
-            shares = self.ledger.shares(*facts.pool.id)
+            entries = ledger.taken(facts.pool.id)
             taken: list[Device] = []
-            if owners or shares:
+            if entries:
                 for position, spot in enumerate(facts.pool.spots, offset):
-                    name = spot.device.name
-                    if name in owners:
+                    found = entries.get(spot.device.name)
+                    if found is None:
+                        continue
+                    taken.append(spot.device)
+                    if ledger.has_owner(found):
                         whole |= 1 << position
-                    if name in shares:
+                    if ledger.has_shares(found):
                         shared |= 1 << position
-                        capacity[position] = _summed(share.consumed for share in shares[name])
-                    if name in owners or name in shares:
-                        taken.append(spot.device)
-                taken += [
-                    spot.device
-                    for spot in facts.pool.others
-                    if spot.device.name in owners or spot.device.name in shares
-                ]
+                        capacity[position] = consumed_by_shares(found)
+                others = facts.pool.others
+                taken += [spot.device for spot in others if spot.device.name in entries]
             counters.append(None if facts.counters is None else facts.counters.left(taken))
             devices.append(tuple(taken))
         return Taken(whole, shared, tuple(counters), capacity, tuple(devices))
@@ -300,11 +303,3 @@ class View:
 
 def _selector_fault(stage: Stage, fault: SelectorFault) -> StaticFault:
     return StaticFault(stage, fault.text, fault.selector, fault.is_compile)
-
-
-def _summed(shares: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for consumed in shares:
-        for name, amount in consumed.items():
-            total[name] = total.get(name, 0) + amount
-    return total

@@ -31,6 +31,7 @@ class Devices:
     def __init__(self, driver: str, devices: Sequence[Device]) -> None:
         self._driver = driver
         self._devices = devices
+        self._columns: dict[Path, list[Any]] = {}
         self._variables: dict[int, dict[str, Any] | str] = {}
         self._unreadable = {n for n, device in enumerate(devices) if not _is_readable(device)}
 
@@ -57,7 +58,9 @@ class Devices:
         many = compiled.program.many
         if many is None or ROW in many.paths:
             return repeat(None, len(numbers))
-        columns = [self._column(path, numbers) for path in many.paths]
+        columns = [self._column(path) for path in many.paths]
+        if len(numbers) < len(self._devices):
+            columns = [[column[number] for number in numbers] for column in columns]
         batch = zip(*columns, strict=True) if columns else repeat((), len(numbers))
         values, _ = many.evaluate(batch, COST_LIMIT)
         if self._unreadable:
@@ -67,32 +70,39 @@ class Devices:
             ]
         return values
 
-    def _column(self, path: Path, numbers: Sequence[int]) -> Iterable[Any]:
+    def _column(self, path: Path) -> list[Any]:
+        """Return what all devices have at the end of a path."""
+        column = self._columns.get(path)
+        if column is None:
+            column = self._columns[path] = list(self._cells(path))
+        return column
+
+    def _cells(self, path: Path) -> Iterable[Any]:
         devices = self._devices
         match path:
             case (_, "driver"):
-                return repeat(self._driver, len(numbers))
+                return repeat(self._driver, len(devices))
             case (_, "allowMultipleAllocations"):
-                return [bool(devices[n].allow_multiple_allocations) for n in numbers]
+                return [bool(device.allow_multiple_allocations) for device in devices]
             case (_, "name"):
-                return [devices[n].name for n in numbers]
+                return [device.name for device in devices]
             case (_, "attributes", domain, name):
-                return self._attribute_column(domain, name, numbers)
+                return self._attribute_cells(domain, name)
             case (_, "capacity", domain, name):
-                return self._capacity_column(domain, name, numbers)
-        return repeat(ABSENT, len(numbers))
+                return self._capacity_cells(domain, name)
+        return repeat(ABSENT, len(devices))
 
-    def _attribute_column(self, domain: str, name: str, numbers: Sequence[int]) -> Iterator[Any]:
-        for number in numbers:
-            found = named(self._devices[number].attributes, self._driver, domain, name)
+    def _attribute_cells(self, domain: str, name: str) -> Iterator[Any]:
+        for number, device in enumerate(self._devices):
+            found = named(device.attributes, self._driver, domain, name)
             if found is None or number in self._unreadable:
                 yield ABSENT
             else:
                 yield attribute_value(found)
 
-    def _capacity_column(self, domain: str, name: str, numbers: Sequence[int]) -> Iterator[Any]:
-        for number in numbers:
-            found = named(self._devices[number].capacity, self._driver, domain, name)
+    def _capacity_cells(self, domain: str, name: str) -> Iterator[Any]:
+        for device in self._devices:
+            found = named(device.capacity, self._driver, domain, name)
             yield ABSENT if found is None else found.value
 
     def _answer(self, compiled: Compiled, number: int) -> Any:

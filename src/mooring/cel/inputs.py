@@ -7,6 +7,7 @@ knows nothing of is an empty map when it is looked up, but not a member.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from sys import intern
 from typing import Any, TypeVar
 
@@ -17,6 +18,8 @@ from mooring.cel.lang.cells import Pattern
 from mooring.cel.lang.values import EvalError
 
 T = TypeVar("T")
+
+VERSION_LENGTH_REMEMBERED = 64
 
 DOMAIN_FIELDS = ("attributes", "capacity")
 # Which paths of a device have columns: its fields, and what is in a domain. A domain itself has
@@ -116,4 +119,8 @@ def attribute_value(attribute: DeviceAttribute) -> Any:
 
 
 def _version(text: str) -> Version:
-    return parse_version(text)
+    # Devices of a fleet have few distinct versions.
+    return _remembered(text) if len(text) <= VERSION_LENGTH_REMEMBERED else parse_version(text)
+
+
+_remembered = lru_cache(maxsize=4096)(parse_version)
