@@ -9,6 +9,7 @@ from msgspec import Struct
 from mooring.allocator.problem import Problem
 from mooring.allocator.result import NewShareId, assemble
 from mooring.allocator.search import Solution
+from mooring.allocator.trace import Trace, trace
 from mooring.api.resource.v1 import AllocationResult, ResourceClaim
 
 
@@ -31,6 +32,10 @@ class Unsatisfied(Struct, frozen=True, eq=False):
     claims: Sequence[ResourceClaim]
     problem: Problem
     steps: int
+
+    def trace(self) -> Trace:
+        """Return why: what speaks against each device, and where it gets stuck."""
+        return trace(self.problem)
 
 
 class Failed(Struct, frozen=True, eq=False):

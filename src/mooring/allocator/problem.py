@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import NamedTuple
 
 from mooring.allocator.asks import RESULTS_MAX, Ask, Plan, Wish, too_many
@@ -113,6 +114,12 @@ class Problem:
         """Return the bits of a field of a device's capacity account, with the guard."""
         return _width(self.view, position)
 
+    def cut(self, stages: int) -> Problem:
+        """Return the problem with its first stages only."""
+        shorter = copy(self)
+        shorter.stages = self.stages[:stages]
+        return shorter
+
     # --- checks before the search ---------------------------------------------------------------
 
     def check(self, names: Names) -> None:
@@ -217,7 +224,7 @@ class Problem:
         if attribute is None:
             attribute, kind = constraint.distinct_attribute or "", DistinctAttribute
         tables = {ask: self.view.table(attribute, ask.derived.get(attribute)) for ask in asks}
-        return kind(len(self.rules), tables)
+        return kind(len(self.rules), attribute, tables)
 
 
 # --- rules from what is taken -------------------------------------------------------------------

@@ -254,6 +254,10 @@ class View:
             matching |= chosen << position
         return matching, unreadable
 
+    def is_for_node(self, position: int) -> bool:
+        """Return whether a device that chooses its nodes itself chooses this one."""
+        return bool(self._node_matches[0] >> position & 1)
+
     def _joined(self, mask: Callable[[Facts], int]) -> int:
         joined = 0
         for facts, offset in zip(self.pools, self.offsets, strict=True):

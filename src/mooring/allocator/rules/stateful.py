@@ -223,8 +223,9 @@ class Constraint(NarrowingRule):
 
     is_constraint = True
 
-    def __init__(self, index: int, tables: Mapping[Ask, Table]) -> None:
+    def __init__(self, index: int, attribute: str, tables: Mapping[Ask, Table]) -> None:
         self.index = index
+        self.attribute = attribute
         self.tables = tables  # by ask: derived attributes are an ask's own
 
     def take(self, states: States, slot: Slot, position: int) -> State | None:
@@ -269,8 +270,8 @@ class DistinctAttribute(Constraint):
 
     start: Used = (0, frozenset(), 0)
 
-    def __init__(self, index: int, tables: Mapping[Ask, Table]) -> None:
-        super().__init__(index, tables)
+    def __init__(self, index: int, attribute: str, tables: Mapping[Ask, Table]) -> None:
+        super().__init__(index, attribute, tables)
         self._has_one_table = len({id(table) for table in tables.values()}) == 1
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
