@@ -3,6 +3,7 @@
 A page may hold these blocks of code:
 
     ```console      commands after `$ ` and what they print; run here, in order
+    ```python       a program, with its assertions; run here
     ```yaml NAME    a file that the page tells the reader to save; written before what follows
     ```sh           commands that are too slow to run here, or need what tests do not have
 
@@ -182,6 +183,13 @@ def test_commands_print_what_the_page_shows(
                     assert "\n".join(output) == shown, f"{name_of(page)}: $ {command.text}"
         elif block.file:
             shell.write(block.file, block.lines)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_programs_run(page: Path) -> None:
+    for block in blocks_of(page):
+        if block.language == "python":
+            exec(compile("\n".join(block.lines), name_of(page), "exec"), {})  # noqa: S102
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
