@@ -42,6 +42,17 @@ def test_near_capacity_it_still_is_where_the_plain_search_ends(family: str) -> N
 
 
 @families
+def test_giving_a_device_back_never_makes_it_worse(family: str) -> None:
+    for seed in SEEDS:
+        found = problem(family, SMALL, seed)
+        if not found.allocated or answer(found).outcome != "allocated":
+            continue
+        freed = replace(found, allocated=found.allocated[1:])
+        # A device that is free again may be one that cannot be judged; that is no "none".
+        assert answer(freed).outcome != "none", (family, seed)
+
+
+@families
 def test_the_order_of_objects_and_keys_does_not_matter(family: str) -> None:
     for seed in FEW_SEEDS:
         found = problem(family, SMALL, seed)
