@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import exp, inf, log
 from typing import Any
 
 import msgspec
@@ -27,7 +27,14 @@ from conformance._allocation import (
 )
 from conformance.allocator import COMPILER, SHARE_ID, answer_with, filled
 from conformance.runner import read_cases
-from mooring.allocator import Allocated, Features, Inventory, allocate
+from mooring.allocator import (
+    Allocated,
+    Features,
+    Inventory,
+    allocate,
+    allocate_wanted,
+    prepare,
+)
 from mooring.api.codec import decode_json, decode_tree, encode_json
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
@@ -44,6 +51,7 @@ from tests.corpus import CORPUS
 
 LOOP_S = 0.20
 ROUNDS = 7
+PASSES = 3
 ROUND_S = 0.5  # a measure is not repeated once it took so long
 FLEETS = (500, 5_000)
 DEVICES_PER_NODE = 10
@@ -51,12 +59,17 @@ DEVICES_PER_NODE = 10
 
 def main() -> None:
     """Print the figures."""
-    factor = LOOP_S / min(_timed(_loop) for _ in range(ROUNDS))
-    print(f"calibration: times × {factor:.2f}")
     path = CORPUS / "allocator" / "perf.jsonl"
-    if path.exists():
-        rows = [_measure(dict(case.fields)) for case in read_cases(path)]
-        _print_rows(rows, factor)
+    cases = [dict(case.fields) for case in read_cases(path)] if path.exists() else []
+    loop_s = inf
+    passes: list[list[Row]] = []
+    for _ in range(PASSES):
+        loop_s = min(loop_s, *(_timed(_loop) for _ in range(ROUNDS)))
+        passes.append([_measure(fields) for fields in cases])
+    factor = LOOP_S / loop_s
+    print(f"calibration: times × {factor:.2f}")
+    if cases:
+        _print_rows([_best_row(rows) for rows in zip(*passes, strict=True)], factor)
     else:
         print(f"no recorded times of Kubernetes at {path.name}")
     _print_families(factor)
@@ -108,6 +121,11 @@ def _measure(fields: dict[str, Any]) -> Row:
         cold=_cold(problem),
         steps=actual.steps,
     )
+
+
+def _best_row(rows: tuple[Row, ...]) -> Row:
+    """Return the row of a case with its best times: other work comes and goes."""
+    return replace(rows[0], warm=min(r.warm for r in rows), cold=min(r.cold for r in rows))
 
 
 def _warm(problem: Problem) -> float:
@@ -222,12 +240,12 @@ def _print_fleet(count: int, factor: float) -> None:
     text = encode_json(_fleet_claim())
 
     def try_all() -> None:
-        claims = (decode_json(text, ResourceClaim).value,)
+        wanted = prepare(inventory, (decode_json(text, ResourceClaim).value,))
         for node in nodes:
-            assert isinstance(allocate(inventory, node, claims), Allocated)
+            assert isinstance(allocate_wanted(inventory, node, wanted), Allocated)
 
     first = _timed(try_all) / count * 1e6
-    again = min(_timed(try_all) for _ in range(3)) / count * 1e6
+    again = min(_timed(try_all) for _ in range(ROUNDS)) / count * 1e6
     print(
         f"{count:5} nodes × {DEVICES_PER_NODE} devices: {again:.1f} µs a node warm "
         f"(calibrated {again * factor:.1f}), {first:.0f} µs the first time"
