@@ -76,6 +76,7 @@ def allocate_wanted(
             if problem.view.is_invalid:
                 raise NodeError("invalid resource pools were encountered")
             return Unsatisfied(claims, problem, steps)
+        assert _has_one_user_each(problem, solution)
         if problem.view.has_odd_selectors:
             _check_node_selectors(problem, claims, solution)
     except AllocationError as error:
@@ -105,6 +106,17 @@ def _search(problem: Problem, names: Sequence[str], budget: Budget) -> tuple[Sol
     except OutOfStepsError:
         cause = f"no answer after {budget.steps} steps of the search"
         raise BudgetError(f"filter operation aborted: {cause}") from None
+
+
+def _has_one_user_each(problem: Problem, solution: Solution) -> bool:
+    """Return whether no device that cannot be shared is given away twice."""
+    used, shareable = problem.taken.whole, problem.view.shareable
+    for ask, position in solution.picks:
+        if not ask.is_admin and not shareable >> position & 1:
+            if used >> position & 1:
+                return False
+            used |= 1 << position
+    return True
 
 
 def _check_node_selectors(

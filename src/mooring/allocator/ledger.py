@@ -90,6 +90,13 @@ class Ledger:
             return False
         return any(entry.result.share_id is not None for entry in entries)
 
+    def conflicts(self) -> Iterator[DeviceKey]:
+        """Return the devices that claims have at once although none can share them."""
+        for (driver, pool), devices in self._taken.items():
+            for device, entries in devices.items():
+                if len(entries) > 1 and self.has_owner(entries):
+                    yield driver, pool, device
+
     @property
     def is_clean(self) -> bool:
         """Whether nothing is taken."""
