@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.rules.amounts import Amounts
 from mooring.allocator.rules.attributes import Table
-from mooring.allocator.rules.stateful import Amounts, Compatibility, Constraint, States
+from mooring.allocator.rules.base import States
+from mooring.allocator.rules.compatibility import Compatibility
+from mooring.allocator.rules.constraints import Constraint
 
 if TYPE_CHECKING:
     from mooring.allocator.foresight import Group

@@ -30,15 +30,11 @@ from mooring.allocator.components import Components
 from mooring.allocator.flow import has_flow
 from mooring.allocator.packing import OutOfStepsError, Packing
 from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.rules.amounts import Amounts
 from mooring.allocator.rules.attributes import Element
-from mooring.allocator.rules.stateful import (
-    ANY,
-    Amounts,
-    Compatibility,
-    DistinctAttribute,
-    MatchAttribute,
-    States,
-)
+from mooring.allocator.rules.base import States
+from mooring.allocator.rules.compatibility import Compatibility
+from mooring.allocator.rules.constraints import ANY, DistinctAttribute, MatchAttribute
 
 QUESTION_STEPS_MIN = 6_000
 LIGHT_STEPS_MAX = 20

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.flow import has_flow
 from mooring.allocator.problem import Problem
-from mooring.allocator.rules.stateful import Amounts, States
+from mooring.allocator.rules.amounts import Amounts
+from mooring.allocator.rules.base import States
 
 if TYPE_CHECKING:
     from mooring.allocator.foresight import Group

@@ -8,28 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import NamedTuple
 
 from mooring.allocator.asks import RESULTS_MAX, Ask, Plan, Wish, too_many
 from mooring.allocator.bits import bits
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import PoolState
-from mooring.allocator.rules.stateful import (
-    NO_GROUPS,
-    Amounts,
-    Compatibility,
-    Constraint,
-    CountersFirst,
-    DistinctAttribute,
-    Groups,
-    InUse,
-    MatchAttribute,
-    NarrowingRule,
-    Rule,
-    SetKey,
-    States,
-)
-from mooring.allocator.view import Static, StaticFault, Taken, View
+from mooring.allocator.rules.amounts import CountersFirst, amounts_rule, field_width, packed_takes
+from mooring.allocator.rules.base import NarrowingRule, Rule, States
+from mooring.allocator.rules.compatibility import compatibility_rule
+from mooring.allocator.rules.constraints import Constraint, DistinctAttribute, MatchAttribute
+from mooring.allocator.rules.in_use import InUse
+from mooring.allocator.view import Static, StaticFault, View
 from mooring.api.resource.v1 import DeviceConstraint
 
 Names = Sequence[str]  # of claims, as messages have them
@@ -78,13 +67,6 @@ def place(ask: Ask, names: Names) -> str:
     return f"claim {names[ask.claim]}, request {ask.name}"
 
 
-class Account(NamedTuple):
-    """Amounts of which no more can be taken than there is."""
-
-    left: int | None
-    guards: int
-
-
 class Problem:
     """What is wanted, on one node."""
 
@@ -92,8 +74,8 @@ class Problem:
         self.plan = plan
         self.view = view
         self.taken = view.taken
-        self._amounts = _amounts_rule(view, self.taken)
-        self._groups = _groups_rule(view, self.taken)
+        self._amounts = amounts_rule(view)
+        self._groups = compatibility_rule(view)
         self.in_use = InUse(self.taken.whole, view.shareable)
         self.rules: list[Rule] = [self.in_use]
         self.rules += [rule for rule in (self._amounts, self._groups) if rule is not None]
@@ -112,7 +94,7 @@ class Problem:
 
     def capacity_width(self, position: int) -> int:
         """Return the bits of a field of a device's capacity account, with the guard."""
-        return _width(self.view, position)
+        return field_width(self.view, position)
 
     def cut(self, stages: int) -> Problem:
         """Return the problem with its first stages only."""
@@ -182,7 +164,7 @@ class Problem:
         static = self.view.static(ask.wish)
         takes = NO_TAKES
         if self._amounts is not None and self._amounts.capacity:
-            takes = _takes(self.view, ask, static)
+            takes = packed_takes(self.view, ask.wish)
         wish = self._wishes.setdefault(ask.wish, len(self._wishes))
         slot = Slot(ask, wish, static, takes)
         constraints = [self._constraints[ask.claim][number] for number in ask.constraints]
@@ -225,114 +207,3 @@ class Problem:
             attribute, kind = constraint.distinct_attribute or "", DistinctAttribute
         tables = {ask: self.view.table(attribute, ask.derived.get(attribute)) for ask in asks}
         return kind(len(self.rules), attribute, tables)
-
-
-# --- rules from what is taken -------------------------------------------------------------------
-
-
-def _amounts_rule(view: View, taken: Taken) -> Amounts | None:
-    """Return the rule for counters and capacities; None if there are none to count."""
-    accounts: list[Account] = []
-    counters: dict[int, tuple[int, int]] = {}
-    capacity: dict[int, int] = {}
-    fixed: set[int] = set()
-    for facts, offset, left in zip(view.pools, view.offsets, taken.counters, strict=True):
-        if facts.counters is not None:
-            for position, amount in facts.counters.takes.items():
-                counters[position + offset] = (len(accounts), amount)
-            accounts.append(Account(left, facts.counters.layout.guards))
-    if view.features.consumable_capacity:
-        for position in bits(view.shareable | taken.shared):
-            account = _capacity_account(view, taken, position)
-            if account is not None:
-                capacity[position] = len(accounts)
-                if not view.shareable >> position & 1:
-                    fixed.add(len(accounts))  # An old share of a device that has one user now.
-                accounts.append(account)
-    if not accounts:
-        return None
-    return Amounts(
-        1,
-        left=[account.left for account in accounts],
-        guards=[account.guards for account in accounts],
-        counters=counters,
-        capacity=capacity,
-        fixed=fixed,
-        shared=taken.shared & view.shareable,
-    )
-
-
-def _capacity_account(view: View, taken: Taken, position: int) -> Account | None:
-    capacity = view.spots[position].device.capacity
-    if not capacity:
-        return None
-    width = _width(view, position)
-    consumed = taken.capacity.get(position, {})
-    left = guards = 0
-    is_overdrawn = False
-    for place, name in enumerate(sorted(capacity)):
-        amount = capacity[name].value.nano - consumed.get(name, 0)
-        is_overdrawn |= amount < 0
-        left |= max(amount, 0) << place * width
-        guards |= 1 << place * width + width - 1
-    return Account(None if is_overdrawn else left, guards)
-
-
-def _width(view: View, position: int) -> int:
-    """Return the bits of a field of a device's account, with the guard."""
-    capacity = view.spots[position].device.capacity
-    return max(entry.value.nano.bit_length() for entry in capacity.values()) + 2
-
-
-def _takes(view: View, ask: Ask, static: Static) -> Mapping[int, int]:
-    """Return what an ask takes of each device's capacity, packed as its account is."""
-    found = view.takes.get(ask.wish)
-    if found is None:
-        found = view.takes[ask.wish] = _pack_takes(view, static)
-    return found
-
-
-def _pack_takes(view: View, static: Static) -> dict[int, int]:
-    takes: dict[int, int] = {}
-    for position, consumed in static.consumed.items():
-        width = _width(view, position)
-        takes[position] = sum(
-            consumed[name].nano << place * width for place, name in enumerate(sorted(consumed))
-        )
-    return takes
-
-
-def _groups_rule(view: View, taken: Taken) -> Compatibility | None:
-    """Return the rule for compatibility groups; None if no device has any."""
-    baseline: dict[SetKey, Groups] = {}
-    groups: dict[int, list[tuple[SetKey, Groups]]] = {}
-    for number, (facts, offset) in enumerate(zip(view.pools, view.offsets, strict=True)):
-        if not facts.has_groups:
-            continue
-        for device in taken.devices[number]:
-            for consumption in device.consumes_counters:
-                key = (number, consumption.counter_set)
-                joining = frozenset(consumption.compatibility_groups) or NO_GROUPS
-                baseline[key] = _joined(baseline.get(key), joining)
-        for position, spot in enumerate(facts.pool.spots, offset):
-            if spot.device.consumes_counters:
-                groups[position] = [
-                    (
-                        (number, consumption.counter_set),
-                        frozenset(consumption.compatibility_groups) or NO_GROUPS,
-                    )
-                    for consumption in spot.device.consumes_counters
-                ]
-    if not groups:
-        return None
-    shared = taken.shared & view.shareable
-    return Compatibility(2, baseline=baseline, groups=groups, shared=shared)
-
-
-def _joined(before: Groups | None, joining: Groups) -> Groups:
-    """Return the groups of allocated devices; what contradicts itself stays as it was."""
-    if before is None:
-        return joining
-    if NO_GROUPS in (before, joining):
-        return before
-    return before & joining

@@ -31,7 +31,7 @@ from typing import NamedTuple, Protocol
 from mooring.allocator.asks import RESULTS_MAX, Ask
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.problem import Names, Problem, Slot, place
-from mooring.allocator.rules.stateful import States
+from mooring.allocator.rules.base import States
 
 PROBE_STEPS_MAX = 64
 INTERRUPT_EVERY_STEPS = 64

@@ -19,7 +19,11 @@ from mooring.allocator.foresight import Foresight
 from mooring.allocator.ledger import ClaimKey
 from mooring.allocator.pools import PoolId, PoolState
 from mooring.allocator.problem import Problem, Slot
-from mooring.allocator.rules.stateful import Amounts, Compatibility, Constraint, InUse, Rule
+from mooring.allocator.rules.amounts import Amounts
+from mooring.allocator.rules.base import Rule
+from mooring.allocator.rules.compatibility import Compatibility
+from mooring.allocator.rules.constraints import Constraint
+from mooring.allocator.rules.in_use import InUse
 from mooring.allocator.rules.taints import blocking_taint
 from mooring.allocator.search import OutOfStepsError, Search
 from mooring.allocator.view import View
