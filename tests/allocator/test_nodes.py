@@ -182,51 +182,65 @@ def fault(*terms: NodeSelectorTerm) -> str:
             "zone",
             "Maybe",
             ["a"],
-            f'{PLACE}.operator: Unsupported value: "Maybe": supported values: '
-            '"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"',
+            (
+                f'{PLACE}.operator: Unsupported value: "Maybe": supported values: '
+                '"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
+            ),
         ),
         (
             "zone",
             "In",
             [],
-            f"{PLACE}.values: Invalid value: []: "
-            "for 'in', 'notin' operators, values set can't be empty",
+            (
+                f"{PLACE}.values: Invalid value: []: "
+                "for 'in', 'notin' operators, values set can't be empty"
+            ),
         ),
         (
             "zone",
             "Exists",
             ["a", "b"],
-            f'{PLACE}.values: Invalid value: ["a","b"]: '
-            "values set must be empty for exists and does not exist",
+            (
+                f'{PLACE}.values: Invalid value: ["a","b"]: '
+                "values set must be empty for exists and does not exist"
+            ),
         ),
         (
             "zone",
             "Gt",
             ["1", "2"],
-            f'{PLACE}.values: Invalid value: ["1","2"]: '
-            "for 'Gt', 'Lt' operators, exactly one value is required",
+            (
+                f'{PLACE}.values: Invalid value: ["1","2"]: '
+                "for 'Gt', 'Lt' operators, exactly one value is required"
+            ),
         ),
         (
             "zone",
             "Lt",
             ["1.5"],
-            f'{PLACE}.values[0]: Invalid value: "1.5": '
-            "for 'Gt', 'Lt' operators, the value must be an integer",
+            (
+                f'{PLACE}.values[0]: Invalid value: "1.5": '
+                "for 'Gt', 'Lt' operators, the value must be an integer"
+            ),
         ),
         (
             "zone",
             "Gt",
             [str(2**63)],
-            f'{PLACE}.values[0]: Invalid value: "{2**63}": '
-            "for 'Gt', 'Lt' operators, the value must be an integer",
+            (
+                f'{PLACE}.values[0]: Invalid value: "{2**63}": '
+                "for 'Gt', 'Lt' operators, the value must be an integer"
+            ),
         ),
         ("zone", "In", ["a b"], f'{PLACE}.values[0][zone]: Invalid value: "a b": {LABEL_RULE}'),
         (
             "zone",
             "In",
             [64 * "?"],
-            f'{PLACE}.values[0][zone]: Invalid value: "{64 * "?"}": '
-            f"must be no more than 63 bytes; {LABEL_RULE}",
+            (
+                f'{PLACE}.values[0][zone]: Invalid value: "{64 * "?"}": '
+                f"must be no more than 63 bytes; {LABEL_RULE}"
+            ),
         ),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, islice, product
 from typing import NamedTuple
 
 import pytest
@@ -123,7 +123,7 @@ def groups_of(problem: Problem, wanted: Sequence[Wanted]) -> list[Group]:
     slots = iter(problem.stages)
     found = []
     for group in wanted:
-        (slot,) = [next(slots) for _ in range(1 if group.is_one_request else group.count)][0]
+        ((slot,), *_) = islice(slots, 1 if group.is_one_request else group.count)
         repeats = not group.is_one_request and bool(slot.candidates & problem.view.shareable)
         found.append(Group(slot, group.count, slot.candidates, repeats))
     return found
