@@ -11,7 +11,6 @@ from mooring.allocator.allocation import BUDGET, Budget
 from mooring.api.core.node import Node
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
-    CapacityRequestPolicy,
     Counter,
     CounterSet,
     Device,
@@ -93,11 +92,9 @@ def consuming(name: str, amounts: dict[str, str], *groups: str, **fields: Any) -
     return Device(name=name, consumes_counters=(consumption,), **fields)
 
 
-def capacity(
-    policy: CapacityRequestPolicy | None = None, **amounts: str
-) -> dict[str, DeviceCapacity]:
+def capacity(**amounts: str) -> dict[str, DeviceCapacity]:
     """Return capacities by name."""
-    return {name: DeviceCapacity(Quantity.parse(text), policy) for name, text in amounts.items()}
+    return {name: DeviceCapacity(Quantity.parse(text)) for name, text in amounts.items()}
 
 
 def shareable(name: str, **amounts: str) -> Device:

@@ -134,7 +134,7 @@ def test_no_terms_match_nothing() -> None:
 
 
 def test_a_node_without_labels_lacks_them_all() -> None:
-    node = Node(metadata=ObjectMeta(name="node-1", labels=None))
+    node = Node(metadata=ObjectMeta(name="node-1"))
     assert matches(labelled(requirement("zone", "DoesNotExist")), node=node)
 
 

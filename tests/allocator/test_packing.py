@@ -87,7 +87,7 @@ class Wanted(NamedTuple):
     """Requests that are alike: so many for one device each, or one for so many devices."""
 
     memory: int
-    count: int
+    picks: int
     is_one_request: bool
 
 
@@ -106,9 +106,9 @@ def posed(sizes: Sequence[int | None], exclusive: int, wanted: Sequence[Wanted])
         for n in range(exclusive)
     ]
     requests = [
-        gpu(f"r{number}-{n}", group.count if group.is_one_request else 1, capacity=ask(group))
+        gpu(f"r{number}-{n}", group.picks if group.is_one_request else 1, capacity=ask(group))
         for number, group in enumerate(wanted)
-        for n in range(1 if group.is_one_request else group.count)
+        for n in range(1 if group.is_one_request else group.picks)
     ]
     found = inventory(published(*devices))
     return found.problem(HERE, found.plan([claim("claim", requests)]))
@@ -123,9 +123,9 @@ def groups_of(problem: Problem, wanted: Sequence[Wanted]) -> list[Group]:
     slots = iter(problem.stages)
     found = []
     for group in wanted:
-        ((slot,), *_) = islice(slots, 1 if group.is_one_request else group.count)
+        ((slot,), *_) = islice(slots, 1 if group.is_one_request else group.picks)
         repeats = not group.is_one_request and bool(slot.candidates & problem.view.shareable)
-        found.append(Group(slot, group.count, slot.candidates, repeats))
+        found.append(Group(slot, group.picks, slot.candidates, repeats))
     return found
 
 

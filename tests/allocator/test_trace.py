@@ -30,6 +30,7 @@ from tests.allocator.problems.parts import (
     claim,
     class_,
     held,
+    quantities,
     request,
     selectors,
     share,
@@ -157,7 +158,7 @@ CASES = [
                         DRIVER,
                         "gpu-0",
                         share_id=share(1),
-                        consumed_capacity=amounts({"memory": "2Gi"}).requests,
+                        consumed_capacity=quantities({"memory": "2Gi"}),
                     )
                 ],
             )
