@@ -60,7 +60,7 @@ TOTALS = st.lists(st.integers(0, 12), min_size=4, max_size=4)
 FIELDS = [("s", "a"), ("s", "b"), ("t", "a"), ("t", "b")]
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(
     totals=TOTALS,
     takes=st.lists(TAKES, min_size=1, max_size=5),

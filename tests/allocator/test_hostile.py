@@ -126,6 +126,13 @@ def test_a_pod_may_have_very_many_claims(wanted: int, is_enough: bool) -> None:
     assert answer.steps <= STEPS_MAX
 
 
+def test_more_partitions_can_be_wanted_than_foresight_can_look_through() -> None:
+    parts = [consuming(f"gpu-{n}", {"memory": "1"}) for n in range(540)]
+    found = inventory(*with_counters({"memory": "527"}, parts))
+    claims = [claim(f"c{n}", [gpu(f"r{m}") for m in range(31)]) for n in range(17)]
+    assert len(devices_of(asked(found, *claims))) == 527
+
+
 def test_constraints_for_unknown_requests_have_no_effect() -> None:
     found = inventory(published(*gpus(2)))
     nowhere = tuple(

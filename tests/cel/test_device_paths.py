@@ -69,7 +69,7 @@ def asked(devices: Devices, expression: Compiled, numbers: Sequence[int]) -> Seq
 # --- all of them ------------------------------------------------------------------------------
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(
     text=expressions(*TERMS, *ODD_TERMS),
     kind=st.sampled_from(["selector", "derived"]),
@@ -92,7 +92,8 @@ def test_recorded_expressions_are_answered_as_for_each_device_alone() -> None:
     recorded = list(cases())
     fleets = recorded_fleets(case["device"] for case in recorded)
     seen = 0
-    for text, kind in sorted({(case["expression"], case["kind"]) for case in recorded}):
+    texts = sorted({(case["expression"], case["kind"]) for case in recorded})
+    for text, kind in texts[::3]:
         expression = COMPILER.compile(text, kind=kind)
         if expression.program is None or kind == "raw" or "device" not in text:
             continue
@@ -101,14 +102,14 @@ def test_recorded_expressions_are_answered_as_for_each_device_alone() -> None:
             found = asked(Devices(driver, fleet), expression, range(len(fleet)))
             expected = [alone(expression, driver, device) for device in fleet]
             assert repr(found) == repr(expected), text
-    assert seen > 300
+    assert seen > 100
 
 
 def recorded_fleets(trees: Iterable[dict[str, Any]]) -> dict[str, list[Device]]:
     """Return some of the recorded devices, by driver."""
     shown = {repr(tree): tree for tree in trees}
     fleets: dict[str, list[Device]] = {}
-    for tree in islice(shown.values(), 0, None, 12):
+    for tree in islice(shown.values(), 0, None, 40):
         named = {name: value for name, value in tree.items() if name != "driver"}
         device = decode_tree({"name": "one", **named}, Device).value
         fleets.setdefault(tree.get("driver") or "", []).append(device)

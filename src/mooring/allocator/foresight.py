@@ -101,6 +101,9 @@ class Foresight:
             return not self._is_possible(groups, forks, states)
         except _OpenQuestionError:
             return False
+        except RecursionError:
+            self._is_blind = True  # So many picks are left that later questions are as deep.
+            return False
 
     # --- what is left ---------------------------------------------------------------------------
 
