@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
+from mooring.api.resource.v1 import Device
 from mooring.cel.columns import COLUMN_ROWS_MIN, Columns
 from mooring.cel.device import COST_LIMIT, Compiled, DeviceCompiler, Features
 from mooring.cel.fleet import Contents, Fleet, Seen
@@ -20,81 +19,13 @@ from mooring.cel.lang.attributes import ABSENT, Qualifier
 from mooring.cel.lang.cells import longest_cell
 from mooring.cel.lang.program import Program
 from tests.cel.devices import recorded_variables
+from tests.cel.generated import DEVICES, NAME_TERMS, TERMS, expressions
 from tests.corpus import corpus
 
 COMPILER = DeviceCompiler(Features(list_attributes=True))
 
-VALUES = st.one_of(
-    st.sampled_from(["a", "b" * 40, "a" * 300]).map(lambda v: DeviceAttribute(string_value=v)),
-    st.integers(-1, 3).map(lambda v: DeviceAttribute(int_value=v)),
-    st.booleans().map(lambda v: DeviceAttribute(bool_value=v)),
-    st.sampled_from(["1.2.3", "2.0.0"]).map(lambda v: DeviceAttribute(version_value=v)),
-    st.lists(st.integers(0, 3), max_size=4).map(lambda v: DeviceAttribute(int_values=tuple(v))),
-    st.just(DeviceAttribute(version_value="none")),
-)
-NAMES = st.sampled_from(["x", "y", "d/x", "e/x", "e/y"])
-QUANTITIES = st.sampled_from(["1", "80Gi", "1500m"]).map(
-    lambda text: DeviceCapacity(value=Quantity.parse(text))
-)
-DEVICES = st.builds(
-    Device,
-    name=st.sampled_from(["one", "two"]),
-    attributes=st.dictionaries(NAMES, VALUES, max_size=4),
-    capacity=st.dictionaries(NAMES, QUANTITIES, max_size=2),
-    allow_multiple_allocations=st.sampled_from([None, True]),
-)
 SEEN = st.tuples(st.sampled_from(["d", "e"]), DEVICES, st.booleans())
-
-TERMS = st.sampled_from(
-    [
-        "true",
-        "device.driver == 'd'",
-        "device.name == 'one'",
-        "has(device.name)",
-        "device.allowMultipleAllocations",
-        "device.attributes['d'].x",
-        "device.attributes['d']['x'] == 'a'",
-        "device.attributes['e'].x == 1",
-        "device.attributes[device.driver].y == 1",
-        "device.attributes['d'].x[0] == 1",
-        "device.attributes['d'].x.z",
-        "device.attributes['d'].x.exists(p, p == 2)",
-        "device.attributes['d'].x.isLessThan(semver('2.0.0'))",
-        "device.attributes['d'].all(k, k != 'y')",
-        "has(device.attributes['d'].x)",
-        "has(device.attributes['unknown'].x)",
-        "has(device.attributes['d'].x.z)",
-        "'e' in device.attributes",
-        "'x' in device.attributes['e']",
-        "device.attributes['unknown'] == {}",
-        "device.attributes['unknown'].x == 1",
-        "device.attributes['d'].?x.orValue(true)",
-        "device.attributes[?'d'].?x.hasValue()",
-        "device.?attributes['e'].x.orValue(1) == 1",
-        "device.?driver.orValue('') == 'e'",
-        "device.attributes['d'].?x[?0].orValue(0) == 0",
-        "has(device.?attributes['d'].x)",
-        "device.capacity['d'].x.compareTo(quantity('2')) > 0",
-        "device.capacity['e'].?y.hasValue()",
-        "cel.bind(device, device.attributes['d'], device.x == 1 || .device.driver == 'd')",
-        "['x', 'y'].exists(k, k in device.attributes['d'] && device.attributes['d'][k] == 1)",
-        "[1, 2].all(i, device.attributes['d'].x > i)",
-        "device == device",
-    ]
-)
-EXPRESSIONS = st.recursive(
-    TERMS,
-    lambda inner: st.one_of(
-        st.tuples(inner, st.sampled_from(["&&", "||", "=="]), inner).map(
-            lambda parts: f"(dyn({parts[0]}) {parts[1]} dyn({parts[2]}))"
-        ),
-        st.tuples(inner, inner, inner).map(
-            lambda parts: f"(dyn({parts[0]}) ? dyn({parts[1]}) : dyn({parts[2]}))"
-        ),
-        inner.map(lambda part: f"!dyn({part})"),
-    ),
-    max_leaves=4,
-)
+EXPRESSIONS = expressions(*TERMS, *NAME_TERMS)
 
 
 def compiled(text: str) -> Compiled:

@@ -212,7 +212,7 @@ class _Reader:
                 _expressions(device_class.spec.selectors),
                 _expressions(details.selectors),
                 details.tolerations,
-                tuple(sorted(amounts.items())) if amounts else (),
+                tuple([(name, amounts[name], amounts[name].format) for name in sorted(amounts)]),
             ),
             count=0 if wants_all else details.count,
             wants_all=wants_all,

@@ -61,10 +61,8 @@ class Bounds:
 
     def suffice(self, groups: Sequence[Group], states: States) -> bool:
         """Return whether no sum is exceeded."""
-        paid = self._amounts.shared | states[0][1]
         return all(
-            self._suffices(number, kind, groups, states, paid)
-            for number, kind in enumerate(self._kinds)
+            self._suffices(number, kind, groups, states) for number, kind in enumerate(self._kinds)
         )
 
     def load(self, group: Group) -> float:
@@ -83,9 +81,7 @@ class Bounds:
         ]
         return max(shares, default=0.0)
 
-    def _suffices(
-        self, number: int, kind: Kind, groups: Sequence[Group], states: States, paid: int
-    ) -> bool:
+    def _suffices(self, number: int, kind: Kind, groups: Sequence[Group], states: States) -> bool:
         needs: list[tuple[int, int]] = []
         payers = escapes = 0
         is_counter = -1 in kind.fields
@@ -94,7 +90,8 @@ class Bounds:
                 continue
             paying = group.domain & kind.payers
             if is_counter:
-                paying &= ~(paid & self._shareable)
+                # Of all shares of a device only the first pays.
+                paying &= ~self._shareable
             free = group.domain & ~paying
             if free & self._shareable or not paying:
                 continue

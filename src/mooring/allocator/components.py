@@ -82,11 +82,14 @@ class Components:
         """Return what a device is like now: devices of one kind need not be tried twice."""
         signature = self._signatures[position]
         amounts = self._amounts
-        account = None if amounts is None else amounts.capacity.get(position)
-        if amounts is None or account is None:
+        if amounts is None:
             return signature
+        is_paid = (amounts.shared | states[0][1]) >> position & 1
+        account = amounts.capacity.get(position)
+        if account is None:
+            return (signature, is_paid)
         left = states[amounts.index].get(account, amounts.left[account])
-        return (signature, left, states[0][1] >> position & 1)
+        return (signature, is_paid, left)
 
     def key(self, groups: Sequence[Group], states: States) -> object:
         """Return what a state is like: from like states the same can be filled."""
@@ -122,7 +125,8 @@ class Components:
                 ]
             ),
             tuple([taken.get(account, left[account]) for account in component.capacity]),
-            (states[0][1] & component.devices) >> component.first,
+            # Shares of a device after the first pay no counters.
+            ((amounts.shared | states[0][1]) & component.devices) >> component.first,
         )
 
     def _unlike(self, states: States) -> tuple[object, ...]:

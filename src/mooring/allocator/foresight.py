@@ -70,6 +70,8 @@ class Foresight:
         self._problem = problem
         self._interrupt = interrupt  # called now and then; may raise
         self._shareable = problem.view.shareable
+        # What is too little now may be enough after another pick.
+        self._is_blind = any(f.counters and f.counters.can_grow for f in problem.view.pools)
         self._amounts = _only(problem.rules, Amounts)
         self._compatibility = _only(problem.rules, Compatibility)
         self._components = Components(problem, self._amounts, self._compatibility)
@@ -82,7 +84,7 @@ class Foresight:
 
     def is_hopeless(self, states: States, stage: int, slot: Slot, filled: int, above: int) -> bool:
         """Return whether no way leads on, and no fault lies on one."""
-        if slot.is_risky:
+        if slot.is_risky or self._is_blind:
             return False
         groups, forks = self._after(stage + 1)
         domain = slot.candidates >> above << above
@@ -94,6 +96,9 @@ class Foresight:
         try:
             return not self._is_possible(groups, forks, states)
         except _OpenQuestionError:
+            return False
+        except RecursionError:
+            self._is_blind = True  # So many picks are left that later questions are as deep.
             return False
 
     # --- what is left ---------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from mooring.allocator.errors import AllocationError
@@ -93,10 +93,9 @@ def _label_faults(requirement: NodeSelectorRequirement, place: str) -> list[str]
     operator, values = requirement.operator, requirement.values
     if operator not in OPERATORS:
         return [_unsupported(place, operator, OPERATORS)]
-    found = [
-        f"{place}.key: Invalid value: {_quoted(requirement.key)}: {reason}"
-        for reason in names.label_name(requirement.key)
-    ]
+    found = []
+    if reasons := names.label_name(requirement.key):
+        found.append(_invalid(f"{place}.key", requirement.key, reasons))
     shown = f"{place}.values: Invalid value: {_go_list(values)}"
     if operator in ("In", "NotIn") and not values:
         found.append(f"{shown}: for 'in', 'notin' operators, values set can't be empty")
@@ -112,9 +111,9 @@ def _label_faults(requirement: NodeSelectorRequirement, place: str) -> list[str]
             if _int64(value) is None
         ]
     return found + [
-        f"{place}.values[{number}][{requirement.key}]: Invalid value: {_quoted(value)}: {reason}"
+        _invalid(f"{place}.values[{number}][{requirement.key}]", value, reasons)
         for number, value in enumerate(values)
-        for reason in names.label_value(value)
+        if (reasons := names.label_value(value))
     ]
 
 
@@ -125,6 +124,10 @@ def _field_faults(requirement: NodeSelectorRequirement, place: str) -> list[str]
         shown = _go_list(requirement.values)
         return [f"{place}.values: Invalid value: {shown}: must have one element"]
     return []
+
+
+def _invalid(place: str, text: str, reasons: Iterable[str]) -> str:
+    return f"{place}: Invalid value: {_quoted(text)}: {'; '.join(reasons)}"
 
 
 def _unsupported(place: str, operator: str, supported: tuple[str, ...]) -> str:

@@ -15,14 +15,15 @@ from typing import Any
 
 from mooring.api.resource.v1 import Device, DeviceAttribute
 from mooring.cel.device import COST_LIMIT, Compiled
-from mooring.cel.inputs import attribute_value, device_variables, named
+from mooring.cel.inputs import DOMAIN_FIELDS, attribute_value, device_variables, named
 from mooring.cel.lang.attributes import ABSENT
 from mooring.cel.lang.cells import Path
 from mooring.cel.lang.program import Evaluated
 from mooring.cel.lang.values import EvalError
 from mooring.cel.results import as_attribute
 
-ROW: Path = ("device",)
+# Paths that end in a map, which is not taken from the device but built.
+MAPS: frozenset[Path] = frozenset([("device",), *(("device", name) for name in DOMAIN_FIELDS)])
 
 
 class Devices:
@@ -31,6 +32,7 @@ class Devices:
     def __init__(self, driver: str, devices: Sequence[Device]) -> None:
         self._driver = driver
         self._devices = devices
+        self._numbers = list(range(len(devices)))
         self._columns: dict[Path, list[Any]] = {}
         self._variables: dict[int, dict[str, Any] | str] = {}
         self._unreadable = {n for n, device in enumerate(devices) if not _is_readable(device)}
@@ -56,10 +58,10 @@ class Devices:
         """Return what generated code gives for the devices; None where it gives nothing."""
         assert compiled.program is not None
         many = compiled.program.many
-        if many is None or ROW in many.paths:
+        if many is None or not MAPS.isdisjoint(many.paths):
             return repeat(None, len(numbers))
         columns = [self._column(path) for path in many.paths]
-        if len(numbers) < len(self._devices):
+        if list(numbers) != self._numbers:
             columns = [[column[number] for number in numbers] for column in columns]
         batch = zip(*columns, strict=True) if columns else repeat((), len(numbers))
         values, _ = many.evaluate(batch, COST_LIMIT)
@@ -84,8 +86,6 @@ class Devices:
                 return repeat(self._driver, len(devices))
             case (_, "allowMultipleAllocations"):
                 return [bool(device.allow_multiple_allocations) for device in devices]
-            case (_, "name"):
-                return [device.name for device in devices]
             case (_, "attributes", domain, name):
                 return self._attribute_cells(domain, name)
             case (_, "capacity", domain, name):

@@ -90,6 +90,8 @@ def _put(domains: Domains, driver: str, name: str, value: Any) -> None:
 
 def named(entries: Mapping[str, T], driver: str, domain: str, name: str) -> T | None:
     """Return the attribute or capacity that expressions see under a domain and a name."""
+    if "/" in domain:
+        return None  # A domain ends at the first slash.
     found = entries.get(f"{domain}/{name}")
     if found is None and domain == driver and "/" not in name:
         return entries.get(name)

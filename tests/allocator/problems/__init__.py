@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from conformance._allocation import Problem
-from tests.allocator.problems import consumable, mig, mixed, topology
+from tests.allocator.problems import consumable, mig, mixed, partitions, topology
 from tests.allocator.problems.parts import NEAR_CAPACITY, SMALL, Size
 
 __all__ = ["FAMILIES", "NEAR_CAPACITY", "SMALL", "Problem", "Size", "problem"]
@@ -20,6 +20,7 @@ FAMILIES: Mapping[str, Callable[[Random, Size], Problem]] = {
     "consumable": consumable.problem,
     "mig": mig.problem,
     "mixed": mixed.problem,
+    "partitions": partitions.problem,
     "topology": topology.problem,
 }
 

@@ -47,6 +47,7 @@ class Counters(NamedTuple):
     totals: Mapping[Field, int]  # in nano
     takes: Mapping[int, int]  # packed, by position; only devices that take something
     consumers: int  # mask of the devices that name a counter set
+    can_grow: bool  # whether some device takes less than nothing, which Kubernetes does not refuse
 
     def left(self, taken: Iterable[Device]) -> int | None:
         """Return what is left, packed, while these devices are taken; None if overdrawn."""
@@ -94,7 +95,8 @@ def counters_of(
         if spot.device.consumes_counters:
             consumers |= 1 << position
             takes[position] = _packed(layout, spot.device)
-    return Counters(layout, totals, takes, consumers)
+    can_grow = any(amount < 0 for spot in spots for _, amount in amounts_of(spot.device))
+    return Counters(layout, totals, takes, consumers, can_grow)
 
 
 def _packed(layout: Layout, device: Device) -> int:

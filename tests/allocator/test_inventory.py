@@ -1,0 +1,283 @@
+"""The inventory: what was worked out is kept while it is true, and renewed when it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.allocator import ALL_FEATURES, Allocated, Failed, Inventory, Unsatisfied
+from mooring.allocator.inventory import PLANS_MAX, PROBLEMS_MAX
+from mooring.api.core.node import Node
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import Device, ResourceClaim, ResourcePool, ResourceSlice
+from tests.allocator.problems.parts import (
+    NODE,
+    allocated,
+    amounts,
+    claim,
+    class_,
+    held,
+    node,
+    request,
+    selectors,
+    slice_,
+)
+from tests.allocator.scenes import DRIVER, HERE, asked, gpu, gpus, inventory, published, shareable
+
+THERE = Node(metadata=ObjectMeta(name="node-2"))
+FAR = published(*gpus(1), name="far", node_name="node-2", pool=ResourcePool("node-2", 1, 1))
+WANTING = claim("claim", [gpu()])
+
+
+def given(found: Inventory, *claims: ResourceClaim, at: Node = HERE) -> list[str]:
+    """Return the devices that claims get."""
+    answer = asked(found, *claims, at=at)
+    assert isinstance(answer, Allocated), answer
+    results = answer.results(lambda: "share")
+    return [result.device for each in results for result in each.devices.results]
+
+
+# --- plans ------------------------------------------------------------------------------------
+
+
+def test_claims_of_one_content_have_one_plan() -> None:
+    found = inventory()
+    plan = found.plan([WANTING])
+    assert found.plan([claim("another", [gpu()])]) is plan
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [claim("claim", [gpu(count=2)])],
+        [claim("claim", [gpu("other")])],
+        [claim("claim", [gpu(selectors=selectors("true"))])],
+        [claim("claim", [gpu(capacity=amounts({"memory": "1"}))])],
+        [WANTING, WANTING],
+        [],
+    ],
+)
+def test_claims_of_other_content_have_another_plan(other: list[ResourceClaim]) -> None:
+    found = inventory()
+    assert found.plan(other) is not found.plan([WANTING])
+
+
+def test_an_amount_in_another_notation_is_another_content() -> None:
+    found = inventory()
+    asks = [claim("claim", [gpu(capacity=amounts({"m": text}))]) for text in ("1Ki", "1024")]
+    assert found.plan([asks[0]]) is not found.plan([asks[1]])
+
+
+@pytest.mark.parametrize("notations", [("1Ki", "1024"), ("1024", "1Ki")])
+def test_what_is_consumed_is_written_as_it_was_asked_for(notations: tuple[str, str]) -> None:
+    found = inventory(published(shareable("gpu-0", memory="4Ki")))
+    for text in notations:
+        answer = asked(found, claim("claim", [gpu(capacity=amounts({"memory": text}))]))
+        assert isinstance(answer, Allocated)
+        (result,) = answer.results(lambda: "share")[0].devices.results
+        assert result.consumed_capacity is not None
+        assert str(result.consumed_capacity["memory"]) == text
+
+
+def test_a_class_renews_the_plans() -> None:
+    found = inventory(published(*gpus(1)))
+    plan = found.plan([WANTING])
+    assert given(found, WANTING) == ["gpu-0"]
+    found.put_class(class_("gpu", "false"))
+    assert found.plan([WANTING]) is not plan
+    assert isinstance(asked(found, WANTING), Unsatisfied)
+
+
+def test_a_class_that_comes_later_is_found() -> None:
+    found = inventory(published(*gpus(1)))
+    wanting = claim("claim", [request("r", "new")])
+    missing = asked(found, wanting)
+    assert isinstance(missing, Failed)
+    assert missing.message == (
+        "claim default/claim, request r: could not retrieve device class new: "
+        'deviceclass.resource.k8s.io "new" not found'
+    )
+    found.put_class(class_("new"))
+    assert given(found, wanting) == ["gpu-0"]
+    found.remove_class("new")
+    assert isinstance(asked(found, wanting), Failed)
+
+
+def test_a_fault_names_the_claim_that_has_it() -> None:
+    found = inventory()
+    for name in ("one", "two"):
+        answer = asked(found, claim(name, [request("r", "none")]))
+        assert isinstance(answer, Failed)
+        assert answer.message.startswith(f"claim default/{name}, ")
+
+
+def test_plans_are_not_kept_without_bound() -> None:
+    found = inventory()
+    for number in range(PLANS_MAX + 10):
+        found.plan([claim("claim", [gpu(f"r{number}")])])
+    plan = found.plan([WANTING])
+    assert found.plan([WANTING]) is plan
+    assert len(found._plans) <= PLANS_MAX
+
+
+# --- views and problems -----------------------------------------------------------------------
+
+
+def test_a_problem_is_kept_while_nothing_changes() -> None:
+    found = inventory(published(*gpus(1)))
+    plan = found.plan([WANTING])
+    problem = found.problem(HERE, plan)
+    given(found, WANTING)
+    assert found.problem(HERE, plan) is problem
+    same_node = node()
+    assert found.problem(same_node, plan) is problem
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: found.put_slice(published(*gpus(2))),
+        lambda found: found.put_slice(published(*gpus(1))),
+        lambda found: found.put_slice(
+            published(*gpus(1), name="more", pool=ResourcePool("more", 1, 1))
+        ),
+        lambda found: found.remove_slice("s"),
+        lambda found: found.put_claim(allocated("owner", [held(DRIVER, "gpu-0")])),
+        lambda found: found.forget_node(NODE),
+    ],
+    ids=["slice changed", "slice again", "slice more", "slice gone", "claim", "forgotten"],
+)
+def test_a_problem_is_renewed_when_something_of_its_node_changes(change: Any) -> None:
+    found = inventory(published(*gpus(1)))
+    plan = found.plan([WANTING])
+    problem = found.problem(HERE, plan)
+    change(found)
+    assert found.problem(HERE, plan) is not problem
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: found.put_slice(FAR),
+        lambda found: found.put_claim(allocated("far", [held(DRIVER, "gpu-0", "node-2")])),
+        lambda found: found.put_claim(
+            allocated("watcher", [held(DRIVER, "gpu-0", admin_access=True)])
+        ),
+        lambda found: found.remove_claim("default", "unknown"),
+        lambda found: found.forget_node("node-2"),
+    ],
+    ids=["slice elsewhere", "claim elsewhere", "admin access", "unknown claim", "other node"],
+)
+def test_a_problem_is_kept_when_something_else_changes(change: Any) -> None:
+    found = inventory(published(*gpus(1)))
+    plan = found.plan([WANTING])
+    problem = found.problem(HERE, plan)
+    change(found)
+    assert found.problem(HERE, plan) is problem
+
+
+def test_a_claim_renews_the_problem_but_not_the_view() -> None:
+    found = inventory(published(*gpus(2)))
+    view = found.view(HERE)
+    found.put_claim(allocated("owner", [held(DRIVER, "gpu-0")]))
+    assert found.view(HERE) is view
+    assert given(found, WANTING) == ["gpu-1"]
+    found.remove_claim("default", "owner")
+    assert given(found, WANTING) == ["gpu-0"]
+
+
+def test_a_node_with_other_labels_is_looked_at_anew() -> None:
+    everywhere = published(*gpus(1), node_name=None, all_nodes=True)
+    found = inventory(everywhere)
+    view = found.view(HERE)
+    assert found.view(node(labels={"zone": "a"})) is not view
+
+
+def test_a_slice_for_many_nodes_renews_them_all() -> None:
+    found = inventory(published(*gpus(1)), FAR)
+    views = [found.view(each) for each in (HERE, THERE)]
+    found.put_slice(slice_("net", "nic.example.com", gpus(1), node_name=None, all_nodes=True))
+    renewed = [found.view(each) for each in (HERE, THERE)]
+    assert all(now is not before for now, before in zip(renewed, views, strict=True))
+    assert [len(view.spots) for view in renewed] == [2, 2]
+
+
+def test_problems_of_a_node_are_not_kept_without_bound() -> None:
+    found = inventory(published(*gpus(1)))
+    for number in range(3 * PROBLEMS_MAX):
+        asked(found, claim("claim", [gpu(f"r{number}")]))
+    assert len(found.view(HERE).problems) <= PROBLEMS_MAX
+
+
+def test_a_forgotten_node_gets_the_same_answer_again() -> None:
+    found = inventory(published(*gpus(2)), allocated=[allocated("o", [held(DRIVER, "gpu-0")])])
+    before = given(found, WANTING)
+    found.forget_node(NODE)
+    found.forget_node("unknown")
+    assert given(found, WANTING) == before == ["gpu-1"]
+
+
+# --- slices that come and go ------------------------------------------------------------------
+
+
+def test_a_slice_that_is_put_again_may_be_of_another_pool_and_node() -> None:
+    found = inventory(published(*gpus(1)))
+    found.put_slice(published(*gpus(1), node_name="node-2"))
+    assert found.view(HERE).spots == ()
+    assert given(found, WANTING, at=THERE) == ["gpu-0"]
+    found.put_slice(published(*gpus(3), pool=ResourcePool("other", 1, 1)))
+    assert found.view(THERE).spots == ()
+    assert len(found.view(HERE).spots) == 3
+
+
+def test_slices_of_one_name_can_be_told_apart_by_a_key() -> None:
+    found = inventory()
+    found.put_slice(published(*gpus(1), pool=ResourcePool("a", 1, 1)), key="one")
+    found.put_slice(published(*gpus(1), pool=ResourcePool("b", 1, 1)), key="two")
+    assert len(found.view(HERE).spots) == 2
+    found.remove_slice("one")
+    assert [pool.id.name for pool in found.view(HERE).seen] == ["b"]
+
+
+def test_when_all_slices_are_gone_nothing_is_seen() -> None:
+    slices: list[ResourceSlice] = [
+        published(*gpus(1)),
+        slice_("net", "nic.example.com", gpus(1), node_name=None, all_nodes=True),
+    ]
+    found = inventory(*slices)
+    assert len(found.view(HERE).spots) == 2
+    for each in slices:
+        found.remove_slice(each.metadata.name)
+    assert found.view(HERE).seen == ()
+
+
+def test_what_is_taken_of_a_slice_that_comes_later_is_taken() -> None:
+    found = inventory(allocated=[allocated("owner", [held(DRIVER, "gpu-0")])])
+    found.put_slice(published(*gpus(2)))
+    assert given(found, WANTING) == ["gpu-1"]
+
+
+# --- what is not there ------------------------------------------------------------------------
+
+
+def test_removing_an_unknown_slice_or_class_names_it() -> None:
+    found = inventory(published(*gpus(1)))
+    with pytest.raises(KeyError, match="'none'"):
+        found.remove_slice("none")
+    with pytest.raises(KeyError, match="'none'"):
+        found.remove_class("none")
+    assert given(found, WANTING) == ["gpu-0"]
+
+
+def test_a_class_can_be_looked_up() -> None:
+    found = Inventory(ALL_FEATURES)
+    assert found.device_class("gpu") is None
+    gpu_class = class_("gpu")
+    found.put_class(gpu_class)
+    assert found.device_class("gpu") is gpu_class
+
+
+def test_a_node_without_any_slice_has_no_devices() -> None:
+    assert isinstance(asked(inventory(), WANTING), Unsatisfied)
+    assert isinstance(asked(inventory(published(Device())), WANTING, at=THERE), Unsatisfied)
