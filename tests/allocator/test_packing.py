@@ -14,7 +14,7 @@ from mooring.allocator.bits import bits
 from mooring.allocator.foresight import Group
 from mooring.allocator.packing import Bin, OutOfStepsError, Packing, Vector, maximal_fillings
 from mooring.allocator.problem import Problem
-from mooring.allocator.rules.stateful import Amounts
+from mooring.allocator.rules.amounts import Amounts
 from mooring.api.resource.v1 import Device
 from tests.allocator.problems.parts import amounts, claim
 from tests.allocator.scenes import HERE, gpu, inventory, published, shareable

@@ -30,7 +30,7 @@ Interrupt = Callable[[], str | None]
 class Budget(NamedTuple):
     """How much a search may take."""
 
-    light_steps: int = 256  # without foresight
+    light_steps: int = 256  # without foresight, besides one for each device wanted
     steps: int = 20_000
     interrupt: Interrupt | None = None  # asked now and then; a text ends the search with it
 
@@ -92,7 +92,8 @@ def _search(problem: Problem, names: Sequence[str], budget: Budget) -> tuple[Sol
         if cause is not None:
             raise BudgetError(f"filter operation aborted: {cause}")
 
-    light = Search(problem, names, steps_max=budget.light_steps, interrupt=interrupt)
+    steps_max = budget.light_steps + problem.devices_wanted if budget.light_steps else 0
+    light = Search(problem, names, steps_max=steps_max, interrupt=interrupt)
     try:
         return light.run(), light.steps
     except OutOfStepsError:

@@ -89,7 +89,8 @@ class Problem:
         )
         self.claims = tuple([choice.claim for choice in plan.choices])  # by stage
         # Whether some choice of alternatives could bring a claim over the limit of devices.
-        self.is_near_limit = sum(max(slot.count for slot in s) for s in self.stages) > RESULTS_MAX
+        self.devices_wanted = sum([max([slot.count for slot in s]) for s in self.stages])
+        self.is_near_limit = self.devices_wanted > RESULTS_MAX
         self.start: States = [rule.start for rule in self.rules]
 
     def capacity_width(self, position: int) -> int:
