@@ -60,10 +60,8 @@ class Bounds:
 
     def suffice(self, groups: Sequence[Group], states: States) -> bool:
         """Return whether no sum is exceeded."""
-        paid = self._amounts.shared | states[0][1]
         return all(
-            self._suffices(number, kind, groups, states, paid)
-            for number, kind in enumerate(self._kinds)
+            self._suffices(number, kind, groups, states) for number, kind in enumerate(self._kinds)
         )
 
     def load(self, group: Group) -> float:
@@ -83,17 +81,14 @@ class Bounds:
         return max(shares, default=0.0)
 
     def _suffices(
-        self, number: int, kind: Kind, groups: Sequence[Group], states: States, paid: int
+        self, number: int, kind: Kind, groups: Sequence[Group], states: States
     ) -> bool:
         needs: list[tuple[int, int]] = []
         payers = escapes = 0
-        is_counter = -1 in kind.fields
         for group in groups:
             if group.slot.ask.is_admin:
                 continue
             paying = group.domain & kind.payers
-            if is_counter:
-                paying &= ~(paid & self._shareable)
             free = group.domain & ~paying
             if free & self._shareable or not paying:
                 continue
@@ -162,7 +157,8 @@ def _counter_kinds(problem: Problem, amounts: Amounts) -> list[Kind]:
         for (_, name), place in layout.fields.items():
             field = (account, place * layout.width, mask, layout.units[place])
             names.setdefault(name, []).append(field)
-        payers = facts.counters.consumers << offset
+        # A device that can be shared is charged once for all its picks: it is an escape.
+        payers = facts.counters.consumers << offset & ~view.shareable
         is_split = any(len(spot.device.consumes_counters) > 1 for spot in facts.pool.spots)
         kinds += [Kind(payers, {-1: tuple(fields)}, is_split) for fields in names.values()]
     return kinds
