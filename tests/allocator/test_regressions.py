@@ -5,29 +5,86 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pytest
+
 from conformance._allocation import Problem
 from conformance.allocator import filled
-from mooring.allocator import Allocated, Failed, allocate
+from mooring.allocator import Allocated, Failed, allocate, search
 from mooring.allocator.allocation import Budget
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     Counter,
     CounterSet,
     Device,
+    DeviceCapacity,
     DeviceCounterConsumption,
+    DeviceRequest,
+    DeviceSubRequest,
     ResourceClaim,
     ResourcePool,
 )
-from tests.allocator.problems.parts import ALL_FEATURES, NODE, claim, class_, node, request, slice_
+from tests.allocator.problems.parts import (
+    ALL_FEATURES,
+    NODE,
+    allocated,
+    claim,
+    class_,
+    held,
+    node,
+    request,
+    selectors,
+    share,
+    slice_,
+)
 
 DRIVER = "d.example.com"
 FORESIGHT_ONLY = Budget(light_steps=0)
+
+
+@pytest.fixture(autouse=True)
+def _no_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "PROBE_STEPS_MAX", 0)
 
 
 def test_a_device_that_is_shared_takes_its_counters_once() -> None:
     devices = [_device("d0", takes=1, is_shareable=True)]
     requests = [request("r0", "any"), request("r1", "any")]
     assert _answer(devices, [claim("c", requests)], counter=1) == ["d0", "d0"]
+
+
+def test_a_device_whose_counters_are_paid_is_unlike_one_whose_are_not() -> None:
+    devices = [
+        _device("d0", takes=1, is_shareable=True),
+        _device("d1", takes=1, is_shareable=True),
+        *[_device(f"e{number}", takes=1) for number in range(3)],
+    ]
+    requests = [
+        request("r0", "any", selectors=selectors("device.allowMultipleAllocations")),
+        request("r1", "any", selectors=selectors("!device.allowMultipleAllocations")),
+    ]
+    others = [allocated("other", [held(DRIVER, "d1", share_id=share(0))])]
+    answer = _answer(devices, [claim("c", requests)], counter=2, others=others)
+    assert answer == ["d1", "e0"]
+
+
+def test_a_request_for_two_devices_is_unlike_two_requests_for_one() -> None:
+    capacity = {"memory": DeviceCapacity(Quantity.from_int(1))}
+    devices = [
+        _device("boundless", is_shareable=True),
+        _device("once", is_shareable=True, capacity=capacity),
+    ]
+    alternatives = (
+        DeviceSubRequest("two", "any", (), "ExactCount", 2),
+        DeviceSubRequest("one", "any", (), "ExactCount", 1),
+    )
+    requests = [
+        DeviceRequest("r0", first_available=alternatives),
+        request("r1", "any"),
+        request("r2", "any", 2),
+        request("r3", "any"),
+    ]
+    answer = _answer(devices, [claim("c", requests)])
+    assert answer == ["boundless", "boundless", "boundless", "once", "boundless"]
 
 
 # --- short ways to write a problem --------------------------------------------------------------
@@ -53,7 +110,7 @@ def _answer(
     claims: Sequence[ResourceClaim],
     *,
     counter: int = 0,
-    allocated: Iterable[ResourceClaim] = (),
+    others: Iterable[ResourceClaim] = (),
 ) -> list[str] | str | None:
     """Return the names of the devices that the claims get, an error, or None for no solution."""
     pool = ResourcePool(NODE, 1, 2)
@@ -66,7 +123,7 @@ def _answer(
             slice_("counters", DRIVER, None, pool=pool, shared_counters=sets),
             slice_("devices", DRIVER, devices, pool=pool),
         ),
-        allocated=tuple(allocated),
+        allocated=tuple(others),
         claims=tuple(claims),
     )
     answer = allocate(filled(found), found.node, found.claims, budget=FORESIGHT_ONLY)

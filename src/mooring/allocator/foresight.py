@@ -129,12 +129,7 @@ class Foresight:
         if ask.is_admin or group.slot.listed is not None or (can_repeat and group.need > 1):
             alike[object()] = group
             return
-        key = (
-            group.slot.wish,
-            ask.claim if ask.constraints else -1,
-            ask.constraints,
-            _derived(group),
-        )
+        key = self._components.like[group.slot]
         before = alike.get(key)
         need = group.need + (before.need if before is not None else 0)
         alike[key] = group._replace(need=need, repeats=can_repeat)
@@ -322,7 +317,7 @@ class Foresight:
         place = groups.index(tightest)
         tried: set[object] = set()
         for position in bits(tightest.domain):
-            kind = self._components.kind(position, states)
+            kind = self._components.kind(position, groups, states)
             if kind in tried:
                 continue
             tried.add(kind)
@@ -397,10 +392,6 @@ def _whole_group(slot: Slot) -> Group:
         need = max(slot.count, 1)
         return Group(slot, need, slot.candidates & mask_of(slot.listed), repeats=False)
     return Group(slot, slot.count, slot.candidates, repeats=False)
-
-
-def _derived(group: Group) -> object:
-    return tuple(sorted(group.slot.ask.derived.items()))
 
 
 def _holders(rule: MatchAttribute, slot: Slot, elements: Iterable[Element]) -> int:
