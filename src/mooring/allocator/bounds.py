@@ -80,9 +80,7 @@ class Bounds:
         ]
         return max(shares, default=0.0)
 
-    def _suffices(
-        self, number: int, kind: Kind, groups: Sequence[Group], states: States
-    ) -> bool:
+    def _suffices(self, number: int, kind: Kind, groups: Sequence[Group], states: States) -> bool:
         needs: list[tuple[int, int]] = []
         payers = escapes = 0
         for group in groups:
