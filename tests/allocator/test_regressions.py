@@ -83,8 +83,8 @@ def test_a_request_for_two_devices_is_unlike_two_requests_for_one() -> None:
         request("r2", "any", 2),
         request("r3", "any"),
     ]
-    answer = _answer(devices, [claim("c", requests)])
-    assert answer == ["boundless", "boundless", "boundless", "once", "boundless"]
+    answer = _answer(devices, [claim("c0", [request("r", "any")]), claim("c1", requests)])
+    assert answer == ["boundless", "boundless", "boundless", "boundless", "once", "boundless"]
 
 
 # --- short ways to write a problem --------------------------------------------------------------
