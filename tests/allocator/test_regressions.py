@@ -27,6 +27,7 @@ from tests.allocator.problems.parts import (
     ALL_FEATURES,
     NODE,
     allocated,
+    attributes,
     claim,
     class_,
     held,
@@ -85,6 +86,23 @@ def test_a_request_for_two_devices_is_unlike_two_requests_for_one() -> None:
     ]
     answer = _answer(devices, [claim("c0", [request("r", "any")]), claim("c1", requests)])
     assert answer == ["boundless", "boundless", "boundless", "boundless", "once", "boundless"]
+
+
+def test_a_claim_over_the_limit_goes_back_past_devices_with_a_fault() -> None:
+    attribute = f'device.attributes["{DRIVER}"]'
+    devices = [_device(f"d{n}", attributes=attributes({"index": n})) for n in range(20)]
+    faulty = selectors(f"{attribute}.index < 19 || {attribute}.unknown == 1")
+    alternatives = (
+        DeviceSubRequest("many", "any", faulty, "ExactCount", 16),
+        DeviceSubRequest("one", "any", (), "ExactCount", 1),
+    )
+    requests = [
+        DeviceRequest("r0", first_available=alternatives),
+        request("r1", "any"),
+        request("r2", "any", 17),  # with 16 and 1 more than a claim may have
+    ]
+    answer = _answer(devices, [claim("c", requests)])
+    assert answer == [f"d{n}" for n in range(19)]
 
 
 # --- short ways to write a problem --------------------------------------------------------------
