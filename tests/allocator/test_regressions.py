@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from conformance._allocation import Problem
 from conformance.allocator import filled
-from mooring.allocator import Allocated, Failed, allocate, search
+from mooring.allocator import Allocated, Failed, Inventory, allocate, search
 from mooring.allocator.allocation import Budget
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
@@ -103,6 +105,16 @@ def test_a_claim_over_the_limit_goes_back_past_devices_with_a_fault() -> None:
     ]
     answer = _answer(devices, [claim("c", requests)])
     assert answer == [f"d{n}" for n in range(19)]
+
+
+def test_an_inventory_keeps_nothing_of_a_pool_that_was_replaced() -> None:
+    inventory = Inventory()
+    inventory.put_slice(slice_("devices", DRIVER, [_device("d0")]))
+    pool = weakref.ref(inventory.view(node()).seen[0])
+    inventory.put_slice(slice_("devices", DRIVER, [_device("d1")]))
+    inventory.view(node())
+    gc.collect()
+    assert pool() is None
 
 
 # --- short ways to write a problem --------------------------------------------------------------
