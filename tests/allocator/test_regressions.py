@@ -29,6 +29,7 @@ from tests.allocator.problems.parts import (
     ALL_FEATURES,
     NODE,
     allocated,
+    amounts,
     attributes,
     claim,
     class_,
@@ -115,6 +116,22 @@ def test_an_inventory_keeps_nothing_of_a_pool_that_was_replaced() -> None:
     inventory.view(node())
     gc.collect()
     assert pool() is None
+
+
+def test_a_result_has_the_amounts_as_the_request_writes_them() -> None:
+    capacity = {"memory": DeviceCapacity(Quantity.parse("8Gi"))}
+    inventory = Inventory()
+    inventory.put_class(class_("any"))
+    inventory.put_slice(slice_("s", DRIVER, [_device("d", is_shareable=True, capacity=capacity)]))
+    for texts in (["1k", "1e3", "01k"], ["01k", "1e3", "1k"]):
+        requests = [
+            request(f"r{number}", "any", capacity=amounts({"memory": text}))
+            for number, text in enumerate(texts)
+        ]
+        answer = allocate(inventory, node(), [claim("c", requests)])
+        assert isinstance(answer, Allocated)
+        given = answer.results(lambda: "")[0].devices.results
+        assert [str((g.consumed_capacity or {})["memory"]) for g in given] == texts
 
 
 # --- short ways to write a problem --------------------------------------------------------------

@@ -21,7 +21,9 @@ from mooring.api.resource.v1 import DeviceToleration
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.devices import Devices
 
-Amounts = tuple[tuple[str, Quantity], ...]  # capacities that a request asks for, by name
+# Capacities that a request asks for: name, text and amount. Equal amounts may differ in their text,
+# which is what the result has.
+Amounts = tuple[tuple[str, str, Quantity], ...]
 
 
 class Fitting(NamedTuple):
@@ -126,7 +128,9 @@ class Facts:
         """Return the devices that have, when nothing is taken of them, what is asked for."""
         found = self._fitting.get(amounts)
         if found is None:
-            found = self._fitting[amounts] = self._fit(dict(amounts))
+            found = self._fitting[amounts] = self._fit(
+                {name: amount for name, _, amount in amounts}
+            )
         return found
 
     def table(self, attribute: str, expression: str | None) -> Table:
