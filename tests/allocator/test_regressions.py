@@ -134,6 +134,19 @@ def test_a_result_has_the_amounts_as_the_request_writes_them() -> None:
         assert [str((g.consumed_capacity or {})["memory"]) for g in given] == texts
 
 
+def test_all_devices_are_listed_pool_by_pool_until_the_first_fault() -> None:
+    inventory = Inventory()
+    inventory.put_class(class_("any"))
+    first, second = ResourcePool("first", 1, 1), ResourcePool("second", 1, 2)
+    inventory.put_slice(slice_("s0", DRIVER, [_device("d")], pool=first))
+    inventory.put_slice(slice_("s1", DRIVER, [_device("d")], pool=second))
+    faulty = selectors(f'device.attributes["{DRIVER}"].unknown == 1')
+    wanted = claim("c", [request("r", "any", 0, allocation_mode="All", selectors=faulty)])
+    answer = allocate(inventory, node(), [wanted])
+    assert isinstance(answer, Failed)
+    assert answer.message.startswith(f"claim default/c: selector #0 on device {DRIVER}/first/d")
+
+
 # --- short ways to write a problem --------------------------------------------------------------
 
 
