@@ -160,7 +160,16 @@ def fits(problem: Problem, picks: Sequence[tuple[Group, int]]) -> bool:
 
 def packing_of(problem: Problem, groups: Sequence[Group]) -> Packing:
     rules = [rule for rule in problem.rules if isinstance(rule, Amounts)]
-    return Packing(problem, rules[0], groups, problem.start, interrupt=lambda: None)
+    like = {group.slot: number for number, group in enumerate(groups)}
+    return Packing(
+        problem,
+        rules[0],
+        groups,
+        problem.start,
+        like=like,
+        failed=set(),
+        interrupt=lambda: None,
+    )
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)

@@ -17,7 +17,7 @@ from msgspec.json import Encoder
 
 from mooring.allocator.facts import Amounts
 from mooring.allocator.features import Features
-from mooring.api.quantity import Format, Quantity
+from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceConstraint,
@@ -105,9 +105,7 @@ def content_of(claims: Iterable[ResourceClaim]) -> tuple[bytes, ...]:
 
 def _quantity_text(value: object) -> str:
     assert isinstance(value, Quantity)
-    if value.format is Format.BINARY_SI:
-        return f"{value.nano}i"
-    return f"{value.nano}" if value.format is Format.DECIMAL_SI else f"{value.nano}e"
+    return f"{value} {value.nano}"  # Texts above 1000E have no suffix.
 
 
 _ENCODER = Encoder(enc_hook=_quantity_text, order="deterministic")
@@ -212,7 +210,7 @@ class _Reader:
                 _expressions(device_class.spec.selectors),
                 _expressions(details.selectors),
                 details.tolerations,
-                tuple([(name, amounts[name], amounts[name].format) for name in sorted(amounts)]),
+                tuple([(name, str(amounts[name]), amounts[name]) for name in sorted(amounts)]),
             ),
             count=0 if wants_all else details.count,
             wants_all=wants_all,

@@ -84,14 +84,10 @@ class Bounds:
     def _suffices(self, number: int, kind: Kind, groups: Sequence[Group], states: States) -> bool:
         needs: list[tuple[int, int]] = []
         payers = escapes = 0
-        is_counter = -1 in kind.fields
         for group in groups:
             if group.slot.ask.is_admin:
                 continue
             paying = group.domain & kind.payers
-            if is_counter:
-                # Of all shares of a device only the first pays.
-                paying &= ~self._shareable
             free = group.domain & ~paying
             if free & self._shareable or not paying:
                 continue
@@ -160,7 +156,8 @@ def _counter_kinds(problem: Problem, amounts: Amounts) -> list[Kind]:
         for (_, name), place in layout.fields.items():
             field = (account, place * layout.width, mask, layout.units[place])
             names.setdefault(name, []).append(field)
-        payers = facts.counters.consumers << offset
+        # A device that can be shared is charged once for all its picks: it is an escape.
+        payers = facts.counters.consumers << offset & ~view.shareable
         is_split = any(len(spot.device.consumes_counters) > 1 for spot in facts.pool.spots)
         kinds += [Kind(payers, {-1: tuple(fields)}, is_split) for fields in names.values()]
     return kinds

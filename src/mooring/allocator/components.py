@@ -51,6 +51,7 @@ class Signature(NamedTuple):
     slots: int  # of which it is a candidate
     values: tuple[object, ...]  # of the attributes that constraints compare
     is_shareable: bool
+    is_paid: bool  # whether a share that others have pays for its counters
     takes: tuple[int | None, ...]  # of its own capacity, by slot
     groups: tuple[object, ...]  # that it is compatible with
     counters: tuple[int, int] | None  # the account and what it takes of it
@@ -63,6 +64,7 @@ class Components:
         self, problem: Problem, amounts: Amounts | None, compatibility: Compatibility | None
     ) -> None:
         self._problem = problem
+        self.like = _likenesses(problem)
         self._amounts = amounts
         self._compatibility = compatibility
         self.grouped = 0 if compatibility is None else mask_of(compatibility.groups)
@@ -78,26 +80,29 @@ class Components:
                 plain[signature] = plain.get(signature, 0) | 1 << position
         self._plain = tuple(plain.values())
 
-    def kind(self, position: int, states: States) -> object:
+    def kind(self, position: int, groups: Sequence[Group], states: States) -> object:
         """Return what a device is like now: devices of one kind need not be tried twice."""
         signature = self._signatures[position]
         amounts = self._amounts
         if amounts is None:
             return signature
-        is_paid = (amounts.shared | states[0][1]) >> position & 1
         account = amounts.capacity.get(position)
-        if account is None:
-            return (signature, is_paid)
-        left = states[amounts.index].get(account, amounts.left[account])
-        return (signature, is_paid, left)
+        left = None
+        if account is not None:
+            left = states[amounts.index].get(account, amounts.left[account])
+        if not signature.is_shareable:
+            return (signature, left)
+        # Several groups may use it, and those that are partly filled only look at devices above
+        # some position. (Of other devices, the lower one is in every domain that matters.)
+        users = mask_of(n for n, group in enumerate(groups) if group.domain >> position & 1)
+        is_paid = (amounts.shared | states[0][1]) >> position & 1
+        return (signature, left, is_paid, users)
 
     def key(self, groups: Sequence[Group], states: States) -> object:
         """Return what a state is like: from like states the same can be filled."""
         parts = Counter([self._state(component, groups, states) for component in self._components])
         return (
-            tuple(
-                [(g.slot.wish, g.slot.ask.claim, g.slot.ask.constraints, g.need) for g in groups]
-            ),
+            tuple([(self.like[g.slot], g.need, g.repeats) for g in groups]),
             frozenset(parts.items()),
             tuple(
                 [
@@ -105,6 +110,8 @@ class Components:
                     for devices in self._plain
                 ]
             ),
+            # With admin access it matters which devices others have, not only how many.
+            tuple([g.domain for g in groups if g.slot.ask.is_admin]),
             self._unlike(states),
         )
 
@@ -159,6 +166,7 @@ class Components:
             slots=mask_of(n for n, slot in enumerate(slots) if slot.candidates >> position & 1),
             values=tuple([table.elements.get(position) for table in tables]),
             is_shareable=bool(self._problem.view.shareable >> position & 1),
+            is_paid=bool(amounts is not None and amounts.shared >> position & 1),
             takes=tuple([slot.takes.get(position) for slot in slots]) if has_account else (),
             groups=() if compatibility is None else tuple(compatibility.groups.get(position, ())),
             counters=None if amounts is None else amounts.counters.get(position),
@@ -224,3 +232,23 @@ class Components:
             account,
             tuple([take >> field.shift & field.mask for field in fields]),
         )
+
+
+def _likenesses(problem: Problem) -> dict[Slot, int]:
+    """Return a number for each slot: the same for slots that may get the same devices, always."""
+    numbers: dict[object, int] = {}
+    found: dict[Slot, int] = {}
+    for stage in problem.stages:
+        for slot in stage:
+            ask = slot.ask
+            is_claims_own = bool(ask.constraints or ask.is_admin)
+            key = (
+                slot.wish,
+                ask.wants_all,
+                ask.is_admin,
+                ask.claim if is_claims_own else -1,
+                ask.constraints,
+                tuple(sorted(ask.derived.items())),
+            )
+            found[slot] = numbers.setdefault(key, len(numbers))
+    return found

@@ -16,14 +16,14 @@ from mooring.allocator.rules.capacity import CapacityError, consumed_capacity
 from mooring.allocator.rules.counters import Counters, counters_of
 from mooring.allocator.rules.selectors import Selected, derive, select
 from mooring.allocator.rules.taints import blocking_taint
-from mooring.api.quantity import Format, Quantity
+from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceToleration
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.devices import Devices
 
-# Capacities that a request asks for, by name. The notation tells apart what is equal by value but
-# is written, and compared with a policy's default, as it was asked for.
-Amounts = tuple[tuple[str, Quantity, Format], ...]
+# Capacities that a request asks for: name, text and amount. Equal amounts may differ in their text,
+# which is what the result has.
+Amounts = tuple[tuple[str, str, Quantity], ...]
 
 
 class Fitting(NamedTuple):
@@ -129,7 +129,7 @@ class Facts:
         found = self._fitting.get(amounts)
         if found is None:
             found = self._fitting[amounts] = self._fit(
-                {name: amount for name, amount, _ in amounts}
+                {name: amount for name, _, amount in amounts}
             )
         return found
 

@@ -59,6 +59,9 @@ class Fork(NamedTuple):
     groups: tuple[Group, ...]
 
 
+Rest = tuple[tuple[Group, ...], tuple[Fork, ...]]
+
+
 class _OpenQuestionError(Exception):
     """It took too long to find out."""
 
@@ -76,8 +79,9 @@ class Foresight:
         self._compatibility = _only(problem.rules, Compatibility)
         self._components = Components(problem, self._amounts, self._compatibility)
         self._bounds = Bounds(problem, self._amounts) if self._amounts is not None else None
-        self._rest: dict[int, tuple[tuple[Group, ...], tuple[Fork, ...]]] = {}
+        self._rest: dict[tuple[int, Slot | None], Rest] = {}
         self._failures: set[object] = set()
+        self._unpackable: set[object] = set()
         self._fitting: dict[object, int] = {}
         self._steps_left = 0
         self.steps = 0
@@ -86,11 +90,14 @@ class Foresight:
         """Return whether no way leads on, and no fault lies on one."""
         if slot.is_risky or self._is_blind:
             return False
-        groups, forks = self._after(stage + 1)
-        domain = slot.candidates >> above << above
-        if slot.listed is not None:
-            domain &= mask_of(slot.listed[filled:])
-        groups = (Group(slot, slot.count - filled, domain, repeats=False), *groups)
+        if filled == 0:
+            groups, forks = self._from(stage, slot)
+        else:
+            groups, forks = self._from(stage + 1)
+            domain = slot.candidates >> above << above
+            if slot.listed is not None:
+                domain &= mask_of(slot.listed[filled:])
+            groups = (Group(slot, slot.count - filled, domain, repeats=False), *groups)
         # The harder the problem has been so far, the more a question may take.
         self._steps_left = max(QUESTION_STEPS_MIN, self.steps)
         try:
@@ -103,19 +110,22 @@ class Foresight:
 
     # --- what is left ---------------------------------------------------------------------------
 
-    def _after(self, stage: int) -> tuple[tuple[Group, ...], tuple[Fork, ...]]:
-        """Return what is to be filled from a stage on, up to the horizon."""
-        found = self._rest.get(stage)
+    def _from(self, stage: int, chosen: Slot | None = None) -> Rest:
+        """Return what is to be filled from a stage on; there with the slot that was chosen."""
+        found = self._rest.get((stage, chosen))
         if found is None:
-            found = self._rest[stage] = self._gather(stage)
+            found = self._rest[stage, chosen] = self._gather(stage, chosen)
         return found
 
-    def _gather(self, stage: int) -> tuple[tuple[Group, ...], tuple[Fork, ...]]:
+    def _gather(self, stage: int, chosen: Slot | None) -> Rest:
         alike: dict[object, Group] = {}
         forks: list[Fork] = []
-        for slots in self._problem.stages[stage:]:
+        stages = self._problem.stages[stage:]
+        if chosen is not None:
+            stages = ((chosen,), *stages[1:])
+        for slots in stages:
             if any(slot.is_risky for slot in slots):
-                break
+                break  # the horizon
             groups = [_whole_group(slot) for slot in slots]
             if len(groups) > 1:
                 forks.append(Fork(tuple(groups)))
@@ -130,12 +140,7 @@ class Foresight:
         if ask.is_admin or group.slot.listed is not None or (can_repeat and group.need > 1):
             alike[object()] = group
             return
-        key = (
-            group.slot.wish,
-            ask.claim if ask.constraints else -1,
-            ask.constraints,
-            _derived(group),
-        )
+        key = self._components.like[group.slot]
         before = alike.get(key)
         need = group.need + (before.need if before is not None else 0)
         alike[key] = group._replace(need=need, repeats=can_repeat)
@@ -172,12 +177,14 @@ class Foresight:
         if not self._is_packing(groups):
             return self._can_fill(groups, states)
         budget = self._steps_left
-        self._steps_left = min(budget, LIGHT_STEPS_MAX)
+        light = self._steps_left = min(budget, LIGHT_STEPS_MAX)
         try:
             return self._can_fill(groups, states)
         except _OpenQuestionError:
-            self._steps_left = budget
-            return self._can_pack(groups, states)
+            pass
+        finally:
+            self._steps_left += budget - light
+        return self._can_pack(groups, states)
 
     def _spend(self) -> None:
         self.steps += 1
@@ -323,7 +330,7 @@ class Foresight:
         place = groups.index(tightest)
         tried: set[object] = set()
         for position in bits(tightest.domain):
-            kind = self._components.kind(position, states)
+            kind = self._components.kind(position, groups, states)
             if kind in tried:
                 continue
             tried.add(kind)
@@ -361,7 +368,15 @@ class Foresight:
         assert self._bounds is not None
         wanting = [group for group in groups if not group.slot.ask.is_admin]
         wanting.sort(key=self._bounds.load, reverse=True)
-        packing = Packing(self._problem, self._amounts, wanting, states, interrupt=self._interrupt)
+        packing = Packing(
+            self._problem,
+            self._amounts,
+            wanting,
+            states,
+            like=self._components.like,
+            failed=self._unpackable,
+            interrupt=self._interrupt,
+        )
         try:
             return packing.is_possible(steps_max=self._steps_left)
         except OutOfStepsError:
@@ -398,10 +413,6 @@ def _whole_group(slot: Slot) -> Group:
         need = max(slot.count, 1)
         return Group(slot, need, slot.candidates & mask_of(slot.listed), repeats=False)
     return Group(slot, slot.count, slot.candidates, repeats=False)
-
-
-def _derived(group: Group) -> object:
-    return tuple(sorted(group.slot.ask.derived.items()))
 
 
 def _holders(rule: MatchAttribute, slot: Slot, elements: Iterable[Element]) -> int:

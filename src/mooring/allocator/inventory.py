@@ -8,7 +8,7 @@ changed: a slice renews its pool, a claim the pools it has devices of, a class n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 from mooring.allocator.asks import Plan, content_of, plan_of
 from mooring.allocator.facts import Facts
@@ -42,7 +42,8 @@ class Inventory:
         self._shared_pools: set[PoolId] = set()
         self._shared_version = 0
         self._changes = 0  # how often a slice was put or removed
-        self._facts: WeakKeyDictionary[Pool, Facts] = WeakKeyDictionary()
+        # Facts know their pool, so they must not be kept for it, but as long as a view has them.
+        self._facts: WeakValueDictionary[Pool, Facts] = WeakValueDictionary()
         self._views: dict[str, View] = {}
         self._compiler = compiler or DeviceCompiler(
             CelFeatures(list_attributes=True), extensions=False

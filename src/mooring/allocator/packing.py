@@ -2,7 +2,8 @@
 
 Filled device by device, not pick by pick: of the ways to fill one, only those to which nothing can
 be added count, fullest first. What is still needed afterwards is a vector, and a vector that failed
-once is not tried again. Near capacity little may be wasted, which sums tell early.
+once is not tried again, nor in a later question about the same devices. Near capacity little may be
+wasted, which sums tell early.
 
     # needs: how many devices each group still wants
     # bin: a device that can be shared, as far as the groups can use it
@@ -11,12 +12,12 @@ once is not tried again. Near capacity little may be wasted, which sums tell ear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.flow import has_flow
-from mooring.allocator.problem import Problem
+from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.rules.amounts import Amounts
 from mooring.allocator.rules.base import States
 
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from mooring.allocator.foresight import Group
 
 Vector = tuple[int, ...]
+
+
+# The bins from a place on, with what is left of them, and what the groups may use of them.
+_Situation = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, bool, int], ...]]
+
+FAILURES_MAX = 100_000
 
 
 class OutOfStepsError(Exception):
@@ -49,8 +56,13 @@ class Packing:
         groups: Sequence[Group],
         states: States,
         *,
+        like: Mapping[Slot, int],
+        failed: set[object],
         interrupt: Callable[[], None],
     ) -> None:
+        self._like = like
+        self._failed = failed  # outlives the question
+        self._dead: set[tuple[int, Vector]] = set()  # those and what sums tell, in this question
         self._interrupt = interrupt  # called now and then; may raise
         self.steps = 0
         self._steps_max = 0
@@ -61,11 +73,11 @@ class Packing:
         self._elsewhere = [group.domain & ~shareable for group in groups]
         bins = self._bins(amounts, states, shareable & ~boundless)
         bins.sort(key=lambda bin_: bin_[1])  # like ones side by side
+        self._positions = [position for position, _ in bins]
         self._bins_in_order = [bin_ for _, bin_ in bins]
+        self._situations: list[_Situation | None] = [None] * len(bins)
         self._sums = _Sums(problem, bins, self._elsewhere)
         self._larger = _larger(groups, self._bins_in_order)
-        self._fillings: dict[tuple[Bin, Vector], list[Vector]] = {}
-        self._failed: set[tuple[int, Vector]] = set()
 
     def _bins(self, amounts: Amounts, states: States, shared: int) -> list[tuple[int, Bin]]:
         taken = states[amounts.index]
@@ -103,23 +115,53 @@ class Packing:
             return has_flow(
                 [(n, free) for n, free in zip(needs, self._elsewhere, strict=True) if n]
             )
-        if (place, needs) in self._failed or self._sums.exceed(place, needs):
+        if (place, needs) in self._dead:
+            return False
+        if self._sums.exceed(place, needs) or not self._fill(place, needs):
+            self._dead.add((place, needs))
+            return False
+        return True
+
+    def _fill(self, place: int, needs: Vector) -> bool:
+        """Return whether the bin at a place can be filled so that the others can meet the rest."""
+        key = self._key(place, needs)
+        if key in self._failed:
             return False
         self.steps += 1
         if self.steps > self._steps_max:
             raise OutOfStepsError
-        bin_ = self._bins_in_order[place]
-        ways = self._fillings.get((bin_, needs))
-        if ways is None:
-            ways = self._fillings[bin_, needs] = maximal_fillings(bin_, needs, self._larger)
-            self.steps += len(ways) // 8
-            self._interrupt()
+        ways = maximal_fillings(self._bins_in_order[place], needs, self._larger)
+        self.steps += len(ways) // 8
+        self._interrupt()
         for way in ways:
             rest = tuple([need - given for need, given in zip(needs, way, strict=True)])
             if self._pack(place + 1, rest):
                 return True
-        self._failed.add((place, needs))
+        if len(self._failed) < FAILURES_MAX:
+            self._failed.add(key)
         return False
+
+    def _key(self, place: int, needs: Vector) -> object:
+        """Return all that decides whether the bins from a place on can meet the needs."""
+        situation = self._situations[place]
+        if situation is None:
+            situation = self._situations[place] = self._situation(place)
+        bins, groups = situation
+        return (bins, tuple([(g, need) for g, need in zip(groups, needs, strict=True) if need]))
+
+    def _situation(self, place: int) -> _Situation:
+        positions = self._positions[place:]
+        within = mask_of(positions)
+        bins = tuple(
+            [(p, b.left) for p, b in zip(positions, self._bins_in_order[place:], strict=True)]
+        )
+        groups = tuple(
+            [
+                (self._like[group.slot], group.repeats, group.domain & within | elsewhere)
+                for group, elsewhere in zip(self._groups, self._elsewhere, strict=True)
+            ]
+        )
+        return bins, groups
 
 
 def _need(group: Group, boundless: int) -> int:
@@ -147,43 +189,72 @@ def maximal_fillings(
     guards = bin_.guards
     takes = bin_.takes
     most = [min(need, at_most) for need, at_most in zip(needs, bin_.at_most, strict=True)]
-    last = max((group for group, limit in enumerate(most) if limit), default=-1)
+    usable = [(group, takes[group], limit) for group, limit in enumerate(most) if limit]
+    exchanges = [
+        (small, large, takes[small] - takes[large])
+        for small, large in larger
+        if most[small] and most[large]
+    ]
+    laters = _laters(bin_, usable)
+    last = len(usable) - 1
     found: list[tuple[int, Vector]] = []
     counts = [0] * len(needs)
 
     def is_worth_trying(left: int) -> bool:
         guarded = left | guards
-        for group, limit in enumerate(most):
-            if counts[group] < limit and (guarded - takes[group]) & guards == guards:
+        for group, take, limit in usable:
+            if counts[group] < limit and (guarded - take) & guards == guards:
                 return False
-        for small, large in larger:
-            if counts[small] and counts[large] < most[large]:
-                rest = guarded + takes[small] - takes[large]
-                if rest & guards == guards:
-                    return False
+        for small, large, change in exchanges:
+            if (
+                counts[small]
+                and counts[large] < most[large]
+                and (guarded + change) & guards == guards
+            ):
+                return False
         return True
 
-    def fill(group: int, left: int) -> None:
-        if group > last:
-            if is_worth_trying(left):
-                found.append((left, tuple(counts)))
-            return
-        take, limit = takes[group], most[group]
+    def fill(number: int, left: int) -> None:
+        group, take, limit = usable[number]
         lefts = [left]
         while len(lefts) <= limit:
             rest = (lefts[-1] | guards) - take
             if rest & guards != guards:
                 break
             lefts.append(rest ^ guards)
-        least = len(lefts) - 1 if group == last else 0
-        for count in range(len(lefts) - 1, least - 1, -1):
-            counts[group] = count
-            fill(group + 1, lefts[count])
+        if number == last:
+            counts[group] = len(lefts) - 1
+            if is_worth_trying(lefts[-1]):
+                found.append((lefts[-1], tuple(counts)))
+        else:
+            later = laters[number]
+            for count in range(len(lefts) - 1, -1, -1):
+                counts[group] = count
+                fill(number + 1, lefts[count])
+                if later is not None and ((lefts[count] | guards) - later) & guards == guards:
+                    break  # With fewer, there would be room for one more whatever comes later.
         counts[group] = 0
 
+    if not usable:
+        return [tuple(counts)]
     fill(0, bin_.left)
     found.sort()
     return [way for _, way in found]
+
+
+def _laters(bin_: Bin, usable: Sequence[tuple[int, int, int]]) -> list[int | None]:
+    """Return what all groups after each one take together; None if the bin has less."""
+    guards = bin_.guards
+    found: list[int | None] = [0]
+    left = bin_.left
+    for _, take, limit in reversed(usable[1:]):
+        for _ in range(limit):
+            rest = (left | guards) - take
+            if rest & guards != guards:
+                return [*[None] * (len(usable) - len(found)), *reversed(found)]
+            left = rest ^ guards
+        found.append(bin_.left - left)
+    return found[::-1]
 
 
 def _larger(groups: Sequence[Group], bins: Sequence[Bin]) -> list[tuple[int, int]]:

@@ -116,7 +116,10 @@ class Problem:
                 self._check_limit(*check.limited, names)
 
     def _check_all(self, ask: Ask, names: Names) -> None:
-        """Raise why the devices for an ask that wants all cannot be listed."""
+        """Raise why the devices for an ask that wants all cannot be listed: pool by pool."""
+        faults = self.view.static(ask.wish).faults
+        first = min(faults, default=None)
+        pool_of_fault = None if first is None else self.view.pools[self.view.pool_of(first)].pool
         for pool in self.view.seen:
             if pool.state is not PoolState.USABLE:
                 condition = "being updated" if pool.state is PoolState.INCOMPLETE else "invalid"
@@ -124,10 +127,8 @@ class Problem:
                     f"{place(ask, names)}: asks for all devices, but resource pool {pool.id} is "
                     f"currently {condition}"
                 )
-        faults = self.view.static(ask.wish).faults
-        if faults:
-            first = min(faults)
-            raise AllocationError(self.message(ask, first, faults[first], names))
+            if first is not None and pool is pool_of_fault:
+                raise AllocationError(self.message(ask, first, faults[first], names))
 
     def _check_limit(self, first: int, end: int, names: Names) -> None:
         choices = self.plan.choices[first:end]

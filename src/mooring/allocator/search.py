@@ -165,7 +165,9 @@ class Search:
         if not self.steps % INTERRUPT_EVERY_STEPS:
             self._interrupt()
         if self._foresight is not None:
-            if self._foresight.is_hopeless(states, stage, slot, filled, above):
+            if not self._may_skip_faults(stage, slot, filled) and self._foresight.is_hopeless(
+                states, stage, slot, filled, above
+            ):
                 return self._fail()
             try:
                 self._found = self._probe(stage, slot, filled, states, above)
@@ -262,12 +264,34 @@ class Search:
 
     def _exceeds(self, slot: Slot) -> bool:
         """Return whether the slot would bring its claim over the limit of devices."""
-        picked = 0
+        return len(self._picks_of(slot.ask.claim)) + slot.count > RESULTS_MAX
+
+    def _may_skip_faults(self, stage: int, slot: Slot, filled: int) -> bool:
+        """Return whether the claim may come over the limit and go back past devices with a fault.
+
+        To go back one by one, because all is hopeless, would raise the fault.
+        """
+        if not self._problem.is_near_limit:
+            return False
+        claim = slot.ask.claim
+        picks = self._picks_of(claim)
+        if not any(pick.slot.is_risky for pick in picks):
+            return False
+        most = len(picks) + slot.count - filled
+        for later in range(stage + 1, len(self._stages)):
+            if self._problem.claims[later] == claim:
+                most += max(slot.count for slot in self._stages[later])
+        return most > RESULTS_MAX
+
+    def _picks_of(self, claim: int) -> list[_Pick]:
+        """Return the decisions on devices of the claim that is being served."""
+        picks = []
         for frame in reversed(self._stack):
-            if self._problem.claims[frame.stage] != slot.ask.claim:
+            if self._problem.claims[frame.stage] != claim:
                 break
-            picked += type(frame) is _Pick
-        return picked + slot.count > RESULTS_MAX
+            if type(frame) is _Pick:
+                picks.append(frame)
+        return picks
 
     # --- going back -----------------------------------------------------------------------------
 

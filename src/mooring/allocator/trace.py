@@ -136,7 +136,7 @@ def _static_cause(view: View, slot: Slot, position: int) -> tuple[Cause, str]:
     if slice_.spec.per_device_node_selection and not view.is_for_node(position):
         return Cause.NODE, ""
     if features.consumable_capacity and not facts.fitting(wish.amounts).yes & local:
-        return Cause.CAPACITY, ", ".join(f"{name}={amount}" for name, amount, _ in wish.amounts)
+        return Cause.CAPACITY, ", ".join(f"{name}={text}" for name, text, _ in wish.amounts)
     if device.consumes_counters and not features.partitionable_devices:
         return Cause.COUNTERS_OFF, ""
     taint = blocking_taint(device, wish.tolerations) if features.device_taints else None
