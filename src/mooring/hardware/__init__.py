@@ -1,0 +1,1 @@
+"""Hardware: boards as data, the sysfs they show, and the nodes and slices they make."""
