@@ -71,7 +71,7 @@ def command(
     catalogue = Catalogue()
     if name is None:
         if objects_folder or sysfs_folder:
-            raise click.UsageError("--write and --sysfs need the NAME of a profile")
+            raise click.UsageError("--write and --sysfs need the name of a profile")
         _print_all([catalogue.profile(each) for each in catalogue.names], output)
         sys.exit(FITS)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 
@@ -73,7 +75,7 @@ class Nic(PciModel, frozen=True, kw_only=True, tag="nic"):
 
     vendor: str
     virtual_device_id: str = ""
-    link: str = "ether"  # or infiniband
+    link: Literal["ether", "infiniband"] = "ether"
     mtu: int
     rdma: bool
 

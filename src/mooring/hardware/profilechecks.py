@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping
 
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import Quantity
+from mooring.api.semver import matches_api_rule
 from mooring.hardware.attributes import NUMA_NODES_MAX
 from mooring.hardware.board import Board, PciDevice
-from mooring.hardware.models import Model, Sourced
+from mooring.hardware.models import Model, NvidiaGpu, Sourced
 from mooring.hardware.numbers import CPUS_MAX, PciAddress
 
 MACHINES_MAX = 1024
 DEVICES_MAX = 1024
 VIRTUAL_FUNCTIONS_MAX = 256
+SLICES_MAX = 16  # of memory, in a GPU; each is a counter
 LOCAL_DISTANCE = 10  # what ACPI gives a node's distance to itself
 _ROOT = re.compile(r"pci[0-9a-f]{4}:[0-9a-f]{2}")
 
@@ -43,6 +45,24 @@ def source_fault(part: Sourced, sources: Mapping[str, str]) -> str:
     if not part.source and part.assumed is not True:
         return "source: is missing; write assumed = true if there is none"
     return ""
+
+
+def model_fault(model: Model, sources: Mapping[str, str]) -> str:
+    """Return what is wrong with a model; empty where nothing is."""
+    for name in ("memory", "size"):
+        if not _is_quantity(getattr(model, name, "1")):
+            return f"{name}: {getattr(model, name)!r} is not a quantity"
+    for name in ("driver_version", "cuda_driver_version", "compute_capability"):
+        if not matches_api_rule(getattr(model, name, "1.0.0")):
+            return f"{name}: {getattr(model, name)!r} is not a version such as 1.0.0"
+    if isinstance(model, NvidiaGpu):
+        for index, profile in enumerate(model.mig):
+            if not _is_quantity(profile.memory):
+                return f"mig[{index}].memory: {profile.memory!r} is not a quantity"
+            last = max((*profile.placements, 0)) + profile.memory_slices
+            if profile.memory_slices < 1 or min((*profile.placements, 0)) < 0 or last > SLICES_MAX:
+                return f"mig[{index}].placements: must be within {SLICES_MAX} memory slices"
+    return source_fault(model, sources)
 
 
 def _machine_faults(board: Board) -> Iterator[str]:
@@ -85,7 +105,7 @@ def _cpu_faults(board: Board) -> Iterator[str]:
         except ValueError as error:
             yield f"numa.nodes[{index}].cpus: {error}"
             continue
-        if len(cpus) % board.cpu.threads_per_core:
+        if len(cpus) % max(1, board.cpu.threads_per_core):
             yield f"numa.nodes[{index}].cpus: must be whole cores"
         if seen & set(cpus) or any(cpu >= CPUS_MAX for cpu in cpus):
             yield f"numa.nodes[{index}].cpus: must be below {CPUS_MAX} and in no other node"

@@ -16,7 +16,7 @@ import msgspec
 from mooring.hardware.board import Board, Profile
 from mooring.hardware.errors import ProfileError
 from mooring.hardware.models import Model
-from mooring.hardware.profilechecks import board_faults, source_fault
+from mooring.hardware.profilechecks import board_faults, model_fault
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class ProfileFolder:
         """Return all models, or raise ProfileError."""
         found = _decoded(MODELS, self._toml(MODELS), Models)
         for name, model in found.models.items():
-            fault = source_fault(model, found.sources)
+            fault = model_fault(model, found.sources)
             if fault:
                 raise ProfileError(f"{MODELS}{SUFFIX}: models.{name}.{fault}")
         return found

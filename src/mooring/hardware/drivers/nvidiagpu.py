@@ -48,12 +48,12 @@ def sheets(machine: Machine) -> Iterator[Sheet]:
     gpus = [_Gpu(machine, index, *each) for index, each in enumerate(machine.devices(NvidiaGpu))]
     if machine.board.options.vfio:
         yield Sheet(tuple(gpu.vfio_device() for gpu in gpus))
-    elif machine.board.options.mig:
-        yield Sheet(counters=tuple(gpu.counter_set() for gpu in gpus))
-        for gpu in gpus:
-            yield Sheet((gpu.whole_device(), *gpu.partitions()))
-    else:
-        yield Sheet(tuple(gpu.device() for gpu in gpus))
+        return
+    divisible = [gpu for gpu in gpus if machine.board.options.mig and gpu.has_partitions]
+    yield Sheet(counters=tuple(gpu.counter_set() for gpu in divisible))
+    for gpu in divisible:
+        yield Sheet((gpu.whole_device(), *gpu.partitions()))
+    yield Sheet(tuple(gpu.device() for gpu in gpus if gpu not in divisible))
 
 
 class _Gpu:
@@ -66,6 +66,11 @@ class _Gpu:
         self._index = index
         self._name = f"gpu-{index}"
         self._uuid = f"GPU-{machine.uuid(device.address)}"
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether the GPU can be partitioned at all."""
+        return bool(self._model.mig)
 
     def device(self) -> Device:
         """Return the GPU where nothing can be made of it."""
