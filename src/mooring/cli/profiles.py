@@ -13,7 +13,6 @@ import msgspec
 from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import DeviceAttribute
 from mooring.cli import CONTEXT
-from mooring.cli.collection import complain
 from mooring.cli.exits import FITS, UNREADABLE
 from mooring.hardware.attributes import Form
 from mooring.hardware.board import Board, Profile
@@ -21,7 +20,6 @@ from mooring.hardware.catalogue import Catalogue, Fleet
 from mooring.hardware.errors import ProfileError
 from mooring.hardware.folder import write_entries
 from mooring.hardware.sysfs import sysfs_entries
-from mooring.insight.wording import counted
 
 DEVICES_SHOWN_MAX = 64
 FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
@@ -139,7 +137,7 @@ def _print_one(fleet: Fleet, output: str) -> None:
 def _board_lines(fleet: Fleet, *, is_wide: bool) -> Iterator[str]:
     board = fleet.profile.board
     yield f"{board.title}: {board.summary}"
-    machines = counted(len(fleet.nodes), "machine")
+    machines = _counted(len(fleet.nodes), "machine")
     yield f"{machines}; each {len(board.sockets)} × {board.cpu.model}"
     yield ""
     yield from _aligned(list(_numa_rows(board)))
@@ -248,7 +246,8 @@ def _write(fleet: Fleet, objects_folder: str | None, sysfs_folder: str | None) -
             write_entries(Path(sysfs_folder), entries)
             click.echo(f"{sysfs_folder}: {len(entries):,} files and links of sysfs")
     except OSError as error:
-        complain(f"{error.filename}: {error.strerror or error}")
+        label = click.style("error", fg="red", bold=True)
+        click.echo(f"{label}: {error.filename}: {error.strerror or error}", err=True)
         return UNREADABLE
     return FITS
 
@@ -266,7 +265,7 @@ def _write_objects(fleet: Fleet, folder: Path) -> Iterator[str]:
         trees = [to_tree(each) for each in objects]
         text = yaml.safe_dump_all(trees, sort_keys=False, allow_unicode=True)
         (folder / name).write_text(text, encoding="utf-8")
-        yield f"{folder / name}: {counted(len(trees), 'object')}"
+        yield f"{folder / name}: {_counted(len(trees), 'object')}"
 
 
 def _objects(fleet: Fleet) -> Iterator[msgspec.Struct]:
@@ -286,6 +285,10 @@ def _aligned(rows: list[tuple[str, ...]]) -> Iterable[str]:
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _formatted(report: Any) -> str:
