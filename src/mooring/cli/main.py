@@ -15,6 +15,7 @@ from mooring.cli import CONTEXT
 COMMANDS = {
     "cel": "Try an expression on devices: which match, and why others do not.",
     "lint": "Find selectors and constraints that cannot work on the given devices.",
+    "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
     "validate": "Check objects as an API server would, with file and line.",
 }
 

@@ -6,6 +6,7 @@
     feature-gates.md  the gates of mooring.api.gates
     kinds.md          the catalogue of kinds and the strategies of validation
     limits.md         the limits of mooring.api.documents and of validation
+    profiles.md       the hardware profiles of mooring.hardware
 
 A page depends on nothing else, so the same code gives the same bytes. With `--check` nothing is
 written: pages that differ from what would be written are named, and the exit status is 1.
@@ -34,6 +35,7 @@ from mooring.api.structs import Open
 from mooring.cel.device import DeviceCompiler, Features, Scope
 from mooring.cel.lang.declarations import Library, Macro, Overload
 from mooring.cli.main import moor
+from mooring.cli.profilepage import profile_sections
 from mooring.validation.admission import MetadataOnly, strategy_of
 from mooring.validation.strategy import Strategy
 
@@ -432,6 +434,11 @@ def _limit_row(name: str) -> tuple[str, str, str]:
 # --- Markdown -----------------------------------------------------------------------------
 
 
+def profiles_page() -> str:
+    """Return the page of hardware profiles."""
+    return _page(["# Hardware profiles", MADE, *profile_sections()])
+
+
 def _page(sections: Iterable[str]) -> str:
     return "\n\n".join(sections) + "\n"
 
@@ -451,6 +458,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "feature-gates.md": gates_page,
     "kinds.md": kinds_page,
     "limits.md": limits_page,
+    "profiles.md": profiles_page,
 }
 
 

@@ -1,0 +1,295 @@
+"""`moor profiles`: which boards are known, what is on one, and its objects as files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from mooring.api.codec import to_tree
+from mooring.api.resource.v1 import DeviceAttribute
+from mooring.cli import CONTEXT
+from mooring.cli.exits import FITS, UNREADABLE
+from mooring.hardware.attributes import Form
+from mooring.hardware.board import Board, Profile
+from mooring.hardware.catalogue import Catalogue, Fleet
+from mooring.hardware.errors import ProfileError
+from mooring.hardware.folder import write_entries
+from mooring.hardware.sysfs import sysfs_entries
+
+DEVICES_SHOWN_MAX = 64
+FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 done, 2 usage or no such profile, 3 something could not be written.",
+)
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option(
+    "--numa-node",
+    "form_name",
+    type=click.Choice(list(FORMS)),
+    default="scalar",
+    show_default=True,
+    help="How drivers publish numaNode; a list needs DRAListTypeAttributes.",
+)
+@click.option(
+    "--write",
+    "objects_folder",
+    metavar="DIR",
+    help="Write nodes, slices and classes as YAML files.",
+)
+@click.option("--sysfs", "sysfs_folder", metavar="DIR", help="Write the sysfs of one machine.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "name"]),
+    default="table",
+    show_default=True,
+    help="How to print; wide adds sources, or the attributes of devices.",
+)
+def command(
+    name: str | None,
+    form_name: str,
+    objects_folder: str | None,
+    sysfs_folder: str | None,
+    output: str,
+) -> None:
+    """List hardware profiles, or show one.
+
+    Without [NAME], lists all boards. With one of them, such as dgx-h100, or dgx-h100x4 for four,
+    shows sockets, NUMA nodes with their distances, PCIe roots, devices with the standard
+    attributes, and where each fact comes from. What no source gives is called assumed.
+    """
+    catalogue = Catalogue()
+    if name is None:
+        if objects_folder or sysfs_folder:
+            raise click.UsageError("--write and --sysfs need the name of a profile")
+        _print_all([catalogue.profile(each) for each in catalogue.names], output)
+        sys.exit(FITS)
+    try:
+        fleet = catalogue.fleet(name, FORMS[form_name])
+    except ProfileError as error:
+        raise click.UsageError(str(error)) from None
+    if objects_folder or sysfs_folder:
+        sys.exit(_write(fleet, objects_folder, sysfs_folder))
+    _print_one(fleet, output)
+
+
+# --- the list -----------------------------------------------------------------------------
+
+
+def _print_all(profiles: list[Profile], output: str) -> None:
+    match output:
+        case "json":
+            click.echo(_formatted([_profile_json(profile) for profile in profiles]))
+        case "name":
+            for profile in profiles:
+                click.echo(profile.name)
+        case _:
+            header = ("NAME", "MACHINES", "SOCKETS", "NUMA", "DEVICES", "BOARD")
+            wide = ("ALIASES", "SUMMARY") if output == "wide" else ()
+            rows = [_profile_row(profile, is_wide=bool(wide)) for profile in profiles]
+            _print_table([header + wide, *rows])
+
+
+def _profile_row(profile: Profile, *, is_wide: bool) -> tuple[str, ...]:
+    board = profile.board
+    counts = (board.machines, len(board.sockets), len(board.numa.nodes), len(board.devices))
+    more = (",".join(board.aliases) or "-", board.summary) if is_wide else ()
+    return (profile.name, *map(str, counts), board.title, *more)
+
+
+def _profile_json(profile: Profile) -> dict[str, Any]:
+    board = profile.board
+    return {
+        "name": profile.name,
+        "aliases": board.aliases,
+        "title": board.title,
+        "summary": board.summary,
+        "machines": board.machines,
+        "sockets": len(board.sockets),
+        "numaNodes": len(board.numa.nodes),
+        "devices": len(board.devices),
+    }
+
+
+# --- one profile --------------------------------------------------------------------------
+
+
+def _print_one(fleet: Fleet, output: str) -> None:
+    match output:
+        case "json":
+            click.echo(_formatted(_fleet_json(fleet)))
+        case "name":
+            for node in fleet.nodes:
+                click.echo(node.metadata.name)
+        case _:
+            for line in _board_lines(fleet, is_wide=output == "wide"):
+                click.echo(line)
+
+
+def _board_lines(fleet: Fleet, *, is_wide: bool) -> Iterator[str]:
+    board = fleet.profile.board
+    yield f"{board.title}: {board.summary}"
+    machines = _counted(len(fleet.nodes), "machine")
+    yield f"{machines}; each {len(board.sockets)} × {board.cpu.model}"
+    yield ""
+    yield from _aligned(list(_numa_rows(board)))
+    yield ""
+    yield from _aligned([("ROOT", "NUMA", "BELOW IT"), *_root_rows(fleet.profile)])
+    yield ""
+    rows = list(_device_rows(fleet, is_wide=is_wide))
+    yield from _aligned([_device_header(is_wide=is_wide), *rows])
+    yield ""
+    yield from _fact_lines(fleet.profile)
+
+
+def _numa_rows(board: Board) -> Iterator[tuple[str, ...]]:
+    yield ("NUMA", "SOCKET", "CPUS", "MEMORY", "DISTANCES")
+    for node in board.numa.nodes:
+        distances = " ".join(map(str, board.numa.distances[node.id]))
+        cpus = node.cpus if len(node.cpus) <= 20 else f"{len(node.cpu_ids)} CPUs"
+        yield (str(node.id), str(node.socket), cpus, node.memory, distances)
+
+
+def _root_rows(profile: Profile) -> Iterator[tuple[str, ...]]:
+    for root, node in profile.board.pcie.roots.items():
+        below = (
+            f"{device.address} {model.product}"
+            for device, model in profile.devices()
+            if device.root == root
+        )
+        yield (root, "-" if node < 0 else str(node), ", ".join(below) or "-")
+
+
+def _device_header(*, is_wide: bool) -> tuple[str, ...]:
+    return ("DRIVER", "DEVICE", "PCIEROOT", "NUMANODE", *(("ATTRIBUTES",) if is_wide else ()))
+
+
+def _device_rows(fleet: Fleet, *, is_wide: bool) -> Iterator[tuple[str, ...]]:
+    first = fleet.nodes[0].metadata.name
+    found = [
+        (each.spec.driver, device)
+        for each in fleet.slices
+        if each.spec.node_name == first
+        for device in each.spec.devices or ()
+    ]
+    shown = found if is_wide else found[:DEVICES_SHOWN_MAX]
+    for driver, device in shown:
+        values = {name: _shown(value) for name, value in device.attributes.items()}
+        root = values.pop("resource.kubernetes.io/pcieRoot", "-")
+        node = values.pop("resource.kubernetes.io/numaNode", "-")
+        others = " ".join(f"{name}={value}" for name, value in values.items())
+        yield (driver, device.name, root, node, *((others,) if is_wide else ()))
+    if len(found) > len(shown):
+        left = f"… and {len(found) - len(shown)} more: -o wide shows all"
+        yield (left, *[""] * (len(_device_header(is_wide=is_wide)) - 1))
+
+
+def _fact_lines(profile: Profile) -> Iterator[str]:
+    """Give every source with what it is for, then what is assumed of which parts."""
+    sourced: dict[str, list[str]] = {}
+    assumed: dict[str, list[str]] = {}
+    for part, source, fields in profile.facts():
+        if source:
+            sourced.setdefault(source, []).append(part)
+        if fields:
+            assumed.setdefault(", ".join(fields) if source else "everything", []).append(part)
+    for source, parts in sourced.items():
+        yield f"source: {source}"
+        yield f"    {', '.join(parts)}"
+    for fields_text, parts in assumed.items():
+        yield f"assumed: {fields_text}"
+        yield f"    {', '.join(parts)}"
+
+
+def _shown(value: DeviceAttribute) -> str:
+    (content,) = to_tree(value).values()
+    match content:
+        case bool():
+            return str(content).lower()
+        case list() | tuple():
+            return ",".join(map(str, content))
+        case _:
+            return str(content)
+
+
+def _fleet_json(fleet: Fleet) -> dict[str, Any]:
+    board = fleet.profile.board
+    return {
+        **_profile_json(fleet.profile),
+        "board": msgspec.to_builtins(board),
+        "facts": [
+            {"part": part, "source": source, "assumed": fields}
+            for part, source, fields in fleet.profile.facts()
+        ],
+        "objects": list(map(to_tree, _objects(fleet))),
+    }
+
+
+# --- files --------------------------------------------------------------------------------
+
+
+def _write(fleet: Fleet, objects_folder: str | None, sysfs_folder: str | None) -> int:
+    try:
+        if objects_folder:
+            for line in _write_objects(fleet, Path(objects_folder)):
+                click.echo(line)
+        if sysfs_folder:
+            entries = sysfs_entries(fleet.profile)
+            write_entries(Path(sysfs_folder), entries)
+            click.echo(f"{sysfs_folder}: {len(entries):,} files and links of sysfs")
+    except OSError as error:
+        label = click.style("error", fg="red", bold=True)
+        click.echo(f"{label}: {error.filename}: {error.strerror or error}", err=True)
+        return UNREADABLE
+    return FITS
+
+
+def _write_objects(fleet: Fleet, folder: Path) -> Iterator[str]:
+    import yaml
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {
+        "deviceclasses.yaml": fleet.classes,
+        "nodes.yaml": fleet.nodes,
+        "resourceslices.yaml": fleet.slices,
+    }
+    for name, objects in files.items():
+        trees = [to_tree(each) for each in objects]
+        text = yaml.safe_dump_all(trees, sort_keys=False, allow_unicode=True)
+        (folder / name).write_text(text, encoding="utf-8")
+        yield f"{folder / name}: {_counted(len(trees), 'object')}"
+
+
+def _objects(fleet: Fleet) -> Iterator[msgspec.Struct]:
+    yield from (*fleet.classes, *fleet.nodes, *fleet.slices)
+
+
+# --- printing -----------------------------------------------------------------------------
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    for line in _aligned(rows):
+        click.echo(line)
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> Iterable[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _formatted(report: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(report)).decode()

@@ -1,0 +1,200 @@
+"""The standard attributes of devices, read from sysfs: pciBusID, pcieRoot and numaNode.
+
+Drivers publish these beside their own. A driver that cannot have one (NoAttributeError) leaves
+it out: absence means unknown, and a made-up value would match those of other devices.
+
+numaNode has two forms. The scalar is the device's own NUMA node. The list begins with it and goes
+on with the nodes that are as near as any other and on the same socket:
+
+1. read the row of distances (ACPI SLIT) of the device's node;
+2. find the smallest distance to any other node, of whatever socket;
+3. keep the nodes at that distance whose socket is ours, or unknown.
+
+Where the distances cannot be read, the list has the device's own node only.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from enum import IntEnum
+from typing import NamedTuple
+
+from mooring.api.resource.v1 import DeviceAttribute
+from mooring.hardware.errors import NoAttributeError, TreeError
+from mooring.hardware.numbers import PciAddress, parse_cpu_list, parse_integer
+from mooring.hardware.tree import Tree
+
+PREFIX = "resource.kubernetes.io/"
+PCI_BUS_ID = f"{PREFIX}pciBusID"
+PCIE_ROOT = f"{PREFIX}pcieRoot"
+NUMA_NODE = f"{PREFIX}numaNode"
+
+NUMA_NODES_MAX = 1024  # Linux has no more, on any architecture
+
+_PCI_DEVICES = "bus/pci/devices"
+_NODES = "devices/system/node"
+_CPUS = "devices/system/cpu"
+_NODE_NAME = re.compile(r"node[0-9].*")
+
+
+class Form(IntEnum):
+    """How numaNode is published. The operator of a driver decides; the cluster must have
+    DRAListTypeAttributes on for lists. False and True are taken as scalar and list."""
+
+    SCALAR = 0
+    LIST = 1
+
+
+class Attribute(NamedTuple):
+    """The name and value of an attribute."""
+
+    name: str
+    value: DeviceAttribute
+
+
+def pci_bus_id(bus_id: str) -> Attribute:
+    """Return the address of a PCI device as its attribute."""
+    _check_bus_id(bus_id)
+    return Attribute(PCI_BUS_ID, DeviceAttribute(string_value=bus_id))
+
+
+def pcie_root(tree: Tree, bus_id: str) -> Attribute:
+    """Return the PCIe root that a device is below: `pci0000:00`."""
+    _check_bus_id(bus_id)
+    try:
+        root = _root_of(tree, bus_id)
+    except (NoAttributeError, TreeError) as error:
+        raise NoAttributeError(
+            f"failed to resolve PCIe Root Complex for PCI Bus ID {bus_id}: {error}"
+        ) from None
+    return Attribute(PCIE_ROOT, DeviceAttribute(string_value=root))
+
+
+def numa_node_of_pci(tree: Tree, bus_id: str, form: Form | bool = Form.SCALAR) -> Attribute:
+    """Return the NUMA node of a PCI device, or its node and those as near."""
+    _check_bus_id(bus_id)
+    try:
+        node = _integer(tree, f"{_PCI_DEVICES}/{bus_id}/numa_node")
+    except TreeError as error:
+        raise NoAttributeError(
+            f"failed to read NUMA node for PCI Bus ID {bus_id}: {error}"
+        ) from None
+    if node < 0:
+        raise NoAttributeError(
+            f"PCI device {bus_id} has no NUMA affinity (numa_node={node}); "
+            "do not publish the numaNode attribute for it"
+        )
+    return _numa_attribute(tree, node, form)
+
+
+def numa_node(tree: Tree, node: int, form: Form | bool = Form.SCALAR) -> Attribute:
+    """Return the attribute of a device that knows its NUMA node, such as a CPU."""
+    if node < 0:
+        raise NoAttributeError(
+            f"invalid NUMA node {node}: do not publish the numaNode attribute "
+            "for a device with no NUMA affinity"
+        )
+    if node >= NUMA_NODES_MAX:
+        raise NoAttributeError(
+            f"invalid NUMA node {node}: exceeds maximum supported ({NUMA_NODES_MAX - 1})"
+        )
+    return _numa_attribute(tree, node, form)
+
+
+def numa_node_of_cpu(tree: Tree, cpu: int) -> int:
+    """Return the NUMA node that a CPU is in."""
+    try:
+        names = tree.names(f"{_CPUS}/cpu{cpu}")
+    except TreeError:
+        names = []
+    name = next(filter(_NODE_NAME.fullmatch, names), None)
+    if name is None:
+        raise NoAttributeError(f"CPU {cpu} not found in any NUMA node")
+    try:
+        return parse_integer(name.removeprefix("node"))
+    except ValueError as error:
+        raise NoAttributeError(f"failed to parse NUMA node number from {name}: {error}") from None
+
+
+def physical_numa_node(attribute: DeviceAttribute | None) -> int | None:
+    """Return the NUMA node of a device from either form; None is unknown, never node 0."""
+    if attribute is None:
+        return None
+    if attribute.int_value is not None:
+        return attribute.int_value
+    return attribute.int_values[0] if attribute.int_values else None
+
+
+# --- PCI ----------------------------------------------------------------------------------
+
+
+def _check_bus_id(bus_id: str) -> None:
+    if not bus_id:
+        raise NoAttributeError("PCI Bus ID cannot be empty")
+    try:
+        PciAddress.parse(bus_id)
+    except ValueError:
+        raise NoAttributeError(f"invalid PCI Bus ID format: {bus_id[:64]}") from None
+
+
+def _root_of(tree: Tree, bus_id: str) -> str:
+    """Return the first folder below `devices` on the way to a device."""
+    target = tree.link(f"{_PCI_DEVICES}/{bus_id}")
+    if not target.startswith("/"):
+        target = posixpath.normpath(posixpath.join(_PCI_DEVICES, target))
+    fact = f"symlink target for PCI Bus ID {bus_id} is invalid: it must"
+    if not target.startswith("devices/pci"):
+        raise NoAttributeError(f"{fact} start with devices/pci: {target}")
+    if posixpath.basename(target) != bus_id:
+        raise NoAttributeError(f"{fact} end with {bus_id}: {target}")
+    return target.split("/")[1]
+
+
+# --- NUMA ---------------------------------------------------------------------------------
+
+
+def _numa_attribute(tree: Tree, node: int, form: Form | bool) -> Attribute:
+    if not form:
+        return Attribute(NUMA_NODE, DeviceAttribute(int_value=node))
+    return Attribute(NUMA_NODE, DeviceAttribute(int_values=(node, *_as_near(tree, node))))
+
+
+def _as_near(tree: Tree, node: int) -> list[int]:
+    """Return the other nodes at the smallest distance and not on another socket, in order."""
+    distances = _distances(tree, node)
+    others = {other: each for other, each in enumerate(distances) if other != node}
+    if node >= len(distances) or not others:
+        return []
+    nearest = [other for other, each in others.items() if each == min(others.values())]
+    socket = _socket(tree, node)
+    if socket is None:
+        return nearest
+    return [other for other in nearest if _socket(tree, other) in (socket, None)]
+
+
+def _distances(tree: Tree, node: int) -> list[int]:
+    """Return a row of the SLIT; none where it cannot be read."""
+    try:
+        row = [parse_integer(part) for part in tree.read(f"{_NODES}/node{node}/distance").split()]
+    except (TreeError, ValueError):
+        return []
+    return row if len(row) <= NUMA_NODES_MAX else []
+
+
+def _socket(tree: Tree, node: int) -> int | None:
+    """Return the socket of a node's first CPU; None where it cannot be known."""
+    try:
+        cpus = parse_cpu_list(tree.read(f"{_NODES}/node{node}/cpulist"))
+        return _integer(tree, f"{_CPUS}/cpu{cpus[0]}/topology/physical_package_id")
+    except (TreeError, ValueError, IndexError):
+        return None
+
+
+def _integer(tree: Tree, path: str) -> int:
+    try:
+        return parse_integer(tree.read(path))
+    except TreeError:
+        raise
+    except ValueError as error:
+        raise TreeError(path, str(error)) from None

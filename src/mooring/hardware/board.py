@@ -1,0 +1,136 @@
+"""A board: sockets, NUMA nodes, PCIe roots and what is plugged in, each fact with its source.
+
+    # machine: one computer with this board; a rack has several
+    # bridges: the PCI bridges and switches between a root and a device, from the root on
+
+A part has a source, or it is assumed; single fields of a part with a source may be assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from mooring.hardware.models import Model, Sourced
+from mooring.hardware.numbers import PciAddress, parse_cpu_list
+
+
+class NumaNode(Struct, frozen=True, forbid_unknown_fields=True):
+    """Memory and the CPUs next to it."""
+
+    id: int
+    socket: int
+    cpus: str  # as the kernel lists them: 0-35,288-323
+    memory: str
+
+    @property
+    def cpu_ids(self) -> tuple[int, ...]:
+        """The CPUs by number."""
+        return parse_cpu_list(self.cpus)
+
+
+class Numa(Sourced, frozen=True):
+    """The NUMA nodes, and how far each is from each (ACPI SLIT)."""
+
+    nodes: tuple[NumaNode, ...]
+    distances: tuple[tuple[int, ...], ...]
+
+
+class Cpu(Sourced, frozen=True):
+    """The processors in the sockets."""
+
+    model: str
+    threads_per_core: int
+
+
+class Pcie(Sourced, frozen=True):
+    """The PCIe roots and the NUMA node of each; -1 is none."""
+
+    roots: dict[str, int]
+
+
+class PciDevice(Sourced, frozen=True):
+    """A device on PCI."""
+
+    model: str
+    address: str
+    root: str
+    bridges: tuple[str, ...] = ()
+    virtual_functions: int = 0
+    first_virtual_function: str = ""
+
+    def virtual_addresses(self) -> Iterator[PciAddress]:
+        """Give the addresses of the virtual functions."""
+        for index in range(self.virtual_functions):
+            yield PciAddress.parse(self.first_virtual_function).plus(index)
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the devices of a board are used."""
+
+    mig: bool = False  # NVIDIA GPUs may be partitioned
+    vfio: bool = False  # NVIDIA GPUs are passed to virtual machines
+    sriov: bool = False  # NICs are given away as virtual functions, where they have any
+    compute_domains: bool = False  # GPUs share memory over NVLink across machines
+
+
+class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """All that a profile says of a board."""
+
+    title: str
+    summary: str
+    aliases: tuple[str, ...] = ()
+    machines: int = 1
+    architecture: str = "amd64"
+    sources: dict[str, str]
+    cpu: Cpu
+    numa: Numa
+    pcie: Pcie
+    devices: tuple[PciDevice, ...]
+    options: Options = Options()
+    labels: dict[str, str] = {}
+
+    @property
+    def sockets(self) -> tuple[int, ...]:
+        """The sockets by number."""
+        return tuple(sorted({node.socket for node in self.numa.nodes}))
+
+    def parts(self) -> Iterator[tuple[str, Sourced]]:
+        """Give every part that has a source, by its place in the profile."""
+        yield from (("cpu", self.cpu), ("numa", self.numa), ("pcie", self.pcie))
+        for index, device in enumerate(self.devices):
+            yield f"devices[{index}]", device
+
+
+class Fact(NamedTuple):
+    """Where what is said of a part comes from: a part of the board, or a model."""
+
+    part: str
+    source: str  # empty: everything is assumed
+    assumed: tuple[str, ...]  # fields that the source does not give
+
+
+class Profile(Struct, frozen=True):
+    """A board by its name, with the models of its devices."""
+
+    name: str
+    board: Board
+    models: dict[str, Model]
+    model_sources: dict[str, str]
+
+    def devices(self) -> Iterator[tuple[PciDevice, Model]]:
+        """Give every device with its model, in the order of the profile."""
+        for device in self.board.devices:
+            yield device, self.models[device.model]
+
+    def facts(self) -> Iterator[Fact]:
+        """Give what is known of every part, and by what source."""
+        board = self.board
+        for name, part in (("cpu", board.cpu), ("numa", board.numa), ("pcie", board.pcie)):
+            yield Fact(name, board.sources.get(part.source, ""), part.assumed_fields)
+        for device in board.devices:
+            yield Fact(device.address, board.sources.get(device.source, ""), device.assumed_fields)
+        for name, model in self.models.items():
+            yield Fact(name, self.model_sources.get(model.source, ""), model.assumed_fields)

@@ -1,0 +1,119 @@
+"""The catalogue of profiles: by name, by alias, and several at once.
+
+    profile = name [ "x" count ]
+
+`dgx-h100x4` is four machines; `gb200-nvl72` is a rack of eighteen, and `gb200-nvl72x2` two racks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from mooring.api.core.node import Node
+from mooring.api.resource.v1 import DeviceClass, ResourceSlice
+from mooring.hardware.attributes import Form
+from mooring.hardware.board import Profile
+from mooring.hardware.errors import ProfileError
+from mooring.hardware.machine import Machine
+from mooring.hardware.nodes import device_classes, node_of
+from mooring.hardware.profilefiles import ProfileFolder
+from mooring.hardware.slices import resource_slices
+from mooring.hardware.sysfs import sysfs_tree
+
+MACHINES_MAX = 10_000
+_WANTED = re.compile(r"(?P<name>.+?)x(?P<count>[0-9]{1,6})")
+
+CLIQUE_LABEL = "nvidia.com/gpu.clique"
+
+
+class Fleet(NamedTuple):
+    """Machines of one profile, as objects of a cluster."""
+
+    profile: Profile
+    nodes: tuple[Node, ...]
+    slices: tuple[ResourceSlice, ...]
+    classes: tuple[DeviceClass, ...]
+
+
+class Wanted(NamedTuple):
+    """A profile and how many of its boards."""
+
+    profile: Profile
+    units: int
+
+    @property
+    def node_names(self) -> Iterator[str]:
+        """The names of all machines."""
+        for index in range(self.units * self.profile.board.machines):
+            yield f"{self.profile.name}-{index}"
+
+
+class Catalogue:
+    """All profiles of a folder; each file is read once."""
+
+    def __init__(self, folder: ProfileFolder | None = None) -> None:
+        self._folder = folder or ProfileFolder()
+        self._names = self._folder.names()
+        self._profiles: dict[str, Profile] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all profiles, without aliases."""
+        return self._names
+
+    def profile(self, name: str) -> Profile:
+        """Return a profile by its name or alias, or raise ProfileError with the nearest name."""
+        if name in self._names:
+            return self._profile(name)
+        if name in self._aliases:
+            return self._profile(self._aliases[name])
+        known = [*self._names, *self._aliases]
+        near = difflib.get_close_matches(name[:64].lower(), known, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"there are: {', '.join(self._names)}"
+        raise ProfileError(f"there is no profile {name[:64]!r}; {remedy}")
+
+    def wanted(self, text: str) -> Wanted:
+        """Return what `dgx-h100x4` stands for, or raise ProfileError."""
+        found = _WANTED.fullmatch(text)
+        # A name may itself end in x and digits.
+        if found is None or text in self._names or text in self._aliases:
+            return Wanted(self.profile(text), 1)
+        profile = self.profile(found["name"])
+        count = int(found["count"])
+        machines = count * profile.board.machines
+        if not 1 <= machines <= MACHINES_MAX:
+            raise ProfileError(f"{text}: must be from 1 to {MACHINES_MAX:,} machines")
+        return Wanted(profile, count)
+
+    def fleet(self, text: str, form: Form | bool = Form.SCALAR) -> Fleet:
+        """Return the objects of the machines that a text wants, or raise ProfileError."""
+        wanted = self.wanted(text)
+        tree = sysfs_tree(wanted.profile)
+        nodes: list[Node] = []
+        slices: list[ResourceSlice] = []
+        for index, name in enumerate(wanted.node_names):
+            nodes.append(node_of(wanted.profile, name, _unit_labels(wanted.profile, index)))
+            slices.extend(resource_slices(Machine(wanted.profile, name, tree, Form(form))))
+        drivers = sorted({each.spec.driver for each in slices})
+        classes = tuple(device_classes(drivers))
+        return Fleet(wanted.profile, tuple(nodes), tuple(slices), classes)
+
+    def _profile(self, name: str) -> Profile:
+        if name not in self._profiles:
+            self._profiles[name] = self._folder.read(name)
+        return self._profiles[name]
+
+    @cached_property
+    def _aliases(self) -> dict[str, str]:
+        return {alias: name for name in self._names for alias in self._profile(name).board.aliases}
+
+
+def _unit_labels(profile: Profile, index: int) -> dict[str, str]:
+    """Return the label that tells which machines share memory: those of one rack."""
+    if not profile.board.options.compute_domains:
+        return {}
+    return {CLIQUE_LABEL: f"{profile.name}-{index // profile.board.machines}.0"}
