@@ -245,7 +245,8 @@ def _print_fleet(count: int, factor: float) -> None:
             assert isinstance(allocate_wanted(inventory, node, wanted), Allocated)
 
     first = _timed(try_all) / count * 1e6
-    again = min(_timed(try_all) for _ in range(ROUNDS)) / count * 1e6
+    rounds = max(ROUNDS, ROUNDS * FLEETS[-1] // count)  # for some seconds, whatever the fleet
+    again = min(_timed(try_all) for _ in range(rounds)) / count * 1e6
     print(
         f"{count:5} nodes × {DEVICES_PER_NODE} devices: {again:.1f} µs a node warm "
         f"(calibrated {again * factor:.1f}), {first:.0f} µs the first time"
