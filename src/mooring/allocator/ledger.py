@@ -90,11 +90,6 @@ class Ledger:
             return False
         return any(entry.result.share_id is not None for entry in entries)
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing is taken."""
-        return not self._taken
-
     def __iter__(self) -> Iterator[DeviceKey]:
         for (driver, pool), devices in self._taken.items():
             for device in devices:
