@@ -165,9 +165,8 @@ class Search:
         if not self.steps % INTERRUPT_EVERY_STEPS:
             self._interrupt()
         if self._foresight is not None:
-            if not self._may_skip_faults(stage, slot, filled) and self._foresight.is_hopeless(
-                states, stage, slot, filled, above
-            ):
+            may_prune = not self._may_skip_faults(stage, slot, filled)
+            if may_prune and self._foresight.is_hopeless(states, stage, slot, filled, above):
                 return self._fail()
             try:
                 self._found = self._probe(stage, slot, filled, states, above)

@@ -34,11 +34,6 @@ class Layout(NamedTuple):
             packed += (amount // self.units[place]) << (place * self.width)
         return packed
 
-    def unpack(self, packed: int) -> dict[Field, int]:
-        """Return the fields of a packed number, in units."""
-        bits = (1 << self.width) - 1
-        return {field: packed >> place * self.width & bits for field, place in self.fields.items()}
-
 
 class Counters(NamedTuple):
     """The counters of a pool, what each of its devices takes, and what there is in all."""
