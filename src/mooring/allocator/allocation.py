@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from mooring.allocator.answers import Allocated, Answer, Failed, Unsatisfied
 from mooring.allocator.asks import Plan, claim_name
-from mooring.allocator.errors import AllocationError, BudgetError, NodeError
+from mooring.allocator.errors import AllocationError, BudgetError, NodeError, OutOfStepsError
 from mooring.allocator.foresight import Foresight
 from mooring.allocator.inventory import Inventory
 from mooring.allocator.problem import Problem
 from mooring.allocator.result import node_selector
-from mooring.allocator.search import OutOfStepsError, Search, Solution
+from mooring.allocator.search import Search, Solution
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import ResourceClaim
 
@@ -80,7 +80,7 @@ def allocate_wanted(
         if problem.view.has_odd_selectors:
             _check_node_selectors(problem, claims, solution)
     except AllocationError as error:
-        return Failed(str(error), isinstance(error, NodeError))
+        return Failed(str(error), isinstance(error, NodeError), error.steps)
     return Allocated(claims, problem, solution, steps)
 
 
@@ -98,6 +98,9 @@ def _search(problem: Problem, names: Sequence[str], budget: Budget) -> tuple[Sol
         return light.run(), light.steps
     except OutOfStepsError:
         pass
+    except AllocationError as error:
+        error.steps = light.steps
+        raise
     foresight = Foresight(problem, interrupt=interrupt)
     search = Search(
         problem, names, steps_max=budget.steps, foresight=foresight, interrupt=interrupt
@@ -107,6 +110,9 @@ def _search(problem: Problem, names: Sequence[str], budget: Budget) -> tuple[Sol
     except OutOfStepsError:
         cause = f"no answer after {budget.steps} steps of the search"
         raise BudgetError(f"filter operation aborted: {cause}") from None
+    except AllocationError as error:
+        error.steps = light.steps + search.steps
+        raise
 
 
 def _has_one_user_each(problem: Problem, solution: Solution) -> bool:

@@ -18,32 +18,58 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.problem import Problem, Slot
-from mooring.allocator.rules.amounts import Amounts
+from mooring.allocator.rules.amounts import Amounts, Field
 from mooring.allocator.rules.base import States
 
 if TYPE_CHECKING:
     from mooring.allocator.foresight import Group
 
-Field = tuple[int, int, int, int]  # account, shift, bits, unit
 
-
-class Kind(NamedTuple):
-    """An amount that adds up over devices."""
+class CounterKind(NamedTuple):
+    """A counter of a pool, in all its counter sets."""
 
     payers: int
-    fields: Mapping[int, tuple[Field, ...]]  # by position for a capacity, else under -1
-    is_split: bool  # whether one pick may be charged in several fields
+    fields: tuple[Field, ...]  # by counter set
+    is_split: bool  # whether one pick may be charged in several sets
+
+    def left(self, amounts: Amounts, states: States, among: int) -> list[int]:  # noqa: ARG002
+        """Return what is left in each counter set."""
+        return [_left(field, amounts, states) for field in self.fields]
+
+    def charge(self, amounts: Amounts, slot: Slot, position: int) -> int:  # noqa: ARG002
+        """Return what a pick takes of all sets."""
+        _, taken = amounts.counters[position]
+        return sum([(taken >> shift & mask) * unit for _, shift, mask, unit in self.fields])
+
+
+class CapacityKind(NamedTuple):
+    """A capacity, of all devices that can be shared and have it."""
+
+    payers: int
+    fields: Mapping[int, Field]  # by position
+    is_split: bool = False  # a pick is charged on one device
 
     def left(self, amounts: Amounts, states: States, among: int) -> list[int]:
-        """Return what is left in each field, of the devices among these."""
-        taken: Mapping[int, int] = states[amounts.index]
-        found = []
-        for position, fields in self.fields.items():
-            if position < 0 or among >> position & 1:
-                for account, shift, mask, unit in fields:
-                    left = taken.get(account, amounts.left[account]) or 0
-                    found.append((left >> shift & mask) * unit)
-        return found
+        """Return what is left of each of some devices."""
+        return [
+            _left(field, amounts, states)
+            for position, field in self.fields.items()
+            if among >> position & 1
+        ]
+
+    def charge(self, amounts: Amounts, slot: Slot, position: int) -> int:  # noqa: ARG002
+        """Return what a pick takes of a device."""
+        _, shift, mask, unit = self.fields[position]
+        return (slot.takes[position] >> shift & mask) * unit
+
+
+Kind = CounterKind | CapacityKind
+
+
+def _left(field: Field, amounts: Amounts, states: States) -> int:
+    account, shift, mask, unit = field
+    left = states[amounts.index].get(account, amounts.left[account]) or 0
+    return (left >> shift & mask) * unit
 
 
 class Bounds:
@@ -53,7 +79,10 @@ class Bounds:
         self._problem = problem
         self._amounts = amounts
         self._shareable = problem.view.shareable
-        self._kinds = [*_counter_kinds(problem, amounts), *_capacity_kinds(problem, amounts)]
+        self._kinds: list[Kind] = [
+            *_counter_kinds(problem, amounts),
+            *_capacity_kinds(problem, amounts),
+        ]
         self._loads: dict[tuple[int, int], float] = {}
         start = problem.start
         self._totals = [sum(kind.left(amounts, start, kind.payers)) for kind in self._kinds]
@@ -110,17 +139,9 @@ class Bounds:
         key = (slot.wish, number, paying)
         least = self._least.get(key)
         if least is None:
-            least = min(self._charge(kind, slot, position) for position in bits(paying))
+            least = min(kind.charge(self._amounts, slot, position) for position in bits(paying))
             self._least[key] = least
         return least
-
-    def _charge(self, kind: Kind, slot: Slot, position: int) -> int:
-        fields = kind.fields.get(-1)
-        if fields is not None:
-            _, amount = self._amounts.counters[position]
-        else:
-            fields, amount = kind.fields[position], slot.takes[position]
-        return sum((amount >> shift & mask) * unit for _, shift, mask, unit in fields)
 
 
 def _without_most_expensive(needs: list[tuple[int, int]], escapes: int) -> int:
@@ -143,9 +164,9 @@ def _have_room(needs: list[tuple[int, int]], left: list[int], escapes: int) -> b
     return True
 
 
-def _counter_kinds(problem: Problem, amounts: Amounts) -> list[Kind]:
+def _counter_kinds(problem: Problem, amounts: Amounts) -> list[CounterKind]:
     view = problem.view
-    kinds: list[Kind] = []
+    kinds: list[CounterKind] = []
     for facts, offset in zip(view.pools, view.offsets, strict=True):
         if facts.counters is None:
             continue
@@ -154,23 +175,23 @@ def _counter_kinds(problem: Problem, amounts: Amounts) -> list[Kind]:
         account = amounts.counters[offset + min(facts.counters.takes)][0]
         names: dict[str, list[Field]] = {}
         for (_, name), place in layout.fields.items():
-            field = (account, place * layout.width, mask, layout.units[place])
+            field = Field(account, place * layout.width, mask, layout.units[place])
             names.setdefault(name, []).append(field)
         # A device that can be shared is charged once for all its picks: it is an escape.
         payers = facts.counters.consumers << offset & ~view.shareable
         is_split = any(len(spot.device.consumes_counters) > 1 for spot in facts.pool.spots)
-        kinds += [Kind(payers, {-1: tuple(fields)}, is_split) for fields in names.values()]
+        kinds += [CounterKind(payers, tuple(fields), is_split) for fields in names.values()]
     return kinds
 
 
-def _capacity_kinds(problem: Problem, amounts: Amounts) -> list[Kind]:
+def _capacity_kinds(problem: Problem, amounts: Amounts) -> list[CapacityKind]:
     view = problem.view
-    names: dict[str, dict[int, tuple[Field, ...]]] = {}
+    names: dict[str, dict[int, Field]] = {}
     for position, account in amounts.capacity.items():
         if not view.shareable >> position & 1:
             continue
         width = problem.capacity_width(position)
         for place, name in enumerate(sorted(view.spots[position].device.capacity)):
-            field = (account, place * width, (1 << width - 1) - 1, 1)
-            names.setdefault(name, {})[position] = (field,)
-    return [Kind(mask_of(fields), fields, is_split=False) for fields in names.values()]
+            field = Field(account, place * width, (1 << width - 1) - 1)
+            names.setdefault(name, {})[position] = field
+    return [CapacityKind(mask_of(fields), fields) for fields in names.values()]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.problem import Problem, Slot
-from mooring.allocator.rules.amounts import Amounts
+from mooring.allocator.rules.amounts import Amounts, Field
 from mooring.allocator.rules.attributes import Table
 from mooring.allocator.rules.base import States
 from mooring.allocator.rules.compatibility import Compatibility
@@ -25,14 +25,6 @@ from mooring.allocator.rules.constraints import Constraint
 
 if TYPE_CHECKING:
     from mooring.allocator.foresight import Group
-
-
-class Field(NamedTuple):
-    """The bits of one counter in its account."""
-
-    account: int
-    shift: int
-    mask: int
 
 
 class Component(NamedTuple):
@@ -128,7 +120,7 @@ class Components:
             tuple(
                 [
                     (taken.get(account, left[account]) or 0) >> shift & mask
-                    for account, shift, mask in component.fields
+                    for account, shift, mask, _ in component.fields
                 ]
             ),
             tuple([taken.get(account, left[account]) for account in component.capacity]),

@@ -27,8 +27,9 @@ from typing import NamedTuple, TypeVar
 from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.bounds import Bounds
 from mooring.allocator.components import Components
+from mooring.allocator.errors import OutOfStepsError
 from mooring.allocator.flow import has_flow
-from mooring.allocator.packing import OutOfStepsError, Packing
+from mooring.allocator.packing import Packing
 from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.rules.amounts import Amounts
 from mooring.allocator.rules.attributes import Element
@@ -60,10 +61,6 @@ class Fork(NamedTuple):
 
 
 Rest = tuple[tuple[Group, ...], tuple[Fork, ...]]
-
-
-class _OpenQuestionError(Exception):
-    """It took too long to find out."""
 
 
 class Foresight:
@@ -102,7 +99,7 @@ class Foresight:
         self._steps_left = max(QUESTION_STEPS_MIN, self.steps)
         try:
             return not self._is_possible(groups, forks, states)
-        except _OpenQuestionError:
+        except OutOfStepsError:
             return False
         except RecursionError:
             self._is_blind = True  # So many picks are left that later questions are as deep.
@@ -180,7 +177,7 @@ class Foresight:
         light = self._steps_left = min(budget, LIGHT_STEPS_MAX)
         try:
             return self._can_fill(groups, states)
-        except _OpenQuestionError:
+        except OutOfStepsError:
             pass
         finally:
             self._steps_left += budget - light
@@ -190,7 +187,7 @@ class Foresight:
         self.steps += 1
         self._steps_left -= 1
         if self._steps_left < 0:
-            raise _OpenQuestionError
+            raise OutOfStepsError
         if not self.steps % INTERRUPT_EVERY_STEPS:
             self._interrupt()
 
@@ -379,8 +376,6 @@ class Foresight:
         )
         try:
             return packing.is_possible(steps_max=self._steps_left)
-        except OutOfStepsError:
-            raise _OpenQuestionError from None
         finally:
             self.steps += packing.steps
             self._steps_left -= packing.steps

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.allocator.bits import bits, mask_of
+from mooring.allocator.errors import OutOfStepsError
 from mooring.allocator.flow import has_flow
 from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.rules.amounts import Amounts
@@ -31,10 +32,6 @@ Vector = tuple[int, ...]
 _Situation = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, bool, int], ...]]
 
 FAILURES_MAX = 100_000
-
-
-class OutOfStepsError(Exception):
-    """It took too long to find out."""
 
 
 class Bin(NamedTuple):

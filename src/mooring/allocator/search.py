@@ -29,7 +29,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from mooring.allocator.asks import RESULTS_MAX, Ask
-from mooring.allocator.errors import AllocationError
+from mooring.allocator.errors import AllocationError, OutOfStepsError
 from mooring.allocator.problem import Names, Problem, Slot, place
 from mooring.allocator.rules.base import States
 
@@ -59,10 +59,6 @@ class Foresight(Protocol):
 
         Of the slot, at this stage, `filled` devices are picked, all below position `above`.
         """
-
-
-class OutOfStepsError(Exception):
-    """The search took as many steps as it was given."""
 
 
 class _Fork:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mooring.allocator.asks import Ask
 from mooring.allocator.bits import bits
-from mooring.allocator.errors import AllocationError
+from mooring.allocator.errors import AllocationError, OutOfStepsError
 from mooring.allocator.foresight import Foresight
 from mooring.allocator.ledger import ClaimKey
 from mooring.allocator.pools import PoolId, PoolState
@@ -25,7 +25,7 @@ from mooring.allocator.rules.compatibility import Compatibility
 from mooring.allocator.rules.constraints import Constraint
 from mooring.allocator.rules.in_use import InUse
 from mooring.allocator.rules.taints import blocking_taint
-from mooring.allocator.search import OutOfStepsError, Search
+from mooring.allocator.search import Search
 from mooring.allocator.view import View
 
 TRACE_STEPS_MAX = 2_000

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from mooring.allocator.view import View
 
 
+class Field(NamedTuple):
+    """Where one amount is in its account, and what one of it is worth, in nano."""
+
+    account: int
+    shift: int
+    mask: int
+    unit: int = 1
+
+
 class Amounts(Rule):
     """What is left of the accounts. State: those that were charged, with what is left of them."""
 

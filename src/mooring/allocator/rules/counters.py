@@ -15,18 +15,18 @@ from typing import NamedTuple
 from mooring.allocator.pools import Spot
 from mooring.api.resource.v1 import CounterSet, Device
 
-Field = tuple[str, str]  # counter set, counter
+CounterKey = tuple[str, str]  # counter set, counter
 
 
 class Layout(NamedTuple):
     """Where the fields of a packed number are."""
 
-    fields: Mapping[Field, int]  # its place among the fields
+    fields: Mapping[CounterKey, int]  # its place among the fields
     units: Sequence[int]
     width: int  # bits of a field, with its guard
     guards: int
 
-    def pack(self, amounts: Mapping[Field, int]) -> int:
+    def pack(self, amounts: Mapping[CounterKey, int]) -> int:
         """Return amounts in nano as one number; each is rounded down to whole units."""
         packed = 0
         for field, amount in amounts.items():
@@ -34,12 +34,17 @@ class Layout(NamedTuple):
             packed += (amount // self.units[place]) << (place * self.width)
         return packed
 
+    def unpack(self, packed: int) -> dict[CounterKey, int]:
+        """Return the fields of a packed number, in units."""
+        mask = (1 << self.width) - 1
+        return {key: packed >> place * self.width & mask for key, place in self.fields.items()}
+
 
 class Counters(NamedTuple):
     """The counters of a pool, what each of its devices takes, and what there is in all."""
 
     layout: Layout
-    totals: Mapping[Field, int]  # in nano
+    totals: Mapping[CounterKey, int]  # in nano
     takes: Mapping[int, int]  # packed, by position; only devices that take something
     consumers: int  # mask of the devices that name a counter set
     can_grow: bool  # whether some device takes less than nothing, which Kubernetes does not refuse
@@ -56,7 +61,7 @@ class Counters(NamedTuple):
         return self.layout.pack(left)
 
 
-def amounts_of(device: Device) -> Iterator[tuple[Field, int]]:
+def amounts_of(device: Device) -> Iterator[tuple[CounterKey, int]]:
     """Return what a device takes of each counter, in nano."""
     for consumption in device.consumes_counters:
         for name, counter in consumption.counters.items():
@@ -96,7 +101,7 @@ def counters_of(
 
 def _packed(layout: Layout, device: Device) -> int:
     # A device may name a set twice, so amounts are added up before they are packed.
-    amounts: dict[Field, int] = {}
+    amounts: dict[CounterKey, int] = {}
     for field, amount in amounts_of(device):
         amounts[field] = amounts.get(field, 0) + amount
     return layout.pack(amounts)
