@@ -37,7 +37,7 @@ from mooring.allocator.rules.base import States
 from mooring.allocator.rules.compatibility import Compatibility
 from mooring.allocator.rules.constraints import ANY, DistinctAttribute, MatchAttribute
 
-QUESTION_STEPS_MIN = 6_000
+QUESTION_STEPS_MIN = 50_000
 LIGHT_STEPS_MAX = 20
 INTERRUPT_EVERY_STEPS = 16
 FAILURES_MAX = 100_000
