@@ -89,7 +89,7 @@ def _essence(pod: Pod, node_name: str) -> Any:
 
 
 def _of_container(container: Container) -> Any:
-    mounts = [mount for mount in container.volume_mounts if "bindMountOptions" in mount]
+    mounts = [m for m in container.volume_mounts if isinstance(m, dict) and "bindMountOptions" in m]
     return (
         (container.name, container.image, container.restart_policy, container.ports),
         (container.resources, container.restart_policy_rules, mounts),
@@ -105,9 +105,9 @@ def _matters(volume: Any) -> bool:
     return isinstance(volume, dict) and "projected" not in volume
 
 
-def _exact(value: Any) -> str:
+def _text(value: Any) -> str:
     assert isinstance(value, Quantity)
-    return value.exact
+    return str(value)
 
 
-_encoder = msgspec.json.Encoder(enc_hook=_exact, order="deterministic")
+_encoder = msgspec.json.Encoder(enc_hook=_text, order="deterministic")

@@ -24,18 +24,18 @@ def scores(
     found = []
     for state in states:
         total, held = state.facts.allocatable, state.held
-        before = _evenness(held.milli_cpu, total.milli_cpu, held.memory, total.memory)
-        after = _evenness(
-            held.milli_cpu + milli_cpu, total.milli_cpu, held.memory + memory, total.memory
-        )
+        cpu_total, memory_total = total.milli_cpu, total.memory
+        before = _evenness(held.milli_cpu, cpu_total, held.memory, memory_total)
+        after = _evenness(held.milli_cpu + milli_cpu, cpu_total, held.memory + memory, memory_total)
         # Go divides towards zero.
         found.append(HALF + int((HALF + after - before) / 2))
     return found
 
 
-def _evenness(milli_cpu: int, milli_cpu_total: int, memory: int, memory_total: int) -> int:
+def _evenness(milli_cpu: int, cpu_total: int, memory: int, memory_total: int) -> int:
     """Return 100 if both are used in equal parts, or only one is there; less by half the gap."""
-    if milli_cpu_total == 0 or memory_total == 0:
+    if cpu_total == 0 or memory_total == 0:
         return SCORE_MAX
-    gap = min(milli_cpu / milli_cpu_total, 1.0) - min(memory / memory_total, 1.0)
-    return int((1 - abs(gap / 2)) * SCORE_MAX)
+    cpu_part = milli_cpu / cpu_total if milli_cpu < cpu_total else 1.0
+    memory_part = memory / memory_total if memory < memory_total else 1.0
+    return int((1 - abs((cpu_part - memory_part) / 2)) * SCORE_MAX)

@@ -19,13 +19,13 @@ def scores(
     milli_cpu, memory = shape.asked_in_scores
     found = []
     for state in states:
-        total, held = state.facts.allocatable, state.held_in_scores
-        parts = [
-            _left(held.milli_cpu + milli_cpu, total.milli_cpu),
-            _left(held.memory + memory, total.memory),
-        ]
-        known = [part for part in parts if part is not None]
-        found.append(sum(known) // len(known) if known else 0)
+        total, (held_milli_cpu, held_memory) = state.facts.allocatable, state.held_in_scores
+        cpu_left = _left(held_milli_cpu + milli_cpu, total.milli_cpu)
+        memory_left = _left(held_memory + memory, total.memory)
+        if cpu_left is None or memory_left is None:
+            found.append(cpu_left or memory_left or 0)
+        else:
+            found.append((cpu_left + memory_left) // 2)
     return found
 
 
