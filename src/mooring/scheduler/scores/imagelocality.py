@@ -26,7 +26,7 @@ def scores(shape: PodShape, states: Sequence[NodeState], outlook: Outlook) -> li
         total = sum(
             int(sizes[name] * (len(sizes) / nodes_count)) for sizes in known if name in sizes
         )
-        found.append(_scaled(total, shape.images_count))
+        found.append(_scaled(total, len(shape.images)))
     return found
 
 
