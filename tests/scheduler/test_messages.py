@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.scheduler import Refusal, Survey, messages, prepare, survey
+from tests.corpus import corpus
 from tests.scheduler.makers import fleet, node, pod
 
 TAINTED = {"key": "t", "effect": "NoSchedule"}
@@ -89,3 +92,33 @@ def test_what_stops_a_pod_everywhere_is_said_once() -> None:
 
 def test_without_nodes() -> None:
     assert messages.unavailable(asked(pod(), [])) == "no nodes available to schedule pods"
+
+
+# --- messages that Kubernetes wrote -------------------------------------------------------------
+
+MESSAGE = re.compile(r"0/2 nodes are available: ([^\"\\]+?)\.( preemption: [^\"\\]+\.)?(?=[\"\\])")
+COUNTED = re.compile(r"(\d+) (.*)")
+
+
+def recorded(folder: Path) -> Iterator[re.Match[str]]:
+    for path in sorted(folder.glob("*.json")):
+        yield from MESSAGE.finditer(path.read_text(encoding="utf-8"))
+
+
+def survey_that_says(reasons: str) -> Survey:
+    """Return a survey of two nodes with these reasons; a reason without a number is everyone's."""
+    counted = [COUNTED.fullmatch(reason) for reason in reasons.split(", ")]
+    if None in counted:
+        return Survey(2, obstacle=Refusal("", (reasons,), is_unresolvable=True))
+    texts = [match[2] for match in counted if match for _ in range(int(match[1]))]
+    refusals = {f"n{n}": Refusal("", (text,), True) for n, text in enumerate(reversed(texts))}
+    return Survey(2, refusals=refusals)
+
+
+def test_messages_are_written_as_kubernetes_wrote_them() -> None:
+    found = list(recorded(corpus("golden")))
+    assert len(found) > 50
+    for match in found:
+        survey = survey_that_says(match[1])
+        after = (messages.preemption(survey),) if match[2] else ()
+        assert messages.unavailable(survey, *after) == match[0]

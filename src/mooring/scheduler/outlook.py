@@ -45,7 +45,7 @@ class Outlook:
         spreading = shape.spreading
         self.hard = _tallies(shape, world, is_hard=True) if spreading.hard else ()
         self.soft = _tallies(shape, world, is_hard=False) if spreading.soft else ()
-        self.is_near_itself = bool(self._near) and self._means(self._near, _own_kind(shape))
+        self.is_near_itself = _all_mean(self._near, shape.namespace, shape.labels)
         self._take_census()
 
     @property
@@ -81,7 +81,7 @@ class Outlook:
     def _count_kind(self, kind: Kind, by_node: Mapping[str, int]) -> None:
         """Count pods of one kind: how they stand to this shape is worked out once for all."""
         labels = labels_of(kind)
-        if self._near and self._means(self._near, kind):
+        if _all_mean(self._near, kind.namespace, labels):
             for term in self._near:
                 self._at_places(self.near, term.topology_key, by_node)
         for term in self._apart:
@@ -105,10 +105,6 @@ class Outlook:
             weight = term.weight if role is Role.PREFERRED else REQUIRED_WEIGHT
             self._pull(term.topology_key, weight, by_node)
 
-    def _means(self, terms: tuple[PodTerm, ...], kind: Kind) -> bool:
-        labels = labels_of(kind)
-        return all(term.matches(kind.namespace, labels, {}) for term in terms)
-
     def _at_places(self, counts: dict[Place, int], key: str, by_node: Mapping[str, int]) -> None:
         for node, count in by_node.items():
             value = self.world.nodes[node].facts.labels.get(key)
@@ -125,8 +121,9 @@ class Outlook:
             del self.pulls[key]
 
 
-def _own_kind(shape: PodShape) -> Kind:
-    return Kind(shape.namespace, shape.labels_key, False)
+def _all_mean(terms: tuple[PodTerm, ...], namespace: str, labels: Mapping[str, str]) -> bool:
+    """Return whether unrolled terms, of which there is one at least, all mean such pods."""
+    return bool(terms) and all(term.matches(namespace, labels, {}) for term in terms)
 
 
 def _tallies(shape: PodShape, world: World, *, is_hard: bool) -> tuple[Tally, ...]:
