@@ -10,11 +10,26 @@ from typing import Final
 
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
+INT64_DIGITS_MAX: Final = 19
 
 
 def fits_int64(number: int) -> bool:
     """Tell whether an int64 holds the number."""
     return INT64_MIN <= number <= INT64_MAX
+
+
+def parse_int64(text: str) -> int | None:
+    """int64 = [ "+" | "-" ] digit digit*
+
+    Return the number, or None if the text is none or does not fit.
+    """
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    if len(digits.lstrip("0")) > INT64_DIGITS_MAX:
+        return None
+    number = int(text)
+    return number if fits_int64(number) else None
 
 
 def wrapped(number: int, *, bits: int = 64) -> int:

@@ -1,0 +1,221 @@
+"""Label selectors, read once and asked often, with Kubernetes' meaning and its words for faults.
+
+# requirement: one expression over labels, as the API has it: key, operator, values
+# rule: the same, read: the values are a set, the operator is known
+# exact: the labels that must have a value; most selectors have nothing else
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+from mooring.api import names
+from mooring.api.gointegers import parse_int64
+from mooring.api.meta import LabelSelector
+
+IN = "In"
+NOT_IN = "NotIn"
+EXISTS = "Exists"
+DOES_NOT_EXIST = "DoesNotExist"
+GREATER = "Gt"
+LESS = "Lt"
+
+SELECTOR_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
+OPERATORS = (*SELECTOR_OPERATORS, GREATER, LESS)
+
+
+class Requirement(Protocol):
+    """One expression over labels: of a label selector or of a node selector."""
+
+    @property
+    def key(self) -> str:
+        """The label."""
+
+    @property
+    def operator(self) -> str:
+        """How its value must stand to the values."""
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What it is compared with."""
+
+
+class Rule(NamedTuple):
+    """A requirement that was read."""
+
+    key: str
+    operator: str
+    values: frozenset[str]
+    limit: int | None = None  # of Gt and Lt
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the labels keep the rule."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        number = None if value is None else parse_int64(value)
+        if number is None or self.limit is None:
+            return False
+        return number > self.limit if self.operator == GREATER else number < self.limit
+
+
+class SelectorFault(NamedTuple):
+    """Why a selector cannot be read, in Kubernetes' words."""
+
+    text: str
+
+
+class Selector(Struct, frozen=True, gc=False):
+    """A query over labels; all of it must hold, and the empty one selects everything."""
+
+    exact: tuple[tuple[str, str], ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it selects everything because it asks for nothing."""
+        return not (self.exact or self.rules)
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the labels are selected: one look-up for each part of the selector."""
+        for key, value in self.exact:
+            if labels.get(key) != value:
+                return False
+        for rule in self.rules:  # noqa: SIM110 - a generator would take twice the time
+            if not rule.holds(labels):
+                return False
+        return True
+
+    def and_labels(self, labels: Mapping[str, str]) -> Selector:
+        """Return the selector that asks for these values as well."""
+        return Selector(exact=(*self.exact, *sorted(labels.items())), rules=self.rules)
+
+    def and_requirements(self, requirements: Iterable[Requirement]) -> Selector:
+        """Return the selector that asks for these as well; they have no faults."""
+        exact, rules = list(self.exact), list(self.rules)
+        for requirement in requirements:
+            if requirement.operator == IN and len(requirement.values) == 1:
+                exact.append((requirement.key, requirement.values[0]))
+            else:
+                rules.append(_read_rule(requirement))
+        return Selector(exact=tuple(exact), rules=tuple(rules))
+
+    def and_selector(self, other: Selector) -> Selector:
+        """Return the selector that selects what both do."""
+        return Selector(exact=self.exact + other.exact, rules=self.rules + other.rules)
+
+    def asks_for(self, key: str) -> bool:
+        """Return whether some part of it is about the label."""
+        return any(key == asked for asked, _ in self.exact) or any(
+            key == rule.key for rule in self.rules
+        )
+
+
+EVERYTHING = Selector()
+NOTHING = Selector(rules=(Rule("", IN, frozenset()),))
+
+
+def read_selector(selector: LabelSelector | None) -> Selector | SelectorFault:
+    """Return the selector; none selects nothing. Of several faults the first is told."""
+    if selector is None:
+        return NOTHING
+    for key, value in sorted(selector.match_labels.items()):
+        faults = name_faults(key, (value,), "")
+        if faults:
+            return SelectorFault(joined(faults))
+    for requirement in selector.match_expressions:
+        if requirement.operator not in SELECTOR_OPERATORS:
+            quoted = f'"{requirement.operator}"'
+            return SelectorFault(f"{quoted} is not a valid label selector operator")
+        faults = requirement_faults(requirement, "")
+        if faults:
+            return SelectorFault(joined(faults))
+    return exactly(selector.match_labels).and_requirements(selector.match_expressions)
+
+
+def exactly(labels: Mapping[str, str]) -> Selector:
+    """Return the selector of what has all these labels; it is not checked, as in Kubernetes."""
+    return Selector(exact=tuple(sorted(labels.items())))
+
+
+def _read_rule(requirement: Requirement) -> Rule:
+    """Return a requirement without faults as a rule."""
+    limit = None
+    if requirement.operator in (GREATER, LESS):
+        limit = parse_int64(requirement.values[0])
+    return Rule(requirement.key, requirement.operator, frozenset(requirement.values), limit)
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+
+def requirement_faults(requirement: Requirement, place: str) -> list[str]:
+    """Return what is wrong with a requirement; the place, with its dot, stands before each."""
+    operator, values = requirement.operator, requirement.values
+    if operator not in OPERATORS:
+        return [unsupported_operator(place, operator, OPERATORS)]
+    found: list[str] = []
+    shown = f"{place}values: Invalid value: {_go_list(values)}"
+    if operator in (IN, NOT_IN) and not values:
+        found.append(f"{shown}: for 'in', 'notin' operators, values set can't be empty")
+    if operator in (EXISTS, DOES_NOT_EXIST) and values:
+        found.append(f"{shown}: values set must be empty for exists and does not exist")
+    if operator in (GREATER, LESS):
+        found += _comparison_faults(values, place, shown)
+    key_faults, value_faults = _name_faults(requirement.key, values, place)
+    return key_faults + found + value_faults
+
+
+def name_faults(key: str, values: tuple[str, ...], place: str) -> list[str]:
+    """Return what is wrong with a label's key and values as names."""
+    key_faults, value_faults = _name_faults(key, values, place)
+    return key_faults + value_faults
+
+
+def unsupported_operator(place: str, operator: str, supported: tuple[str, ...]) -> str:
+    """Return the fault of an operator that is none."""
+    listed = ", ".join(f'"{each}"' for each in supported)
+    return f'{place}operator: Unsupported value: "{operator}": supported values: {listed}'
+
+
+def joined(faults: list[str]) -> str:
+    """Return faults as Kubernetes prints several errors: each once, in brackets if many."""
+    distinct = list(dict.fromkeys(faults))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+
+
+def _comparison_faults(values: tuple[str, ...], place: str, shown: str) -> list[str]:
+    found = []
+    if len(values) != 1:
+        found.append(f"{shown}: for 'Gt', 'Lt' operators, exactly one value is required")
+    return found + [
+        f'{place}values[{number}]: Invalid value: "{value}": '
+        "for 'Gt', 'Lt' operators, the value must be an integer"
+        for number, value in enumerate(values)
+        if parse_int64(value) is None
+    ]
+
+
+def _name_faults(key: str, values: tuple[str, ...], place: str) -> tuple[list[str], list[str]]:
+    """Return what is wrong with the key and with the values, each told in one fault."""
+    reasons = "; ".join(names.label_name(key))
+    key_faults = [f'{place}key: Invalid value: "{key}": {reasons}'] if reasons else []
+    return key_faults, [
+        f'{place}values[{number}][{key}]: Invalid value: "{value}": {reasons}'
+        for number, value in enumerate(values)
+        if (reasons := "; ".join(names.label_value(value)))
+    ]
+
+
+def _go_list(values: tuple[str, ...]) -> str:
+    return "[" + ",".join(f'"{value}"' for value in values) + "]"

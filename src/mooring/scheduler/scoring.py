@@ -1,0 +1,26 @@
+"""Weighs the nodes that will do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.scheduler.nodestate import NodeState
+from mooring.scheduler.outlook import Outlook
+from mooring.scheduler.scores import SCORES
+from mooring.scheduler.shape import PodShape
+
+
+def totals(shape: PodShape, states: Sequence[NodeState], outlook: Outlook) -> list[int]:
+    """Return the weighed sum of all scores for each node."""
+    found = [0] * len(states)
+    for score in SCORES:
+        one = score.scores(shape, states, outlook)
+        if one is not None:
+            weight = score.weight
+            found = [total + weight * part for total, part in zip(found, one, strict=True)]
+    return found
+
+
+def best(states: Sequence[NodeState], scores: Sequence[int]) -> NodeState:
+    """Return the node with the highest score; of equals the first by name, always the same."""
+    return min(zip(states, scores, strict=True), key=lambda pair: (-pair[1], pair[0].facts.name))[0]

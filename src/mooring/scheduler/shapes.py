@@ -1,0 +1,113 @@
+"""Shapes of pods, each prepared once.
+
+Pods of one template differ in name, node and mounted tokens, none of which decides where they go.
+What does decide is written down as bytes, for some µs; pods with the same bytes share a shape.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+
+from mooring.api.core.container import Container
+from mooring.api.core.pod import Pod
+from mooring.api.core.podstatus import ContainerStatus
+from mooring.api.labels import EVERYTHING, Selector
+from mooring.api.quantity import Quantity
+from mooring.scheduler.podrequests import RESIZE_PENDING
+from mooring.scheduler.shape import (
+    DEFAULT_SETTINGS,
+    Occupant,
+    PodShape,
+    Settings,
+    prepare,
+)
+
+SHAPES_MAX = 8192
+
+
+class Shapes:
+    """A memory of shapes; the one that was not used for longest is forgotten first."""
+
+    def __init__(self, settings: Settings = DEFAULT_SETTINGS, *, shapes_max: int = SHAPES_MAX):
+        self.settings = settings
+        self.prepared = 0
+        self._shapes_max = shapes_max
+        self._known: OrderedDict[tuple[bytes, Selector], PodShape] = OrderedDict()
+
+    def of(self, pod: Pod, *, spread_selector: Selector = EVERYTHING) -> PodShape:
+        """Return the shape of a pod that looks for a node."""
+        return self._shape(pod, pod.spec.node_name, spread_selector)
+
+    def occupant(self, pod: Pod) -> Occupant:
+        """Return a pod that is on a node, whichever it is."""
+        metadata = pod.metadata
+        return Occupant(
+            key=metadata.uid or f"{metadata.namespace}/{metadata.name}",
+            shape=self._shape(pod, "", EVERYTHING),
+            is_terminating=metadata.deletion_timestamp is not None,
+        )
+
+    def _shape(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodShape:
+        key = (_encoder.encode(_essence(pod, node_name)), spread_selector)
+        shape = self._known.get(key)
+        if shape is not None:
+            self._known.move_to_end(key)
+            return shape
+        if node_name != pod.spec.node_name:
+            spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+            pod = msgspec.structs.replace(pod, spec=spec)
+        shape = prepare(pod, self.settings, spread_selector=spread_selector)
+        self.prepared += 1
+        self._known[key] = shape
+        if len(self._known) > self._shapes_max:
+            self._known.popitem(last=False)
+        return shape
+
+
+def _essence(pod: Pod, node_name: str) -> Any:
+    """Return what a shape is made from, and nothing else."""
+    spec, status = pod.spec, pod.status
+    return (
+        node_name,
+        pod.metadata.namespace,
+        pod.metadata.labels,
+        [_of_container(container) for container in spec.init_containers],
+        [_of_container(container) for container in spec.containers],
+        [volume for volume in spec.volumes if _matters(volume)],
+        (spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints),
+        (spec.overhead, spec.resources, spec.scheduler_name, spec.runtime_class_name),
+        (spec.scheduling_gates, spec.host_network, spec.host_users),
+        (status.allocated_resources, status.resources),
+        status.node_allocatable_resource_claim_statuses,
+        [_of_status(one) for one in status.init_container_statuses],
+        [_of_status(one) for one in status.container_statuses],
+        [one.reason for one in status.conditions if one.type == RESIZE_PENDING],
+    )
+
+
+def _of_container(container: Container) -> Any:
+    mounts = [m for m in container.volume_mounts if isinstance(m, dict) and "bindMountOptions" in m]
+    return (
+        (container.name, container.image, container.restart_policy, container.ports),
+        (container.resources, container.restart_policy_rules, mounts),
+    )
+
+
+def _of_status(status: ContainerStatus) -> Any:
+    return (status.name, status.allocated_resources, status.resources)
+
+
+def _matters(volume: Any) -> bool:
+    """Return whether a volume can decide; tokens, whose names are made up, cannot."""
+    return isinstance(volume, dict) and "projected" not in volume
+
+
+def _text(value: Any) -> str:
+    assert isinstance(value, Quantity)
+    return str(value)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_text, order="deterministic")

@@ -1,0 +1,118 @@
+"""Constraints on how evenly pods are spread over the domains of a topology.
+
+# domain: the nodes with one value of the topology's label
+# hard: pods that would break it are not scheduled; soft: other nodes are merely better
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from mooring.api.core.placement import TopologySpreadConstraint
+from mooring.api.core.pod import Pod
+from mooring.api.labels import NOTHING, Selector, SelectorFault, exactly, read_selector
+from mooring.api.meta import LabelSelector
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+DO_NOT_SCHEDULE = "DoNotSchedule"
+SCHEDULE_ANYWAY = "ScheduleAnyway"
+HONOR = "Honor"
+
+
+class SpreadConstraint(Struct, frozen=True, gc=False):
+    """One constraint, read."""
+
+    topology_key: str
+    max_skew: int
+    selector: Selector
+    min_domains: int = 1
+    honors_affinity: bool = True  # only nodes that the pod's node affinity admits make domains
+    honors_taints: bool = False  # only nodes whose taints the pod tolerates do
+    counts_itself: bool = False  # whether the pod is one of those that it spreads
+
+
+class Spreading(Struct, frozen=True, gc=False):
+    """All constraints of one pod."""
+
+    hard: tuple[SpreadConstraint, ...] = ()
+    soft: tuple[SpreadConstraint, ...] = ()
+    needs_all_keys: bool = True  # nodes without some soft constraint's label do not count
+
+
+NO_SPREADING = Spreading()
+
+
+def read_spreading(pod: Pod, default: Selector) -> Spreading | SelectorFault:
+    """Return the constraints of a pod, or the first fault of a selector.
+
+    A pod without any gets Kubernetes' soft ones for what `default` selects, if that is something.
+    """
+    listed = pod.spec.topology_spread_constraints
+    if not listed:
+        return NO_SPREADING if default.is_empty else _default_spreading(default)
+    hard: list[SpreadConstraint] = []
+    soft: list[SpreadConstraint] = []
+    for wanted, found in ((DO_NOT_SCHEDULE, hard), (SCHEDULE_ANYWAY, soft)):
+        for constraint in listed:
+            if constraint.when_unsatisfiable == wanted:
+                one = _read_constraint(constraint, pod.metadata.labels)
+                if isinstance(one, SelectorFault):
+                    return one
+                found.append(one)
+    return Spreading(hard=tuple(hard), soft=tuple(soft))
+
+
+def default_selector(
+    labels: Mapping[str, str],
+    *,
+    services: Iterable[Mapping[str, str]] = (),
+    owner: LabelSelector | None = None,
+) -> Selector:
+    """Return what a pod is spread with by default: what its services and its owner select.
+
+    `services` are the selectors of the services in its namespace, `owner` that of the replica
+    set, stateful set or replication controller that made it.
+    """
+    merged: dict[str, str] = {}
+    for selector in services:
+        if selector and exactly(selector).matches(labels):
+            merged |= selector
+    chosen = exactly(merged)
+    owned = read_selector(owner)
+    if isinstance(owned, SelectorFault) or owned == NOTHING:
+        return chosen
+    return chosen.and_selector(owned)
+
+
+def _default_spreading(selector: Selector) -> Spreading:
+    return Spreading(
+        soft=(
+            SpreadConstraint(topology_key=HOSTNAME, max_skew=3, selector=selector),
+            SpreadConstraint(topology_key=ZONE, max_skew=5, selector=selector),
+        ),
+        needs_all_keys=False,
+    )
+
+
+def _read_constraint(
+    constraint: TopologySpreadConstraint, labels: Mapping[str, str]
+) -> SpreadConstraint | SelectorFault:
+    selector = read_selector(constraint.label_selector)
+    if isinstance(selector, SelectorFault):
+        return selector
+    keys = {key: labels[key] for key in constraint.match_label_keys if key in labels}
+    if keys and selector != NOTHING:
+        selector = selector.and_labels(keys)
+    return SpreadConstraint(
+        topology_key=constraint.topology_key,
+        max_skew=constraint.max_skew,
+        selector=selector,
+        min_domains=1 if constraint.min_domains is None else constraint.min_domains,
+        honors_affinity=constraint.node_affinity_policy in (None, HONOR),
+        honors_taints=constraint.node_taints_policy == HONOR,
+        counts_itself=selector.matches(labels),
+    )

@@ -1,0 +1,116 @@
+"""Pods, nodes and fleets from a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mooring.api.codec import decode_tree
+from mooring.api.core.node import Node
+from mooring.api.core.pod import Pod
+from mooring.scheduler import Fleet, Occupant, PodShape, Refusal, Settings, Shapes, prepare, survey
+
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+
+
+def pod(
+    name: str = "pod",
+    *,
+    namespace: str = "default",
+    labels: Mapping[str, str] | None = None,
+    requests: Mapping[str, str] | None = None,
+    ports: Sequence[Any] = (),
+    status: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Pod:
+    container = {
+        "name": "main",
+        "image": "app",
+        "resources": {"requests": dict(requests or {})},
+        "ports": [_port(port) for port in ports],
+    }
+    tree = {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"{namespace}/{name}",
+            "labels": dict(labels or {}),
+            **(metadata or {}),
+        },
+        "spec": {"containers": [container], **spec},
+        "status": dict(status or {}),
+    }
+    return decode_tree(tree, Pod).value
+
+
+def node(
+    name: str = "node-1",
+    *,
+    labels: Mapping[str, str] | None = None,
+    allocatable: Mapping[str, str] | None = None,
+    taints: Sequence[Mapping[str, str]] = (),
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Node:
+    there = {"cpu": "4", "memory": "8Gi", "pods": "110"} if allocatable is None else allocatable
+    tree = {
+        "metadata": {"name": name, "labels": {HOST: name} if labels is None else dict(labels)},
+        "spec": {"taints": [dict(taint) for taint in taints], **spec},
+        "status": {"allocatable": dict(there), **(status or {})},
+    }
+    return decode_tree(tree, Node).value
+
+
+def fleet(
+    nodes: Sequence[Node],
+    placed: Sequence[tuple[Pod, str]] = (),
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
+) -> Fleet:
+    made = Fleet()
+    shapes = Shapes()
+    for each in nodes:
+        made.put_node(each)
+    for name, labels in (namespaces or {}).items():
+        made.put_namespace(name, labels)
+    for one, where in placed:
+        made.place(shapes.occupant(one), where)
+    return made
+
+
+def occupant(one: Pod, shape: PodShape | None = None) -> Occupant:
+    return Occupant(one.metadata.uid, shape or prepare(one))
+
+
+def verdicts(
+    made: Fleet, one: Pod, settings: Settings | None = None
+) -> dict[str, tuple[str, ...] | None]:
+    """Return what each node that is asked says: None where it will do."""
+    found = answers(made, one, settings)
+    return {name: refusal.texts if refusal else None for name, refusal in found.items()}
+
+
+def answers(made: Fleet, one: Pod, settings: Settings | None = None) -> dict[str, Refusal | None]:
+    found = survey(made, prepare(one, settings or Settings()))
+    assert found.obstacle is None, found.obstacle
+    fitting: dict[str, Refusal | None] = {state.facts.name: None for state in found.fitting}
+    return {**fitting, **found.refusals}
+
+
+def verdict(one: Pod, there: Node, *placed: Pod) -> Refusal | None:
+    """Return what one node with some pods on it says."""
+    made = fleet([there], [(each, there.metadata.name) for each in placed])
+    return answers(made, one)[there.metadata.name]
+
+
+def _port(port: Any) -> dict[str, Any]:
+    if isinstance(port, int):
+        return {"containerPort": port, "hostPort": port}
+    address, protocol, number = port
+    return {
+        "containerPort": number,
+        "hostPort": number,
+        "protocol": protocol,
+        "hostIP": address,
+    }
