@@ -1,0 +1,105 @@
+"""Claims: what scheduler and controllers both must know of them.
+
+references, uses, owners      which claims a pod uses
+generated                     claims made from templates
+consumers, releases           who a claim is reserved for, and when that ends
+classindex, extendedneeds, extendedrequests, specialclaim
+                              extended resources that devices serve
+podresources, nodeallocatable, nodefit
+                              node resources that come with claims
+"""
+
+from mooring.claims.consumers import (
+    consumer_of,
+    deallocated,
+    group_consumer,
+    is_at_most_for,
+    is_reserved_for,
+    pod_consumer,
+    protected,
+    reserved,
+    unprotected,
+)
+from mooring.claims.features import ALL_FEATURES, Features
+from mooring.claims.generated import (
+    claim_from_template,
+    find_generated,
+    generate_name,
+    group_claim_statuses,
+    pod_claim_statuses,
+)
+from mooring.claims.owners import check_made_for_group, check_made_for_pod, group_name, owning_pod
+from mooring.claims.references import (
+    Named,
+    NotCreated,
+    NotNeeded,
+    Reference,
+    Unsupported,
+    claim_names,
+    claims_to_release,
+    reference_of,
+)
+from mooring.claims.refusals import Refused
+from mooring.claims.releases import (
+    Absent,
+    AskServer,
+    Delete,
+    Present,
+    RemoveFinalizer,
+    Reservations,
+    Unknown,
+    WriteStatus,
+    is_pod_done,
+    release_steps,
+    review,
+    seen_group,
+    seen_pod,
+)
+from mooring.claims.uses import Use, uses_of
+
+__all__ = [
+    "ALL_FEATURES",
+    "Absent",
+    "AskServer",
+    "Delete",
+    "Features",
+    "Named",
+    "NotCreated",
+    "NotNeeded",
+    "Present",
+    "Reference",
+    "Refused",
+    "RemoveFinalizer",
+    "Reservations",
+    "Unknown",
+    "Unsupported",
+    "Use",
+    "WriteStatus",
+    "check_made_for_group",
+    "check_made_for_pod",
+    "claim_from_template",
+    "claim_names",
+    "claims_to_release",
+    "consumer_of",
+    "deallocated",
+    "find_generated",
+    "generate_name",
+    "group_claim_statuses",
+    "group_consumer",
+    "group_name",
+    "is_at_most_for",
+    "is_pod_done",
+    "is_reserved_for",
+    "owning_pod",
+    "pod_claim_statuses",
+    "pod_consumer",
+    "protected",
+    "reference_of",
+    "release_steps",
+    "reserved",
+    "review",
+    "seen_group",
+    "seen_pod",
+    "unprotected",
+    "uses_of",
+]
