@@ -7,8 +7,11 @@ from typing import Any
 
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
-from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
+from mooring.api.core.resources import ResourceList
+from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from mooring.api.scheduling import PodGroup
+from mooring.claims import ClassIndex
 
 Tree = dict[str, Any]
 
@@ -90,3 +93,30 @@ def template(*requests: Tree, **metadata: Any) -> ResourceClaimTemplate:
     """Return a template with requests; metadata is that of the claims to be made."""
     spec = {"metadata": metadata, "spec": {"devices": {"requests": list(requests)}}}
     return decode_tree({"metadata": {"name": "t"}, "spec": spec}, ResourceClaimTemplate).value
+
+
+def device_class(name: str, resource: str | None = None, *, created: str = NOW) -> DeviceClass:
+    """Return a class, with the name of an extended resource or without."""
+    spec = {} if resource is None else {"extendedResourceName": resource}
+    tree = {"metadata": {"name": name, "creationTimestamp": created}, "spec": spec}
+    return decode_tree(tree, DeviceClass).value
+
+
+def index(*classes: DeviceClass) -> ClassIndex:
+    """Return an index of these classes."""
+    found = ClassIndex()
+    for each in classes:
+        found.put_class(each)
+    return found
+
+
+def asking(name: str, *, sidecar: bool = False, **fields: Any) -> Tree:
+    """Return a container that asks for resources, in numbers or texts."""
+    requests = {key: str(amount) for key, amount in fields.pop("requests", {}).items()}
+    policy = {"restartPolicy": "Always"} if sidecar else {}
+    return {"name": name, **policy, "resources": {"requests": requests, **fields}}
+
+
+def amounts(**texts: str) -> ResourceList:
+    """Return amounts of resources."""
+    return {name.replace("_", "-"): Quantity.parse(text) for name, text in texts.items()}

@@ -9,6 +9,7 @@ podresources, nodeallocatable, nodefit
                               node resources that come with claims
 """
 
+from mooring.claims.classindex import ClassIndex, implicit_name, is_device_resource
 from mooring.claims.consumers import (
     consumer_of,
     deallocated,
@@ -20,6 +21,8 @@ from mooring.claims.consumers import (
     reserved,
     unprotected,
 )
+from mooring.claims.extendedneeds import extended_needs, is_served_by_devices, needs_on_node
+from mooring.claims.extendedrequests import ExtendedRequests, extended_requests
 from mooring.claims.features import ALL_FEATURES, Features
 from mooring.claims.generated import (
     claim_from_template,
@@ -29,6 +32,7 @@ from mooring.claims.generated import (
     pod_claim_statuses,
 )
 from mooring.claims.owners import check_made_for_group, check_made_for_pod, group_name, owning_pod
+from mooring.claims.podresources import container_limits, container_requests, pod_requests
 from mooring.claims.references import (
     Named,
     NotCreated,
@@ -55,13 +59,25 @@ from mooring.claims.releases import (
     seen_group,
     seen_pod,
 )
+from mooring.claims.specialclaim import (
+    check_fresh,
+    extended_status,
+    find_special,
+    is_in_memory,
+    special_claim,
+    to_create,
+    with_claim_name,
+    with_requests,
+)
 from mooring.claims.uses import Use, uses_of
 
 __all__ = [
     "ALL_FEATURES",
     "Absent",
     "AskServer",
+    "ClassIndex",
     "Delete",
+    "ExtendedRequests",
     "Features",
     "Named",
     "NotCreated",
@@ -75,24 +91,37 @@ __all__ = [
     "Unsupported",
     "Use",
     "WriteStatus",
+    "check_fresh",
     "check_made_for_group",
     "check_made_for_pod",
     "claim_from_template",
     "claim_names",
     "claims_to_release",
     "consumer_of",
+    "container_limits",
+    "container_requests",
     "deallocated",
+    "extended_needs",
+    "extended_requests",
+    "extended_status",
     "find_generated",
+    "find_special",
     "generate_name",
     "group_claim_statuses",
     "group_consumer",
     "group_name",
+    "implicit_name",
     "is_at_most_for",
+    "is_device_resource",
+    "is_in_memory",
     "is_pod_done",
     "is_reserved_for",
+    "is_served_by_devices",
+    "needs_on_node",
     "owning_pod",
     "pod_claim_statuses",
     "pod_consumer",
+    "pod_requests",
     "protected",
     "reference_of",
     "release_steps",
@@ -100,6 +129,10 @@ __all__ = [
     "review",
     "seen_group",
     "seen_pod",
+    "special_claim",
+    "to_create",
     "unprotected",
     "uses_of",
+    "with_claim_name",
+    "with_requests",
 ]
