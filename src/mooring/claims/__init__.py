@@ -31,6 +31,14 @@ from mooring.claims.generated import (
     group_claim_statuses,
     pod_claim_statuses,
 )
+from mooring.claims.nodeallocatable import (
+    AllocatedClaim,
+    check_unshared,
+    claim_statuses,
+    finder,
+    is_mapped,
+)
+from mooring.claims.nodefit import Shortage, check_pod_level, shortages
 from mooring.claims.owners import check_made_for_group, check_made_for_pod, group_name, owning_pod
 from mooring.claims.podresources import container_limits, container_requests, pod_requests
 from mooring.claims.references import (
@@ -74,6 +82,7 @@ from mooring.claims.uses import Use, uses_of
 __all__ = [
     "ALL_FEATURES",
     "Absent",
+    "AllocatedClaim",
     "AskServer",
     "ClassIndex",
     "Delete",
@@ -87,6 +96,7 @@ __all__ = [
     "Refused",
     "RemoveFinalizer",
     "Reservations",
+    "Shortage",
     "Unknown",
     "Unsupported",
     "Use",
@@ -94,8 +104,11 @@ __all__ = [
     "check_fresh",
     "check_made_for_group",
     "check_made_for_pod",
+    "check_pod_level",
+    "check_unshared",
     "claim_from_template",
     "claim_names",
+    "claim_statuses",
     "claims_to_release",
     "consumer_of",
     "container_limits",
@@ -106,6 +119,7 @@ __all__ = [
     "extended_status",
     "find_generated",
     "find_special",
+    "finder",
     "generate_name",
     "group_claim_statuses",
     "group_consumer",
@@ -114,6 +128,7 @@ __all__ = [
     "is_at_most_for",
     "is_device_resource",
     "is_in_memory",
+    "is_mapped",
     "is_pod_done",
     "is_reserved_for",
     "is_served_by_devices",
@@ -129,6 +144,7 @@ __all__ = [
     "review",
     "seen_group",
     "seen_pod",
+    "shortages",
     "special_claim",
     "to_create",
     "unprotected",
