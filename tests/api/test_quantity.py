@@ -194,6 +194,21 @@ def test_sums_are_printed_in_canonical_form() -> None:
     assert str(parse("1Gi").negated()) == "-1Gi"
 
 
+def test_products_keep_the_notation_of_what_is_multiplied() -> None:
+    assert str(parse("1Gi") * 3) == "3Gi"
+    assert str(parse("500m") * parse("4")) == "2"
+    assert str(parse("2Ki") * parse("1.5")) == "3Ki"
+    assert str(parse("2") * parse("1Ki")) == "2048"
+    assert str(parse("1Gi") * 0) == "0"
+
+
+def test_products_are_exact_down_to_a_billionth_and_rounded_up_beyond() -> None:
+    assert parse("9E") * parse("9E") == Quantity.from_int(81 * 10**36)
+    assert (parse("1u") * parse("1m")).nano == 1
+    assert (parse("1n") * parse("1n")).nano == 1
+    assert (parse("3n") * parse("-1n")).nano == 0
+
+
 # --- laws ---------------------------------------------------------------------------------------
 
 

@@ -234,6 +234,17 @@ class Quantity:
         is_narrow = are_narrow and fits_int64(mine) and fits_int64(theirs) and fits_int64(total)
         return Quantity(total, min(self._exponent, other._exponent), not is_narrow, notation)
 
+    def __mul__(self, factor: Quantity | int) -> Quantity:
+        """Return the product, in this notation; what is finer than a billionth is rounded up."""
+        other = Quantity.from_int(factor) if isinstance(factor, int) else factor
+        unscaled = self._unscaled * other._unscaled
+        exponent = self._exponent + other._exponent
+        if exponent < -9:
+            unscaled = -(-unscaled // power_of_ten(-9 - exponent))
+            exponent = -9
+        is_wide = self._is_wide or other._is_wide or not fits_int64(unscaled)
+        return Quantity(unscaled, exponent, is_wide, self._format)
+
     def negated(self) -> Quantity:
         """Return the number with the opposite sign, in the same notation."""
         is_wide = self._is_wide or not fits_int64(-self._unscaled)
