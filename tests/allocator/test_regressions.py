@@ -11,7 +11,7 @@ import pytest
 
 from conformance._allocation import Problem
 from conformance.allocator import filled
-from mooring.allocator import Allocated, Failed, Inventory, allocate, search
+from mooring.allocator import Allocated, Failed, Inventory, Unsatisfied, allocate, search
 from mooring.allocator.allocation import Budget
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
@@ -19,6 +19,7 @@ from mooring.api.resource.v1 import (
     CounterSet,
     Device,
     DeviceCapacity,
+    DeviceConstraint,
     DeviceCounterConsumption,
     DeviceRequest,
     DeviceSubRequest,
@@ -148,6 +149,23 @@ def test_all_devices_are_listed_pool_by_pool_until_the_first_fault() -> None:
 
 
 # --- short ways to write a problem --------------------------------------------------------------
+
+
+def test_all_devices_of_which_one_is_in_use_are_seen_to_be_hopeless() -> None:
+    devices = [_device(f"d{n:02}", attributes=attributes({"group": "a"})) for n in range(20)]
+    same = (DeviceConstraint(match_attribute=f"{DRIVER}/group"),)
+    wants_all = request("all", "any", 0, allocation_mode="All")
+    claims = [
+        claim("some", [request(f"r{n}", "any", 2) for n in range(4)]),
+        claim("all", [wants_all], constraints=same),
+    ]
+    inventory = Inventory()
+    inventory.put_class(class_("any"))
+    inventory.put_slice(slice_("devices", DRIVER, devices))
+    inventory.put_claim(allocated("other", [held(DRIVER, "d07")]))
+    answer = allocate(inventory, node(), claims)
+    assert isinstance(answer, Unsatisfied)
+    assert answer.steps <= 300
 
 
 def _device(name: str, *, takes: int = 0, is_shareable: bool = False, **fields: Any) -> Device:

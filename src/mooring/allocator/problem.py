@@ -183,8 +183,38 @@ class Problem:
         derived = [c for c in constraints if c.tables[ask].faults]
         slot.sure = (self.in_use, *(() if derived else constraints))
         slot.unsure = tuple([rule for rule in slot.rules if rule not in slot.sure])
-        slot.is_risky = bool(slot.faults or derived or (slot.listed is not None and constraints))
+        slot.is_risky = bool(slot.faults or derived or self._may_violate(slot, constraints))
         return slot
+
+    def _may_violate(self, slot: Slot, constraints: Sequence[Constraint]) -> bool:
+        """Return whether a slot that wants all may come to a device that violates a constraint.
+
+        It is certain not to if it is the first that the constraints are about, and its devices
+        agree as far as it can come: up to one that cannot be had whatever was picked before.
+        """
+        if slot.listed is None or not constraints:
+            return False
+        if any(self._is_about_earlier(slot.ask, number) for number in slot.ask.constraints):
+            return True
+        states: States = [rule.start for rule in self.rules]
+        for position in slot.listed:
+            if not self.in_use.narrow(states, slot, slot.candidates & 1 << position):
+                return False
+            for rule in constraints:
+                state = rule.take(states, slot, position)
+                if state is None:
+                    return True
+                states[rule.index] = state
+        return False
+
+    def _is_about_earlier(self, ask: Ask, constraint: int) -> bool:
+        """Return whether a constraint applies to a request of the claim before this one."""
+        for choice in self.plan.choices:
+            if ask in choice.asks:
+                return False
+            if choice.claim == ask.claim and any(constraint in a.constraints for a in choice.asks):
+                return True
+        return False
 
     def _constraint_rules(self) -> list[list[Constraint]]:
         """Return a rule for each constraint of each claim."""
