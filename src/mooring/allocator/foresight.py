@@ -36,6 +36,7 @@ from mooring.allocator.rules.attributes import Element
 from mooring.allocator.rules.base import States
 from mooring.allocator.rules.compatibility import Compatibility
 from mooring.allocator.rules.constraints import ANY, DistinctAttribute, MatchAttribute
+from mooring.allocator.way import Way
 
 QUESTION_STEPS_MIN = 50_000
 LIGHT_STEPS_MAX = 20
@@ -80,12 +81,17 @@ class Foresight:
         self._failures: set[object] = set()
         self._unpackable: set[object] = set()
         self._fitting: dict[object, int] = {}
+        self._way = Way()
         self._steps_left = 0
         self.steps = 0
 
+    def picked(self, before: States, slot: Slot, position: int, after: States) -> None:
+        """Follow the search along the way that was seen last, as long as it takes that one."""
+        self._way.follow(before, (self._components.like[slot], position), slot.count, after)
+
     def is_hopeless(self, states: States, stage: int, slot: Slot, filled: int, above: int) -> bool:
         """Return whether no way leads on, and no fault lies on one."""
-        if slot.is_risky or self._is_blind:
+        if slot.is_risky or self._is_blind or self._way.leads_from(states):
             return False
         if filled == 0:
             groups, forks = self._from(stage, slot)
@@ -97,11 +103,17 @@ class Foresight:
             groups = (Group(slot, slot.count - filled, domain, repeats=False), *groups)
         # The harder the problem has been so far, the more a question may take.
         self._steps_left = max(QUESTION_STEPS_MIN, self.steps)
+        self._way.start(states)
         try:
-            return not self._is_possible(groups, forks, states)
+            if self._is_possible(groups, forks, states):
+                return False
+            self._way.forget()
+            return True
         except OutOfStepsError:
+            self._way.forget()
             return False
         except RecursionError:
+            self._way.forget()
             self._is_blind = True  # So many picks are left that later questions are as deep.
             return False
 
@@ -339,6 +351,7 @@ class Foresight:
                 need=tightest.need - 1, domain=tightest.domain >> above << above
             )
             if self._goes_on([*groups[:place], rest, *groups[place + 1 :]], after):
+                self._way.add((self._components.like[tightest.slot], position))
                 return True
         if len(self._failures) < FAILURES_MAX:
             self._failures.add(key)
@@ -375,7 +388,10 @@ class Foresight:
             interrupt=self._interrupt,
         )
         try:
-            return packing.is_possible(steps_max=self._steps_left)
+            is_possible = packing.is_possible(steps_max=self._steps_left)
+            for slot, position in packing.picks:
+                self._way.add((self._components.like[slot], position))
+            return is_possible
         finally:
             self.steps += packing.steps
             self._steps_left -= packing.steps

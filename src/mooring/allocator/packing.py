@@ -61,6 +61,7 @@ class Packing:
         self._failed = failed  # outlives the question
         self._dead: set[tuple[int, Vector]] = set()  # those and what sums tell, in this question
         self._interrupt = interrupt  # called now and then; may raise
+        self.picks: list[tuple[Slot, int]] = []  # those of a way that was found, in bins
         self.steps = 0
         self._steps_max = 0
         self._groups = groups
@@ -133,10 +134,17 @@ class Packing:
         for way in ways:
             rest = tuple([need - given for need, given in zip(needs, way, strict=True)])
             if self._pack(place + 1, rest):
+                self._note(place, way)
                 return True
         if len(self._failed) < FAILURES_MAX:
             self._failed.add(key)
         return False
+
+    def _note(self, place: int, way: Vector) -> None:
+        """Keep the picks of a filling that led to an end."""
+        position = self._positions[place]
+        for group, count in zip(self._groups, way, strict=True):
+            self.picks += [(group.slot, position)] * count
 
     def _key(self, place: int, needs: Vector) -> object:
         """Return all that decides whether the bins from a place on can meet the needs."""

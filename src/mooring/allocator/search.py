@@ -60,6 +60,9 @@ class Foresight(Protocol):
         Of the slot, at this stage, `filled` devices are picked, all below position `above`.
         """
 
+    def picked(self, before: States, slot: Slot, position: int, after: States) -> None:
+        """Hear of the pick that led from one state to the next."""
+
 
 class _Fork:
     """A decision between the alternatives of a request."""
@@ -207,6 +210,8 @@ class Search:
             if after is None:
                 continue
             frame.position = position
+            if self._foresight is not None:
+                self._foresight.picked(states, slot, position, after)
             filled = frame.filled + 1
             if filled < slot.count:
                 return self._open(frame.stage, slot, filled, after, position + 1)
