@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mooring.allocator.bits import bits
 from mooring.allocator.errors import OutOfStepsError
-from mooring.allocator.foresight import Group
 from mooring.allocator.packing import Bin, Packing, Vector, maximal_fillings
 from mooring.allocator.problem import Problem
+from mooring.allocator.remains import Group
 from mooring.allocator.rules.amounts import Amounts
 from mooring.api.resource.v1 import Device
 from tests.allocator.problems.parts import amounts, claim

@@ -14,15 +14,13 @@ any amount in as many pieces of it as there are picks that need so much.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.remains import Group
 from mooring.allocator.rules.amounts import Amounts, Field
 from mooring.allocator.rules.base import States
-
-if TYPE_CHECKING:
-    from mooring.allocator.foresight import Group
 
 
 class CounterKind(NamedTuple):

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.remains import Group
 from mooring.allocator.rules.amounts import Amounts, Field
 from mooring.allocator.rules.attributes import Table
 from mooring.allocator.rules.base import States
 from mooring.allocator.rules.compatibility import Compatibility
 from mooring.allocator.rules.constraints import Constraint
-
-if TYPE_CHECKING:
-    from mooring.allocator.foresight import Group
 
 
 class Component(NamedTuple):

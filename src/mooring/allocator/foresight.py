@@ -22,7 +22,7 @@ then the search goes on in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.bounds import Bounds
@@ -31,6 +31,7 @@ from mooring.allocator.errors import OutOfStepsError
 from mooring.allocator.flow import has_flow
 from mooring.allocator.packing import Packing
 from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.remains import Fork, Group, Remains
 from mooring.allocator.rules.amounts import Amounts
 from mooring.allocator.rules.attributes import Element
 from mooring.allocator.rules.base import States
@@ -46,24 +47,6 @@ FAILURES_MAX = 100_000
 R = TypeVar("R")
 
 
-class Group(NamedTuple):
-    """Like slots that are still to be filled."""
-
-    slot: Slot  # one of them
-    need: int  # devices wanted by all of them
-    domain: int  # from where they may be taken
-    repeats: bool  # whether a device that can be shared may be taken again
-
-
-class Fork(NamedTuple):
-    """Alternatives, one of which is to be filled."""
-
-    groups: tuple[Group, ...]
-
-
-Rest = tuple[tuple[Group, ...], tuple[Fork, ...]]
-
-
 class Foresight:
     """Sees whether the slots of one problem that are left can be filled."""
 
@@ -77,7 +60,7 @@ class Foresight:
         self._compatibility = _only(problem.rules, Compatibility)
         self._components = Components(problem, self._amounts, self._compatibility)
         self._bounds = Bounds(problem, self._amounts) if self._amounts is not None else None
-        self._rest: dict[tuple[int, Slot | None], Rest] = {}
+        self._remains = Remains(problem, self._components.like)
         self._failures: set[object] = set()
         self._unpackable: set[object] = set()
         self._fitting: dict[object, int] = {}
@@ -94,9 +77,9 @@ class Foresight:
         if slot.is_risky or self._is_blind or self._way.leads_from(states):
             return False
         if filled == 0:
-            groups, forks = self._from(stage, slot)
+            groups, forks = self._remains.after(stage, slot)
         else:
-            groups, forks = self._from(stage + 1)
+            groups, forks = self._remains.after(stage + 1)
             domain = slot.candidates >> above << above
             if slot.listed is not None:
                 domain &= mask_of(slot.listed[filled:])
@@ -116,43 +99,6 @@ class Foresight:
             self._way.forget()
             self._is_blind = True  # So many picks are left that later questions are as deep.
             return False
-
-    # --- what is left ---------------------------------------------------------------------------
-
-    def _from(self, stage: int, chosen: Slot | None = None) -> Rest:
-        """Return what is to be filled from a stage on; there with the slot that was chosen."""
-        found = self._rest.get((stage, chosen))
-        if found is None:
-            found = self._rest[stage, chosen] = self._gather(stage, chosen)
-        return found
-
-    def _gather(self, stage: int, chosen: Slot | None) -> Rest:
-        alike: dict[object, Group] = {}
-        forks: list[Fork] = []
-        stages = self._problem.stages[stage:]
-        if chosen is not None:
-            stages = ((chosen,), *stages[1:])
-        for slots in stages:
-            if any(slot.is_risky for slot in slots):
-                break  # the horizon
-            groups = [_whole_group(slot) for slot in slots]
-            if len(groups) > 1:
-                forks.append(Fork(tuple(groups)))
-            else:
-                self._join(groups[0], alike)
-        return tuple(alike.values()), tuple(forks)
-
-    def _join(self, group: Group, alike: dict[object, Group]) -> None:
-        """Put a group to those that are like it."""
-        ask = group.slot.ask
-        can_repeat = bool(group.domain & self._shareable)
-        if ask.is_admin or group.slot.listed is not None or (can_repeat and group.need > 1):
-            alike[object()] = group
-            return
-        key = self._components.like[group.slot]
-        before = alike.get(key)
-        need = group.need + (before.need if before is not None else 0)
-        alike[key] = group._replace(need=need, repeats=can_repeat)
 
     # --- is there a way? ------------------------------------------------------------------------
 
@@ -416,14 +362,6 @@ class Foresight:
                 return None
             after[rule.index] = state
         return after
-
-
-def _whole_group(slot: Slot) -> Group:
-    if slot.listed is not None:
-        # All that are meant are wanted; one that cannot be used leaves too few.
-        need = max(slot.count, 1)
-        return Group(slot, need, slot.candidates & mask_of(slot.listed), repeats=False)
-    return Group(slot, slot.count, slot.candidates, repeats=False)
 
 
 def _holders(rule: MatchAttribute, slot: Slot, elements: Iterable[Element]) -> int:

@@ -13,17 +13,15 @@ wasted, which sums tell early.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mooring.allocator.bits import bits, mask_of
 from mooring.allocator.errors import OutOfStepsError
 from mooring.allocator.flow import has_flow
 from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.remains import Group
 from mooring.allocator.rules.amounts import Amounts
 from mooring.allocator.rules.base import States
-
-if TYPE_CHECKING:
-    from mooring.allocator.foresight import Group
 
 Vector = tuple[int, ...]
 
