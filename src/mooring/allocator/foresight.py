@@ -40,7 +40,7 @@ from mooring.allocator.rules.constraints import ANY, DistinctAttribute, MatchAtt
 from mooring.allocator.way import Way
 
 QUESTION_STEPS_MIN = 50_000
-LIGHT_STEPS_MAX = 20
+LIGHT_STEPS_MAX = 5
 INTERRUPT_EVERY_STEPS = 16
 FAILURES_MAX = 100_000
 
