@@ -199,7 +199,10 @@ class _Search:
         is_further_share = is_share and self._is_shared(candidate.id)
         if self._is_in_use(claim, choice, candidate.id) or not self._can_be_operated(candidate):
             return None
-        is_charged = bool(candidate.device.consumes_counters) and not is_further_share
+        has_consumption = bool(candidate.device.consumes_counters)
+        if has_consumption and "PartitionableDevices" not in self.features:
+            return None
+        is_charged = has_consumption and not is_further_share
         if is_charged and not self._has_counters(candidate):
             return None
         if "DeviceTaints" in self.features and is_repelled(
@@ -240,8 +243,6 @@ class _Search:
         return True
 
     def _has_counters(self, candidate: Candidate) -> bool:
-        if "PartitionableDevices" not in self.features:
-            return False
         if "CompatibilityGroups" in self.features and not has_common_groups(
             candidate, self.allocated, self.taken
         ):
