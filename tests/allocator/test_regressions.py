@@ -168,6 +168,21 @@ def test_all_devices_of_which_one_is_in_use_are_seen_to_be_hopeless() -> None:
     assert answer.steps <= 300
 
 
+def test_a_request_that_no_device_serves_matters_only_if_one_cannot_be_judged_and_is_free() -> None:
+    numbered = [_device(f"d{n:02}", attributes=attributes({"index": n})) for n in range(12)]
+    odd = _device("d12")
+    index = f'device.attributes["{DRIVER}"].index < 0'
+    inventory = Inventory()
+    inventory.put_class(class_("any"))
+    inventory.put_slice(slice_("devices", DRIVER, [*numbered, odd]))
+    hopeless = request("none", "any", selectors=selectors(index))
+    for wanted, kind in ((13, Unsatisfied), (12, Failed)):
+        requests = [request(f"r{n:02}", "any") for n in range(wanted)]
+        answer = allocate(inventory, node(), [claim("c", [*requests, hopeless])])
+        assert isinstance(answer, kind)
+        assert answer.steps <= 300
+
+
 def _device(name: str, *, takes: int = 0, is_shareable: bool = False, **fields: Any) -> Device:
     """Return a device that takes so much of the counter."""
     consumption = DeviceCounterConsumption("set", {"counter": _counter(takes)})

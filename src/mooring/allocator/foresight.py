@@ -31,7 +31,7 @@ from mooring.allocator.errors import OutOfStepsError
 from mooring.allocator.flow import has_flow
 from mooring.allocator.packing import Packing
 from mooring.allocator.problem import Problem, Slot
-from mooring.allocator.remains import Fork, Group, Remains
+from mooring.allocator.remains import Fork, Group, Remains, Rest
 from mooring.allocator.rules.amounts import Amounts
 from mooring.allocator.rules.attributes import Element
 from mooring.allocator.rules.base import States
@@ -76,19 +76,18 @@ class Foresight:
         """Return whether no way leads on, and no fault lies on one."""
         if slot.is_risky or self._is_blind or self._way.leads_from(states):
             return False
-        if filled == 0:
-            groups, forks = self._remains.after(stage, slot)
-        else:
-            groups, forks = self._remains.after(stage + 1)
+        rest = self._remains.after(stage + 1) if filled else self._remains.after(stage, slot)
+        if filled:
             domain = slot.candidates >> above << above
             if slot.listed is not None:
                 domain &= mask_of(slot.listed[filled:])
-            groups = (Group(slot, slot.count - filled, domain, repeats=False), *groups)
+            current = Group(slot, slot.count - filled, domain, repeats=False)
+            rest = rest._replace(groups=(current, *rest.groups))
         # The harder the problem has been so far, the more a question may take.
         self._steps_left = max(QUESTION_STEPS_MIN, self.steps)
         self._way.start(states)
         try:
-            if self._is_possible(groups, forks, states):
+            if self._matters(rest, states):
                 return False
             self._way.forget()
             return True
@@ -101,6 +100,20 @@ class Foresight:
             return False
 
     # --- is there a way? ------------------------------------------------------------------------
+
+    def _matters(self, rest: Rest, states: States) -> bool:
+        """Return whether a way leads to the horizon, and to something there."""
+        if rest.unjudged is None or rest.unjudged & self._shareable:
+            return self._is_possible(rest.groups, rest.forks, states)
+        free: int = rest.unjudged & ~states[0][0]
+        return any(
+            self._is_possible(
+                [_without(position, group) for group in rest.groups],
+                [Fork(tuple([_without(position, g) for g in fork.groups])) for fork in rest.forks],
+                states,
+            )
+            for position in bits(free)
+        )
 
     def _is_possible(self, groups: Sequence[Group], forks: Sequence[Fork], states: States) -> bool:
         """Return whether the groups can be filled; True also if bounds do not tell."""
@@ -362,6 +375,10 @@ class Foresight:
                 return None
             after[rule.index] = state
         return after
+
+
+def _without(position: int, group: Group) -> Group:
+    return group._replace(domain=group.domain & ~(1 << position))
 
 
 def _holders(rule: MatchAttribute, slot: Slot, elements: Iterable[Element]) -> int:

@@ -28,7 +28,16 @@ class Fork(NamedTuple):
     groups: tuple[Group, ...]
 
 
-Rest = tuple[tuple[Group, ...], tuple[Fork, ...]]
+class Rest(NamedTuple):
+    """What is to be filled up to the horizon, and what is there.
+
+    A request at the horizon that cannot be served whatever was picked ends the search only if one
+    of the devices that it cannot judge is free. Then only ways that leave one of them free matter.
+    """
+
+    groups: tuple[Group, ...]
+    forks: tuple[Fork, ...]
+    unjudged: int | None  # these devices; None: what is at the horizon may be served
 
 
 class Remains:
@@ -53,15 +62,18 @@ class Remains:
         stages = self._problem.stages[stage:]
         if chosen is not None:
             stages = ((chosen,), *stages[1:])
+        unjudged: int | None = None
         for slots in stages:
             if any(slot.is_risky for slot in slots):
+                if len(slots) == 1 and _cannot_be_served(slots[0]):
+                    unjudged = mask_of(slots[0].faults) & ~self._problem.taken.whole
                 break  # the horizon
             groups = [_whole_group(slot) for slot in slots]
             if len(groups) > 1:
                 forks.append(Fork(tuple(groups)))
             else:
                 self._join(groups[0], alike)
-        return tuple(alike.values()), tuple(forks)
+        return Rest(tuple(alike.values()), tuple(forks), unjudged)
 
     def _join(self, group: Group, alike: dict[object, Group]) -> None:
         """Put a group to those that are like it."""
@@ -74,6 +86,16 @@ class Remains:
         before = alike.get(key)
         need = group.need + (before.need if before is not None else 0)
         alike[key] = group._replace(need=need, repeats=can_repeat)
+
+
+def _cannot_be_served(slot: Slot) -> bool:
+    """Return whether a slot has too few candidates from the start, and only static faults."""
+    return (
+        slot.listed is None
+        and not slot.ask.is_admin
+        and slot.candidates.bit_count() < slot.count
+        and not any(rule.is_constraint for rule in slot.unsure)
+    )
 
 
 def _whole_group(slot: Slot) -> Group:
