@@ -1,9 +1,9 @@
 """Can picks be packed into devices that can be shared, and the rest go to others?
 
 Filled device by device, not pick by pick: of the ways to fill one, only those to which nothing can
-be added count, fullest first. What is still needed afterwards is a vector, and a vector that failed
-once is not tried again, nor in a later question about the same devices. Near capacity little may be
-wasted, which sums tell early.
+be added count, the heaviest picks first. What is still needed afterwards is a vector, and a vector
+that failed once is not tried again, nor in a later question about the same devices. Near capacity
+little may be wasted, which sums tell early.
 
     # needs: how many devices each group still wants
     # bin: a device that can be shared, as far as the groups can use it
@@ -12,7 +12,7 @@ wasted, which sums tell early.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mooring.allocator.bits import bits, mask_of
@@ -129,9 +129,9 @@ class Packing:
         if self.steps > self._steps_max:
             raise OutOfStepsError
         ways = maximal_fillings(self._bins_in_order[place], needs, self._larger)
-        self.steps += len(ways) // 8
         self._interrupt()
-        for way in ways:
+        for tries, way in enumerate(ways):
+            self.steps += not tries % 8
             rest = tuple([need - given for need, given in zip(needs, way, strict=True)])
             if self._pack(place + 1, rest):
                 self._note(place, way)
@@ -185,8 +185,8 @@ def _at_most(group: Group, position: int) -> int:
 
 def maximal_fillings(
     bin_: Bin, needs: Vector, larger: Sequence[tuple[int, int]] = ()
-) -> list[Vector]:
-    """Return the ways to fill a bin that are worth trying, fullest first.
+) -> Iterator[Vector]:
+    """Yield the ways to fill a bin that are worth trying, with most of the first groups first.
 
     Not worth trying are those to which a pick can be added, and those in which a pick can be
     exchanged for a larger one of another group: where that one would go, the smaller can go.
@@ -202,7 +202,6 @@ def maximal_fillings(
     ]
     laters = _laters(bin_, usable)
     last = len(usable) - 1
-    found: list[tuple[int, Vector]] = []
     counts = [0] * len(needs)
 
     def is_worth_trying(left: int) -> bool:
@@ -219,7 +218,7 @@ def maximal_fillings(
                 return False
         return True
 
-    def fill(number: int, left: int) -> None:
+    def fill(number: int, left: int) -> Iterator[Vector]:
         group, take, limit = usable[number]
         lefts = [left]
         while len(lefts) <= limit:
@@ -230,21 +229,17 @@ def maximal_fillings(
         if number == last:
             counts[group] = len(lefts) - 1
             if is_worth_trying(lefts[-1]):
-                found.append((lefts[-1], tuple(counts)))
+                yield tuple(counts)
         else:
             later = laters[number]
             for count in range(len(lefts) - 1, -1, -1):
                 counts[group] = count
-                fill(number + 1, lefts[count])
+                yield from fill(number + 1, lefts[count])
                 if later is not None and ((lefts[count] | guards) - later) & guards == guards:
                     break  # With fewer, there would be room for one more whatever comes later.
         counts[group] = 0
 
-    if not usable:
-        return [tuple(counts)]
-    fill(0, bin_.left)
-    found.sort()
-    return [way for _, way in found]
+    return fill(0, bin_.left) if usable else iter([tuple(counts)])
 
 
 def _laters(bin_: Bin, usable: Sequence[tuple[int, int, int]]) -> list[int | None]:
