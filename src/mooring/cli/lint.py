@@ -17,6 +17,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.collection import Collected, coloured
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
+from mooring.cli.report_options import report_options
 from mooring.insight.fleet import Fleet
 from mooring.insight.inquiry import compiler_for
 from mooring.insight.lint import RULE_IDS, RULES, Finding, Severity, lint, rules_that_run
@@ -71,15 +72,7 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     callback=_list_rules,
     help="List the rules and exit.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print findings only, no summary.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print.",
-)
+@report_options
 @gate_options
 def command(
     filenames: tuple[str, ...],

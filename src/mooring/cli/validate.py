@@ -20,6 +20,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import UnreadableError, find_sources
+from mooring.cli.report_options import report_options
 from mooring.validation.context import Context
 from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
 
@@ -46,15 +47,7 @@ PROGRESS_EVERY_S = 0.2
     is_flag=True,
     help="Refuse unknown and duplicate fields, and all that Kubernetes 1.37 does not have.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print findings only, no summary.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print.",
-)
+@report_options
 @gate_options
 def command(
     filenames: tuple[str, ...],
