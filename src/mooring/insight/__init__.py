@@ -1,5 +1,6 @@
 """Insight: objects in, answers out.
 
+    snapshot     a cluster at one moment, as it is put to every question
     fleet        the devices of many slices, and what they carry
     inquiry      an expression, put to the devices of a fleet
     explanation  which part of an expression said no, and from which values
