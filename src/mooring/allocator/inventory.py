@@ -7,7 +7,7 @@ changed: a slice renews its pool, a claim the pools it has devices of, a class n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from weakref import WeakValueDictionary
 
 from mooring.allocator.asks import Plan, content_of, plan_of
@@ -42,6 +42,7 @@ class Inventory:
         self._shared_pools: set[PoolId] = set()
         self._shared_version = 0
         self._changes = 0  # how often a slice was put or removed
+        self._with_node_resources = 0  # slices whose devices stand for resources of the node
         # Facts know their pool, so they must not be kept for it, but as long as a view has them.
         self._facts: WeakValueDictionary[Pool, Facts] = WeakValueDictionary()
         self._views: dict[str, View] = {}
@@ -103,6 +104,27 @@ class Inventory:
         """Return the class of a name."""
         return self._classes.get(name)
 
+    @property
+    def has_node_resources(self) -> bool:
+        """Whether some device stands for, or costs, resources of its node."""
+        return self._with_node_resources > 0
+
+    def nodes_of(self, driver: str, pool: str) -> Collection[str] | None:
+        """Return the nodes that see a pool; None if any node may."""
+        slices = self._pools.get(PoolId(driver, pool))
+        if slices is None:
+            return ()
+        return None if slices.is_shared else slices.node_names
+
+    def slices_for(self, node: Node | None) -> Iterator[ResourceSlice]:
+        """Give the slices that a node sees; all there are if no node is given."""
+        if node is None:
+            yield from self._slices.values()
+            return
+        for pool_id in self._visible(node.metadata.name):
+            for _, slice_ in self._pools[pool_id].relevant(node):
+                yield slice_
+
     def plan(self, claims: Sequence[ResourceClaim]) -> Plan:
         """Return what the claims want; claims with the same content have the same plan."""
         content = content_of(claims)
@@ -159,6 +181,8 @@ class Inventory:
 
     def _index(self, slice_: ResourceSlice, pool: PoolSlices, change: int) -> None:
         """Keep in mind which nodes may see the pool."""
+        if any(device.node_allocatable_resources for device in slice_.spec.devices or ()):
+            self._with_node_resources += change
         node_name = slice_.spec.node_name
         if node_name:
             pools = self._pools_of_node.setdefault(node_name, {})

@@ -90,6 +90,11 @@ class PoolSlices:
         """Whether some slice is not for one named node."""
         return bool(self._shared)
 
+    @property
+    def node_names(self) -> Collection[str]:
+        """The nodes that slices are named for."""
+        return self._local.keys()
+
     def put(self, key: str, slice_: ResourceSlice, version: int) -> None:
         """Take in a slice; no two changes, of whatever pool, have the same version."""
         self.version = version
@@ -115,7 +120,7 @@ class PoolSlices:
 
     def seen_by(self, node: Node) -> Pool | None:
         """Return the pool as the node sees it; None if it does not, or only an old one."""
-        targeting = dict(_newest(self._relevant(node)))
+        targeting = dict(_newest(self.relevant(node)))
         if not targeting:
             return None
         key = tuple(sorted(targeting))
@@ -123,7 +128,8 @@ class PoolSlices:
             self._built[key] = self._build(targeting)
         return self._built[key]
 
-    def _relevant(self, node: Node) -> Iterator[tuple[str, ResourceSlice]]:
+    def relevant(self, node: Node) -> Iterator[tuple[str, ResourceSlice]]:
+        """Give the slices with devices that the node may use, of whatever generation."""
         for key, slice_ in self._local.get(node.metadata.name, {}).items():
             if self._understands(slice_):
                 yield key, slice_

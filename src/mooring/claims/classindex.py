@@ -60,6 +60,10 @@ class ClassIndex:
             return self._classes.get(resource.removeprefix(DEVICE_CLASS_RESOURCE_PREFIX))
         return self._meant.get(resource)
 
+    def has_class(self, name: str) -> bool:
+        """Tell whether there is a class of this name."""
+        return name in self._classes
+
     def explicit_name(self, class_name: str) -> str | None:
         """Return the resource name that a class gives itself, meant by it or not."""
         found = self._classes.get(class_name)

@@ -4,6 +4,8 @@ Pods come and go by `place` and `displace`, which are exactly inverse. Each is w
 journal that outlooks read when they are asked for, so that pods of a shape cost what changed
 since the last one and not what exists. Nodes that change their labels or taints, and namespaces,
 make outlooks anew: an epoch ends.
+
+Whoever remembers something about nodes asks `touched_since` which of them to look at again.
 """
 
 from __future__ import annotations
@@ -48,11 +50,39 @@ class Fleet:
         self._epoch = 0
         self._outlooks: OrderedDict[PodShape, _Kept] = OrderedDict()
         self.outlooks_made = 0
+        self._touched: deque[str] = deque(maxlen=JOURNAL_MAX)
+        self.touches = 0  # how often a node was touched
+        self.device_touches = 0  # how often devices changed that any node may see
 
     @property
     def nodes(self) -> Mapping[str, NodeState]:
         """The nodes by name, with the pods on them."""
         return self.world.nodes
+
+    @property
+    def epoch(self) -> int:
+        """A number that changes with the nodes that there are, their labels and hard taints."""
+        return self._epoch
+
+    def node(self, name: str) -> Node:
+        """Return a node as it was put."""
+        return self._nodes[name]
+
+    def touch(self, name: str) -> None:
+        """Say that something about a node changed that is not kept here, such as its devices."""
+        self._touched.append(name)
+        self.touches += 1
+
+    def touch_devices(self) -> None:
+        """Say that devices changed that any node may see."""
+        self.device_touches += 1
+
+    def touched_since(self, touches: int) -> Iterable[str] | None:
+        """Return the nodes that changed since there were so many touches; None: look at all."""
+        unread = self.touches - touches
+        if unread > len(self._touched):
+            return None
+        return {self._touched[-1 - index] for index in range(unread)} if unread else ()
 
     # --- nodes, namespaces and classes ----------------------------------------------------------
 
@@ -66,15 +96,18 @@ class Fleet:
             self._epoch += 1
         else:
             self._renew(known, facts)
+            self._count_soft_taints(known.facts, -1)
             self.world.images.remove(name, self._nodes[name].status.images)
         self._nodes[name] = node
+        self._count_soft_taints(facts, 1)
         self.world.images.put(name, node.status.images)
+        self.touch(name)
 
     def remove_node(self, name: str) -> None:
         """Take away a node with all pods on it."""
         for key in tuple(self.world.nodes[name].pods):
             self.displace(key)
-        del self.world.nodes[name]
+        self._count_soft_taints(self.world.nodes.pop(name).facts, -1)
         self.world.images.remove(name, self._nodes.pop(name).status.images)
         self._epoch += 1
 
@@ -100,6 +133,10 @@ class Fleet:
         if (old.labels, old.hard_taints) != (facts.labels, facts.hard_taints):
             self._epoch += 1
 
+    def _count_soft_taints(self, facts: NodeFacts, sign: int) -> None:
+        if facts.soft_taints:
+            self.world.soft_tainted += sign
+
     # --- pods -----------------------------------------------------------------------------------
 
     def place(self, occupant: Occupant, node: str) -> None:
@@ -121,6 +158,7 @@ class Fleet:
         return self._node_of.get(key)
 
     def _note(self, occupant: Occupant, node: str, sign: int) -> None:
+        self.touch(node)
         self.world.census.count(occupant, node, sign)
         self._journal.append(Change(occupant, node, sign))
         self._written += 1

@@ -9,6 +9,9 @@ from mooring.scheduler.outlook import Outlook
 from mooring.scheduler.scores import SCORES
 from mooring.scheduler.shape import PodShape
 
+OWN = tuple(score for score in SCORES if score.is_own)
+RELATIVE = tuple(score for score in SCORES if not score.is_own)
+
 
 def totals(shape: PodShape, states: Sequence[NodeState], outlook: Outlook) -> list[int]:
     """Return the weighed sum of all scores for each node."""
@@ -19,6 +22,21 @@ def totals(shape: PodShape, states: Sequence[NodeState], outlook: Outlook) -> li
             weight = score.weight
             found = [total + weight * part for total, part in zip(found, one, strict=True)]
     return found
+
+
+def is_relative(shape: PodShape, outlook: Outlook) -> bool:
+    """Return whether some score depends on which other nodes will do."""
+    return any(score.tells(shape, outlook) for score in RELATIVE)
+
+
+def own_total(shape: PodShape, state: NodeState, outlook: Outlook) -> int:
+    """Return the weighed sum of the scores that depend on the node alone."""
+    total = 0
+    for score in OWN:
+        one = score.scores(shape, (state,), outlook)
+        if one is not None:
+            total += score.weight * one[0]
+    return total
 
 
 def best(states: Sequence[NodeState], scores: Sequence[int]) -> NodeState:

@@ -43,11 +43,10 @@ class Shapes:
 
     def occupant(self, pod: Pod) -> Occupant:
         """Return a pod that is on a node, whichever it is."""
-        metadata = pod.metadata
         return Occupant(
-            key=metadata.uid or f"{metadata.namespace}/{metadata.name}",
+            key=key_of(pod),
             shape=self._shape(pod, "", EVERYTHING),
-            is_terminating=metadata.deletion_timestamp is not None,
+            is_terminating=pod.metadata.deletion_timestamp is not None,
         )
 
     def _shape(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodShape:
@@ -65,6 +64,12 @@ class Shapes:
         if len(self._known) > self._shapes_max:
             self._known.popitem(last=False)
         return shape
+
+
+def key_of(pod: Pod) -> str:
+    """Return what tells a pod from all others."""
+    metadata = pod.metadata
+    return metadata.uid or f"{metadata.namespace}/{metadata.name}"
 
 
 def _essence(pod: Pod, node_name: str) -> Any:

@@ -17,6 +17,7 @@ class World:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.census = Census()
         self.images = Images()
+        self.soft_tainted = 0  # nodes that pods should rather avoid
         # Extended resources that device classes provide, where a node does not have them itself.
         self.delegated: frozenset[str] = frozenset()
 

@@ -35,10 +35,13 @@ class Filter(NamedTuple):
     plugin: str
     applies: Callable[[PodShape, Outlook], bool]
     check: Check
+    is_wide: bool = False  # pods on other nodes can change its answer
 
+
+WIDE = (podtopologyspread, interpodaffinity)
 
 FILTERS = tuple(
-    Filter(module.PLUGIN, module.applies, module.check)
+    Filter(module.PLUGIN, module.applies, module.check, module in WIDE)
     for module in (
         nodename,
         nodeunschedulable,
@@ -51,3 +54,6 @@ FILTERS = tuple(
         declaredfeatures,
     )
 )
+
+# Claims are asked for before these.
+LAST = (declaredfeatures.PLUGIN,)

@@ -30,14 +30,37 @@ class Score(NamedTuple):
     plugin: str
     weight: int
     scores: Callable[[PodShape, Sequence[NodeState], Outlook], list[int] | None]
+    # Whether it can tell nodes apart; one that cannot need not be asked.
+    tells: Callable[[PodShape, Outlook], bool] = lambda _, __: True
+    is_own: bool = False  # depends on the node alone, and not on which others will do
+
+
+def _has_pulls(shape: PodShape, outlook: Outlook) -> bool:  # noqa: ARG001
+    return bool(outlook.pulls)
+
+
+def _has_soft_constraints(shape: PodShape, outlook: Outlook) -> bool:  # noqa: ARG001
+    return bool(outlook.soft)
+
+
+def _has_tastes(shape: PodShape, outlook: Outlook) -> bool:  # noqa: ARG001
+    return bool(shape.tastes)
+
+
+def _has_images(shape: PodShape, outlook: Outlook) -> bool:
+    return any(outlook.world.images.sizes(image) for image in shape.images)
+
+
+def _has_soft_taints(shape: PodShape, outlook: Outlook) -> bool:  # noqa: ARG001
+    return outlook.world.soft_tainted > 0
 
 
 SCORES = (
-    Score("TaintToleration", 3, tainttoleration.scores),
-    Score("NodeAffinity", 2, nodeaffinity.scores),
-    Score("NodeResourcesFit", 1, leastallocated.scores),
-    Score("PodTopologySpread", 2, podtopologyspread.scores),
-    Score("InterPodAffinity", 2, interpodaffinity.scores),
-    Score("NodeResourcesBalancedAllocation", 1, balancedallocation.scores),
-    Score("ImageLocality", 1, imagelocality.scores),
+    Score("TaintToleration", 3, tainttoleration.scores, _has_soft_taints),
+    Score("NodeAffinity", 2, nodeaffinity.scores, _has_tastes),
+    Score("NodeResourcesFit", 1, leastallocated.scores, is_own=True),
+    Score("PodTopologySpread", 2, podtopologyspread.scores, _has_soft_constraints),
+    Score("InterPodAffinity", 2, interpodaffinity.scores, _has_pulls),
+    Score("NodeResourcesBalancedAllocation", 1, balancedallocation.scores, is_own=True),
+    Score("ImageLocality", 1, imagelocality.scores, _has_images),
 )

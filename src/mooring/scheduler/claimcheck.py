@@ -1,0 +1,164 @@
+"""Whether a node has devices for a pod's claims, and which: the filter of dynamic resources.
+
+In Kubernetes' order: extended resources, claims that have devices elsewhere, allocation, room for
+the node resources that come with devices; at last, claims whose devices are not to be had here.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from mooring.allocator import Allocated, Failed, Inventory, Unsatisfied, allocate_wanted, prepare
+from mooring.allocator.allocation import BUDGET, Budget, Wanted
+from mooring.api.core.node import Node
+from mooring.api.resource.v1 import ResourceClaim
+from mooring.claims import (
+    ClassIndex,
+    ExtendedRequests,
+    Refused,
+    check_fresh,
+    extended_requests,
+    needs_on_node,
+    with_requests,
+)
+from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, refusal
+from mooring.scheduler.claimresources import NodeClaims, NodeResources
+from mooring.scheduler.errors import CycleFault
+from mooring.scheduler.features import Features
+from mooring.scheduler.nodestate import NodeState
+from mooring.scheduler.refusals import Refusal
+from mooring.scheduler.scores.claims import chosen_score, held_score
+
+NODE_OPERATIONS = "DRAOptionalNodeOperations"
+CANNOT_ALLOCATE = refusal("cannot allocate all claims")
+NOT_AVAILABLE = refusal("resourceclaim not available on the node")
+
+
+class Grant(Struct, frozen=True):
+    """A node has what the claims need: the devices, and what comes with them."""
+
+    answer: Allocated | None = None  # None if there was nothing to allocate
+    special: ResourceClaim | None = None  # as this node must serve it
+    extended: ExtendedRequests | None = None
+    node_resources: NodeResources = ()
+    choice_score: int = 0
+
+
+NOTHING_NEEDED = Grant()
+
+
+class Known(Protocol):
+    """What the check must know besides the pod."""
+
+    features: Features
+    index: ClassIndex
+    inventory: Inventory
+
+    def node(self, name: str) -> Node:
+        """Return a node."""
+        ...
+
+
+class _Variant(Struct, frozen=True):
+    """What is wanted on nodes that serve the same extended resources with devices."""
+
+    wanted: Wanted
+    special: ResourceClaim | None = None
+    extended: ExtendedRequests | None = None
+
+
+class ClaimCheck:
+    """The check of one pod's claims, asked of one node after the other."""
+
+    def __init__(self, needs: ClaimNeeds, known: Known, budget: Budget = BUDGET) -> None:
+        self.needs = needs
+        self.answer: Unsatisfied | Failed | None = None  # what the allocator last refused with
+        self._known = known
+        self._budget = budget
+        self._variants: dict[frozenset[str], _Variant] = {}
+        self._plain = _Variant(prepare(known.inventory, needs.wanted))
+        self._held_score = held_score(held.claim for held in needs.held)
+        self._node_claims = NodeClaims(needs, known.inventory, known.features)
+
+    @property
+    def plan(self) -> object:
+        """What is wanted apart from extended resources: the same for claims that are alike."""
+        return self._plain.wanted.plan
+
+    def __call__(self, state: NodeState) -> Grant | Refusal:
+        """Return what a node has for the claims, or why it has not; raise CycleFault on a fault."""
+        needs = self.needs
+        node = self._known.node(state.facts.name)
+        variant = self._plain
+        if needs.special is not None:
+            found = self._variant(node)
+            if not isinstance(found, _Variant):
+                return found
+            variant = found
+        lost = self._is_unavailable(node)
+        if shared := self._node_claims.check_unshared():
+            return shared
+        answer = None
+        if variant.wanted.claims:
+            allocated = self._allocate(node, variant)
+            if isinstance(allocated, Refusal):
+                return allocated
+            answer = allocated
+        resources = self._node_claims.check_room(node, state, answer)
+        if isinstance(resources, Refusal):
+            return resources
+        if lost:
+            return NOT_AVAILABLE
+        score = self._held_score + chosen_score(answer) if needs.has_alternatives else 0
+        return Grant(answer, variant.special, variant.extended, resources, score)
+
+    def _variant(self, node: Node) -> _Variant | Refusal | Grant:
+        """Return what is wanted on a node with these resources of its own."""
+        special = self.needs.special
+        assert special is not None
+        if (stale := check_fresh(special)) is not None:
+            return refusal(stale.reason)
+        index = self._known.index
+        served = needs_on_node(self.needs.extended, node.status.allocatable, index)
+        if isinstance(served, Refused):
+            return refusal(served.reason)
+        if not served and not self.needs.uses:
+            return NOTHING_NEEDED
+        key = frozenset(served)
+        variant = self._variants.get(key)
+        if variant is None:
+            extended = extended_requests(self.needs.pod, served, index)
+            claim = with_requests(special, extended)
+            wanted = prepare(self._known.inventory, (*self.needs.wanted, claim))
+            variant = self._variants[key] = _Variant(wanted, claim, extended)
+        return variant
+
+    def _is_unavailable(self, node: Node) -> bool:
+        """Return whether the devices of some claim are of no use on the node."""
+        for held in self.needs.held:
+            if held.query is not None and not held.query.matches(
+                node.metadata.name, node.metadata.labels
+            ):
+                return True
+            if held.needs_node_operations and NODE_OPERATIONS not in node.status.declared_features:
+                return True
+            if held.is_lost:
+                return True
+        return False
+
+    def _allocate(self, node: Node, variant: _Variant) -> Allocated | Refusal:
+        answer = allocate_wanted(self._known.inventory, node, variant.wanted, budget=self._budget)
+        match answer:
+            case Allocated():
+                return answer
+            case Failed(message=message, node_only=False):
+                self.answer = answer
+                raise CycleFault(f'running "{PLUGIN}" filter plugin: {message}')
+            case Failed(message=message):
+                self.answer = answer
+                return refusal(message)
+            case _:
+                self.answer = answer
+                return CANNOT_ALLOCATE

@@ -1,0 +1,132 @@
+"""Node resources that come with a pod's claims: whose they are, and whether there is room.
+
+Devices may stand for CPUs, memory or huge pages of the node. A claim with such a device is for
+one pod only; and what all claims stand for must be free on the node, besides what the pod asks
+for itself.
+"""
+
+from __future__ import annotations
+
+from mooring.allocator import Allocated, Inventory
+from mooring.allocator.nodes import matches_node
+from mooring.api.core.node import Node
+from mooring.api.core.podstatus import NodeAllocatableResourceClaimStatus
+from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
+from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import AllocationResult, Device, ResourceClaim
+from mooring.claims import (
+    AllocatedClaim,
+    Refused,
+    check_pod_level,
+    check_unshared,
+    claim_statuses,
+    finder,
+    is_mapped,
+    pod_requests,
+    shortages,
+)
+from mooring.claims.nodeallocatable import FindDevice
+from mooring.scheduler.amounts import Amounts
+from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, refusal
+from mooring.scheduler.errors import CycleFault
+from mooring.scheduler.features import Features
+from mooring.scheduler.nodestate import NodeState
+from mooring.scheduler.refusals import Refusal
+
+NodeResources = tuple[NodeAllocatableResourceClaimStatus, ...]
+
+
+class NodeClaims:
+    """The node resources of one pod's claims."""
+
+    def __init__(self, needs: ClaimNeeds, inventory: Inventory, features: Features) -> None:
+        self._needs = needs
+        self._inventory = inventory
+        self._features = features
+        self._is_idle = not (features.node_allocatable and inventory.has_node_resources)
+        self._unshared: Refusal | None = None
+        if not self._is_idle:
+            self._unshared = self._find_shared()
+
+    def check_unshared(self) -> Refusal | None:
+        """Refuse a claim that stands for node resources and that other pods have."""
+        return self._unshared
+
+    def check_room(
+        self, node: Node, state: NodeState, answer: Allocated | None
+    ) -> NodeResources | Refusal:
+        """Return what comes with the claims on a node, or what it has no room for."""
+        if self._is_idle:
+            return ()
+        pod = self._needs.pod
+        statuses = claim_statuses(pod, self._allocated(answer), self._finder(node))
+        if isinstance(statuses, Refused):
+            raise CycleFault(f'running "{PLUGIN}" filter plugin: {statuses.reason}')
+        if not statuses:
+            return ()
+        if (below := check_pod_level(pod, statuses)) is not None:
+            return refusal(below.reason)
+        short = shortages(
+            pod_requests(pod, statuses),
+            allocatable=node.status.allocatable,
+            requested=_as_list(state.held),
+        )
+        if short:
+            texts = tuple(each.reason for each in short)
+            return Refusal(PLUGIN, texts, any(each.is_unresolvable for each in short))
+        return statuses
+
+    def _find_shared(self) -> Refusal | None:
+        for held in self._needs.held:
+            allocation = held.claim.status.allocation
+            if allocation is None or not is_mapped(allocation, self._finder(None)):
+                continue
+            pod, features = self._needs.pod, self._features.claims
+            if (shared := check_unshared(held.claim, pod, features)) is not None:
+                return refusal(shared.reason)
+        return None
+
+    def _allocated(self, answer: Allocated | None) -> list[AllocatedClaim]:
+        """Return the pod's claims with the devices that they have or would get."""
+        given: dict[tuple[str, str], AllocationResult] = {}
+        claims: list[ResourceClaim] = [use.claim for use in self._needs.uses]
+        if answer is not None:
+            # Which share it is does not matter for what comes with it.
+            results = answer.results(lambda: "")
+            for claim, result in zip(answer.claims, results, strict=True):
+                given[_key(claim)] = result
+                if _key(claim) not in map(_key, claims):
+                    claims.append(claim)
+        found = []
+        for claim in claims:
+            allocation = given.get(_key(claim)) or claim.status.allocation
+            if allocation is not None:
+                entries = frozenset(
+                    use.entry.name for use in self._needs.uses if use.claim is claim
+                )
+                found.append(AllocatedClaim(claim, allocation, entries))
+        return found
+
+    def _finder(self, node: Node | None) -> FindDevice:
+        def is_on_node(device: Device) -> bool:
+            return node is None or matches_node(
+                node,
+                node_name=device.node_name,
+                all_nodes=device.all_nodes,
+                selector=device.node_selector,
+            )
+
+        return finder(self._inventory.slices_for(node), is_on_node)
+
+
+def _key(claim: ResourceClaim) -> tuple[str, str]:
+    return claim.metadata.namespace, claim.metadata.name
+
+
+def _as_list(held: Amounts) -> ResourceList:
+    return {
+        CPU: Quantity.from_milli(held.milli_cpu),
+        MEMORY: Quantity.from_int(held.memory),
+        EPHEMERAL_STORAGE: Quantity.from_int(held.ephemeral_storage),
+        **{name: Quantity.from_int(amount) for name, amount in held.others.items()},
+    }

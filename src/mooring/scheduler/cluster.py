@@ -1,0 +1,225 @@
+"""The cluster as the scheduler knows it: nodes, pods, devices, classes, claims and groups.
+
+Objects are put and removed one by one, in any order, and everything that follows from them is
+kept up to date: the fleet, the inventory, which claims there are, and the rankings of nodes for
+the kinds of pods that were asked about.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from datetime import datetime
+
+from mooring.allocator import Inventory
+from mooring.api.core.node import Node
+from mooring.api.core.pod import Pod
+from mooring.api.labels import EVERYTHING, Selector
+from mooring.api.resource.v1 import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from mooring.api.scheduling import PodGroup
+from mooring.claims import ClassIndex, implicit_name
+from mooring.claims.owners import controller_of
+from mooring.claims.specialclaim import is_special_for
+from mooring.scheduler.features import ALL_FEATURES, Features
+from mooring.scheduler.fleet import Fleet
+from mooring.scheduler.ranking import Ranking
+from mooring.scheduler.shape import DEFAULT_SETTINGS, PodShape, Settings
+from mooring.scheduler.shapes import Shapes, key_of
+
+RANKINGS_MAX = 256
+
+ClaimKey = tuple[str, str]  # namespace, name
+RankingKey = tuple[PodShape, object, Hashable]
+
+
+class Cluster:
+    """All that scheduling must know; it changes only through what is put and removed."""
+
+    def __init__(
+        self,
+        features: Features = ALL_FEATURES,
+        *,
+        settings: Settings = DEFAULT_SETTINGS,
+        now: datetime | None = None,
+        spread_selector: Callable[[Pod], Selector] = lambda _: EVERYTHING,
+    ) -> None:
+        self.features = features
+        self.now = now
+        self.fleet = Fleet()
+        self.shapes = Shapes(settings)
+        self.inventory = Inventory(features.allocator)
+        self.index = ClassIndex()
+        self.groups: dict[ClaimKey, PodGroup] = {}
+        self.spread_selector = spread_selector
+        self._claims: dict[ClaimKey, ResourceClaim] = {}
+        self._claims_of: dict[str, set[ClaimKey]] = {}  # by the uid of the controller
+        self._class_names: set[str] = set()
+        self._slices: dict[str, ResourceSlice] = {}
+        self._rankings: OrderedDict[RankingKey, Ranking] = OrderedDict()
+
+    # --- nodes and pods -------------------------------------------------------------------------
+
+    def put_node(self, node: Node) -> None:
+        """Take in a node, or its newer version."""
+        self.fleet.put_node(node)
+
+    def remove_node(self, name: str) -> None:
+        """Take away a node with the pods on it."""
+        self.fleet.remove_node(name)
+        self.inventory.forget_node(name)
+
+    def node(self, name: str) -> Node:
+        """Return a node."""
+        return self.fleet.node(name)
+
+    def shape(self, pod: Pod) -> PodShape:
+        """Return the shape of a pod that looks for a node."""
+        return self.shapes.of(pod, spread_selector=self.spread_selector(pod))
+
+    def put_pod(self, pod: Pod) -> None:
+        """Note a pod that is on a node, or its newer version; on an unknown node it is left out."""
+        occupant = self.shapes.occupant(pod)
+        self.remove_pod(pod)
+        if pod.spec.node_name in self.fleet.nodes:
+            self.fleet.place(occupant, pod.spec.node_name)
+
+    def remove_pod(self, pod: Pod) -> None:
+        """Forget a pod."""
+        key = key_of(pod)
+        if self.fleet.node_of(key) is not None:
+            self.fleet.displace(key)
+
+    # --- devices and classes --------------------------------------------------------------------
+
+    def put_slice(self, slice_: ResourceSlice) -> None:
+        """Take in a slice, with the taints of rules, instead of one of the same name."""
+        name = slice_.metadata.name
+        if name in self._slices:
+            self._touch_slice(self._slices[name])
+        self._slices[name] = slice_
+        self.inventory.put_slice(slice_)
+        self._touch_slice(slice_)
+
+    def remove_slice(self, name: str) -> None:
+        """Forget a slice."""
+        slice_ = self._slices.pop(name)
+        self._touch_slice(slice_)
+        self.inventory.remove_slice(name)
+
+    def put_class(self, device_class: DeviceClass) -> None:
+        """Take in a class, instead of one of the same name."""
+        self.index.put_class(device_class)
+        self.inventory.put_class(device_class)
+        self._class_names.add(device_class.metadata.name)
+        self._note_classes()
+
+    def remove_class(self, name: str) -> None:
+        """Forget a class."""
+        self.index.remove_class(name)
+        self.inventory.remove_class(name)
+        self._class_names.discard(name)
+        self._note_classes()
+
+    def _note_classes(self) -> None:
+        """Tell what classes provide; whatever was found out about pods may be wrong now."""
+        self._rankings.clear()
+        if not self.features.extended_resources:
+            return
+        explicit = (self.index.explicit_name(name) for name in self._class_names)
+        implicit = map(implicit_name, self._class_names)
+        self.fleet.delegate([*(name for name in explicit if name is not None), *implicit])
+
+    def _touch_slice(self, slice_: ResourceSlice) -> None:
+        """Touch the nodes that may see a change of the slice's pool."""
+        nodes = self.inventory.nodes_of(slice_.spec.driver, slice_.spec.pool.name)
+        if nodes is None or not slice_.spec.node_name:
+            self.fleet.touch_devices()
+        else:
+            self._touch({*nodes, slice_.spec.node_name})
+
+    def _touch(self, nodes: Iterable[str]) -> None:
+        for name in nodes:
+            self.fleet.touch(name)
+
+    # --- claims and groups ----------------------------------------------------------------------
+
+    @property
+    def claims(self) -> Mapping[ClaimKey, ResourceClaim]:
+        """All claims, by namespace and name."""
+        return self._claims
+
+    def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        """Return a claim."""
+        return self._claims.get((namespace, name))
+
+    def special_claims(self, pod: Pod) -> Iterator[ResourceClaim]:
+        """Give the claims for extended resources of the pod that are left over, by name."""
+        for key in sorted(self._claims_of.get(pod.metadata.uid, ())):
+            if is_special_for(self._claims[key], pod):
+                yield self._claims[key]
+
+    def put_claim(self, claim: ResourceClaim) -> None:
+        """Take in a claim, with the devices that it has."""
+        key = (claim.metadata.namespace, claim.metadata.name)
+        self._forget_claim(key)
+        self._claims[key] = claim
+        owner = controller_of(claim.metadata)
+        if owner is not None:
+            self._claims_of.setdefault(owner.uid, set()).add(key)
+        self.inventory.put_claim(claim)
+        self._touch_devices_of(claim)
+
+    def remove_claim(self, namespace: str, name: str) -> None:
+        """Forget a claim and give back what it has."""
+        self._forget_claim((namespace, name))
+        self.inventory.remove_claim(namespace, name)
+
+    def put_group(self, group: PodGroup) -> None:
+        """Take in a group."""
+        self.groups[group.metadata.namespace, group.metadata.name] = group
+
+    def remove_group(self, namespace: str, name: str) -> None:
+        """Forget a group."""
+        self.groups.pop((namespace, name), None)
+
+    def _forget_claim(self, key: ClaimKey) -> None:
+        claim = self._claims.pop(key, None)
+        if claim is None:
+            return
+        owner = controller_of(claim.metadata)
+        if owner is not None:
+            owned = self._claims_of[owner.uid]
+            owned.discard(key)
+            if not owned:
+                del self._claims_of[owner.uid]
+        self._touch_devices_of(claim)
+
+    def _touch_devices_of(self, claim: ResourceClaim) -> None:
+        allocation = claim.status.allocation
+        if allocation is None:
+            return
+        for driver, pool in {(r.driver, r.pool) for r in allocation.devices.results}:
+            nodes = self.inventory.nodes_of(driver, pool)
+            if nodes is None:
+                self.fleet.touch_devices()
+            else:
+                self._touch(nodes)
+
+    # --- rankings -------------------------------------------------------------------------------
+
+    def ranking(
+        self, shape: PodShape, plan: object, held: Hashable, *, has_alternatives: bool
+    ) -> Ranking:
+        """Return what is known of all nodes for such pods."""
+        key = (shape, plan, held)
+        ranking = self._rankings.pop(key, None)
+        if ranking is None:
+            ranking = Ranking(self.fleet, shape, has_alternatives=has_alternatives)
+            if len(self._rankings) >= RANKINGS_MAX:
+                self._rankings.popitem(last=False)
+        self._rankings[key] = ranking
+        return ranking

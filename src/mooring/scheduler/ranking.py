@@ -1,0 +1,227 @@
+"""What is known of every node for pods that ask the same: who will do, and who is best.
+
+A ranking is made once for a shape and the claims that go with it, and kept: the next pod of the
+kind looks again only at nodes that were touched since.
+
+    # refusal: what the filters say of a node, all but claims
+    # answer: what claims say of it; asked when it matters, since that is dear
+    # heap: nodes by their score, the best first; entries that are no longer true are skipped
+
+In a small fleet every node is asked for its devices, as Kubernetes does. In a large one Kubernetes
+looks at a part of the nodes; a ranking asks the best first and stops at the first that has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+
+from mooring.scheduler.claimcheck import NOTHING_NEEDED, Grant
+from mooring.scheduler.filtering import Survey
+from mooring.scheduler.filters import FILTERS, LAST, Check
+from mooring.scheduler.fleet import Fleet
+from mooring.scheduler.nodestate import NodeState
+from mooring.scheduler.outlook import Outlook
+from mooring.scheduler.refusals import Refusal
+from mooring.scheduler.scores.claims import WEIGHT as CLAIMS_WEIGHT
+from mooring.scheduler.scores.scale import proportional
+from mooring.scheduler.scoring import is_relative, own_total, totals
+from mooring.scheduler.shape import PodShape
+
+NODES_ALL_ASKED_MAX = 100
+HEAP_FACTOR_MAX = 4  # entries for each node before the heap is made anew
+
+AskClaims = Callable[[NodeState], Grant | Refusal]
+
+GRANTED = True
+Known = Refusal | bool | None  # None: not asked yet
+
+
+class Ranking:
+    """The nodes of a fleet, as pods of one kind see them."""
+
+    def __init__(self, fleet: Fleet, shape: PodShape, *, has_alternatives: bool) -> None:
+        self._fleet = fleet
+        self._shape = shape
+        self._has_alternatives = has_alternatives
+        self._epoch = -1
+        self._touches = 0
+        self._device_touches = 0
+        self._outlook: Outlook = fleet.outlook(shape)
+        self._first: tuple[Check, ...] = ()
+        self._last: tuple[Check, ...] = ()
+        self._is_wide = False
+        self._names: list[str] = []
+        self._places: dict[str, int] = {}
+        self._refusals: list[Refusal | None] = []
+        self._answers: list[Known] = []
+        self._choices: list[int] = []  # by node, how good the alternatives are that claims get
+        self._scores: list[int] = []
+        self._heap: list[tuple[int, int]] = []
+        self.nodes_judged = 0
+        self.nodes_asked = 0
+
+    # --- asking ---------------------------------------------------------------------------------
+
+    def choose(self, ask: AskClaims) -> tuple[NodeState, Grant] | None:
+        """Return the best node that will do and what it gives, or None if there is none."""
+        self._refresh()
+        if self._is_relative:
+            return self._choose_weighed(ask)
+        if len(self._names) < NODES_ALL_ASKED_MAX:
+            self._ask_all(ask)
+        while self._heap:
+            negative, place = self._heap[0]
+            if -negative == self._scores[place] and self._may_do(place):
+                grant = self._ask(place, ask)
+                if isinstance(grant, Grant):
+                    return self._state(place), grant
+            heappop(self._heap)
+        return None
+
+    def survey(self, ask: AskClaims) -> Survey:
+        """Return what every node says; those that claims were not asked of are asked now."""
+        self._refresh()
+        self._ask_all(ask)
+        fitting, refusals = [], {}
+        for place, name in enumerate(self._names):
+            said = self._refusals[place] or self._answers[place]
+            if isinstance(said, Refusal):
+                refusals[name] = said
+            else:
+                fitting.append(self._state(place))
+        count = len(self._fleet.nodes)
+        return Survey(count, tuple(fitting), refusals, self._shape.elsewhere)
+
+    @property
+    def _is_relative(self) -> bool:
+        return self._has_alternatives or is_relative(self._shape, self._outlook)
+
+    def _choose_weighed(self, ask: AskClaims) -> tuple[NodeState, Grant] | None:
+        """Weigh all nodes that will do against each other."""
+        self._ask_all(ask)
+        places = [place for place in range(len(self._names)) if self._may_do(place)]
+        if not places:
+            return None
+        scores = totals(self._shape, [self._state(place) for place in places], self._outlook)
+        if self._has_alternatives:
+            claims = proportional([self._choices[place] for place in places])
+            scores = [
+                score + CLAIMS_WEIGHT * part for score, part in zip(scores, claims, strict=True)
+            ]
+        # Places are in the order of names, so the first of equals is the first by name.
+        best = max(range(len(places)), key=lambda index: (scores[index], -index))
+        grant = self._ask(places[best], ask)
+        assert isinstance(grant, Grant), "a node that will do has what claims need"
+        return self._state(places[best]), grant
+
+    def _may_do(self, place: int) -> bool:
+        return self._refusals[place] is None and not isinstance(self._answers[place], Refusal)
+
+    def _ask_all(self, ask: AskClaims) -> None:
+        for place, refusal in enumerate(self._refusals):
+            if refusal is None and self._answers[place] is None:
+                self._ask(place, ask)
+
+    def _ask(self, place: int, ask: AskClaims) -> Grant | Refusal:
+        """Ask a node for its devices and remember what it said."""
+        self.nodes_asked += 1
+        state = self._state(place)
+        grant = ask(state)
+        if isinstance(grant, Grant):
+            for check in self._last:
+                refusal = check(self._shape, state, self._outlook)
+                if refusal is not None:
+                    self._answers[place] = refusal
+                    return refusal
+            self._answers[place] = GRANTED
+            self._choices[place] = grant.choice_score
+        else:
+            self._answers[place] = grant
+        return grant
+
+    def _state(self, place: int) -> NodeState:
+        return self._fleet.nodes[self._names[place]]
+
+    # --- keeping up -----------------------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        fleet = self._fleet
+        self._outlook = fleet.outlook(self._shape)
+        touched = fleet.touched_since(self._touches)
+        if self._epoch != fleet.epoch or touched is None or self._is_changed():
+            self._begin()
+            return
+        if fleet.device_touches != self._device_touches:
+            self._answers = [None] * len(self._names)
+            self._device_touches = fleet.device_touches
+            self._rebuild_heap()
+        for name in touched:
+            place = self._places.get(name)
+            if place is not None:
+                self._answers[place] = None
+                self._judge(place)
+        if self._is_wide and fleet.touches != self._touches:
+            self._judge_all()
+        self._touches = fleet.touches
+        if len(self._heap) > HEAP_FACTOR_MAX * (len(self._names) + 16):
+            self._rebuild_heap()
+
+    def _is_changed(self) -> bool:
+        """Return whether other filters apply than when the nodes were judged."""
+        first, _ = self._applying()
+        return first != self._first
+
+    def _applying(self) -> tuple[tuple[Check, ...], tuple[Check, ...]]:
+        rules = [rule for rule in FILTERS if rule.applies(self._shape, self._outlook)]
+        self._is_wide = any(rule.is_wide for rule in rules)
+        first = tuple([rule.check for rule in rules if rule.plugin not in LAST])
+        return first, tuple([rule.check for rule in rules if rule.plugin in LAST])
+
+    def _begin(self) -> None:
+        """Look at every node, for the first time or because all may have changed."""
+        fleet = self._fleet
+        self._epoch, self._touches = fleet.epoch, fleet.touches
+        self._device_touches = fleet.device_touches
+        named = self._shape.node_names
+        names = fleet.nodes if named is None else (n for n in named if n in fleet.nodes)
+        self._names = sorted(names)
+        self._places = {name: place for place, name in enumerate(self._names)}
+        self._answers = [None] * len(self._names)
+        self._choices = [0] * len(self._names)
+        self._first, self._last = self._applying()
+        self._judge_all()
+
+    def _judge_all(self) -> None:
+        count = len(self._names)
+        self._refusals = [None] * count
+        self._scores = [0] * count
+        self._heap = []
+        for place in range(count):
+            self._judge(place)
+
+    def _judge(self, place: int) -> None:
+        self.nodes_judged += 1
+        shape, outlook = self._shape, self._outlook
+        state = self._fleet.nodes[self._names[place]]
+        for check in self._first:
+            refusal = check(shape, state, outlook)
+            if refusal is not None:
+                self._refusals[place] = refusal
+                return
+        self._refusals[place] = None
+        score = self._scores[place] = own_total(shape, state, outlook)
+        heappush(self._heap, (-score, place))
+
+    def _rebuild_heap(self) -> None:
+        self._heap = [
+            (-self._scores[place], place)
+            for place in range(len(self._names))
+            if self._may_do(place)
+        ]
+        heapify(self._heap)
+
+
+def ask_nothing(state: NodeState) -> Grant:  # noqa: ARG001
+    """Return that nothing is needed: the pod has no claims."""
+    return NOTHING_NEEDED
