@@ -49,17 +49,22 @@ Outcome = Placed | Pending
 
 def schedule(cluster: Cluster, pod: Pod) -> Outcome:
     """Return where a pod goes, or why nowhere."""
-    attempt = Attempt(cluster, pod)
-    if attempt.pending is not None:
-        return attempt.pending
+    this = attempt(cluster, pod)
+    if this.pending is not None:
+        return this.pending
     try:
-        found = attempt.ranking.choose(attempt.ask)
+        found = this.ranking.choose(this.ask)
     except CycleFault as fault:
-        return attempt.failed(Fault(PLUGIN, str(fault)))
+        return this.failed(Fault(PLUGIN, str(fault)))
     if found is None:
-        return attempt.refused()
+        return this.refused()
     state, grant = found
-    return Placed(pod, state.facts.name, attempt.needs, grant)
+    return this.placed(state.facts.name, grant)
+
+
+def attempt(cluster: Cluster, pod: Pod) -> Attempt:
+    """Return a pod that is ready to be put to nodes, or stopped before that."""
+    return Attempt(cluster, pod)
 
 
 class Attempt:
@@ -95,6 +100,24 @@ class Attempt:
             plan, held, has_alternatives = self.check.plan, needs.key, needs.has_alternatives
         self.ranking = cluster.ranking(self.shape, plan, held, has_alternatives=has_alternatives)
 
+    def nodes_by_score(self) -> list[str]:
+        """Return the nodes that will do, the best first."""
+        if self.pending is not None:
+            return []
+        try:
+            return self.ranking.ordered(self.ask)
+        except CycleFault:
+            return []
+
+    def on(self, node: str) -> Outcome:
+        """Return what comes of the pod on a node that will do."""
+        grant = self.ask(self.cluster.fleet.nodes[node])
+        return self.refused() if isinstance(grant, Refusal) else self.placed(node, grant)
+
+    def placed(self, node: str, grant: Grant) -> Placed:
+        """Return the pod on a node that gives this."""
+        return Placed(self.pod, node, self.needs, grant)
+
     def waiting(self, text: str) -> Pending:
         """Return that the pod is not tried yet."""
         survey = Survey(len(self.cluster.fleet.nodes), obstacle=Refusal(PLUGIN, (text,)))
@@ -112,6 +135,8 @@ class Attempt:
 
     def refused(self) -> Pending:
         """Return what the nodes say, none of which will do."""
+        if self.pending is not None:
+            return self.pending
         try:
             survey = self.ranking.survey(self.ask)
         except CycleFault as fault:

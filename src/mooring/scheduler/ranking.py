@@ -97,23 +97,33 @@ class Ranking:
     def _is_relative(self) -> bool:
         return self._has_alternatives or is_relative(self._shape, self._outlook)
 
+    def ordered(self, ask: AskClaims) -> list[str]:
+        """Return the nodes that will do, the best first."""
+        self._refresh()
+        return [self._names[place] for place in self._weighed(ask)]
+
     def _choose_weighed(self, ask: AskClaims) -> tuple[NodeState, Grant] | None:
         """Weigh all nodes that will do against each other."""
-        self._ask_all(ask)
-        places = [place for place in range(len(self._names)) if self._may_do(place)]
+        places = self._weighed(ask)
         if not places:
             return None
+        grant = self._ask(places[0], ask)
+        assert isinstance(grant, Grant), "a node that will do has what claims need"
+        return self._state(places[0]), grant
+
+    def _weighed(self, ask: AskClaims) -> list[int]:
+        """Return all nodes that will do, the best first, and of equals the first by name."""
+        self._ask_all(ask)
+        places = [place for place in range(len(self._names)) if self._may_do(place)]
         scores = totals(self._shape, [self._state(place) for place in places], self._outlook)
         if self._has_alternatives:
             claims = proportional([self._choices[place] for place in places])
             scores = [
                 score + CLAIMS_WEIGHT * part for score, part in zip(scores, claims, strict=True)
             ]
-        # Places are in the order of names, so the first of equals is the first by name.
-        best = max(range(len(places)), key=lambda index: (scores[index], -index))
-        grant = self._ask(places[best], ask)
-        assert isinstance(grant, Grant), "a node that will do has what claims need"
-        return self._state(places[best]), grant
+        # Places are in the order of names, and sorting keeps the order of equals.
+        weighed = sorted(zip(scores, places, strict=True), key=lambda pair: -pair[0])
+        return [place for _, place in weighed]
 
     def _may_do(self, place: int) -> bool:
         return self._refusals[place] is None and not isinstance(self._answers[place], Refusal)

@@ -1,0 +1,154 @@
+"""Groups of pods: those of a gang are placed together or not at all.
+
+Kubernetes tries the pods of a gang one after the other, each on what the earlier ones leave, and
+gives up when too few are left. It never takes back an earlier pod's choice; we do, within a
+number of steps, so that a gang for which there is room gets it.
+
+    # needed: how many of the pods must get a node now
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mooring.api.core.pod import Pod
+from mooring.api.scheduling import PodGroup
+from mooring.scheduler import messages
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.cycle import Outcome, Pending, Placed, attempt, schedule
+from mooring.scheduler.filtering import Survey
+from mooring.scheduler.refusals import Refusal
+from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
+
+PLUGIN = "GangScheduling"
+TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
+STEPS_MAX = 1000
+
+Result = Reservation | Pending
+
+
+class Gang(Struct, frozen=True):
+    """The pods of one group that look for nodes, and how many others there are."""
+
+    group: PodGroup
+    pods: tuple[Pod, ...]
+    scheduled: int = 0  # pods of the group that have a node
+    existing: int = 0  # pods of the group that there are, with those
+
+    @property
+    def minimum(self) -> int:
+        """How many pods of the group must have nodes for any to have one."""
+        gang = self.group.spec.scheduling_policy.gang
+        return gang.min_count if gang is not None else 0
+
+    @property
+    def needed(self) -> int:
+        """How many of the pods must get a node now."""
+        return max(self.minimum - self.scheduled, 0)
+
+
+def schedule_group(
+    cluster: Cluster, gang: Gang, fresh: Fresh, *, steps_max: int = STEPS_MAX
+) -> tuple[Result, ...]:
+    """Reserve nodes for the pods of a group, or for none; return what became of each."""
+    if gang.existing < gang.minimum:
+        return tuple(_waiting(cluster, pod) for pod in gang.pods)
+    results = _one_after_the_other(cluster, gang, fresh)
+    placed = [each for each in results if isinstance(each, Reservation)]
+    if len(placed) >= gang.needed:
+        return results
+    for reservation in reversed(placed):
+        release(cluster, reservation)
+    if placed and len(gang.pods) >= gang.needed:
+        found = _Search(cluster, gang, fresh, steps_max).run()
+        if found is not None:
+            return found
+    return _refused(cluster, gang, results)
+
+
+def _one_after_the_other(cluster: Cluster, gang: Gang, fresh: Fresh) -> tuple[Result, ...]:
+    """Place each pod on what the earlier ones leave, as long as enough can get a node."""
+    results: list[Result] = []
+    for number, pod in enumerate(gang.pods):
+        placed = sum(isinstance(each, Reservation) for each in results)
+        if placed + len(gang.pods) - number < gang.needed:
+            break
+        results.append(_placed(cluster, schedule(cluster, pod), fresh))
+    return tuple(results)
+
+
+def _placed(cluster: Cluster, outcome: Outcome, fresh: Fresh) -> Result:
+    match outcome:
+        case Placed():
+            return reserve(cluster, outcome, fresh)
+        case Pending():
+            # Preemption is tried for the whole group, not for each pod.
+            is_message = bool(outcome.message) and not outcome.is_fault
+            message = messages.unavailable(outcome.survey) if is_message else outcome.message
+            return replace(outcome, message=message)
+
+
+class _Search:
+    """Goes back to earlier pods' choices until enough pods have a node."""
+
+    def __init__(self, cluster: Cluster, gang: Gang, fresh: Fresh, steps_max: int) -> None:
+        self._cluster = cluster
+        self._gang = gang
+        self._fresh = fresh
+        self._steps_left = steps_max
+
+    def run(self) -> tuple[Result, ...] | None:
+        """Return what became of each pod once enough have a node; None if that is not found."""
+        return self._from(0, 0)
+
+    def _from(self, number: int, placed: int) -> tuple[Result, ...] | None:
+        """Place the pods from a number on, the best node first; take back what leads nowhere."""
+        pods, cluster = self._gang.pods, self._cluster
+        if placed + len(pods) - number < self._gang.needed or self._steps_left <= 0:
+            return None
+        if number == len(pods):
+            return ()
+        this = attempt(cluster, pods[number])
+        for node in this.nodes_by_score():
+            self._steps_left -= 1
+            outcome = this.on(node)
+            if not isinstance(outcome, Placed):
+                continue
+            reservation = reserve(cluster, outcome, self._fresh)
+            rest = self._from(number + 1, placed + 1)
+            if rest is not None:
+                return (reservation, *rest)
+            release(cluster, reservation)
+            if self._steps_left <= 0:
+                return None
+        refused = _placed(cluster, this.refused(), self._fresh)
+        rest = self._from(number + 1, placed)
+        return None if rest is None else (refused, *rest)
+
+
+# --- what is said of pods without a node ----------------------------------------------------------
+
+
+def _waiting(cluster: Cluster, pod: Pod) -> Pending:
+    survey = Survey(len(cluster.fleet.nodes), obstacle=Refusal(PLUGIN, (TOO_FEW,)))
+    return Pending(pod, survey, reason=TOO_FEW, message="")
+
+
+def _refused(cluster: Cluster, gang: Gang, results: Sequence[Result]) -> tuple[Pending, ...]:
+    """Return what is said of each pod of a gang that could not be placed."""
+    placed = sum(isinstance(each, Reservation) for each in results)
+    left = len(gang.pods) - len(results)
+    counts = f"{gang.scheduled + placed} scheduled, {left} remaining"
+    text = (
+        "pod group is unschedulable, 0/1 placements are available, first placement status: "
+        f"minCount ({gang.minimum}) cannot be satisfied: {counts}"
+    )
+    survey = Survey(len(cluster.fleet.nodes), obstacle=Refusal(PLUGIN, (text,)))
+    said = {each.pod.metadata.name: each for each in results if isinstance(each, Pending)}
+    return tuple(
+        said.get(pod.metadata.name) or Pending(pod, survey, reason=text, message=text)
+        for pod in gang.pods
+    )
