@@ -3,7 +3,8 @@
     python -m conformance SUITE FILE [--show N]
 
 FILE is JSON lines, plain or gzip, or a folder of such files; of a folder, the files that fit the
-suite are read. A case is one line. The suite answers each with one of
+suite are read. A case is one line; a suite may have another form of its own (`cases`). The suite
+answers each with one of
 
     EQUAL              our answer is the recorded one in everything that is compared
     Mismatch(…)        it is not, and this differs
@@ -85,6 +86,10 @@ class Suite(ABC):
     @abstractmethod
     def compare(self, case: Case) -> Outcome:
         """Return how our answer compares with the recorded one."""
+
+    def cases(self, target: Path) -> Iterator[Case] | None:  # noqa: ARG002
+        """Return the cases of a target that is not in JSON lines; None if it is."""
+        return None
 
     def figures(self) -> Iterable[str]:
         """Return lines to print above the result, when all cases are done."""
@@ -190,9 +195,13 @@ def _parser() -> argparse.ArgumentParser:
 def run(name: str, target: Path, *, show: int = SHOWN_MISMATCHES) -> int:
     """Compare every case of the target, print the report, and return the exit status."""
     suite = find_suite(name)
-    files, skipped = choose_files(suite, name, target)
+    skipped: list[Path] = []
+    cases = suite.cases(target)
+    if cases is None:
+        files, skipped = choose_files(suite, name, target)
+        cases = _read_all(files)
     tally = Tally()
-    for case in _with_progress(name, _read_all(files)):
+    for case in _with_progress(name, cases):
         tally.add(case, _outcome(suite, case), show=show)
     if not tally.total and not tally.apart:
         raise UnreadableError(f"{target}: holds no cases")

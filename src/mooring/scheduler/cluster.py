@@ -17,6 +17,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.resource.v1 import (
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
@@ -29,6 +30,7 @@ from mooring.scheduler.fleet import Fleet
 from mooring.scheduler.ranking import Ranking
 from mooring.scheduler.shape import DEFAULT_SETTINGS, PodShape, Settings
 from mooring.scheduler.shapes import Shapes, key_of
+from mooring.scheduler.taintrules import Reach, TaintRules
 
 RANKINGS_MAX = 256
 
@@ -58,7 +60,8 @@ class Cluster:
         self._claims: dict[ClaimKey, ResourceClaim] = {}
         self._claims_of: dict[str, set[ClaimKey]] = {}  # by the uid of the controller
         self._class_names: set[str] = set()
-        self._slices: dict[str, ResourceSlice] = {}
+        self._slices: dict[str, ResourceSlice] = {}  # as published, without taints of rules
+        self._rules = TaintRules()
         self._rankings: OrderedDict[RankingKey, Ranking] = OrderedDict()
 
     # --- nodes and pods -------------------------------------------------------------------------
@@ -96,12 +99,12 @@ class Cluster:
     # --- devices and classes --------------------------------------------------------------------
 
     def put_slice(self, slice_: ResourceSlice) -> None:
-        """Take in a slice, with the taints of rules, instead of one of the same name."""
+        """Take in a slice, instead of one of the same name."""
         name = slice_.metadata.name
         if name in self._slices:
             self._touch_slice(self._slices[name])
         self._slices[name] = slice_
-        self.inventory.put_slice(slice_)
+        self.inventory.put_slice(self._rules.apply(slice_))
         self._touch_slice(slice_)
 
     def remove_slice(self, name: str) -> None:
@@ -116,6 +119,7 @@ class Cluster:
         self.inventory.put_class(device_class)
         self._class_names.add(device_class.metadata.name)
         self._note_classes()
+        self._apply_rules(self._rules.put_class(device_class))
 
     def remove_class(self, name: str) -> None:
         """Forget a class."""
@@ -123,6 +127,20 @@ class Cluster:
         self.inventory.remove_class(name)
         self._class_names.discard(name)
         self._note_classes()
+        self._apply_rules(self._rules.remove_class(name))
+
+    def put_taint_rule(self, rule: DeviceTaintRule) -> None:
+        """Take in a rule, instead of one of the same name: devices that it means are tainted."""
+        if self.features.taint_rules:
+            self._apply_rules(self._rules.put(rule))
+
+    def remove_taint_rule(self, name: str) -> None:
+        """Forget a rule."""
+        self._apply_rules(self._rules.remove(name))
+
+    def _apply_rules(self, reach: Reach) -> None:
+        for slice_ in [each for each in self._slices.values() if reach.covers(each)]:
+            self.put_slice(slice_)
 
     def _note_classes(self) -> None:
         """Tell what classes provide; whatever was found out about pods may be wrong now."""
