@@ -86,6 +86,11 @@ def trace(problem: Problem) -> Trace:
     )
 
 
+def causes_against(problem: Problem, position: int) -> tuple[tuple[Cause, str], ...]:
+    """Return what speaks against a device for the first request: static, then of what is taken."""
+    return tuple(_causes(problem, problem.stages[0][0], position))
+
+
 def _ask(problem: Problem, slot: Slot) -> AskTrace:
     refusals = tuple(
         refusal
