@@ -6,7 +6,10 @@ for source in find_sources(paths, recursive=True):
 
 from __future__ import annotations
 
+import gzip
+import io
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +19,7 @@ from mooring.api.errors import DocumentError
 
 SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
 STDIN = "-"
+GZIP_MAGIC = b"\x1f\x8b"  # no text begins like this
 
 
 class UnreadableError(Exception):
@@ -39,9 +43,23 @@ class Source(NamedTuple):
         except OSError as error:
             raise UnreadableError(f"{self.name}: {error.strerror or error}") from None
         if len(content) > limits.bytes_max:
-            limit = f"{limits.bytes_max // 2**20} MiB"
-            raise UnreadableError(f"{self.name}: larger than {limit}, which is all that is read")
-        return content
+            raise self._too_large(limits)
+        return self._unpacked(content, limits) if content.startswith(GZIP_MAGIC) else content
+
+    def _unpacked(self, content: bytes, limits: Limits) -> bytes:
+        """Return what gzip packed; no more of it is unpacked than is read."""
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+                unpacked = file.read(limits.bytes_max + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise UnreadableError(f"{self.name}: not a whole gzip file: {error}") from None
+        if len(unpacked) > limits.bytes_max:
+            raise self._too_large(limits)
+        return unpacked
+
+    def _too_large(self, limits: Limits) -> UnreadableError:
+        limit = f"{limits.bytes_max // 2**20} MiB"
+        return UnreadableError(f"{self.name}: larger than {limit}, which is all that is read")
 
     def documents(self, *, schema: Schema) -> Iterator[Document]:
         """Yield the documents, items of lists one by one, until one cannot be read."""
@@ -69,9 +87,13 @@ def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[Source]:
 
 def _directory(folder: Path, *, recursive: bool) -> Iterator[Source]:
     pattern = folder.rglob("*") if recursive else folder.glob("*")
-    files = sorted(path for path in pattern if path.suffix in SUFFIXES and path.is_file())
+    files = sorted(path for path in pattern if _is_manifest(path) and path.is_file())
     if not files:
         hint = "" if recursive else "; -R looks into subdirectories, too"
         raise UnreadableError(f"{folder}: no {', '.join(SUFFIXES)} files in it{hint}")
     for path in files:
         yield Source(str(path), path)
+
+
+def _is_manifest(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith(SUFFIXES)

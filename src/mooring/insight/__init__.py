@@ -1,6 +1,8 @@
 """Insight: objects in, answers out.
 
     snapshot     a cluster at one moment, as it is put to every question
+    intake       from documents to the objects of a snapshot
+    consistency  what is missing or contradictory among its objects
     fleet        the devices of many slices, and what they carry
     inquiry      an expression, put to the devices of a fleet
     explanation  which part of an expression said no, and from which values

@@ -77,9 +77,12 @@ class Judge:
     A strict judge refuses unknown and duplicate fields, of which another only warns.
     """
 
-    def __init__(self, context: Context, *, strict: bool = False) -> None:
+    def __init__(
+        self, context: Context, *, strict: bool = False, namespace: str = "default"
+    ) -> None:
         self._context = context
         self._strict = strict
+        self._namespace = namespace  # of objects that do not say theirs
         self._namespaces: dict[str, bool] = {}  # name: whether it has the admin label
 
     def judge(self, document: Document) -> Verdict:
@@ -89,16 +92,19 @@ class Judge:
             reading = read_document(document, gates=context.gates, extensions=context.extensions)
         except DecodeError as error:
             return _undecodable(document, error)
-        if isinstance(reading.value, Namespace):
-            labels = reading.value.metadata.labels
-            is_admin = labels.get(ADMIN_NAMESPACE_LABEL) == "true"
-            self._namespaces[reading.value.metadata.name] = is_admin
+        self.notice(reading.value)
         return self._judge_reading(document, reading)
+
+    def notice(self, value: Any) -> None:
+        """Remember what an object means for those that come later."""
+        if isinstance(value, Namespace):
+            is_admin = value.metadata.labels.get(ADMIN_NAMESPACE_LABEL) == "true"
+            self._namespaces[value.metadata.name] = is_admin
 
     def _judge_reading(self, document: Document, reading: Reading) -> Verdict:
         kind = reading.kind
         metadata: ObjectMeta = getattr(reading.value, "metadata", ObjectMeta())
-        namespace = (metadata.namespace or "default") if kind.namespaced else ""
+        namespace = (metadata.namespace or self._namespace) if kind.namespaced else ""
         is_admin = self._namespaces.get(namespace, False)
         admission = _admit(reading, self._context._replace(namespace_is_admin=is_admin), namespace)
         report = _Report(document, kind)

@@ -1,0 +1,204 @@
+"""The options that say which cluster a command is about, the same for every command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+from msgspec import Struct
+
+from mooring.api.documents import CORE, KUBERNETES
+from mooring.api.errors import ApiError
+from mooring.api.gates import Gates
+from mooring.api.timestamp import Timestamp
+from mooring.cli.cluster_sources import ClusterSource, Files, Profiles, give_all
+from mooring.cli.collection import coloured, complain
+from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
+from mooring.cli.gate_options import gate_options
+from mooring.cli.inputs import STDIN
+from mooring.hardware.attributes import Form
+from mooring.hardware.errors import ProfileError
+from mooring.insight.concerns import Concern
+from mooring.insight.consistency import check_consistency
+from mooring.insight.intake import Intake, overlay
+from mooring.insight.snapshot import Snapshot
+from mooring.validation.context import Context
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
+
+
+class ClusterInput(Struct, frozen=True):
+    """What a command is given: a cluster, and manifests to plan or to look at.
+
+    cluster     objects of --on and --profile
+    manifests   objects of -f, as they would be in the cluster
+    warnings    what is odd about all of them; printed already
+    refused     what an API server would not take, with its place; printed already
+    unreadable  what could not be read; printed already
+    """
+
+    cluster: Snapshot
+    manifests: Snapshot
+    warnings: tuple[Concern, ...]
+    refused: tuple[str, ...]
+    unreadable: tuple[str, ...]
+    gates: Gates
+    now: Timestamp
+    namespace: str = "default"
+    extensions: bool = True
+
+    @property
+    def everything(self) -> Snapshot:
+        """The cluster with the manifests in it."""
+        return self.cluster.with_objects(self.manifests.objects())
+
+    def exit_status(self, answer: int) -> int:
+        """Return the status to exit with: what could not be used outweighs the answer."""
+        if self.unreadable:
+            return UNREADABLE
+        return DOES_NOT_FIT if self.refused else answer
+
+
+def cluster_options(function: F) -> F:
+    """Add the options to a command; it gets a `given` argument, a ClusterInput."""
+
+    def with_cluster(
+        *args: Any,
+        filenames: tuple[str, ...],
+        recursive: bool,
+        cluster_names: tuple[str, ...],
+        profile_names: tuple[str, ...],
+        form_name: str,
+        namespace: str,
+        strict: bool,
+        now_text: str | None,
+        gates: Gates,
+        **kwargs: Any,
+    ) -> Any:
+        _check_usage(filenames, cluster_names, profile_names)
+        schema = KUBERNETES if strict else CORE
+        given = read_cluster(
+            cluster=[
+                Files(cluster_names, recursive, schema),
+                Profiles(profile_names, FORMS[form_name]),
+            ],
+            manifests=[Files(filenames, recursive, schema)],
+            context=Context(gates=gates, now=_now(now_text), extensions=not strict),
+            namespace=namespace,
+        )
+        _tell(given)
+        return function(*args, given=given, **kwargs)
+
+    with_cluster.__doc__ = function.__doc__
+    with_cluster.__name__ = function.__name__
+    decorated: Any = gate_options(with_cluster)
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    result: F = decorated
+    return result
+
+
+_OPTIONS = (
+    click.option(
+        "-f",
+        "--filename",
+        "filenames",
+        multiple=True,
+        metavar="FILE|DIR|-",
+        help="Manifests to look at: YAML or JSON, maybe gzipped; - is standard input. "
+        "May be repeated.",
+    ),
+    click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too."),
+    click.option(
+        "--on",
+        "cluster_names",
+        multiple=True,
+        metavar="FILE|DIR",
+        help="The cluster: files that kubectl get -o yaml wrote. May be repeated.",
+    ),
+    click.option(
+        "--profile",
+        "profile_names",
+        multiple=True,
+        metavar="NAME[xN]",
+        help="Machines to add to the cluster; moor profiles lists them. May be repeated.",
+    ),
+    click.option(
+        "--numa-node",
+        "form_name",
+        type=click.Choice(list(FORMS)),
+        default="scalar",
+        show_default=True,
+        help="How drivers of --profile publish numaNode.",
+    ),
+    click.option(
+        "-n",
+        "--namespace",
+        default="default",
+        show_default=True,
+        metavar="NAME",
+        help="The namespace of objects that do not say theirs.",
+    ),
+    click.option("--strict", is_flag=True, help="Know nothing that Kubernetes 1.37 does not have."),
+    click.option("--now", "now_text", hidden=True, metavar="TIME", help="The time it is."),
+)
+
+
+def read_cluster(
+    *,
+    cluster: list[ClusterSource],
+    manifests: list[ClusterSource],
+    context: Context,
+    namespace: str = "default",
+) -> ClusterInput:
+    """Return what the sources give; profiles that there are not are a wrong command line."""
+    try:
+        base = give_all(cluster, Intake(context, namespace=namespace))
+    except ProfileError as error:
+        raise click.UsageError(str(error)) from None
+    added = give_all(manifests, Intake(context, namespace=namespace))
+    of_cluster = base.snapshot()
+    of_manifests, overlaid = overlay(of_cluster, added.snapshot())
+    everything = of_cluster.with_objects(of_manifests.objects())
+    warnings = (*base.concerns(), *added.concerns(), *overlaid, *check_consistency(everything))
+    return ClusterInput(
+        cluster=of_cluster,
+        manifests=of_manifests,
+        warnings=warnings,
+        refused=(*base.refused, *added.refused),
+        unreadable=(*base.unreadable, *added.unreadable),
+        gates=context.gates,
+        now=context.now,
+        namespace=namespace,
+        extensions=context.extensions,
+    )
+
+
+def _check_usage(
+    filenames: tuple[str, ...], cluster_names: tuple[str, ...], profile_names: tuple[str, ...]
+) -> None:
+    if not (filenames or cluster_names or profile_names):
+        raise click.UsageError("nothing to look at: give -f, --on or --profile")
+    if (*filenames, *cluster_names).count(STDIN) > 1:
+        raise click.UsageError("standard input can be read once only: - stands there twice")
+
+
+def _now(text: str | None) -> Timestamp:
+    """Return the time; here and nowhere else the clock is read."""
+    if text is None:
+        return Timestamp(datetime.now(UTC))
+    try:
+        return Timestamp.parse(text)
+    except ApiError as error:
+        raise click.UsageError(f"--now: {error}") from None
+
+
+def _tell(given: ClusterInput) -> None:
+    for message in (*given.unreadable, *given.refused):
+        complain(message)
+    for warning in given.warnings:
+        click.echo(f"{coloured('warning', 'yellow')}: {warning}", err=True)

@@ -1,0 +1,111 @@
+"""Where commands get their cluster from."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from mooring.cli.cluster_options import ClusterInput, cluster_options
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"
+
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {capacity: {cpu: 8}}\n"
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: main, image: web}]}
+"""
+
+
+@click.command()
+@cluster_options
+def counting(given: ClusterInput) -> None:
+    """Count."""
+    counts = (given.cluster, given.manifests, given.everything)
+    texts = (f"{len(each.nodes)} nodes {len(each.pods)} pods" for each in counts)
+    click.echo("; ".join(texts))
+    raise SystemExit(given.exit_status(0))
+
+
+def count(*arguments: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(counting, arguments, input=text)
+
+
+def test_cluster_and_manifests_are_kept_apart_and_put_together(tmp_path: Path) -> None:
+    (tmp_path / "node.yaml").write_text(NODE)
+    result = count("--on", str(tmp_path), "-f", "-", text=POD)
+    assert result.output == "1 nodes 0 pods; 0 nodes 1 pods; 1 nodes 1 pods\n"
+    assert result.exit_code == 0
+
+
+def test_a_whole_cluster_may_be_in_the_manifests() -> None:
+    result = count("-f", str(EXAMPLES))
+    assert result.stdout == "0 nodes 0 pods; 1 nodes 2 pods; 1 nodes 2 pods\n"
+
+
+def test_profiles_add_machines() -> None:
+    result = count("--profile", "dgx-h100x3", "--profile", "r7725")
+    assert result.stdout.startswith("4 nodes 0 pods")
+
+
+def test_gzipped_files_are_read_by_name_and_in_directories(tmp_path: Path) -> None:
+    (tmp_path / "node.yaml.gz").write_bytes(gzip.compress(NODE.encode()))
+    assert count("--on", str(tmp_path / "node.yaml.gz")).stdout.startswith("1 nodes")
+    assert count("--on", str(tmp_path)).stdout.startswith("1 nodes")
+
+
+def test_a_broken_gzip_file_is_unreadable(tmp_path: Path) -> None:
+    path = tmp_path / "node.yaml.gz"
+    path.write_bytes(gzip.compress(NODE.encode())[:-12])
+    result = count("--on", str(path))
+    assert result.exit_code == 3
+    assert f"error: {path}: not a whole gzip file" in result.stderr
+
+
+def test_a_gzip_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(bytes(65 * 2**20), 9))
+    result = count("--on", str(path))
+    assert result.exit_code == 3
+    assert "larger than 64 MiB" in result.stderr
+
+
+def test_a_missing_file_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
+    (tmp_path / "node.yaml").write_text(NODE)
+    missing = str(tmp_path / "missing.yaml")
+    result = count("--on", missing, "--on", str(tmp_path))
+    assert result.exit_code == 3
+    assert result.stdout.startswith("1 nodes")
+    assert result.stderr == f"error: {missing}: no such file or directory\n"
+
+
+def test_refused_objects_are_status_1_and_told_with_their_place() -> None:
+    result = count("-f", "-", text=POD.replace("web}", "Web}", 1))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: <stdin>:3:")
+
+
+def test_warnings_go_to_standard_error() -> None:
+    result = count("-f", "-", text=NODE.replace("status: {capacity: {cpu: 8}}\n", ""))
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: 1 node (n) without capacity")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing to look at: give -f, --on or --profile"),
+        (("-f", "-", "--on", "-"), "standard input can be read once only"),
+        (("--profile", "dgx-h10"), "there is no profile 'dgx-h10'; did you mean dgx-h100"),
+        (("-f", "-", "--now", "today"), "--now: "),
+    ],
+)
+def test_wrong_command_lines(arguments: tuple[str, ...], message: str) -> None:
+    result = count(*arguments, text="")
+    assert result.exit_code == 2
+    assert message in result.stderr

@@ -1,0 +1,203 @@
+"""What was stored is taken as it is; what is new is admitted first."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from mooring.api.documents import CORE, expand_lists, read
+from mooring.api.gates import Gates
+from mooring.api.timestamp import Timestamp
+from mooring.insight.identity import is_new
+from mooring.insight.intake import Intake, overlay
+from mooring.validation.context import Context
+
+NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: main
+    image: web
+    resources: {limits: {cpu: "2"}}
+"""
+CLAIM = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: gpu, namespace: default}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}
+"""
+HELD = """\
+status:
+  allocation:
+    devices:
+      results: [{request: gpu, driver: gpu.example.com, pool: node-1, device: gpu-0}]
+"""
+
+
+def intake(text: str, *, gates: str = "", namespace: str = "default") -> Intake:
+    context = Context(gates=Gates.parse(gates), now=NOW)
+    taken = Intake(context, namespace=namespace)
+    for document in read(text.encode(), source="here.yaml", schema=CORE):
+        for each in expand_lists(document):
+            taken.add_document(each)
+    return taken
+
+
+def facts(taken: Intake) -> list[str]:
+    return [str(concern) for concern in taken.concerns()]
+
+
+def test_a_new_pod_gets_defaults_and_the_namespace() -> None:
+    (pod,) = intake(POD, namespace="team").snapshot().pods
+    assert pod.metadata.namespace == "team"
+    assert str(pod.spec.containers[0].resources.requests["cpu"]) == "2"
+    assert pod.status.phase == "Pending"
+
+
+def test_new_objects_get_a_uid_that_follows_from_their_name() -> None:
+    first, again = (intake(POD).snapshot().pods[0] for _ in range(2))
+    other = intake(POD, namespace="team").snapshot().pods[0]
+    assert first.metadata.uid == again.metadata.uid != other.metadata.uid
+    assert is_new(first)
+
+
+def test_what_a_server_would_refuse_is_left_out_with_its_place() -> None:
+    taken = intake(POD.replace("web}", "Web}"))
+    assert taken.snapshot().pods == ()
+    assert taken.refused[0].startswith("here.yaml:3:")
+    assert "Pod default/Web: metadata.name: Invalid value" in taken.refused[0]
+
+
+def test_what_was_stored_is_taken_with_its_status_and_not_judged() -> None:
+    text = POD.replace("name: web}", "name: Web, uid: u1}") + "status: {phase: Running}\n"
+    (pod,) = intake(text).snapshot().pods
+    assert (pod.metadata.uid, pod.status.phase) == ("u1", "Running")
+    assert not is_new(pod)
+
+
+def test_the_status_of_a_new_claim_is_taken_too() -> None:
+    (claim,) = intake(CLAIM + HELD).snapshot().claims
+    assert claim.status.allocation is not None
+
+
+def test_fields_of_features_that_are_off_are_dropped_and_told() -> None:
+    text = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: s, uid: u1}
+spec:
+  driver: gpu.example.com
+  nodeName: n
+  pool: {name: n, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0, taints: [{key: k, effect: NoSchedule}]}]
+"""
+    (kept,) = intake(text).snapshot().slices
+    taken = intake(text, gates="DRADeviceTaints=false,DRADeviceTaintRules=false")
+    (dropped,) = taken.snapshot().slices
+    assert len((kept.spec.devices or ())[0].taints) == 1
+    assert len((dropped.spec.devices or ())[0].taints) == 0
+    assert facts(taken) == [
+        (
+            "fields of DRADeviceTaints are dropped in 1 object of kind ResourceSlice: "
+            "its feature gate is off"
+        )
+    ]
+
+
+def test_unknown_kinds_are_named_with_their_number() -> None:
+    text = "\n---\n".join(
+        f"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {{name: r{i}}}" for i in range(3)
+    )
+    assert facts(intake(text)) == [
+        (
+            "RayCluster (ray.io/v1) is not known (3 objects): "
+            "left out; pods or devices that come from it are missing from the answer"
+        )
+    ]
+
+
+def test_an_unsupported_version_is_told_with_those_that_are() -> None:
+    (fact,) = facts(intake(CLAIM.replace("io/v1\n", "io/v1alpha1\n")))
+    assert "ResourceClaim exists in resource.k8s.io/v1" in fact
+
+
+def test_kinds_that_decide_nothing_are_left_out_in_silence() -> None:
+    taken = intake("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
+    assert facts(taken) == []
+    assert taken.unreadable == []
+
+
+def test_what_is_no_object_is_unreadable_with_its_place() -> None:
+    taken = intake(f"{POD}---\nname: web\n")
+    assert taken.unreadable == ["here.yaml:10:1: not a Kubernetes object: apiVersion is not set"]
+    assert len(taken.snapshot().pods) == 1
+
+
+def test_the_same_object_twice_is_told_if_it_differs() -> None:
+    assert facts(intake(f"{POD}---\n{POD}")) == []
+    taken = intake(f"{POD}---\n{POD.replace('image: web', 'image: other')}")
+    assert facts(taken) == [
+        (
+            "Pod default/web is there twice, at here.yaml:1 and at here.yaml:10, and differs: "
+            "the latter counts"
+        )
+    ]
+    assert taken.snapshot().pods[0].spec.containers[0].image == "other"
+
+
+def test_generated_names_are_numbered() -> None:
+    text = POD.replace("name: web}", "generateName: web-}")
+    pods = intake(f"{text}---\n{text}").snapshot().pods
+    assert [pod.metadata.name for pod in pods] == ["web-0", "web-1"]
+
+
+def test_admin_access_in_a_namespace_that_is_not_given_is_taken_with_a_warning() -> None:
+    text = CLAIM.replace("gpu.example.com}", "gpu.example.com, adminAccess: true}")
+    taken = intake(text)
+    assert len(taken.snapshot().claims) == 1
+    assert "admin access to devices requires" in facts(taken)[0]
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, uid: u}\n"
+    assert len(intake(f"{namespace}---\n{text}").refused) == 1
+
+
+def test_lists_are_taken_apart() -> None:
+    import json
+
+    item = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u"}}
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [item]})
+    assert [node.metadata.name for node in intake(text).snapshot().nodes] == ["n"]
+
+
+# --- manifests over a cluster -------------------------------------------------------------
+
+
+def test_a_pod_with_a_node_stays_as_it_is() -> None:
+    stored = POD.replace("name: web}", "name: web, uid: u}") + "  nodeName: n\n"
+    cluster, manifests = intake(stored).snapshot(), intake(POD).snapshot()
+    taken, concerns = overlay(cluster, manifests)
+    assert taken.pods == cluster.pods
+    assert str(concerns[0]).startswith("Pod default/web stay as they are in the cluster")
+
+
+def test_a_pending_pod_is_made_anew() -> None:
+    cluster = intake(POD.replace("name: web}", "name: web, uid: u}")).snapshot()
+    manifests = intake(POD).snapshot()
+    assert overlay(cluster, manifests) == (manifests, [])
+
+
+def test_a_claim_with_devices_stays_as_it_is() -> None:
+    cluster = intake(CLAIM + HELD).snapshot()
+    taken, _ = overlay(cluster, intake(CLAIM).snapshot())
+    assert taken.claims == cluster.claims
+
+
+def test_what_is_replaced_keeps_uid_and_status() -> None:
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n%s}\n"
+    cluster = intake(node % ", uid: u" + "status: {capacity: {cpu: 4}}\n").snapshot()
+    taken, _ = overlay(cluster, intake(node % ", labels: {a: b}").snapshot())
+    (found,) = taken.nodes
+    assert (found.metadata.uid, found.metadata.labels) == ("u", {"a": "b"})
+    assert str(found.status.allocatable["cpu"]) == "4"
