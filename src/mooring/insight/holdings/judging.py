@@ -43,7 +43,10 @@ ANYTHING = ResourceClaim(
         devices=DeviceClaim(
             requests=(
                 DeviceRequest(
-                    name="any", exactly=ExactDeviceRequest(allocation_mode="ExactCount", count=1)
+                    name="any",
+                    exactly=ExactDeviceRequest(
+                        device_class_name="any", allocation_mode="ExactCount", count=1
+                    ),
                 ),
             )
         )
