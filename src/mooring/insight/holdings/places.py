@@ -12,7 +12,7 @@ from mooring.allocator.nodes import matches_node
 from mooring.allocator.view import NODE_OPERATIONS
 from mooring.api.core.node import Node, NodeStatus
 from mooring.api.meta import ObjectMeta
-from mooring.api.nodequery import NAME_FIELD
+from mooring.api.nodequery import NAME_FIELD, read_node_selector
 from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.resource.v1 import Device, ResourceSlice
 
@@ -104,6 +104,7 @@ class Nodes:
         self.are_known = bool(self.by_name)
         self._by_label: dict[tuple[str, str], list[Node]] = {}
         self._has: dict[Place, bool] = {}
+        self._kinds = set(map(can_skip_operations, self.by_name.values())) or {True}
         for node in self.by_name.values():
             for label in (node.metadata.labels or {}).items():
                 self._by_label.setdefault(label, []).append(node)
@@ -148,17 +149,25 @@ class Nodes:
         for all nodes, one of each kind.
         """
         found: dict[str, Node] = {}
-        is_for_all = False
-        for place in _places(slices):
-            if place.all_nodes:
-                is_for_all = True
-            for node in self._meant(place):
-                found[node.metadata.name] = node
-        if is_for_all:
-            others = (n for name, n in self.by_name.items() if name not in found)
-            for node in self._samples(others):
-                found[node.metadata.name] = node
+        places = list(dict.fromkeys(_places(slices)))
+        if len(places) == 1:  # All nodes that see anything see all of it.
+            return list(self._samples(self._all_of(places[0])))
+        for place in places:
+            if not place.all_nodes:
+                found |= {node.metadata.name: node for node in self._meant(place)}
+        if any(place.all_nodes for place in places):
+            others = (node for name, node in self.by_name.items() if name not in found)
+            samples = self._samples(others) if self.are_known else [_stand_in("")]
+            found |= {node.metadata.name: node for node in samples}
         return list(found.values())
+
+    def _all_of(self, place: Place) -> Iterable[Node]:
+        """Return the nodes that a device in this place is for; a selector may give more."""
+        if not place.all_nodes:
+            readable = place.selector is None or _is_readable(place.selector)
+            meant = self._meant(place)
+            return filter(place.covers, meant) if readable else meant
+        return self.by_name.values() if self.are_known else [_stand_in("")]
 
     def _meant(self, place: Place) -> Iterator[Node]:
         """Give the nodes that a place names, and more than those that its selector means."""
@@ -183,15 +192,14 @@ class Nodes:
         return self.by_name.values()
 
     def _samples(self, nodes: Iterable[Node]) -> Iterator[Node]:
-        if not self.are_known:
-            yield _stand_in("")
-        seen: set[bool] = set()
+        """Give one node of each kind that matters."""
+        left = set(self._kinds)
         for node in nodes:
             kind = can_skip_operations(node)
-            if kind not in seen:
-                seen.add(kind)
+            if kind in left:
+                left.remove(kind)
                 yield node
-            if len(seen) == 2:
+            if not left:
                 return
 
 
@@ -204,9 +212,13 @@ def _places(slices: Iterable[ResourceSlice]) -> Iterator[Place]:
     for slice_ in slices:
         spec = slice_.spec
         if spec.per_device_node_selection:
-            yield from {place_of(device, slice_): None for device in spec.devices or ()}
+            yield from (place_of(device, slice_) for device in spec.devices or ())
         else:
             yield _place(spec.node_name, spec.all_nodes, spec.node_selector)
+
+
+def _is_readable(selector: NodeSelector) -> bool:
+    return read_node_selector(selector).fault is None
 
 
 def _stand_in(name: str) -> Node:
