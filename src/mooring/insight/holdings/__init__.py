@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
+from mooring.cel.device import DeviceCompiler
+from mooring.cel.device import Features as CelFeatures
 from mooring.insight.holdings.claims import ClaimBook, holder_index
 from mooring.insight.holdings.devices import DeviceBook
 from mooring.insight.holdings.model import (
@@ -38,13 +40,17 @@ __all__ = [
 
 
 def holdings_of(
-    snapshot: Snapshot, features: Features = ALL_FEATURES, *, with_taint_rules: bool = True
+    snapshot: Snapshot,
+    features: Features = ALL_FEATURES,
+    *,
+    with_taint_rules: bool = True,
+    extensions: bool = True,
 ) -> Holdings:
-    """Return who has what, and what is free."""
+    """Return who has what, and what is free; `extensions` are about what taint rules may say."""
     ledger = Ledger(shares_are_whole=not features.consumable_capacity)
     for claim in snapshot.claims:
         ledger.put(claim)
-    rules = TaintRules()
+    rules = TaintRules(DeviceCompiler(CelFeatures(list_attributes=True), extensions=extensions))
     if with_taint_rules:
         for device_class in snapshot.classes:
             rules.put_class(device_class)
