@@ -14,6 +14,8 @@ from mooring.cli import CONTEXT
 # name: what it is for; the module of the same name holds a click command called `command`.
 COMMANDS = {
     "cel": "Try an expression on devices: which match, and why others do not.",
+    "claims": "List claims: what they have, where, and for whom.",
+    "devices": "List devices: who has them, and which are free.",
     "lint": "Find selectors and constraints that cannot work on the given devices.",
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
     "validate": "Check objects as an API server would, with file and line.",

@@ -9,6 +9,7 @@
     explanation  which part of an expression said no, and from which values
     survey       all of that together, to be shown
     lint         what is odd about claims, templates, classes and taint rules
+    holdings     who has which device, and what is free
 
     reads, parts, trees, atoms   expressions, taken apart
     objects, subjects, world     objects, and what selects devices in them
