@@ -15,6 +15,7 @@ from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printa
 from mooring.cli.planning import planned
 from mooring.insight.placements import Given, Granted, Placement, chosen_results, placement_of
 from mooring.insight.plan import Plan
+from mooring.insight.standins import stand_ins
 from mooring.insight.wording import counted
 
 SAME = " "  # a cell that says what the one above does
@@ -49,17 +50,19 @@ def command(given: ClusterInput, output: str, is_all: bool) -> None:
 
     Plans as the scheduler would, pod by pod in the order of priority and age, on the nodes and
     devices of --on, --profile and -f together. Deployments, jobs and the like count with the pods
-    that they make, templates with the claims that are made from them. Nothing is changed.
+    that they make, templates with the claims that are made from them. A claim or template that no
+    pod uses is planned for a pod that asks for nothing else. Nothing is changed.
 
     \b
     moor plan -f pod.yaml --profile dgx-h100x2
     moor plan -f training.yaml --on cluster.yaml -o wide
     kubectl get no,po,rc,rs,deviceclasses,resourceslices,resourceclaims -A -o yaml | moor plan -f -
     """
-    plan = planned(given)
+    added = stand_ins(given.manifests, given.everything)
+    plan = planned(given, given.everything.with_objects(added))
     chosen = plan.results
     if any(given.manifests.objects()) and not is_all:
-        chosen = tuple(chosen_results(plan.results, given.manifests))
+        chosen = tuple(chosen_results(plan.results, given.manifests.with_objects(added)))
     placements = [placement_of(result) for result in chosen]
     _print(placements, plan, output)
     fits = all(each.node for each in placements)
@@ -104,7 +107,8 @@ def _nothing(plan: Plan) -> str:
 
 
 def _rows(placement: Placement, *, is_wide: bool) -> Iterator[Row]:
-    first: tuple[str | Cell, ...] = (placement.pod, placement.node or Cell(NO_NODE, "red"))
+    name = placement.stands_for or placement.pod
+    first: tuple[str | Cell, ...] = (name, placement.node or Cell(NO_NODE, "red"))
     width = len(WIDE if is_wide else SHORT) - len(first)
     rows = list(_wide_rows(placement) if is_wide else _short_rows(placement))
     for cells in rows or [("",) * width]:
@@ -114,7 +118,10 @@ def _rows(placement: Placement, *, is_wide: bool) -> Iterator[Row]:
 
 def _short_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
     for granted in placement.requests:
-        yield granted.request, _devices(granted)
+        resource = placement.extended_resources.get(granted.request)
+        yield resource or granted.request, _devices(granted)
+    for resource, amount in placement.plugin_resources.items():
+        yield resource, f"{amount} from the node's device plugin"
 
 
 def _wide_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
@@ -128,6 +135,8 @@ def _wide_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
                 device += " (admin access)"
             yield *names, device, given.share_id or "", _amounts(given)
             names = (SAME, SAME)
+    for resource, amount in placement.plugin_resources.items():
+        yield "", resource, f"{amount} from the node's device plugin", "", ""
 
 
 def _devices(granted: Granted) -> str:
@@ -150,7 +159,8 @@ def _print_rest(placements: list[Placement], plan: Plan) -> None:
             echo(f"\n{each.pod} is bound once its devices are: {', '.join(each.waits_for)}")
     pending = [each for each in placements if each.node is None]
     for each in pending:
-        echo(f"\n{printable(each.pod)} gets no node: {printable(each.message or each.reason)}")
+        name, why = each.stands_for or each.pod, each.message or each.reason
+        echo(f"\n{printable(name)} gets no node: {printable(why)}")
         if not each.message:
             echo("  (Kubernetes writes no event and no condition for this)")
     placed = len(placements) - len(pending)

@@ -11,9 +11,11 @@ from msgspec import Struct
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
+from mooring.claims import is_device_resource, pod_requests
 from mooring.insight.concerns import full_name
 from mooring.insight.plan import Result
 from mooring.insight.snapshot import Snapshot
+from mooring.insight.standins import stands_for
 from mooring.scheduler.bindingconditions import is_ready
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.reserving import Reservation
@@ -44,7 +46,9 @@ class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
     pod: str
     node: str | None = None
     requests: tuple[Granted, ...] = ()
-    extended_resources: dict[str, str] = {}  # resource: request of the special claim
+    stands_for: str | None = None  # a claim or template by itself, which no pod uses
+    extended_resources: dict[str, str] = {}  # by request of the special claim
+    plugin_resources: dict[str, str] = {}  # what the node's device plugins give, and how much
     waits_for: tuple[str, ...] = ()  # conditions of devices, before the pod is bound
     reason: str = ""
     message: str = ""  # as Kubernetes has it
@@ -53,15 +57,18 @@ class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 def placement_of(result: Result) -> Placement:
     """Return what becomes of a pod."""
-    name = full_name(result.pod)
+    name, instead = full_name(result.pod), stands_for(result.pod)
     if isinstance(result, Pending):
-        return Placement(name, reason=result.reason, message=result.message)
+        return Placement(name, stands_for=instead, reason=result.reason, message=result.message)
+    extended = dict(_extended(result))
     return Placement(
         name,
         result.node,
         tuple(granted for claim in result.claims for granted in _granted(claim)),
-        dict(_extended(result)),
-        tuple(dict.fromkeys(_conditions(result.claims))),
+        stands_for=instead,
+        extended_resources=extended,
+        plugin_resources=dict(_from_plugins(result.pod, set(extended.values()))),
+        waits_for=tuple(dict.fromkeys(_conditions(result.claims))),
     )
 
 
@@ -107,7 +114,14 @@ def _given(result: DeviceRequestAllocationResult) -> Given:
 def _extended(result: Reservation) -> Iterator[tuple[str, str]]:
     status = result.pod.status.extended_resource_claim_status
     for mapping in status.request_mappings if status is not None else ():
-        yield mapping.resource_name, mapping.request_name
+        yield mapping.request_name, mapping.resource_name
+
+
+def _from_plugins(pod: Pod, from_devices: set[str]) -> Iterator[tuple[str, str]]:
+    """Give the extended resources that devices do not serve: the node has them itself."""
+    for name, quantity in sorted(pod_requests(pod).items()):
+        if is_device_resource(name) and name not in from_devices and not quantity.is_zero:
+            yield name, str(quantity)
 
 
 def _conditions(claims: Iterable[ResourceClaim]) -> Iterator[str]:
