@@ -170,7 +170,7 @@ def test_without_nodes_that_is_what_is_said() -> None:
 def test_what_an_api_server_would_not_take_is_refused_with_its_place() -> None:
     result = plan("--profile", "dgx-h100", text=POD.replace("image: x", "image: x, ports: [{}]"))
     assert result.exit_code == 1
-    assert "<stdin>:5:" in result.stderr
+    assert "<stdin>:6:33: Pod default/p: spec.containers[0].ports" in result.stderr
 
 
 def test_a_file_that_is_not_there_is_status_3() -> None:
