@@ -58,9 +58,7 @@ def applied(situation: Situation, changes: Collection[Change]) -> Situation:
 # --- claims -------------------------------------------------------------------------------
 
 
-def changed_claims(
-    situation: Situation, changes: Collection[Change]
-) -> tuple[ResourceClaim, ...]:
+def changed_claims(situation: Situation, changes: Collection[Change]) -> tuple[ResourceClaim, ...]:
     """Return the claims that are wanted, with the changes."""
     by_claim: dict[int, list[Change]] = {}
     for change in changes:
@@ -149,9 +147,7 @@ def _without(items: Sequence[T], numbers: Collection[int]) -> tuple[T, ...]:
 # --- classes and slices -------------------------------------------------------------------
 
 
-def changed_classes(
-    situation: Situation, changes: Collection[Change]
-) -> tuple[DeviceClass, ...]:
+def changed_classes(situation: Situation, changes: Collection[Change]) -> tuple[DeviceClass, ...]:
     """Return the classes with the changes."""
     dropped: dict[str, set[int]] = {}
     for change in changes:
@@ -170,9 +166,7 @@ def _class(device_class: DeviceClass, numbers: Collection[int]) -> DeviceClass:
     return replace(device_class, spec=replace(device_class.spec, selectors=selectors))
 
 
-def changed_slices(
-    situation: Situation, changes: Collection[Change]
-) -> tuple[ResourceSlice, ...]:
+def changed_slices(situation: Situation, changes: Collection[Change]) -> tuple[ResourceSlice, ...]:
     """Return the slices with the changes."""
     lists = [change for change in changes if isinstance(change, PublishList)]
     if not lists:
@@ -203,12 +197,9 @@ def attribute_names(attribute: str, driver: str) -> tuple[str, ...]:
     return (attribute, short) if domain == driver else (attribute,)
 
 
-def _listed(attribute: DeviceAttribute, values: Sequence[int | str]) -> DeviceAttribute:
+def _listed(attribute: DeviceAttribute, values: Sequence[int]) -> DeviceAttribute:
     """Return the attribute with all the values, its own first, if it is one of them."""
-    own = attribute.int_value if attribute.int_value is not None else attribute.string_value
-    if own not in values:
+    own = attribute.int_value
+    if own is None or own not in values:
         return attribute
-    ordered = (own, *[value for value in values if value != own])
-    if attribute.int_value is not None:
-        return DeviceAttribute(int_values=tuple(int(value) for value in ordered))
-    return DeviceAttribute(string_values=tuple(str(value) for value in ordered))
+    return DeviceAttribute(int_values=(own, *[value for value in values if value != own]))

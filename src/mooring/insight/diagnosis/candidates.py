@@ -175,13 +175,13 @@ def lists_for(situation: Situation, constraint: DeviceConstraint) -> list[Publis
     for driver, values in sorted(_published_values(situation, attribute).items()):
         some = values[:VALUES_MAX]
         for size in range(2, len(some) + 1):
-            for first in range(len(some) - size + 1):
-                found.append(PublishList(driver, attribute, tuple(some[first : first + size])))
+            rows = (tuple(some[first : first + size]) for first in range(len(some) - size + 1))
+            found += (PublishList(driver, attribute, row) for row in rows)
     return sorted(found, key=lambda change: len(change.values))
 
 
-def _published_values(situation: Situation, attribute: str) -> dict[str, list[int | str]]:
-    """Return the values that any driver of the node publishes, for each that has one of them."""
+def _published_values(situation: Situation, attribute: str) -> dict[str, list[int]]:
+    """Return the numbers that drivers publish, for each driver that has one of them."""
     drivers: set[str] = set()
     numbers: set[int] = set()
     for slice_ in situation.slices:

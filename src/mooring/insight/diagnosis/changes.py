@@ -93,7 +93,7 @@ class PublishList(_Tagged, frozen=True, tag="publish list"):
 
     driver: str
     attribute: str
-    values: tuple[int | str, ...]
+    values: tuple[int, ...]
 
 
 Change = (

@@ -51,15 +51,13 @@ class Conflict(Struct, frozen=True):
     is_minimal: bool  # whether every member is known to be needed; not if trials were given up
 
 
-def find_conflict(
-    trials: Trials, around: Surroundings, fixing: Sequence[Change]
-) -> Conflict:
+def find_conflict(trials: Trials, around: Surroundings, fixing: Sequence[Change]) -> Conflict:
     """Return a minimal conflict of a situation that is known to be impossible.
 
     `fixing` are changes that are known to make it possible by themselves.
     """
     groups = member_groups(trials.situation, around)
-    search = _Search(trials, tuple(member for group in groups for member in group))
+    search = _Search(trials, members_of(trials.situation, around))
     needed = tuple(member for member in search.members if member in set(fixing))
     if needed and search.is_impossible(needed):
         return search.finished(needed)
@@ -97,6 +95,11 @@ def member_groups(situation: Situation, around: Surroundings) -> list[list[Chang
             for index in range(len(claim.spec.devices.requests or ()))
         ],
     ]
+
+
+def members_of(situation: Situation, around: Surroundings) -> Members:
+    """Return all that may be a member of a conflict."""
+    return tuple(member for group in member_groups(situation, around) for member in group)
 
 
 def tolerations(around: Surroundings) -> list[DeviceToleration]:
@@ -140,9 +143,7 @@ class _Search:
         )
         return Conflict(kept, is_minimal)
 
-    def _without(
-        self, kept: Members, group: Members, may_go: Callable[[Members], bool]
-    ) -> Members:
+    def _without(self, kept: Members, group: Members, may_go: Callable[[Members], bool]) -> Members:
         """Return what is kept without as much of the group as may go."""
         if not group:
             return kept

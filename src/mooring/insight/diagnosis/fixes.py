@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 
 from msgspec import Struct
 
@@ -81,13 +81,10 @@ def paired_fixes(trials: Trials, around: Surroundings, conflict: Conflict) -> li
     everything = candidates(trials.situation, around)
     touching = [c for c in everything if any(_touches(c, member) for member in conflict.members)]
     rest = [change for change in everything if change not in touching]
-    tried = 0
-    for pair in _pairs(touching, rest):
-        if tried == PAIRS_MAX or len(found) == FIXES_MAX:
+    for first, second in islice(_pairs(touching, rest), PAIRS_MAX):
+        if len(found) == FIXES_MAX:
             break
-        tried += 1
-        if trials.is_possible(pair):
-            first, second = pair
+        if trials.is_possible([first, second]):
             first = _smallest(trials, first, (second,))
             second = _smallest(trials, second, (first,))
             found.append(Fix((first, second)))

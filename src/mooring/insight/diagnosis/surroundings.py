@@ -1,4 +1,4 @@
-"""What the node sees besides what is asked for: who holds its devices, and which taints they have."""
+"""What stands in the way on a node: who holds its devices, and which taints they have."""
 
 from __future__ import annotations
 

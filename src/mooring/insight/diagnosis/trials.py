@@ -32,8 +32,8 @@ class Effort(NamedTuple):
 
     trials_max: int = 600
     steps_each_max: int = 2_000  # of a search, after its light part
-    steps_max: int = 12_000  # of all searches together
-    interrupt: Interrupt | None = None  # asked now and then; a text ends the search it is asked in
+    steps_max: int = 10_000  # of all searches together, for each part of the diagnosis
+    interrupt: Interrupt | None = None  # asked now and then; a text ends the diagnosis
 
 
 EFFORT = Effort()
@@ -68,6 +68,10 @@ class Trials:
         bench.free(())
         return bench.inventory
 
+    def begin(self) -> None:
+        """Begin another part of the diagnosis, which has all its steps before it."""
+        self._steps = 0
+
     def answer(self, changes: Collection[Change] = ()) -> Answer:
         """Return what the allocator says to the situation with the changes."""
         key = frozenset(changes)
@@ -86,15 +90,14 @@ class Trials:
     def _tried(self, changes: Changes) -> Answer:
         effort = self._effort
         steps_left = effort.steps_max - self._steps
-        if self.count >= effort.trials_max or steps_left <= 0:
+        is_late = effort.interrupt is not None and effort.interrupt() is not None
+        if self.count >= effort.trials_max or steps_left <= 0 or is_late:
             self.given_up += 1
             return GIVEN_UP
         self.count += 1
         bench = self._bench(changes)
         bench.free({(c.namespace, c.name) for c in changes if isinstance(c, FreeClaim)})
-        budget = Budget(
-            steps=min(effort.steps_each_max, steps_left), interrupt=effort.interrupt
-        )
+        budget = Budget(steps=min(effort.steps_each_max, steps_left), interrupt=effort.interrupt)
         claims = changed_claims(self.situation, changes)
         classes = self._classes
         if changes:
@@ -123,8 +126,7 @@ class _Bench:
     def __init__(self, situation: Situation, compiler: DeviceCompiler | None) -> None:
         self.inventory = _filled(situation, situation.features, compiler)
         self._claims: Mapping[ClaimKey, ResourceClaim] = {
-            (claim.metadata.namespace, claim.metadata.name): claim
-            for claim in situation.allocated
+            (claim.metadata.namespace, claim.metadata.name): claim for claim in situation.allocated
         }
         self._freed: set[ClaimKey] = set()
 
@@ -138,9 +140,7 @@ class _Bench:
         self._freed = wanted
 
 
-def _filled(
-    situation: Situation, features: Features, compiler: DeviceCompiler | None
-) -> Inventory:
+def _filled(situation: Situation, features: Features, compiler: DeviceCompiler | None) -> Inventory:
     inventory = Inventory(features, compiler=compiler)
     for number, slice_ in enumerate(situation.slices):
         inventory.put_slice(slice_, key=f"{slice_.metadata.name} {number}")
