@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from conformance._plain.nouns import Candidate, Choice, DeviceId, Failure
+from conformance._plain.pools import matches_node
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import DeviceAttribute, DeviceSelector
 from mooring.cel.device import Compiled, DeviceCompiler, Features
 from mooring.cel.lang.program import Evaluated
-from tests.allocator.plain.nouns import Candidate, Choice, DeviceId, Failure
-from tests.allocator.plain.pools import matches_node
 
 COMPILER = DeviceCompiler(Features(list_attributes=True), extensions=False)
 HINT = (

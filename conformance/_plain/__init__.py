@@ -16,7 +16,7 @@ entry. That makes it slow and easy to believe; the fast allocator must give the 
 # taking: a candidate that was given to a choice
 """
 
-from tests.allocator.plain.nouns import DeviceId
-from tests.allocator.plain.search import TooManyStepsError, allocate
+from conformance._plain.nouns import DeviceId
+from conformance._plain.search import TooManyStepsError, allocate
 
 __all__ = ["DeviceId", "TooManyStepsError", "allocate"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conformance._allocation import Answer, Problem
-from mooring.api.resource.v1 import AllocationResult, DeviceConstraint
-from tests.allocator.plain.capacity import consumption, fits
-from tests.allocator.plain.nouns import (
+from conformance._plain.capacity import consumption, fits
+from conformance._plain.nouns import (
     Allocated,
     Amounts,
     Candidate,
@@ -16,17 +15,18 @@ from tests.allocator.plain.nouns import (
     Failure,
     Taking,
 )
-from tests.allocator.plain.pools import gather_pools
-from tests.allocator.plain.requests import DEVICES_PER_CLAIM_MAX, Checker, claim_name
-from tests.allocator.plain.results import build_result
-from tests.allocator.plain.rules import (
+from conformance._plain.pools import gather_pools
+from conformance._plain.requests import DEVICES_PER_CLAIM_MAX, Checker, claim_name
+from conformance._plain.results import build_result
+from conformance._plain.rules import (
     has_common_groups,
     has_counters,
     is_repelled,
     may_differ,
     may_match,
 )
-from tests.allocator.plain.selectors import Selectors
+from conformance._plain.selectors import Selectors
+from mooring.api.resource.v1 import AllocationResult, DeviceConstraint
 
 STEPS_MAX = 1_000_000
 

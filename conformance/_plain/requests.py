@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from conformance._allocation import Problem
+from conformance._plain.capacity import fits
+from conformance._plain.nouns import Candidate, Choice, Failure, Pool
+from conformance._plain.selectors import Selectors
 from mooring.api.resource.v1 import (
     DeviceRequest,
     DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaim,
 )
-from tests.allocator.plain.capacity import fits
-from tests.allocator.plain.nouns import Candidate, Choice, Failure, Pool
-from tests.allocator.plain.selectors import Selectors
 
 DEVICES_PER_CLAIM_MAX = 32
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from conformance._plain.nouns import Amounts, Failure
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     CapacityRequestPolicy,
@@ -12,7 +13,6 @@ from mooring.api.resource.v1 import (
     Device,
     DeviceCapacity,
 )
-from tests.allocator.plain.nouns import Amounts, Failure
 
 INT64_MAX = 2**63 - 1
 NOT_REPRESENTABLE = "capacity request cannot be represented in the device's range arithmetic"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from conformance._allocation import Problem
+from conformance._plain.nouns import Choice, Failure, Taking
 from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.resource.v1 import (
     AllocationResult,
@@ -15,7 +16,6 @@ from mooring.api.resource.v1 import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
-from tests.allocator.plain.nouns import Choice, Failure, Taking
 
 SHARE_ID = "00000000-0000-0000-0000-000000000000"
 

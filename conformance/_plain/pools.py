@@ -6,11 +6,11 @@ import re
 from collections import defaultdict
 
 from conformance._allocation import Problem
+from conformance._plain.nouns import Failure, Pool
 from mooring.api.core.node import Node
 from mooring.api.names import label_name, label_value
 from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.resource.v1 import Device, ResourceSlice, ResourceSliceSpec
-from tests.allocator.plain.nouns import Failure, Pool
 
 
 def gather_pools(problem: Problem) -> list[Pool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from conformance._plain.nouns import Allocated, Candidate, Pool, Taking
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     Device,
@@ -13,7 +14,6 @@ from mooring.api.resource.v1 import (
     DeviceTaint,
     DeviceToleration,
 )
-from tests.allocator.plain.nouns import Allocated, Candidate, Pool, Taking
 
 # --- taints -------------------------------------------------------------------------------
 
