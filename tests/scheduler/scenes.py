@@ -54,7 +54,9 @@ def slice_of(
         "devices": devices(number, **fields) if listed is None else list(listed),
         **({"nodeName": node} if where is None else where),
     }
-    return decode_tree({"metadata": {"name": name or f"{node}-gpu"}, "spec": spec}, ResourceSlice).value
+    return decode_tree(
+        {"metadata": {"name": name or f"{node}-gpu"}, "spec": spec}, ResourceSlice
+    ).value
 
 
 def wanting(number: int = 1, *, name: str = "gpu", device_class: str = "gpu") -> dict[str, Any]:
