@@ -30,7 +30,11 @@ from mooring.scheduler.reserving import Fresh, Reservation, reserve
 from mooring.validation.context import Context
 
 Result = Reservation | Pending
-Progress = Callable[[int, int], None]  # pods done, pods in all
+Progress = Callable[[int, int], None]  # how much is done, of how much
+
+
+def unwatched(done: int, total: int) -> None:
+    """Tell nobody how much is done."""
 
 
 class Plan(Struct, frozen=True):
@@ -60,7 +64,7 @@ class Plan(Struct, frozen=True):
         )
 
 
-def plan(snapshot: Snapshot, context: Context, *, progress: Progress = lambda _, __: None) -> Plan:
+def plan(snapshot: Snapshot, context: Context, *, progress: Progress = unwatched) -> Plan:
     """Return where the pods of a snapshot would go, or raise TooManyPodsError."""
     completed = complete(snapshot, context)
     before = completed.snapshot
