@@ -1,0 +1,1 @@
+"""The topology picture: what is in each machine, and who has it."""
