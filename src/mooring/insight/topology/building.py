@@ -42,7 +42,7 @@ from mooring.insight.topology.supply import (
 
 Key = TypeVar("Key", int, str)
 
-NOT_PUBLISHED = "no slice"
+NOT_PUBLISHED = "held, but published by no slice"
 _NUMBER = re.compile(r"([0-9]{1,18})")
 
 
@@ -186,7 +186,8 @@ def _in_socket(items: Sequence[Item]) -> tuple[tuple[Box, ...], tuple[Unit, ...]
 def _in_numa_node(items: Sequence[Item]) -> tuple[tuple[Box, ...], tuple[Unit, ...]]:
     roots = _by(items, lambda place: place.root or None)
     boxes = tuple(
-        Box(Kind.ROOT, root, units=_units(roots[root])) for root in sorted(roots, key=natural)
+        Box(Kind.ROOT, f"PCIe root {root}", units=_units(roots[root]))
+        for root in sorted(roots, key=natural)
     )
     return boxes, _units([each for each in items if not each.place.root])
 

@@ -43,14 +43,12 @@ class Holdings:
     def __init__(self, claims: Iterable[ResourceClaim]) -> None:
         self._holds: dict[DeviceKey, dict[Owner, Hold]] = {}
         self._admins: dict[DeviceKey, dict[Owner, None]] = {}
-        owners: set[Owner] = set()
         for claim in claims:
             if claim.status.allocation is not None:
                 owner = _owner(claim)
-                owners.add(owner)
                 for result in claim.status.allocation.devices.results:
                     self._enter(owner, result)
-        self.owners = tuple(sorted(owners))
+        self.owners = tuple(sorted({owner for holds in self._holds.values() for owner in holds}))
 
     def of(self, key: DeviceKey) -> tuple[Hold, ...]:
         """Return the holds of a device, by owner."""
