@@ -8,6 +8,10 @@
     limits.md         the limits of mooring.api.documents and of validation
     profiles.md       the hardware profiles of mooring.hardware
 
+and the pictures beside them, in docs/pictures:
+
+    topology.svg      claims on two machines of a profile
+
 A page depends on nothing else, so the same code gives the same bytes. With `--check` nothing is
 written: pages that differ from what would be written are named, and the exit status is 1.
 """
@@ -17,7 +21,7 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import groupby
 from operator import attrgetter
@@ -34,12 +38,14 @@ from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
 from mooring.api.structs import Open
 from mooring.cel.device import DeviceCompiler, Features, Scope
 from mooring.cel.lang.declarations import Library, Macro, Overload
+from mooring.cli.examplepicture import example_picture
 from mooring.cli.main import moor
 from mooring.cli.profilepage import profile_sections
 from mooring.validation.admission import MetadataOnly, strategy_of
 from mooring.validation.strategy import Strategy
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
+PICTURE_FOLDER = FOLDER.parent / "pictures"
 
 MADE = "<!-- Made from the code by `python3 dev.py docs`. Do not edit. -->"
 
@@ -52,17 +58,24 @@ def main(arguments: Sequence[str]) -> int:
     if not FOLDER.is_dir():
         print(f"{FOLDER}: no such folder: the pages are part of a checkout", file=sys.stderr)
         return 3
-    names = stale_pages(FOLDER)
-    for name in names:
-        print(f"docs/reference/{name}: {'stale' if only_check else 'written'}")
-        if not only_check:
-            (FOLDER / name).write_text(PAGES[name](), encoding="utf-8")
-    return 1 if names and only_check else 0
+    is_stale = False
+    for shown, folder, pages in (
+        ("docs/reference", FOLDER, PAGES),
+        ("docs/pictures", PICTURE_FOLDER, PICTURES),
+    ):
+        for name in stale_pages(folder, pages):
+            is_stale = True
+            print(f"{shown}/{name}: {'stale' if only_check else 'written'}")
+            if not only_check:
+                folder.mkdir(exist_ok=True)
+                (folder / name).write_text(pages[name](), encoding="utf-8")
+    return 1 if is_stale and only_check else 0
 
 
-def stale_pages(folder: Path) -> list[str]:
+def stale_pages(folder: Path, pages: Mapping[str, Callable[[], str]] | None = None) -> list[str]:
     """Return the names of the pages that are missing or not what the code gives."""
-    return [name for name, page in PAGES.items() if _content(folder / name) != page()]
+    wanted = PAGES if pages is None else pages
+    return [name for name, page in wanted.items() if _content(folder / name) != page()]
 
 
 def _content(path: Path) -> str | None:
@@ -460,6 +473,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_page,
     "profiles.md": profiles_page,
 }
+
+PICTURES: dict[str, Callable[[], str]] = {"topology.svg": example_picture}
 
 
 if __name__ == "__main__":

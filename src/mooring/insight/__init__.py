@@ -6,6 +6,7 @@
     explanation  which part of an expression said no, and from which values
     survey       all of that together, to be shown
     lint         what is odd about claims, templates, classes and taint rules
+    topology     which devices stand where in their machines, and who has them: a picture
 
     reads, parts, trees, atoms   expressions, taken apart
     objects, subjects, world     objects, and what selects devices in them

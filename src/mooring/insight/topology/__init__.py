@@ -17,9 +17,9 @@ from enum import Enum
 
 from mooring.insight.snapshot import Snapshot
 from mooring.insight.topology.building import topology
-from mooring.insight.topology.page import html
-from mooring.insight.topology.model import Topology
 from mooring.insight.topology.drawing import svg
+from mooring.insight.topology.model import Topology
+from mooring.insight.topology.page import html
 
 __all__ = ["Format", "Topology", "format_of", "html", "picture", "svg", "topology"]
 

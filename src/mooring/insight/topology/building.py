@@ -68,7 +68,8 @@ def _assembled(
 ) -> Topology:
     known = {node.metadata.name for node in snapshot.nodes}
     machines = {
-        reach.node: _machine(reach.node, items, is_known=reach.node in known)
+        # Without any Node object nothing can be said about one that is missing.
+        reach.node: _machine(reach.node, items, is_known=not known or reach.node in known)
         for reach, items in by_reach.items()
         if reach.node
     }

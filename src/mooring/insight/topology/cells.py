@@ -77,13 +77,13 @@ def _large(shape: Placed, item: Item, census: Census) -> Iterator[str]:
     yield name(left, shape.y + 15, shape.label, look, width=room, font_size=11)
     look = "on" if is_filled else "muted"
     driver_room = room - MARK * len(marks)
-    yield name(left, shape.y + 27, item.driver, look, width=driver_room, font_size=9)
+    yield name(left, shape.y + 26, item.driver, look, width=driver_room, font_size=9)
     look = "on" if is_filled else "text"
-    yield name(left, shape.y + 38, _last_line(item), look, width=room, font_size=9)
+    yield name(left, shape.y + 37, _last_line(item), look, width=room, font_size=9)
     if not is_filled and (item.holds or item.is_shareable):
         yield from _bar(shape, item, census)
     for index, mark in enumerate(marks):
-        yield _mark(shape.x + shape.width - 5 - MARK * (index + 1), shape.y + 18, mark)
+        yield _mark(shape.x + shape.width - 6 - MARK * (index + 1) + 2, shape.y + 17, mark)
 
 
 def _small(shape: Placed, item: Item, census: Census) -> Iterator[str]:
@@ -124,10 +124,10 @@ def _whole_owner(item: Item) -> Owner | None:
 
 
 def _bar(shape: Placed, item: Item, census: Census) -> Iterator[str]:
-    inside = shape._replace(x=shape.x + 1, width=shape.width - 2)
-    y = shape.y + shape.height - 6
-    yield rectangle(inside.x, y, inside.width, 5, "track", 2)
-    yield from _parts(inside, y, 5, item, census)
+    inside = shape._replace(x=shape.x + 8, width=shape.width - 16)
+    y = shape.y + shape.height - 8
+    yield rectangle(inside.x, y, inside.width, 4, "track")
+    yield from _parts(inside, y, 4, item, census)
 
 
 def _parts(shape: Placed, y: int, height: int, item: Item, census: Census) -> Iterator[str]:

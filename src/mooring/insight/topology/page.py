@@ -12,10 +12,10 @@ from hashlib import sha256
 from itertools import groupby
 
 from mooring.insight.topology.census import Census, Held
+from mooring.insight.topology.drawing import svg
 from mooring.insight.topology.holdings import Owner
 from mooring.insight.topology.ink import filled, stylesheet
 from mooring.insight.topology.model import Topology
-from mooring.insight.topology.drawing import svg
 from mooring.insight.topology.text import clean, escaped
 
 ROWS_MAX = 5_000  # claims in the table
@@ -43,7 +43,7 @@ td{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',mon
 font-size:12px}
 td svg{vertical-align:-3px;margin-right:8px}
 td p{margin:0}
-.dim{opacity:.12}
+.dim{opacity:.2}
 @media (prefers-color-scheme:dark){body{background:#0d1117;color:#eef2f6}
 form{background:#151b23;border-color:#313a46}th,td{border-color:#313a46}}
 @media print{form{display:none}}

@@ -43,8 +43,10 @@ def fitted(text: str, width: int, font_size: int) -> str:
 
 
 def columns(text: str) -> int:
-    """Return how many characters of the font the text is wide; others may take two."""
-    return len(text) if text.isascii() else sum(1 if each < "\u0250" else 2 for each in text)
+    """Return how wide the text is, in characters of the font; those of other fonts may take two."""
+    if text.isascii():
+        return len(text)
+    return sum(1 if each < "\u0250" or each == "…" else 2 for each in text)
 
 
 def joined(parts: Sequence[str], width: int, font_size: int) -> str:
