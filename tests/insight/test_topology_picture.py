@@ -118,6 +118,18 @@ def test_a_shared_device_has_a_part_for_each_owner() -> None:
     assert "memory: 6Gi of 8Gi taken" in _tip(group)
 
 
+def test_amounts_beyond_all_measure_fill_the_bar_and_no_more() -> None:
+    huge = f"1{'0' * 400}"
+    root = parsed(
+        slice_of(shareable("d", memory="1", cores="0")),
+        claim("a", share("d", 1, memory=huge)),
+        claim("b", share("d", 2, memory="-1", cores="1")),
+    )
+    group = devices_in(root)["d"]
+    track, *parts = (each for each in group.iter(f"{SVG}rect") if each.get("height") == "4")
+    assert [each.get("width") for each in parts] == [track.get("width")]
+
+
 def test_headings_count_what_is_free() -> None:
     root = parsed(node("n"), slice_of(device("d"), device("e")), claim("c", result("d")))
     texts = [each.text for each in root.iter(f"{SVG}text")]

@@ -34,10 +34,10 @@ from mooring.insight.topology.supply import (
     Offer,
     Pool,
     Reach,
+    TaintRules,
     capacities_of,
     needs_of,
     pools_of,
-    taints_of,
 )
 
 Key = TypeVar("Key", int, str)
@@ -49,12 +49,13 @@ _NUMBER = re.compile(r"([0-9]{1,18})")
 def topology(snapshot: Snapshot) -> Topology:
     """Return all machines and devices of a snapshot, and who has them."""
     holdings = Holdings(snapshot.claims)
+    rules = TaintRules(snapshot.taint_rules)
     by_reach: defaultdict[Reach, list[Item]] = defaultdict(list)
     published: set[DeviceKey] = set()
     for pool in pools_of(snapshot.slices):
         blocked = _blocked(pool, holdings)
         for offer in pool.offers:
-            item = _item(offer, holdings, blocked, taints_of(offer, snapshot.taint_rules))
+            item = _item(offer, holdings, blocked, rules.of(offer))
             by_reach[offer.reach].append(item)
             published.add(item.key)
     missing = [_missing(key, holdings) for key in sorted(holdings.keys() - published)]

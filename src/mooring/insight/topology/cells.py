@@ -14,7 +14,7 @@ from mooring.insight.topology.census import Census
 from mooring.insight.topology.holdings import Hold, Owner
 from mooring.insight.topology.ink import filled, name, rectangle, tooltip, words
 from mooring.insight.topology.layout import Placed
-from mooring.insight.topology.model import Item, Use
+from mooring.insight.topology.model import Item, Use, part_of
 from mooring.insight.topology.text import clean, counted, listed
 
 OWNERS_SHOWN = 8  # in a tooltip
@@ -143,9 +143,9 @@ def _parts(shape: Placed, y: int, height: int, item: Item, census: Census) -> It
 def _fractions(item: Item) -> list[tuple[Owner, float]]:
     """Return the part of a device that each owner has; equal ones if nothing says how much."""
     use = main_use(item)
-    if use is None or not use.by_owner or use.total.nano <= 0:
+    if use is None or not use.by_owner:
         return [(owner, 1 / len(item.holds)) for owner in item.owners]
-    return [(owner, amount.nano / use.total.nano) for owner, amount in use.by_owner]
+    return [(owner, part_of(amount, use.total)) for owner, amount in use.by_owner]
 
 
 def main_use(item: Item) -> Use | None:

@@ -28,7 +28,7 @@ class Key(NamedTuple):
 
 
 FREE = Key("free", "free")
-SHARED = Key("track", "shareable: the bar shows what is taken")
+SHARED = Key("free", "shareable: the bar shows what is taken")
 BLOCKED = Key("blocked", "partition without room")
 
 
@@ -92,4 +92,6 @@ def _key_entry(key: Key | Mark, x: int, y: int) -> str:
         sign += words(x + 11, y + 11, key.letter, "own letter bold s9 middle")
     else:
         sign = rectangle(x, y + 1, 22, 13, key.look, 3)
+        if key is SHARED:
+            sign += rectangle(x + 3, y + 8, 16, 3, "track") + rectangle(x + 3, y + 8, 9, 3, "mark")
     return sign + words(x + 30, y + 12, key.meaning, "own text s12")

@@ -34,8 +34,15 @@ class Use(Struct, frozen=True):
 
     @property
     def fraction(self) -> float:
-        """The part that is taken; more than 1 where claims contradict the slice."""
-        return self.taken.nano / self.total.nano if self.total.nano > 0 else 0.0
+        """The part that is taken, from 0 to 1."""
+        return part_of(self.taken, self.total)
+
+
+def part_of(amount: Quantity, total: Quantity) -> float:
+    """Return an amount as a part of the total: 1 if it is more, where claims contradict slices."""
+    # Amounts may be larger than any float; what is not larger than the total can be divided.
+    inside = min(max(amount.nano, 0), total.nano)
+    return inside / total.nano if total.nano > 0 else 0.0
 
 
 class Item(Struct, frozen=True):

@@ -7,6 +7,7 @@ nobody can get, and so are all devices of a pool that is incomplete or contradic
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from mooring.allocator.pools import PoolId
@@ -51,17 +52,14 @@ def pools_of(slices: Iterable[ResourceSlice]) -> Iterator[Pool]:
 
 
 def _pool(pool_id: PoolId, slices: Sequence[ResourceSlice]) -> Pool:
-    newest = max(each.spec.pool.generation for each in slices)
-    current = [each for each in slices if each.spec.pool.generation == newest]
+    newest = max(map(_generation, slices))
+    current = [each for each in slices if _generation(each) == newest]
     problem = _problem(current)
     offers: dict[str, Offer] = {}
-    for slice_ in current:
-        for device in slice_.spec.devices or ():
-            reach = _reach(slice_, device)
-            offers.setdefault(device.name, Offer(pool_id, device, reach, problem))
-    old = sorted(set(map(_generation, slices)) - {newest}, reverse=True)
-    for slice_ in (each for age in old for each in slices if _generation(each) == age):
-        reason = f"only in generation {_generation(slice_)}; the pool is at {newest}"
+    for slice_ in sorted(slices, key=_generation, reverse=True):
+        age = _generation(slice_)
+        old = f"only in generation {age}; the pool is at {newest}"
+        reason = problem if age == newest else old
         for device in slice_.spec.devices or ():
             reach = _reach(slice_, device)
             offers.setdefault(device.name, Offer(pool_id, device, reach, reason))
@@ -149,21 +147,26 @@ def _requirement(requirement: NodeSelectorRequirement) -> str:
 # --- taints ---------------------------------------------------------------------------------
 
 
-def taints_of(offer: Offer, rules: Iterable[DeviceTaintRule]) -> tuple[str, ...]:
-    """Return the taints of a device, its own and those of rules, as text."""
-    found = [*map(_taint, offer.device.taints)]
-    found += [_taint(rule.spec.taint) for rule in rules if _selects(rule, offer)]
-    return tuple(sorted(set(found)))
+class TaintRules:
+    """The taints that rules put on devices, found by what the rules select."""
 
+    def __init__(self, rules: Iterable[DeviceTaintRule]) -> None:
+        self._taints: dict[tuple[str | None, ...], list[str]] = {}
+        for rule in rules:
+            selector = rule.spec.device_selector
+            # Selecting by class or expression left Kubernetes; it is not worked out here.
+            if selector and not selector.device_class_name and not selector.selectors:
+                wanted = (selector.driver, selector.pool, selector.device)
+                self._taints.setdefault(wanted, []).append(_taint(rule.spec.taint))
 
-def _selects(rule: DeviceTaintRule, offer: Offer) -> bool:
-    selector = rule.spec.device_selector
-    # Rules with classes or expressions left Kubernetes; what they select is not worked out here.
-    if selector is None or selector.device_class_name or selector.selectors:
-        return False
-    wanted = (selector.driver, selector.pool, selector.device)
-    given = (offer.pool.driver, offer.pool.name, offer.device.name)
-    return all(want is None or want == have for want, have in zip(wanted, given, strict=True))
+    def of(self, offer: Offer) -> tuple[str, ...]:
+        """Return the taints of a device, its own and those of rules, as text."""
+        found = [*map(_taint, offer.device.taints)]
+        names = (*offer.pool, offer.device.name)
+        if self._taints:
+            for wanted in product(*((name, None) for name in names)):
+                found += self._taints.get(wanted, ())
+        return tuple(sorted(set(found)))
 
 
 def _taint(taint: DeviceTaint) -> str:
