@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.core import Node
+from mooring.api.resource.v1 import DeviceTaint
 from mooring.cli.examplepicture import example_picture
 from mooring.hardware import Catalogue, Form
 from mooring.insight.snapshot import Snapshot
@@ -333,6 +334,15 @@ def test_small_devices_keep_their_tooltips() -> None:
     groups = devices_in(root)
     assert len(groups) == DETAILED_MAX + 1
     assert not any(list(group.iter(f"{SVG}text")) for group in groups.values())
+
+
+def test_the_legend_of_small_devices_tells_what_they_show() -> None:
+    taint = DeviceTaint(key="broken", effect="NoSchedule")
+    tainted = slice_of(device("d", taints=(taint,)), pool="x")
+    root = parsed(tainted, *fleet_of(1, DETAILED_MAX))
+    texts = [each.text for each in root.iter(f"{SVG}text")]
+    assert "red corner: tainted, or contradictory" in texts
+    assert "tainted" not in texts
 
 
 def test_nodes_without_devices_are_told() -> None:

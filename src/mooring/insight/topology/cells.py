@@ -93,7 +93,7 @@ def _small(shape: Placed, item: Item, census: Census) -> Iterator[str]:
         yield from _parts(inside, shape.y + 1, shape.height - 2, item, census)
     x, y = shape.x, shape.y
     if item.problem:
-        yield f'<path class="line" d="M{x + 3} {y + 3}l8 8m0 -8l-8 8"/>'
+        yield f'<path class="cross" d="M{x + 3} {y + 3}l8 8m0 -8l-8 8"/>'
     if item.taints or item.has_conflict:
         yield f'<path class="alarm" d="M{x + 7} {y}h7v7z"/>'
 

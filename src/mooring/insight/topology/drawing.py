@@ -108,7 +108,8 @@ class _Picture:
         if reaches:
             body += self._elsewhere(reaches, bottom, inner)
             bottom += _elsewhere_height(reaches) + GUTTER
-        key = legend(self._items, self._census, MARGIN, bottom + 8, inner)
+        place = (MARGIN, bottom + 8, inner)
+        key = legend(self._items, self._census, *place, is_compact=self._is_compact)
         return "".join(
             [
                 *self._opening(inner + 2 * MARGIN, key.bottom + MARGIN),

@@ -17,7 +17,7 @@ _LOOKS = (
     ("socket", "fill:#ffffff;stroke:#cfd6de", "fill:#1c232d;stroke:#3a4452"),
     ("numa", "fill:#f3f5f8;stroke:#d9dfe6", "fill:#151b23;stroke:#313a46"),
     ("root", "fill:#e6eaef;stroke:#e6eaef", "fill:#262f3b;stroke:#262f3b"),
-    ("line", "stroke:#d9dfe6", "stroke:#313a46"),
+    ("cross", "stroke:#39434e", "stroke:#7d8996"),
     ("free", "fill:#ffffff;stroke:#9aa5b1", "fill:#10161e;stroke:#5d6a79"),
     ("gone", "fill:none;stroke:#9aa5b1", "fill:none;stroke:#5d6a79"),
     ("blocked", "fill:#d5dbe2;stroke:#9aa5b1", "fill:#38434f;stroke:#5d6a79"),

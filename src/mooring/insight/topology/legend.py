@@ -16,6 +16,7 @@ OWNERS_MAX = 60
 ENTRY_WIDTH = 276
 ENTRY_HEIGHT = 36
 KEY_HEIGHT = 22
+KEY_GAP = 6
 HEADING = 28
 USERS_SHOWN = 1
 
@@ -29,10 +30,14 @@ class Key(NamedTuple):
 
 FREE = Key("free", "free")
 SHARED = Key("free", "shareable: the bar shows what is taken")
+CROSSED = Key("gone", "crossed out: unusable")
+CORNER = Key("alarm", "red corner: tainted, or contradictory")
 BLOCKED = Key("blocked", "partition without room")
 
 
-def legend(items: Iterable[Item], census: Census, x: int, y: int, width: int) -> Legend:
+def legend(
+    items: Iterable[Item], census: Census, x: int, y: int, width: int, *, is_compact: bool
+) -> Legend:
     """Return the legend, with its height."""
     elements: list[str] = []
     owners = list(census.owners)
@@ -49,7 +54,8 @@ def legend(items: Iterable[Item], census: Census, x: int, y: int, width: int) ->
         left = f"and {counted(len(owners) - OWNERS_MAX, 'claim')} more, not listed here"
         elements.append(words(x, y + 12, left, "own muted s12"))
         y += KEY_HEIGHT
-    keys = list(_keys(items))
+    keys = list(_compact_keys(items) if is_compact else _keys(items))
+    y += KEY_GAP
     for index, key in enumerate(keys):
         row, column = divmod(index, columns)
         elements.append(_key_entry(key, x + column * ENTRY_WIDTH, y + row * KEY_HEIGHT))
@@ -84,6 +90,19 @@ def _keys(items: Iterable[Item]) -> Iterator[Key | Mark]:
     if any(item.blocked_by for item in listed_items):
         yield BLOCKED
     yield from (mark for mark in MARKS if mark in marks)
+
+
+def _compact_keys(items: Iterable[Item]) -> Iterator[Key]:
+    """Give what must be told of small devices, which have no letters."""
+    listed_items = list(items)
+    if any(item.is_free for item in listed_items):
+        yield FREE
+    if any(item.blocked_by for item in listed_items):
+        yield BLOCKED
+    if any(item.problem for item in listed_items):
+        yield CROSSED
+    if any(item.taints or item.has_conflict for item in listed_items):
+        yield CORNER
 
 
 def _key_entry(key: Key | Mark, x: int, y: int) -> str:
