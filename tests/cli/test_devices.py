@@ -165,6 +165,30 @@ def test_devices_that_only_claims_know_are_missing_and_conflicts_are_told(tmp_pa
     assert "conflict: 2 holders of a device that has one" in result.stdout
 
 
+ODD = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: s, uid: u, creationTimestamp: 2026-01-01T00:00:00Z}
+spec:
+  driver: d.example.com
+  nodeName: n
+  pool: {name: n, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: a
+    attributes: {none: {}, many: {string: x, int: 1}, flag: {bool: true}, list: {strings: [p, q]}}
+"""
+
+
+@pytest.mark.parametrize("attribute", ["none", "many=x", "many=1", "flag=true", "list=q"])
+@pytest.mark.parametrize("output", ["name", "wide", "json"])
+def test_odd_attributes_are_shown_and_found(tmp_path: Path, attribute: str, output: str) -> None:
+    file = tmp_path / "dump.yaml"
+    file.write_text(ODD)
+    result = run("--on", str(file), "-l", attribute, "-o", output)
+    assert result.exit_code == 0
+    assert "d.example.com" in result.stdout
+
+
 def test_without_nodes_the_assumption_is_said() -> None:
     source = Path(BUSY, "cluster.yaml").read_text().split("---\n")
     slices = "---\n".join(each for each in source if "kind: ResourceSlice" in each)
