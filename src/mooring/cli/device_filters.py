@@ -100,7 +100,9 @@ def _has_attribute(holding: DeviceHolding, key: str, sign: str, value: str) -> b
 
 
 def _texts(attribute: DeviceAttribute) -> list[str]:
-    """Return the value as text, and of a list each of its elements."""
-    (content,) = to_tree(attribute).values() or (None,)
-    values = content if isinstance(content, list | tuple) else [content]
-    return [str(each).lower() if isinstance(each, bool) else str(each) for each in values]
+    """Return the value as text, and of a list each of its elements; an odd one may have several."""
+    found: list[str] = []
+    for content in to_tree(attribute).values():
+        values = content if isinstance(content, list | tuple) else [content]
+        found += (str(each).lower() if isinstance(each, bool) else str(each) for each in values)
+    return found

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mooring.allocator.features import Features
 from mooring.allocator.ledger import Ledger
-from mooring.allocator.pools import Pool, PoolId, PoolState
+from mooring.allocator.pools import Pool, PoolId
 from mooring.allocator.rules.taints import BLOCKING
 from mooring.allocator.trace import Cause
 from mooring.api.core.node import Node
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceCapacity, ResourceSlice
-from mooring.insight.holdings.judging import Judge, Judged, Judgement
+from mooring.insight.holdings.absence import Absence
+from mooring.insight.holdings.judging import Judge, Judgement
 from mooring.insight.holdings.model import (
     DeviceHolding,
     DeviceId,
@@ -72,43 +73,33 @@ class DeviceBook:
 
     def _of_pool(self, pool_id: PoolId) -> Iterator[DeviceHolding]:
         judged = self._judge.judge(pool_id)
-        names = [slice_.metadata.name for slice_ in self._judge.slices[pool_id]]
-        slices = sorted((self._plain[name] for name in names), key=lambda s: s.metadata.name)
-        newest = max(slice_.spec.pool.generation for slice_ in slices)
-        current = {
-            device.name
-            for slice_ in slices
-            if slice_.spec.pool.generation == newest
-            for device in slice_.spec.devices or ()
-        }
-        pools: dict[int, Shortages] = {}
+        slices = [self._plain[each.metadata.name] for each in self._judge.slices[pool_id]]
+        absence = Absence(slices, judged, self.nodes, self.features)
+        shortages: dict[int, Shortages] = {}
         for slice_ in slices:
-            is_old = slice_.spec.pool.generation != newest
-            marks = self._rules.taints(slice_)
+            added = self._rules.taints(slice_)
             for place, device in enumerate(slice_.spec.devices or ()):
                 judgement = judged.devices.get((slice_.metadata.name, place))
                 if judgement is None:
-                    why = _unseen(slice_, device, slices, judged, self)
+                    why = absence.reason(slice_, device)
                     reasons: tuple[Reason, ...] = (Reason(State.UNUSABLE, why),)
                 else:
-                    reasons = tuple(self._reasons(judgement, device, pools))
+                    reasons = tuple(self._reasons(judgement, device, shortages))
+                device_id = DeviceId(*pool_id, device.name)
                 # What replaced an old device has its holders.
-                holders = () if is_old and device.name in current else self._held(pool_id, device)
+                is_replaced = judgement is None and absence.is_replaced(slice_, device)
                 yield self._holding(
-                    DeviceId(*pool_id, device.name),
+                    device_id,
                     slice_,
                     device,
                     marks=(
                         *(Mark(taint) for taint in device.taints),
-                        *(Mark(each.taint, each.rule) for each in marks[place]),
+                        *(Mark(each.taint, each.rule) for each in added[place]),
                     ),
-                    holders=tuple(holders),
+                    holders=() if is_replaced else tuple(self._holders.get(device_id, ())),
                     reasons=reasons,
                     is_open=judgement is not None and not judgement.causes,
                 )
-
-    def _held(self, pool_id: PoolId, device: Device) -> Iterable[Holder]:
-        return self._holders.get(DeviceId(*pool_id, device.name), ())
 
     def _holding(
         self,
@@ -245,54 +236,3 @@ def _can_serve(left: Quantity, capacity: DeviceCapacity) -> bool:
     if policy is not None and policy.valid_values:
         return min(policy.valid_values) <= left
     return left.sign > 0
-
-
-# --- devices that no node sees ------------------------------------------------------------------
-
-
-def _unseen(
-    slice_: ResourceSlice,
-    device: Device,
-    slices: list[ResourceSlice],
-    judged: Judged,
-    book: DeviceBook,
-) -> str:
-    """Return why a device is in no pool that a node sees."""
-    pool = slice_.spec.pool
-    if gate := _missing_gate(slice_, book.features):
-        return f"its slice needs {gate}, which is off"
-    newest = max(each.spec.pool.generation for each in slices)
-    if pool.generation < newest:
-        return f"generation {pool.generation} is old: the pool is at {newest}"
-    place = place_of(device, slice_)
-    if not book.nodes.has(place):
-        return f"no node is there that it is for: {place}"
-    if judged.faults:
-        return judged.faults[0]
-    for state, reason in judged.unusable:
-        if state is PoolState.INVALID:
-            return f"its pool is invalid: {reason}"
-    if judged.unusable:
-        there = sum(each.spec.pool.generation == pool.generation for each in slices)
-        wanted = min(
-            (each for each in slices if each.spec.pool.generation == pool.generation),
-            key=lambda each: each.metadata.name,
-        ).spec.pool.resource_slice_count
-        return f"its pool is incomplete: {there} of {wanted} slices"
-    return "no node sees it"
-
-
-def _missing_gate(slice_: ResourceSlice, features: Features) -> str:
-    spec = slice_.spec
-    if not features.partitionable_devices and (
-        spec.per_device_node_selection is not None or spec.shared_counters
-    ):
-        return "DRAPartitionableDevices"
-    uses_groups = any(
-        consumption.compatibility_groups
-        for device in spec.devices or ()
-        for consumption in device.consumes_counters
-    )
-    return (
-        "" if features.compatibility_groups or not uses_groups else ("DRADeviceCompatibilityGroups")
-    )

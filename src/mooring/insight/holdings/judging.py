@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from mooring.allocator.asks import Plan, plan_of
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.facts import Facts
@@ -98,12 +100,11 @@ class Judge:
 
     def judge(self, pool_id: PoolId) -> Judged:
         """Return what speaks against the devices of a pool."""
-        pool_slices = self._pool_slices(pool_id)
         found: dict[Spot, Judgement] = {}
         unusable: dict[tuple[PoolState, str], None] = {}
         faults: dict[str, None] = {}
         nodes = self._nodes.representing(self.slices[pool_id])
-        for node, pool in self._views(pool_slices, nodes, faults):
+        for node, pool in self._views(self._parts(pool_id, nodes), faults):
             if pool.state is not PoolState.USABLE:
                 unusable[pool.state, pool.reason] = None
                 continue
@@ -113,18 +114,32 @@ class Judge:
                     found[spot] = judgement
         return Judged(found, bool(nodes), tuple(unusable), tuple(faults))
 
+    def _parts(self, pool_id: PoolId, nodes: Iterable[Node]) -> Iterator[tuple[PoolSlices, Node]]:
+        """Give for each node the slices that it must look at.
+
+        Those of other nodes are left out where they cannot matter: else a pool over many nodes
+        would be looked at as a whole from each of them.
+        """
+        if not _is_separable(self.slices[pool_id]):
+            whole = self._pool_slices(pool_id)
+            yield from ((whole, node) for node in nodes)
+            return
+        by_node: dict[str | None, list[ResourceSlice]] = {}
+        for slice_ in self.slices[pool_id]:
+            by_node.setdefault(slice_.spec.node_name, []).append(slice_)
+        for node in nodes:
+            own = _as_complete(by_node[node.metadata.name], len(self.slices[pool_id]))
+            yield _put_together(pool_id, own, self._features), node
+
     def _pool_slices(self, pool_id: PoolId) -> PoolSlices:
-        found = PoolSlices(pool_id, self._features)
-        for version, slice_ in enumerate(self.slices[pool_id]):
-            found.put(slice_.metadata.name, slice_, version)
-        return found
+        return _put_together(pool_id, self.slices[pool_id], self._features)
 
     def _views(
-        self, slices: PoolSlices, nodes: Iterable[Node], faults: dict[str, None]
+        self, parts: Iterable[tuple[PoolSlices, Node]], faults: dict[str, None]
     ) -> Iterator[tuple[Node, Pool]]:
         """Give every way in which nodes see a pool, once; note why some see nothing."""
-        seen: set[tuple[int, bool, str]] = set()
-        for node in nodes:
+        seen: dict[tuple[int, bool, str], Pool] = {}  # also keeps pools, whose ids are the keys
+        for slices, node in parts:
             fault = self._fault(node)
             if fault:
                 faults[fault] = None
@@ -136,7 +151,7 @@ class Judge:
             name = node.metadata.name if chooses else ""
             key = (id(pool), can_skip_operations(node), name)
             if key not in seen:
-                seen.add(key)
+                seen[key] = pool
                 yield node, pool
 
     def _fault(self, node: Node) -> str:
@@ -162,6 +177,45 @@ class Judge:
             if not causes and view.has_odd_selectors:
                 causes = _selector_causes(problem, position)
             yield (name, place), Judgement(causes, pool)
+
+
+def _put_together(
+    pool_id: PoolId, slices: Iterable[ResourceSlice], features: Features
+) -> PoolSlices:
+    found = PoolSlices(pool_id, features)
+    for version, slice_ in enumerate(slices):
+        found.put(slice_.metadata.name, slice_, version)
+    return found
+
+
+def _is_separable(slices: Sequence[ResourceSlice]) -> bool:
+    """Return whether nodes need not know each other's slices, but for how many there are."""
+    first = slices[0].spec.pool.generation
+    return len(slices) > 1 and all(
+        slice_.spec.node_name
+        and slice_.spec.pool.generation == first
+        and slice_.spec.per_device_node_selection is None
+        and not slice_.spec.shared_counters
+        and not any(device.consumes_counters for device in slice_.spec.devices or ())
+        for slice_ in slices
+    )
+
+
+def _as_complete(own: list[ResourceSlice], total: int) -> list[ResourceSlice]:
+    """Return the slices of a node, as a pool of their own if their pool is complete."""
+    # Of slices that disagree about their number the first by name is believed.
+    first = min(own, key=lambda slice_: slice_.metadata.name)
+    if first.spec.pool.resource_slice_count != total:
+        return own
+    return [
+        replace(
+            slice_,
+            spec=replace(
+                slice_.spec, pool=replace(slice_.spec.pool, resource_slice_count=len(own))
+            ),
+        )
+        for slice_ in own
+    ]
 
 
 def _plan(features: Features) -> Plan:

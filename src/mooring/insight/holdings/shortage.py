@@ -21,9 +21,13 @@ class Shortages:
         self._entries = ledger.taken(pool.id)
 
     def counters(self, device: Device) -> tuple[Reason, ...]:
-        """Return which counters of the pool have too little left for a device."""
-        found = tuple(self._short(device))
-        return found or tuple(self._overdrawn)
+        """Return which counters of the pool have too little left for a device.
+
+        One that somebody has is paid for already; then not counters are short but its capacity.
+        """
+        if device.name in self._entries:
+            return ()
+        return tuple(self._overdrawn or self._short(device))
 
     def groups(self, device: Device) -> tuple[Reason, ...]:
         """Return which taken devices a device is not compatible with."""
