@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import filterfalse
 from typing import Any, TypeVar
 
 import click
 from msgspec import Struct
 
-from mooring.api.documents import CORE, KUBERNETES
+from mooring.api.documents import CORE, KUBERNETES, Schema
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.cli.cluster_sources import ClusterSource, Files, Profiles, give_all
+from mooring.cli.cluster_sources import (
+    Archives,
+    ClusterSource,
+    Files,
+    Profiles,
+    give_all,
+    is_archive,
+)
 from mooring.cli.collection import coloured, complain
 from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.gate_options import gate_options
@@ -83,10 +91,10 @@ def cluster_options(function: F) -> F:
         schema = KUBERNETES if strict else CORE
         given = read_cluster(
             cluster=[
-                Files(cluster_names, recursive, schema),
+                *_files(cluster_names, recursive=recursive, schema=schema),
                 Profiles(profile_names, FORMS[form_name]),
             ],
-            manifests=[Files(filenames, recursive, schema)],
+            manifests=_files(filenames, recursive=recursive, schema=schema),
             context=Context(gates=gates, now=_now(now_text), extensions=not strict),
             namespace=namespace,
         )
@@ -117,8 +125,8 @@ _OPTIONS = (
         "--on",
         "cluster_names",
         multiple=True,
-        metavar="FILE|DIR",
-        help="The cluster: files that kubectl get -o yaml wrote. May be repeated.",
+        metavar="FILE|DIR|ARCHIVE",
+        help="The cluster: what kubectl get -o yaml or moor snapshot wrote. May be repeated.",
     ),
     click.option(
         "--profile",
@@ -185,6 +193,12 @@ def _check_usage(
         raise click.UsageError("nothing to look at: give -f, --on or --profile")
     if (*filenames, *cluster_names).count(STDIN) > 1:
         raise click.UsageError("standard input can be read once only: - stands there twice")
+
+
+def _files(names: tuple[str, ...], *, recursive: bool, schema: Schema) -> list[ClusterSource]:
+    archives = tuple(filter(is_archive, names))
+    plain = tuple(filterfalse(is_archive, names))
+    return [Archives(archives, schema), Files(plain, recursive, schema)]
 
 
 def _now(text: str | None) -> Timestamp:

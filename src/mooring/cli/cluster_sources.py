@@ -7,13 +7,21 @@ asked over the network will be one more source.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from mooring.api.documents import Schema
+from mooring.api.documents import Limits, Schema, read
+from mooring.api.errors import DocumentError
 from mooring.cli.inputs import Source, UnreadableError, find_sources
 from mooring.hardware.attributes import Form
 from mooring.hardware.catalogue import Catalogue
+from mooring.insight.archive import Archive, read_archive
+from mooring.insight.concerns import Concern
 from mooring.insight.intake import Intake
+from mooring.insight.tarstream import ArchiveError
+
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
+ARCHIVE_LIMITS = Limits(bytes_max=256 * 1024 * 1024)
 
 
 class ClusterSource(Protocol):
@@ -46,6 +54,46 @@ class Files(NamedTuple):
                 intake.add_document(document)
         except UnreadableError as error:
             intake.unreadable.append(str(error))
+
+
+class Archives(NamedTuple):
+    """Archives that `moor snapshot` wrote."""
+
+    names: tuple[str, ...]
+    schema: Schema
+
+    def give(self, intake: Intake) -> None:
+        """Give the objects of all archives; one that cannot be used is noted."""
+        for name in self.names:
+            try:
+                archive = archive_at(Path(name))
+                intake.add_concerns(_concerns(name, archive, intake))
+                for place, line in archive.lines():
+                    for document in read(line, source=f"{name}!{place}", schema=self.schema):
+                        intake.add_document(document)
+            except (UnreadableError, DocumentError) as error:
+                intake.unreadable.append(str(error))
+
+
+def is_archive(name: str) -> bool:
+    """Tell by its name whether a file is an archive."""
+    return name.endswith(ARCHIVE_SUFFIXES)
+
+
+def archive_at(path: Path) -> Archive:
+    """Return the archive in a file, or raise UnreadableError."""
+    source = Source(str(path), path)
+    try:
+        return read_archive(source.packed(ARCHIVE_LIMITS))
+    except ArchiveError as error:
+        raise UnreadableError(f"{path}: {error}") from None
+
+
+def _concerns(name: str, archive: Archive, intake: Intake) -> Iterable[Concern]:
+    """Give what differs between the making of an archive and its reading."""
+    if archive.manifest.gates != str(intake.gates):
+        fact = f"{name} was made with other feature gates"
+        yield Concern("other-gates", fact, "fields that these gates had dropped are not in it")
 
 
 class Profiles(NamedTuple):

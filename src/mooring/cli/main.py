@@ -16,6 +16,7 @@ COMMANDS = {
     "cel": "Try an expression on devices: which match, and why others do not.",
     "lint": "Find selectors and constraints that cannot work on the given devices.",
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
+    "snapshot": "Write a cluster or files into one archive, for all commands to read.",
     "validate": "Check objects as an API server would, with file and line.",
 }
 

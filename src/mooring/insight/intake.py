@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
-from mooring.api.gates import Gate
+from mooring.api.gates import Gate, Gates
 from mooring.api.kinds import Kind
 from mooring.api.reading import kind_of, read_document
 from mooring.insight.concerns import Concern, listed, titled
@@ -53,6 +53,15 @@ class Intake:
         self._dropped: Counter[tuple[str, Gate]] = Counter()
         self.refused: list[str] = []
         self.unreadable: list[str] = []
+
+    @property
+    def gates(self) -> Gates:
+        """The gates that decide which fields there are."""
+        return self._context.gates
+
+    def add_concerns(self, concerns: Iterable[Concern]) -> None:
+        """Note what a source says of its objects."""
+        self._warnings += concerns
 
     def snapshot(self) -> Snapshot:
         """Return all objects taken."""

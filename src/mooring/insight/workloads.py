@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import encode_json
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import FAILED, SUCCEEDED
 from mooring.api.meta import ObjectMeta, OwnerReference
@@ -296,8 +295,8 @@ def _labels(controller: Controller) -> dict[str, str]:
     name, uid = controller.metadata.name, controller.metadata.uid
     match controller:
         case Deployment():
-            digest = hashlib.sha256(encode_json(controller.spec.template)).hexdigest()
-            return {TEMPLATE_HASH_LABEL: digest[:10]}
+            # Of the deployment, not of its template: redaction must not change it.
+            return {TEMPLATE_HASH_LABEL: hashlib.sha256(uid.encode()).hexdigest()[:10]}
         case Job():
             return {
                 "batch.kubernetes.io/controller-uid": uid,
