@@ -49,8 +49,12 @@ def test_no_part_is_left_behind(tmp_path: Path) -> None:
 
 def test_anonymised_archives_say_so(tmp_path: Path) -> None:
     target = str(tmp_path / "a.tar.gz")
-    result = snapshot("-f", str(EXAMPLES), "-o", target, "--anonymise", "--no-redact")
-    assert result.output.endswith("9 objects, not redacted, anonymised\n")
+    result = snapshot("-f", str(EXAMPLES), "-o", target, "--anonymise")
+    assert result.output.endswith("9 objects, redacted, anonymised\n")
+    kept = snapshot("-f", str(EXAMPLES), "-o", target, "--no-redact")
+    assert kept.output.endswith("9 objects, not redacted\n")
+    both = snapshot("-f", str(EXAMPLES), "-o", target, "--anonymise", "--no-redact")
+    assert both.exit_code == 2
 
 
 def test_other_gates_are_told(tmp_path: Path) -> None:

@@ -10,9 +10,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    DeviceClass,
+    DeviceClassConfiguration,
+    DeviceClassSpec,
+    OpaqueDeviceConfiguration,
+)
 from mooring.insight.archive import MANIFEST, read_archive, write_archive
 from mooring.insight.completion import complete
 from mooring.insight.intake import Intake
@@ -84,6 +92,16 @@ def test_the_manifest_says_what_is_in_it() -> None:
     kinds = {kind: n for member in manifest.members for kind, n in member.kinds.items()}
     assert kinds == {"DeviceClass": 2, "Node": 1, "ResourceSlice": 2}
     assert (manifest.version, manifest.redacted, manifest.gates) == (1, True, str(GATES))
+
+
+def test_an_object_is_one_line_whatever_its_raw_parts_are() -> None:
+    opaque = OpaqueDeviceConfiguration(driver="d", parameters=Raw(b'{\n"a":\r\n1}'))
+    spec = DeviceClassSpec(config=(DeviceClassConfiguration(opaque=opaque),))
+    broken = DeviceClass(metadata=ObjectMeta(name="c", uid="u"), spec=spec)
+    (read_back,) = replayed(write_archive(Snapshot.of([broken]), gates=GATES)).classes
+    (config,) = read_back.spec.config
+    assert config.opaque is not None
+    assert bytes(config.opaque.parameters) == b'{"a":1}'
 
 
 NAMES = st.text("abcxyz/.-", min_size=1, max_size=99)

@@ -125,7 +125,10 @@ def test_an_unsupported_version_is_told_with_those_that_are() -> None:
 
 
 def test_kinds_that_decide_nothing_are_left_out_in_silence() -> None:
-    taken = intake("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
+    kinds = ("ConfigMap", "Service", "PersistentVolumeClaim", "Event")
+    taken = intake(
+        "---\n".join(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: c}}\n" for kind in kinds)
+    )
     assert facts(taken) == []
     assert taken.unreadable == []
 

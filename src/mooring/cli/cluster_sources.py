@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from mooring.api.documents import Limits, Schema, read
 from mooring.api.errors import DocumentError
 from mooring.cli.inputs import Source, UnreadableError, find_sources
+from mooring.cli.progress import Progress
 from mooring.hardware.attributes import Form
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.archive import Archive, read_archive
@@ -112,7 +113,12 @@ class Profiles(NamedTuple):
 
 
 def give_all(sources: Iterable[ClusterSource], intake: Intake) -> Intake:
-    """Return the intake with the objects of all sources."""
-    for source in sources:
-        source.give(intake)
+    """Return the intake with the objects of all sources; long reading is shown."""
+    progress = Progress()
+    intake.on_object = progress.tick
+    try:
+        for source in sources:
+            source.give(intake)
+    finally:
+        progress.clear()
     return intake

@@ -19,6 +19,7 @@ from mooring.cli.inputs import UnreadableError
 from mooring.insight.archive import Manifest, read_archive, write_archive
 from mooring.insight.pseudonyms import anonymised
 from mooring.insight.redaction import redacted
+from mooring.insight.tarstream import ArchiveError
 from mooring.insight.wording import counted
 
 
@@ -87,20 +88,25 @@ def command(target: str, redacts: bool, anonymises: bool, given: ClusterInput) -
     moor snapshot --on cluster.tar.gz --anonymise -o to-share.tar.gz
     moor snapshot --show to-share.tar.gz
     """
+    if anonymises and not redacts:
+        raise click.UsageError("--anonymise needs redaction: texts that are kept hold names, too")
     snapshot = given.everything
     if redacts:
         snapshot = redacted(snapshot)
     if anonymises:
         snapshot = anonymised(snapshot)
-    data = write_archive(
-        snapshot,
-        gates=given.gates,
-        extensions=given.extensions,
-        redacted=redacts,
-        anonymised=anonymises,
-    )
     try:
+        data = write_archive(
+            snapshot,
+            gates=given.gates,
+            extensions=given.extensions,
+            redacted=redacts,
+            anonymised=anonymises,
+        )
         _write(Path(target), data)
+    except ArchiveError as error:
+        complain(f"{target}: {error}")
+        sys.exit(UNREADABLE)
     except OSError as error:
         complain(f"{target}: {error.strerror or error}")
         sys.exit(UNREADABLE)

@@ -27,6 +27,7 @@ MANIFEST: Final = "manifest.json"
 
 UNPACKED_BYTES_MAX: Final = 512 * 1024 * 1024
 MANIFEST_BYTES_MAX: Final = 1024 * 1024
+OBJECTS_BYTES_MAX: Final = UNPACKED_BYTES_MAX - 2 * MANIFEST_BYTES_MAX  # with headers and padding
 
 _is_member_name = re.compile(r"objects/[a-z_]{1,40}\.jsonl").fullmatch
 
@@ -80,17 +81,22 @@ def write_archive(
     redacted: bool = False,
     anonymised: bool = False,
 ) -> bytes:
-    """Return the archive of a snapshot; the flags say what has been done to it."""
+    """Return the archive of a snapshot, or raise ArchiveError if it is too large to be read.
+
+    The flags say what has been done to the snapshot.
+    """
     members: list[Member] = []
     contents: list[Contents] = []
     for field in sorted(snapshot.__struct_fields__):
         objects = getattr(snapshot, field)
         if not objects:
             continue
-        content = b"".join(encode_json(each) + b"\n" for each in objects)
+        content = b"".join(map(_line, objects))
         members.append(Member(f"objects/{field}.jsonl", content))
         kinds = Counter(each.kind for each in objects)
         contents.append(_contents(members[-1], dict(sorted(kinds.items()))))
+    if sum(len(member.content) for member in members) > OBJECTS_BYTES_MAX:
+        raise ArchiveError(f"the objects have more than {OBJECTS_BYTES_MAX:,} bytes")
     manifest = Manifest(
         format=FORMAT,
         version=VERSION,
@@ -102,6 +108,12 @@ def write_archive(
     )
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
     return pack([Member(MANIFEST, text), *members])
+
+
+def _line(value: Struct) -> bytes:
+    text = encode_json(value)
+    # Raw values are written as they were read, and may have been broken into lines.
+    return (msgspec.json.format(text, indent=-1) if b"\n" in text else text) + b"\n"
 
 
 def _contents(member: Member, kinds: dict[str, int]) -> Contents:

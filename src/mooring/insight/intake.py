@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,9 +30,16 @@ from mooring.validation.admission import GENERATED_SUFFIX, read_hub, strategy_of
 from mooring.validation.context import Context
 from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
 
-# Kinds that make pods or groups of them, which we do not make: their absence is worth a word.
 _TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
+# Kinds that decide nothing here, so that nobody misses them. All others are told.
 _UNTOLD_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS - {"CompositePodGroup"}
+_FOREIGN_UNTOLD_KINDS = {
+    *("v1/Endpoints", "v1/PersistentVolume", "v1/PersistentVolumeClaim", "v1/Service"),
+    *("discovery.k8s.io/v1/EndpointSlice", "networking.k8s.io/v1/Ingress"),
+    *("networking.k8s.io/v1/NetworkPolicy", "storage.k8s.io/v1/StorageClass"),
+    *("policy/v1/PodDisruptionBudget", "autoscaling/v2/HorizontalPodAutoscaler"),
+    *("apiextensions.k8s.io/v1/CustomResourceDefinition", "apps/v1/ControllerRevision"),
+}
 _GROUPS = {kind.group for kind in CATALOGUE if kind.group}
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -51,6 +58,7 @@ class Intake:
         self._unknown: Counter[str] = Counter()
         self._remarks: Counter[tuple[str, str]] = Counter()
         self._dropped: Counter[tuple[str, Gate]] = Counter()
+        self.on_object: Callable[[str], None] = _nobody  # is told where an object was found
         self.refused: list[str] = []
         self.unreadable: list[str] = []
 
@@ -87,6 +95,7 @@ class Intake:
 
     def add_document(self, document: Document) -> None:
         """Take the object of a document, if it is of a kind that decides anything."""
+        self.on_object(document.source)
         try:
             kind = kind_of(document.tree, extensions=self._context.extensions)
         except DecodeError as error:
@@ -104,6 +113,8 @@ class Intake:
     def _without_kind(self, document: Document, error: DecodeError) -> None:
         match document.tree:
             case {"apiVersion": str(version), "kind": str(name)} if version and name:
+                if f"{version}/{name}" in _FOREIGN_UNTOLD_KINDS:
+                    return
                 # Of groups that we know, the error says which kinds and versions there are.
                 is_ours = version.rpartition("/")[0] in _GROUPS
                 self._unknown[str(error) if is_ours else f"{name} ({version}) is not known"] += 1
@@ -121,7 +132,7 @@ class Intake:
             self._remarks[reading.kind.name, _INDEX.sub("[]", remark.message)] += 1
         self._judge.notice(reading.value)
         value = read_hub(reading.value, reading.kind, context)
-        self.add_object(_in_namespace(value, reading.kind, self._namespace), _place(document))
+        self._add_hub(_in_namespace(value, reading.kind, self._namespace), _place(document))
 
     def _add_new(self, document: Document, kind: Kind) -> None:
         verdict = self._judge.judge(document)
@@ -152,6 +163,10 @@ class Intake:
 
     def add_object(self, value: Any, place: str) -> None:
         """Take an object in its hub version, without what the gates do not allow."""
+        self.on_object(place)
+        self._add_hub(value, place)
+
+    def _add_hub(self, value: Any, place: str) -> None:
         kind = CATALOGUE.find(value.api_version, value.kind)
         strategy = strategy_of(kind)
         for gate in strategy.disabled(value, None, self._context):
@@ -173,6 +188,10 @@ class Intake:
     def _complain(self, document: Document, error: DecodeError) -> None:
         line, column = document.locate(error.place)
         self.unreadable.append(f"{document.source}:{line}:{column}: {error}")
+
+
+def _nobody(_: str) -> None:
+    pass
 
 
 def _was_stored(document: Document) -> bool:
