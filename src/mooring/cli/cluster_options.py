@@ -30,12 +30,14 @@ from mooring.hardware.attributes import Form
 from mooring.hardware.errors import ProfileError
 from mooring.insight.concerns import Concern
 from mooring.insight.consistency import check_consistency
-from mooring.insight.intake import Intake, overlay
+from mooring.insight.intake import Intake
+from mooring.insight.overlay import overlay
 from mooring.insight.snapshot import Snapshot
 from mooring.validation.context import Context
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+LINES_SHOWN_MAX = 100
 FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
 
 
@@ -63,6 +65,11 @@ class ClusterInput(Struct, frozen=True):
     def everything(self) -> Snapshot:
         """The cluster with the manifests in it."""
         return self.cluster.with_objects(self.manifests.objects())
+
+    @property
+    def context(self) -> Context:
+        """What decides besides the objects: gates, time, extensions."""
+        return Context(gates=self.gates, now=self.now, extensions=self.extensions)
 
     def exit_status(self, answer: int) -> int:
         """Return the status to exit with: what could not be used outweighs the answer."""
@@ -212,7 +219,16 @@ def _now(text: str | None) -> Timestamp:
 
 
 def _tell(given: ClusterInput) -> None:
-    for message in (*given.unreadable, *given.refused):
-        complain(message)
-    for warning in given.warnings:
-        click.echo(f"{coloured('warning', 'yellow')}: {warning}", err=True)
+    errors = (*given.unreadable, *given.refused)
+    for message in errors[:LINES_SHOWN_MAX]:
+        complain(_printable(message))
+    for warning in given.warnings[:LINES_SHOWN_MAX]:
+        click.echo(f"{coloured('warning', 'yellow')}: {_printable(str(warning))}", err=True)
+    for what, found in (("errors", errors), ("warnings", given.warnings)):
+        if len(found) > LINES_SHOWN_MAX:
+            click.echo(f"… and {len(found) - LINES_SHOWN_MAX:,} {what} more", err=True)
+
+
+def _printable(text: str) -> str:
+    """Return the text with what a terminal would obey written out; names may hold anything."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

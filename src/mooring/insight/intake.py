@@ -22,7 +22,7 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gate, Gates
 from mooring.api.kinds import Kind
 from mooring.api.reading import kind_of, read_document
-from mooring.insight.concerns import Concern, listed, titled
+from mooring.insight.concerns import Concern, titled
 from mooring.insight.identity import identified
 from mooring.insight.snapshot import FIELDS, Snapshot, key_of
 from mooring.insight.wording import counted
@@ -217,51 +217,3 @@ def _told(verdict: Verdict, finding: Finding) -> str:
     subject = f"{verdict.kind} {'/'.join(filter(None, names))}".strip()
     about = f"{subject}: " if subject else ""
     return f"{verdict.source}:{finding.line}:{finding.column}: {about}{finding.message}"
-
-
-# --- two sources --------------------------------------------------------------------------
-
-
-def overlay(cluster: Snapshot, manifests: Snapshot) -> tuple[Snapshot, list[Concern]]:
-    """Return the manifests as they would be in the cluster, and what became of them otherwise.
-
-    Pods that have a node and claims that have devices stay as they are: nothing that is applied
-    changes them. All else is replaced; it keeps its uid, so that it keeps what it owns.
-    """
-    existing = {key_of(each): each for each in cluster.objects()}
-    taken: list[Any] = []
-    left: list[str] = []
-    for each in manifests.objects():
-        old = existing.get(key_of(each))
-        if old is None or each.metadata.resource_version:
-            taken.append(each)
-        elif _is_settled(old):
-            taken.append(old)
-            left.append(titled(each))
-        else:
-            taken.append(_updated(each, old))
-    if not left:
-        return Snapshot.of(taken), []
-    meaning = "what has a node or devices is not changed by applying a file; delete it first"
-    return Snapshot.of(taken), [
-        Concern("settled", f"{listed(left)} stay as they are in the cluster", meaning)
-    ]
-
-
-def _is_settled(value: Any) -> bool:
-    match value.kind:
-        case "Pod":
-            return bool(value.spec.node_name)
-        case "ResourceClaim":
-            return value.status.allocation is not None
-    return False
-
-
-def _updated(new: Any, old: Any) -> Any:
-    if new.kind in ("Pod", "ResourceClaim"):
-        return new  # made anew, for their specs cannot be changed
-    new = replace(new, metadata=replace(new.metadata, uid=old.metadata.uid))
-    status = getattr(old, "status", None)
-    if status is None or new.status != type(status)():
-        return new
-    return replace(new, status=status)
