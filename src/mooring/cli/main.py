@@ -20,6 +20,7 @@ COMMANDS = {
     "lint": "Find selectors and constraints that cannot work on the given devices.",
     "plan": "Say which node and which devices pods would get.",
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
+    "snapshot": "Write a cluster or files into one archive, for all commands to read.",
     "validate": "Check objects as an API server would, with file and line.",
 }
 

@@ -1,4 +1,4 @@
-"""How far long work is: one line on standard error that overwrites itself, on a terminal only."""
+"""What is shown while something takes long: one line on a terminal, which overwrites itself."""
 
 from __future__ import annotations
 
@@ -7,25 +7,36 @@ import time
 from types import TracebackType
 from typing import Self
 
-EVERY_S = 0.1
+AFTER_S = 1.0
+EVERY_S = 0.2
+WIDTH_MAX = 79
 CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Counts work that is done; nothing is shown of work that is done at once."""
+    """Tells how far work is, once it takes long enough to wonder; nothing stays behind."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str = "objects") -> None:
         self._what = what
         self._is_watched = sys.stderr.isatty()
-        self._next_s = time.monotonic() + EVERY_S
+        self._next_s = time.monotonic() + AFTER_S
+        self._count = 0
         self._is_shown = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Show how much is done, unless that was shown just now."""
-        if self._is_watched and time.monotonic() >= self._next_s:
-            self._next_s = time.monotonic() + EVERY_S
-            self._is_shown = True
-            print(f"\r{self._what}: {done:,} of {total:,}", end="", file=sys.stderr, flush=True)
+        """Tell how much is done, of how much."""
+        self._show(f"{self._what}: {done:,} of {total:,}")
+
+    def tick(self, source: str) -> None:
+        """Count one thing more of who knows how many."""
+        self._count += 1
+        self._show(f"{self._count:,} {self._what} … {source}")
+
+    def clear(self) -> None:
+        """Take the line off the terminal."""
+        if self._is_shown:
+            print(CLEAR, end="", file=sys.stderr, flush=True)
+            self._is_shown = False
 
     def __enter__(self) -> Self:
         return self
@@ -37,5 +48,10 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         """Take the line away, also if the work was stopped."""
-        if self._is_shown:
-            print(CLEAR, end="", file=sys.stderr, flush=True)
+        self.clear()
+
+    def _show(self, text: str) -> None:
+        if self._is_watched and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + EVERY_S
+            print(f"{CLEAR}{text[:WIDTH_MAX]}", end="", file=sys.stderr, flush=True)
+            self._is_shown = True

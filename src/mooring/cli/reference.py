@@ -35,12 +35,15 @@ from mooring.api.documents.numbers import DIGITS_MAX as NUMBER_LENGTH_MAX
 from mooring.api.kinds import Kind
 from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
 from mooring.api.structs import Open
+from mooring.cli.cluster_sources import ARCHIVE_LIMITS
 from mooring.cli.examplepicture import example_picture
 from mooring.cli.functionspage import functions_page
 from mooring.cli.gatespage import gates_page
 from mooring.cli.main import moor
 from mooring.cli.markdown import MADE, page_of, table_of
 from mooring.cli.profilepage import profile_sections
+from mooring.insight.archive import UNPACKED_BYTES_MAX
+from mooring.insight.workloads import PODS_MAX
 from mooring.validation.admission import MetadataOnly, strategy_of
 from mooring.validation.strategy import Strategy
 
@@ -229,7 +232,7 @@ def _checked(kind: Kind) -> str:
 # --- limits -------------------------------------------------------------------------------
 
 _LIMIT_MEANINGS = {
-    "bytes_max": "bytes of one file or of standard input",
+    "bytes_max": "bytes of one file or of standard input, also unpacked",
     "documents_max": "documents in one file, empty ones included",
     "depth_max": "lists and maps inside one another",
     "nodes_max": "values in all documents of a file, aliases counted as written out",
@@ -250,6 +253,9 @@ def limits_page() -> str:
     rows = [_limit_row(limit.name) for limit in fields(Limits)]
     rows.append(("", f"{NUMBER_LENGTH_MAX:,}", "characters of one number"))
     rows.append(("", f"{QUANTITY_DIGITS_MAX:,}", "digits before the point of one quantity"))
+    rows.append(("", f"{ARCHIVE_LIMITS.bytes_max:,}", "bytes of one archive of `moor snapshot`"))
+    rows.append(("", f"{UNPACKED_BYTES_MAX:,}", "bytes in such an archive, unpacked"))
+    rows.append(("", f"{PODS_MAX:,}", "pods made for the controllers of a cluster"))
     sections = [
         "# Limits of reading",
         MADE,

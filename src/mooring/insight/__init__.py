@@ -7,6 +7,7 @@
     explain      why a pod gets no node (stoppages, noderefusals, podfixes)
     diagnosis    why claims get no devices on a node, what conflicts, what would help
     holdings     who has which device, and what can be had
+    archive      snapshots as files (redaction, pseudonyms)
     topology     a picture of nodes, devices and owners
 
     fleet        the devices of many slices, and what they carry
