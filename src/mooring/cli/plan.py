@@ -12,6 +12,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.exits import DOES_NOT_FIT, FITS
 from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
+from mooring.cli.pictures import picture_option, write_picture
 from mooring.cli.planning import planned
 from mooring.insight.placements import Given, Granted, Placement, chosen_results, placement_of
 from mooring.insight.plan import Plan
@@ -44,8 +45,9 @@ WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
     is_flag=True,
     help="Show pending pods of the cluster, too, which are planned along.",
 )
+@picture_option
 @cluster_options
-def command(given: ClusterInput, output: str, is_all: bool) -> None:
+def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | None) -> None:
     """Plan pods: which node each gets, and which devices its claims get there.
 
     Plans as the scheduler would, pod by pod in the order of priority and age, on the nodes and
@@ -55,7 +57,7 @@ def command(given: ClusterInput, output: str, is_all: bool) -> None:
 
     \b
     moor plan -f pod.yaml --profile dgx-h100x2
-    moor plan -f training.yaml --on cluster.yaml -o wide
+    moor plan -f training.yaml --on cluster.yaml -o wide --picture plan.svg
     kubectl get no,po,rc,rs,deviceclasses,resourceslices,resourceclaims -A -o yaml | moor plan -f -
     """
     added = stand_ins(given.manifests, given.everything)
@@ -65,6 +67,8 @@ def command(given: ClusterInput, output: str, is_all: bool) -> None:
         chosen = tuple(chosen_results(plan.results, given.manifests.with_objects(added)))
     placements = [placement_of(result) for result in chosen]
     _print(placements, plan, output)
+    if picture_file is not None:
+        write_picture(plan.after, picture_file, title="Devices as planned")
     fits = all(each.node for each in placements)
     sys.exit(given.exit_status(FITS if fits else DOES_NOT_FIT))
 
