@@ -68,11 +68,15 @@ def test_every_pod_of_a_deployment_gets_a_node_and_devices() -> None:
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         "POD               NODE         REQUEST   DEVICES",
-        "default/train-0   dgx-h100-0   gpus      "
-        "gpu.nvidia.com/dgx-h100-0/gpu-0,gpu-1,gpu-2,gpu-3",
+        (
+            "default/train-0   dgx-h100-0   gpus      "
+            "gpu.nvidia.com/dgx-h100-0/gpu-0,gpu-1,gpu-2,gpu-3"
+        ),
         "                               nic       dra.net/dgx-h100-0/pci-0000-18-00-0",
-        "default/train-1   dgx-h100-0   gpus      "
-        "gpu.nvidia.com/dgx-h100-0/gpu-4,gpu-5,gpu-6,gpu-7",
+        (
+            "default/train-1   dgx-h100-0   gpus      "
+            "gpu.nvidia.com/dgx-h100-0/gpu-4,gpu-5,gpu-6,gpu-7"
+        ),
         "                               nic       dra.net/dgx-h100-0/pci-0000-9a-00-0",
         "",
         "2 pods of 2 placed on 1 of 1 node",
