@@ -15,17 +15,24 @@ from mooring.cel.lang import ast
 from mooring.cel.lang.steps import Failure
 from mooring.cel.results import KEY_HINT, NO_SUCH_KEY
 from mooring.insight.atoms import Atom, atoms
-from mooring.insight.cases import Case, Oddity
 from mooring.insight.fleet import FleetDevice
 from mooring.insight.inquiry import Inquiry
+from mooring.insight.lint.cases import (
+    Case,
+    E,
+    Needs,
+    Oddity,
+    Rule,
+    W,
+)
+from mooring.insight.lint.suggestions import did_you_mean, written
+from mooring.insight.lint.world import Stage
 from mooring.insight.nearness import nearest
 from mooring.insight.reads import Read, Reading, readings
 from mooring.insight.subjects import asks_of
-from mooring.insight.suggestions import did_you_mean, written
 from mooring.insight.survey import tallied
 from mooring.insight.trees import chains
 from mooring.insight.wording import counted, shown
-from mooring.insight.world import Stage
 
 VALUES_SHOWN_MAX: Final = 5
 
@@ -266,3 +273,49 @@ def _is_broken(stage: Stage, odd: set[Any]) -> bool:
     """Whether something else is the matter with a selector."""
     is_odd = stage.expression.place in odd or not isinstance(stage.inquiry, Inquiry)
     return is_odd or any(answer.error for answer, _ in stage.looked_at())
+
+
+RULES = (
+    Rule(
+        "unknown-domain",
+        W,
+        Needs.DEVICES,
+        "a domain in which no device has attributes or capacity",
+        unknown_domain,
+    ),
+    Rule(
+        "unknown-attribute",
+        W,
+        Needs.DEVICES,
+        "an attribute or capacity that no device has",
+        unknown_attribute,
+    ),
+    Rule(
+        "missing-guard",
+        E,
+        Needs.DEVICES,
+        "an attribute that only some devices have, read without has() or .?",
+        missing_guard,
+    ),
+    Rule(
+        "run-time-error",
+        E,
+        Needs.DEVICES,
+        "an expression that has no value for some device",
+        run_time_error,
+    ),
+    Rule(
+        "never-true",
+        W,
+        Needs.DEVICES,
+        "a comparison that is true for no device",
+        never_true,
+    ),
+    Rule(
+        "matches-nothing",
+        W,
+        Needs.DEVICES,
+        "selectors that no device passes, for no reason that another rule finds",
+        matches_nothing,
+    ),
+)

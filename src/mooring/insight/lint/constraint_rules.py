@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.insight.cases import Case, Oddity
 from mooring.insight.fleet import FleetDevice
+from mooring.insight.lint.cases import (
+    Case,
+    Needs,
+    Oddity,
+    Rule,
+    W,
+)
+from mooring.insight.lint.suggestions import did_you_mean, qualified
 from mooring.insight.reads import Read
 from mooring.insight.subjects import Ask, asks_of, constraints_of
-from mooring.insight.suggestions import did_you_mean, qualified
 
 
 def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
@@ -59,3 +65,14 @@ def _has(device: FleetDevice, read: Read) -> bool:
 def _requests(references: list[str]) -> str:
     noun = "request" if len(references) == 1 else "requests"
     return f"{noun} {', '.join(references)}"
+
+
+RULES = (
+    Rule(
+        "unknown-constraint-attribute",
+        W,
+        Needs.DEVICES,
+        "a constraint on an attribute that no device of a request has",
+        unknown_constraint_attribute,
+    ),
+)
