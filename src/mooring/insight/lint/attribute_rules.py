@@ -16,7 +16,7 @@ from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, PREFIX
 from mooring.insight.lint.cases import SLICES, Case, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pool_rules import pool_of, slice_of
 from mooring.insight.lint.pools import Home, devices_of
-from mooring.insight.lint.sightings import STANDARD, Sighting
+from mooring.insight.lint.sightings import STANDARD, Sighting, type_of
 from mooring.insight.nearness import nearest
 from mooring.insight.wording import counted
 
@@ -164,7 +164,9 @@ def odd_standard_value(case: Case) -> Iterator[Oddity]:
 
 
 def _wanted(name: str, attribute: DeviceAttribute) -> str | None:
-    """Return what a standard attribute should be like, None if it is."""
+    """Return what a standard attribute should be like, None if it is, or has no value."""
+    if not type_of(attribute):
+        return None
     if name == NUMA_NODE:
         numbers = attribute.int_values or (attribute.int_value,)
         is_good = all(number is not None and number >= 0 for number in numbers)

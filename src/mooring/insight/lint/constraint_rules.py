@@ -19,7 +19,7 @@ from mooring.insight.subjects import Ask, asks_of, constraints_of
 
 def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
     """Give the constraints on attributes that no device of one of their requests has."""
-    for place, constraint in constraints_of(case.subject):
+    for place, constraint in constraints_of(case.subject) if not case.world.unreadable else ():
         field = "distinctAttribute" if constraint.match_attribute is None else "matchAttribute"
         name = constraint.match_attribute or constraint.distinct_attribute or ""
         domain, _, identifier = name.partition("/")

@@ -1,7 +1,8 @@
 """Rules of lint about expressions that need devices.
 
 An expression is put to the devices that come as far as to it; what it gives there is a fact, not a
-guess. So a guard by `has()`, by the driver, or by the class in front is understood without any
+guess. Where some device can be read by no expression at all, nothing is said to be true for none.
+So a guard by `has()`, by the driver, or by the class in front is understood without any
 rule about it.
 """
 
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from mooring.api.resource.v1 import DeviceClass
 from mooring.cel.lang import ast
 from mooring.cel.lang.steps import Failure
 from mooring.cel.results import KEY_HINT, NO_SUCH_KEY
@@ -60,7 +62,7 @@ def unknown_attribute(case: Case) -> Iterator[Oddity]:
 
 
 def _unknown(case: Case) -> Iterator[tuple[Stage, Reading]]:
-    for stage in case.stages:
+    for stage in case.stages if not case.world.unreadable else ():
         if isinstance(stage.inquiry, Inquiry):
             for reading in readings(stage.inquiry.root):
                 if _is_unknown(reading.read, case):
@@ -164,12 +166,18 @@ def _knows_domain(device: FleetDevice, domain: str) -> bool:
 
 def never_true(case: Case) -> Iterator[Oddity]:
     """Give the comparisons that are true for none of the devices looked at."""
-    for stage in case.stages:
+    for stage in case.stages if not case.world.unreadable else ():
         if isinstance(stage.inquiry, Inquiry) and stage.expression.purpose == "selector":
             for atom in atoms(stage.inquiry.root):
                 if _is_never_true(atom, stage, stage.inquiry, case):
                     tally = _tally(atom, stage, stage.inquiry)
-                    yield _never_true(atom, stage, stage.inquiry, tally)
+                    if not _is_of_class(case) or _nearest_value(atom.node, tally):
+                        yield _never_true(atom, stage, stage.inquiry, tally)
+
+
+def _is_of_class(case: Case) -> bool:
+    """Whether a class is asked, which may well be for devices that are still to come."""
+    return isinstance(case.subject.value, DeviceClass)
 
 
 _Tally = dict[str, Counter[str]]  # part: how many devices have which value
@@ -253,6 +261,8 @@ def _strings(node: ast.Expr) -> Iterator[str]:
 
 def matches_nothing(case: Case) -> Iterator[Oddity]:
     """Give the asks whose selectors are fine one by one but have no device in common."""
+    if _is_of_class(case) or case.world.unreadable:
+        return
     others = (never_true, unknown_domain, unknown_attribute)
     odd = {oddity.place for rule in others for oddity in case.once(rule)}
     for ask in asks_of(case.subject):

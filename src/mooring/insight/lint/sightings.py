@@ -34,7 +34,7 @@ class Sighting:
     """How often something was seen, and where first."""
 
     first: Home
-    name: str  # of the attribute, as it is written there
+    name: str  # of the attribute or capacity, as it is written there
     count: int = 0
 
 
@@ -45,6 +45,8 @@ class DriverSightings:
     first: Home
     devices: int = 0
     lacking: dict[str, Sighting] = field(default_factory=dict)  # by standard attribute
+    greedy: dict[str, Sighting] = field(default_factory=dict)  # capacities shared without default
+    boundless: Sighting | None = None  # devices shared without any capacity
 
     def lack(self, name: str) -> Sighting | None:
         """Return the devices that lack a standard attribute while others have it."""
@@ -78,6 +80,8 @@ class Sightings:
         for name in STANDARD:
             if name not in device.attributes:
                 seen.lacking.setdefault(name, Sighting(home, name)).count += 1
+        if device.allow_multiple_allocations:
+            _see_shareable(seen, home, device)
         self._see_hardware(home, device)
 
     def _see_hardware(self, home: Home, device: Device) -> None:
@@ -102,6 +106,16 @@ class Sightings:
         by_count = sorted(self.types[name].items(), key=lambda item: (-item[1].count, item[0]))
         (usual, most), *others = by_count
         return [(type_, sighting, usual, most) for type_, sighting in others]
+
+
+def _see_shareable(seen: DriverSightings, home: Home, device: Device) -> None:
+    """Note a device that is shared without a limit, or taken whole unless a request says more."""
+    if not device.capacity:
+        seen.boundless = seen.boundless or Sighting(home, "")
+        seen.boundless.count += 1
+    for name, capacity in device.capacity.items():
+        if capacity.request_policy is None or capacity.request_policy.default is None:
+            seen.greedy.setdefault(name, Sighting(home, name)).count += 1
 
 
 def type_of(attribute: DeviceAttribute) -> str:

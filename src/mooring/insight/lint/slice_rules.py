@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,6 +15,7 @@ from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceCapacity
 from mooring.insight.lint.cases import SLICES, Case, E, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pool_rules import pool_of, slice_of
+from mooring.insight.lint.sightings import DriverSightings, Sighting
 from mooring.insight.nearness import nearest
 from mooring.insight.wording import counted
 from mooring.validation.admission import strategy_of
@@ -28,8 +30,13 @@ NODE_ALLOCATABLE: Final = str(Gate.DRA_NODE_ALLOCATABLE_RESOURCES)
 def refused_slice(case: Case) -> Iterator[Oddity]:
     """Give what an API server refuses: limits, names, values."""
     errors = strategy_of(case.subject.kind).check_create(slice_of(case), case.world.around.context)
+    alike = Counter(error.body for error in errors)
     for error in errors:
-        yield Oddity(error.path.segments, f"an API server refuses it: {error.body}", "correct it")
+        number = alike.pop(error.body, 0)
+        if number:  # The same in many devices is told once.
+            more = f", here and in {counted(number - 1, 'other place')}" if number > 1 else ""
+            message = f"an API server refuses it: {error.body}{more}"
+            yield Oddity(error.path.segments, message, "correct it")
 
 
 def odd_driver_name(case: Case) -> Iterator[Oddity]:
@@ -46,9 +53,9 @@ def odd_driver_name(case: Case) -> Iterator[Oddity]:
 def breaks_expressions(case: Case) -> Iterator[Oddity]:
     """Give the devices on which every expression fails, whatever it asks."""
     slice_ = slice_of(case)
-    broken = case.world.unreadable.get(slice_.metadata.name, ()) if pool_of(case) else ()
-    if not broken:
-        return
+    if not case.world.unreadable or pool_of(case) is None or case.once(refused_slice):
+        return  # What is refused comes before no expression.
+    broken = case.world.unreadable.get(slice_.metadata.name, ())
     places = {device.name: i for i, device in enumerate(slice_.spec.devices or ())}
     for device in broken:
         if device.name in places:
@@ -110,46 +117,40 @@ def _fits(
 
 
 def shared_without_limit(case: Case) -> Iterator[Oddity]:
-    """Give the shareable devices that have nothing to share."""
-    boundless = [
-        (place, device)
-        for place, device in _devices(case)
-        if device.allow_multiple_allocations and not device.capacity
-    ]
-    if boundless:
-        place, _ = boundless[0]
+    """Give the shareable devices that have nothing to share; each driver is told once."""
+    seen = _driver_seen(case)
+    found = None if seen is None else seen.boundless
+    if found is not None and found.first.slice is slice_of(case):
         yield Oddity(
-            (*place, "allowMultipleAllocations"),
-            f"any number of claims may share {_several(boundless)}: "
+            (*SPEC, "devices", found.first.position, "allowMultipleAllocations"),
+            f"any number of claims may share {_several(found)}: "
             "without a capacity nothing limits them",
             "give the device a capacity, if it should run out",
         )
 
 
 def share_takes_all(case: Case) -> Iterator[Oddity]:
-    """Give the shareable devices of which a plain request takes everything."""
-    greedy = [
-        ((*place, "capacity", Key(name)), device)
-        for place, device in _devices(case)
-        if device.allow_multiple_allocations
-        for name, capacity in device.capacity.items()
-        if capacity.request_policy is None or capacity.request_policy.default is None
-    ]
-    if greedy:
-        place, _ = greedy[0]
-        name = place[-1].name if isinstance(place[-1], Key) else ""
-        yield Oddity(
-            place,
-            f"a request that does not say how much of {name} it wants takes all of it, "
-            f"so that nobody else can share {_several(greedy)}",
-            "set requestPolicy.default to what a plain request should take",
-        )
+    """Give the capacities of shareable devices of which a plain request takes everything."""
+    seen = _driver_seen(case)
+    for name, found in seen.greedy.items() if seen is not None else ():
+        if found.first.slice is slice_of(case):
+            yield Oddity(
+                (*SPEC, "devices", found.first.position, "capacity", Key(name)),
+                f"a request that does not say how much of {name} it wants takes all of it, "
+                f"so that nobody else can share {_several(found)}",
+                "set requestPolicy.default to what a plain request should take",
+            )
 
 
-def _several(found: list[tuple[Place, Device]]) -> str:
-    names = list(dict.fromkeys(device.name for _, device in found))
-    more = f" and {counted(len(names) - 1, 'other')}" if len(names) > 1 else ""
-    return f"device {names[0]}{more}"
+def _driver_seen(case: Case) -> DriverSightings | None:
+    return case.world.around.sightings.drivers.get(slice_of(case).spec.driver)
+
+
+def _several(found: Sighting) -> str:
+    spec = found.first.slice.spec
+    name = (spec.devices or ())[found.first.position].name
+    more = f" and {counted(found.count - 1, 'other')} of {spec.driver}" if found.count > 1 else ""
+    return f"device {name}{more}"
 
 
 # --- nodes --------------------------------------------------------------------------------
@@ -207,10 +208,10 @@ def undeclared_feature(case: Case) -> Iterator[Oddity]:
 def unselected_driver(case: Case) -> Iterator[Oddity]:
     """Give the drivers of whose devices no class selects any."""
     slice_ = slice_of(case)
-    seen = case.world.around.sightings.drivers.get(slice_.spec.driver)
+    seen = _driver_seen(case)
     if seen is None or seen.first.slice is not slice_:
         return
-    drivers = case.world.selected_drivers
+    drivers = case.world.selected_drivers if not case.world.unreadable else None
     if drivers is not None and slice_.spec.driver not in drivers:
         yield Oddity(
             (*SPEC, "driver"),
