@@ -1,4 +1,4 @@
-"""`moor lint`: what is odd about claims, templates, classes and taint rules?"""
+"""`moor lint`: what is odd about claims, classes, slices and pods?"""
 
 from __future__ import annotations
 
@@ -92,14 +92,18 @@ def command(
     output: str,
     gates: Gates,
 ) -> None:
-    """Find what is odd about claims, templates, classes and taint rules.
+    """Find what is odd about claims, classes, slices and pods.
 
-    Puts every CEL expression to the devices of the ResourceSlices among the files, as the
-    scheduler would: names that no device has, comparisons that are never true, reads that would
-    abort scheduling. Without slices, only the rules that need none are applied.
+    Puts every CEL expression of claims, templates, classes and taint rules to the devices of the
+    ResourceSlices among the files, as the scheduler would: names that no device has, comparisons
+    that are never true, reads that would abort scheduling. Looks at the slices as pools:
+    completeness, names, counters, capacity, attributes. Looks at pods, and at the pods of
+    Deployments, ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources,
+    groups. What is not among the files is not asked for: rules that need it are left out.
 
     \b
     moor lint -f claim.yaml -f slices.yaml
+    kubectl get resourceslices,nodes -o yaml | moor lint -f -
     moor lint -R -f manifests --disable never-true
     kubectl get resourceslices,deviceclasses -o yaml | moor lint -f claim.yaml -f -
     """

@@ -17,7 +17,7 @@ from mooring.insight.lint.cases import (
     Rule,
     W,
 )
-from mooring.insight.lint.surroundings import identity_of, key_of
+from mooring.insight.lint.surroundings import key_of
 from mooring.insight.nearness import nearest
 from mooring.insight.subjects import asks_of, claim_of, constraints_of
 from mooring.validation.admission import strategy_of
@@ -81,8 +81,8 @@ def unknown_class(case: Case) -> Iterator[Oddity]:
 
 def given_twice(case: Case) -> Iterator[Oddity]:
     """Give the objects of which there is a later one of the same name."""
-    later = case.world.around.latest.get(identity_of(case.subject))
-    if later is not None and later.value is not case.subject.value:
+    later = case.world.around.later(case.subject)
+    if later is not None:
         line, _ = later.locate(())
         yield Oddity(
             ("metadata", "name"),

@@ -13,7 +13,7 @@ from mooring.api.codec import Place
 from mooring.api.fieldpath import Key
 from mooring.api.resource.v1 import Device, DeviceCounterConsumption, ResourceSlice
 from mooring.insight.lint.cases import SLICES, Case, E, N, Needs, Oddity, Rule, W
-from mooring.insight.lint.pools import Pool, devices_of, pool_id_of
+from mooring.insight.lint.pools import Home, Pool, devices_of, pool_id_of
 from mooring.insight.nearness import nearest
 from mooring.insight.wording import counted
 
@@ -29,11 +29,11 @@ def slice_of(case: Case) -> ResourceSlice:
 
 def pool_of(case: Case) -> Pool | None:
     """Return the pool that the slice at hand is part of, None for one that is outdated."""
-    slice_ = slice_of(case)
-    pool = case.world.around.pools.get(pool_id_of(slice_))
+    slice_, around = slice_of(case), case.world.around
+    pool = around.pools.get(pool_id_of(slice_))
     if pool is None or slice_.spec.pool.generation != pool.generation:
         return None
-    return pool
+    return None if around.later(case.subject) is not None else pool
 
 
 # --- the slices as such -------------------------------------------------------------------
@@ -86,26 +86,37 @@ def outdated_slice(case: Case) -> Iterator[Oddity]:
 
 
 def duplicate_device(case: Case) -> Iterator[Oddity]:
-    """Give the devices that another slice of the pool has, too."""
+    """Give the devices that another slice of the pool has, too, those of one slice together."""
     pool, slice_ = pool_of(case), slice_of(case)
     if pool is None:
         return
-    for i, device in enumerate(slice_.spec.devices or ()):
+    doubles: dict[str, list[Home]] = {}  # by the name of the other slice
+    for here, device in devices_of((slice_,)):
         home = pool.devices.get(device.name)
-        if home is None or home.slice is slice_:
-            continue
-        other = home.slice
-        if slice_.spec.node_name and slice_.spec.node_name != (other.spec.node_name or ""):
-            meaning = "to claims both are one device: while one is in use, so is the other"
-            remedy = "publish a pool for each node, named after it"
-        else:
-            meaning, remedy = UNUSABLE, "give each device of a pool a name of its own"
-        yield Oddity(
-            ("spec", "devices", i, "name"),
-            f"device {device.name} of pool {pool.id} is in slice {other.metadata.name}, too: "
-            f"{meaning}",
-            remedy,
-        )
+        if home is not None and home.slice is not slice_:
+            doubles.setdefault(home.slice.metadata.name, []).append(here)
+    for name, homes in doubles.items():
+        yield _duplicate(pool, homes, name)
+
+
+def _duplicate(pool: Pool, homes: list[Home], other_name: str) -> Oddity:
+    first = homes[0]
+    device = first.slice.spec.devices[first.position] if first.slice.spec.devices else Device()
+    other = pool.devices[device.name].slice
+    nodes = {first.slice.spec.node_name, other.spec.node_name}
+    if len(nodes) == 2 and None not in nodes:
+        meaning = "to claims the two are one device: while one is in use, so is the other"
+        remedy = "publish a pool for each node, named after it"
+    else:
+        meaning, remedy = UNUSABLE, "give each device of a pool a name of its own"
+    more = f" and {counted(len(homes) - 1, 'other')}" if len(homes) > 1 else ""
+    verb = "are" if more else "is"
+    return Oddity(
+        ("spec", "devices", first.position, "name"),
+        f"device {device.name}{more} of pool {pool.id} {verb} in slice {other_name}, too: "
+        f"{meaning}",
+        remedy,
+    )
 
 
 # --- counters -----------------------------------------------------------------------------

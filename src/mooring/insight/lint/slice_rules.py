@@ -12,7 +12,7 @@ from mooring.api.fieldpath import Key
 from mooring.api.gates import Gate
 from mooring.api.nodeselector import NodeSelector
 from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Device, DeviceCapacity
+from mooring.api.resource.v1 import CapacityRequestPolicy, Device, DeviceCapacity
 from mooring.insight.lint.cases import SLICES, Case, E, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pool_rules import pool_of, slice_of
 from mooring.insight.lint.sightings import DriverSightings, Sighting
@@ -22,6 +22,8 @@ from mooring.validation.admission import strategy_of
 
 SPEC: Final = ("spec",)
 NODE_ALLOCATABLE: Final = str(Gate.DRA_NODE_ALLOCATABLE_RESOURCES)
+
+_ANY_NAME: Final = "capacity"  # what it is called does not matter to the policy
 
 
 # --- what an API server says --------------------------------------------------------------
@@ -91,29 +93,27 @@ def capacity_never_fits(case: Case) -> Iterator[Oddity]:
 
 def _capacity_fault(name: str, capacity: DeviceCapacity, *, fractional: bool) -> str | None:
     """Return why requests do not get the capacity, None if they do."""
-    policy = capacity.request_policy
+    policy = capacity.request_policy or CapacityRequestPolicy()
     try:
-        if _fits(name, None, capacity, fractional=fractional):
+        if _fits(None, capacity, fractional=fractional):
             return None
+        least = None if policy.valid_range is None else policy.valid_range.min
+        amounts = (capacity.value, *policy.valid_values, *(() if least is None else (least,)))
+        is_given = any(_fits(amount, capacity, fractional=fractional) for amount in amounts)
     except CapacityError as fault:
-        return f"scheduling aborts when it looks at the device: {fault}"
-    least = None if policy is None or policy.valid_range is None else policy.valid_range.min
-    values = () if policy is None else policy.valid_values
-    amounts = (capacity.value, *values, *(() if least is None else (least,)))
-    if not any(_fits(name, amount, capacity, fractional=fractional) for amount in amounts):
+        return f"scheduling aborts when it looks at {name}: {fault}"
+    if not is_given:
         return f"no request ever gets any of {name}, of which there is {capacity.value}"
-    taken = capacity.value if policy is None or policy.default is None else policy.default
     return (
-        f"a request that does not say how much of {name} it wants takes the default, {taken}, "
-        f"which it never gets: there is {capacity.value}"
+        f"a request that does not say how much of {name} it wants takes the default, "
+        f"{policy.default}, which it never gets: there is {capacity.value}"
     )
 
 
-def _fits(
-    name: str, amount: Quantity | None, capacity: DeviceCapacity, *, fractional: bool
-) -> bool:
-    requests = {} if amount is None else {name: amount}
-    return consumed_capacity(requests, {name: capacity}, fractional=fractional) is not None
+def _fits(amount: Quantity | None, capacity: DeviceCapacity, *, fractional: bool) -> bool:
+    """Whether a request for an amount, or for none in particular, can get it."""
+    requests = {} if amount is None else {_ANY_NAME: amount}
+    return consumed_capacity(requests, {_ANY_NAME: capacity}, fractional=fractional) is not None
 
 
 def shared_without_limit(case: Case) -> Iterator[Oddity]:

@@ -81,6 +81,11 @@ class Surroundings:
                 if part is not None:
                     self._pod_parts.append(part)
 
+    def later(self, found: Object) -> Object | None:
+        """Return the object of the same name that takes the place of this one, if one does."""
+        latest = self.latest.get(identity_of(found))
+        return None if latest is None or latest.value is found.value else latest
+
     # --- slices ---------------------------------------------------------------------------
 
     @cached_property
