@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
@@ -34,7 +35,7 @@ from tests.corpus import corpus
 from tests.insight.linting import context_of, objects_of, world_of
 from tests.strategies import instances
 
-STRUCTS: tuple[type[Any], ...] = (
+STRUCTS: tuple[type[Struct], ...] = (
     DaemonSet,
     Deployment,
     DeviceClass,

@@ -239,6 +239,11 @@ def test_a_controller_speaks_for_its_pods() -> None:
     assert [finding.kind for finding in findings(owned)] == ["Pod"]
 
 
+def test_a_pod_that_has_run_to_its_end_is_passed_over() -> None:
+    text = pod(pod_spec(by_name(), nodeName="node-1"), status={"phase": "Succeeded"})
+    assert rules(text, claim()) == []
+
+
 def test_a_group_is_one_user_of_its_claim() -> None:
     pods = [pod(pod_spec(by_name(), **IN_GROUP), name=f"pod-{i}") for i in range(257)]
     assert rules(*pods, group("grp", by_name())) == []

@@ -264,6 +264,13 @@ def test_64_devices_are_the_limit_with_taints() -> None:
     assert rules(slice_(*(device(f"gpu-{i}", **taint) for i in range(64)))) == []
 
 
+def test_32_attributes_and_capacities_are_the_limit() -> None:
+    many = {f"a{i}": {"int": i} for i in range(32)}
+    assert rules(slice_(device(attributes=many))) == []
+    more = device(attributes=many, capacity={"memory": {"value": "1Gi"}})
+    assert rules(slice_(more)) == ["refused-slice"]
+
+
 def test_fields_of_features_that_are_off_are_said_to_be_dropped() -> None:
     tainted = slice_(device(taints=[{"key": "a", "effect": "NoSchedule"}]))
     off = context_of("DRADeviceTaints=false,DRADeviceTaintRules=false")

@@ -36,6 +36,11 @@ class PodPart(NamedTuple):
         return self.metadata.namespace or DEFAULT_NAMESPACE
 
     @property
+    def is_over(self) -> bool:
+        """Whether the pod has run to its end and needs nothing more."""
+        return self.status is not None and self.status.phase in ("Succeeded", "Failed")
+
+    @property
     def group_name(self) -> str | None:
         """The group that the pods are scheduled with."""
         group = self.spec.scheduling_group

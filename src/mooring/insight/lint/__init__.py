@@ -11,7 +11,7 @@ one case.
     expression_rules, device_rules, constraint_rules     rules about what selects devices
     object_rules                              rules about objects as such
     slice_rules, pool_rules, attribute_rules  rules about what drivers publish
-    pod_rules, pod_claim_rules                rules about pods and the claims that they use
+    pod_rules, pod_claim_rules, sharing_rules     rules about pods and the claims that they use
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from mooring.insight.lint import (
     pod_claim_rules,
     pod_rules,
     pool_rules,
+    sharing_rules,
     slice_rules,
 )
 from mooring.insight.lint.cases import (
@@ -73,6 +74,7 @@ RULES: tuple[Rule, ...] = (
     *attribute_rules.RULES,
     *pod_rules.RULES,
     *pod_claim_rules.RULES,
+    *sharing_rules.RULES,
 )
 
 RULE_IDS: tuple[str, ...] = tuple(rule.id for rule in RULES)

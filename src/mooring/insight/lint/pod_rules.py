@@ -19,9 +19,9 @@ from mooring.scheduler.unmodelled import unmodelled as not_modelled
 
 
 def part_of(case: Case) -> PodPart | None:
-    """Return the pod at hand, None if the controller that made it is given and speaks for it."""
+    """Return the pod at hand, None if it is over or the controller that made it speaks for it."""
     part = pod_part_of(case.subject.value)
-    if part is None or case.world.around.is_made_by_given(part.metadata):
+    if part is None or part.is_over or case.world.around.is_made_by_given(part.metadata):
         return None
     return part
 

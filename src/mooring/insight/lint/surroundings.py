@@ -147,8 +147,12 @@ class Surroundings:
 
     @cached_property
     def pod_parts(self) -> tuple[PodPart, ...]:
-        """All pods and templates of pods, without those that a controller given speaks for."""
-        return tuple(part for part in self._pod_parts if not self.is_made_by_given(part.metadata))
+        """All pods and templates of pods but those that are over or spoken for by a controller."""
+        return tuple(
+            part
+            for part in self._pod_parts
+            if not part.is_over and not self.is_made_by_given(part.metadata)
+        )
 
     def pods_of(self, part: PodPart) -> int:
         """Return how many pods there will be."""
