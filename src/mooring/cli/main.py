@@ -20,6 +20,7 @@ COMMANDS = {
     "plan": "Say which node and which devices pods would get.",
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
     "validate": "Check objects as an API server would, with file and line.",
+    "whatif": "Say what changes would mean for pods and devices, before they are made.",
 }
 
 
