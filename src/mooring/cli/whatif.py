@@ -233,7 +233,8 @@ def _device_row(each: Freedom) -> Row:
     colour = "red" if each.free_after < each.free_before else "green"
     is_same = each.free_after == each.free_before
     cell = Cell(free, None if is_same else colour)
-    return each.node, each.driver, cell, _change(each.total_before, each.total_after)
+    node = f"{each.node} (cordoned)" if each.is_cordoned else each.node
+    return node, each.driver, cell, _change(each.total_before, each.total_after)
 
 
 def _change(before: int, after: int) -> str:

@@ -39,6 +39,7 @@ from mooring.claims.references import statuses_of
 from mooring.insight.concerns import full_name
 from mooring.insight.identity import stand_in_uid
 from mooring.insight.whatif.nodetaints import NodeEviction
+from mooring.insight.workloads import is_active
 from mooring.scheduler.tolerations import HARD_EFFECTS, Tolerations
 
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -85,6 +86,8 @@ def depart(pod: Pod, order: Order, nodes: Mapping[str, Node]) -> Departure:
 
 
 def _fate(pod: Pod, order: Order, node: Node | None) -> Fate:
+    if not is_active(pod):
+        return Fate.DELETED if order.is_asked_for else Fate.GONE
     if MIRROR in pod.metadata.annotations:
         return Fate.GONE if node is None else Fate.BACK
     if _is_daemon(pod):
@@ -114,9 +117,10 @@ def made_anew(pod: Pod) -> Pod:
 
 
 class Released(NamedTuple):
-    """The claims that are left, and the names of those that are to go but are still used."""
+    """The claims that are left, those that are gone, and those that would be if unused."""
 
-    claims: tuple[ResourceClaim, ...]
+    kept: tuple[ResourceClaim, ...]
+    gone: frozenset[tuple[str, str]]  # namespace and name
     held_back: tuple[str, ...]
 
 
@@ -129,24 +133,29 @@ def released(
     features: Features,
 ) -> Released:
     """Return the claims once pods are gone and some claims are deleted."""
-    left: list[ResourceClaim] = []
+    kept: list[ResourceClaim] = []
+    gone: set[tuple[str, str]] = set()
     held_back: list[str] = []
     for claim in claims:
         is_deleted = full_name(claim) in deleted
         owner = owning_pod(claim)
-        has_lost_owner = owner is not None and owner.uid in gone_uids
+        is_to_go = is_deleted or (owner is not None and owner.uid in gone_uids)
         users = {consumer.uid for consumer in claim.status.reserved_for}
-        if not (is_deleted or has_lost_owner or not users.isdisjoint(gone_uids)):
-            left.append(claim)
-            continue
-        if (is_deleted or has_lost_owner) and claim.metadata.deletion_timestamp is None:
-            claim = replace(claim, metadata=replace(claim.metadata, deletion_timestamp=now))
-        after = _without_users(claim, gone_uids, features)
-        if after is not None:
-            left.append(after)
-            if is_deleted:
-                held_back.append(full_name(claim))
-    return Released(tuple(left), tuple(held_back))
+        after: ResourceClaim | None = claim
+        if is_to_go or not users.isdisjoint(gone_uids):
+            marked = _marked(claim, now) if is_to_go else claim
+            after = _without_users(marked, gone_uids, features)
+        if after is None:
+            gone.add((claim.metadata.namespace, claim.metadata.name))
+        else:
+            kept.append(after)
+            held_back += [full_name(claim)] if is_deleted else []
+    return Released(tuple(kept), frozenset(gone), tuple(held_back))
+
+
+def _marked(claim: ResourceClaim, now: Timestamp) -> ResourceClaim:
+    then = claim.metadata.deletion_timestamp or now
+    return replace(claim, metadata=replace(claim.metadata, deletion_timestamp=then))
 
 
 def _without_users(

@@ -106,7 +106,7 @@ def compare(before: World, after: World, context: Context, make_plan: MakePlan) 
         pods=turns,
         evictions=tuple(each for d in departed for each in leavings_of(d, context.now)),
         rules=tuple(preview_of(each, context.now) for each in after.rules),
-        devices=tuple(freedoms(had, has)),
+        devices=tuple(freedoms(had, has, _cordoned(after.snapshot))),
         missing=tuple(
             Missing(device, claims)
             for device, claims in missing_in(has).items()
@@ -120,6 +120,10 @@ def compare(before: World, after: World, context: Context, make_plan: MakePlan) 
 
 def _departed(world: World) -> dict[str, Departure]:
     return {full_name(each.pod): each for each in world.departures}
+
+
+def _cordoned(snapshot: Snapshot) -> set[str]:
+    return {node.metadata.name for node in snapshot.nodes if node.spec.unschedulable}
 
 
 def _unique(concerns: Iterable[Concern]) -> tuple[Concern, ...]:

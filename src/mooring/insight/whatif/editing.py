@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from mooring.api.core import Node, Pod
 from mooring.api.core.placement import Taint
+from mooring.api.resource.v1 import ResourceSlice
 from mooring.insight.concerns import Concern, full_name
 from mooring.insight.intake import overlay
 from mooring.insight.snapshot import Snapshot
@@ -68,8 +69,7 @@ class Edited:
                     self._check(change, "claim", name, self.snapshot.claims)
                     self.deleted_claims.add(name)
             case ReplaceSlices(drivers, slices):
-                kept = (each for each in self.snapshot.slices if each.spec.driver not in drivers)
-                self.snapshot = replace(self.snapshot, slices=(*kept, *slices))
+                self._replace_slices(drivers, slices)
             case AddTaintRule(rule):
                 self._add(Snapshot(taint_rules=(rule,)))
             case RemoveTaintRule(name):
@@ -81,6 +81,15 @@ class Edited:
         added, concerns = overlay(self.snapshot, objects)
         self.snapshot = self.snapshot.with_objects(added.objects())
         self.concerns += concerns
+
+    def _replace_slices(self, drivers: tuple[str, ...], slices: tuple[ResourceSlice, ...]) -> None:
+        known = {each.spec.driver for each in self.snapshot.slices}
+        for driver in drivers:
+            if driver not in known:
+                fact = f"no slice of {driver} is there so far"
+                self.concerns.append(Concern("new-driver", fact, "nothing is replaced"))
+        kept = (each for each in self.snapshot.slices if each.spec.driver not in drivers)
+        self.snapshot = replace(self.snapshot, slices=(*kept, *slices))
 
     def _check(self, change: Change, noun: str, name: str, known: Iterable[Any]) -> None:
         names = set(map(full_name, known))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ class Freedom(Struct, frozen=True, rename="camel"):
     total_after: int
     free_before: int
     free_after: int
+    is_cordoned: bool = False  # with the changes: what is free there is for no new pod
 
     @property
     def is_changed(self) -> bool:
@@ -43,13 +44,21 @@ def holdings_in(snapshot: Snapshot, context: Context) -> Holdings:
     )
 
 
-def freedoms(before: Holdings, after: Holdings) -> Iterator[Freedom]:
-    """Give the numbers of devices by node and driver."""
+def freedoms(before: Holdings, after: Holdings, cordoned: Collection[str]) -> Iterator[Freedom]:
+    """Give the numbers of devices by node and driver; some nodes are cordoned."""
     old, new = count(before.devices, by_node), count(after.devices, by_node)
     for key in sorted({*old, *new}):
         was, is_ = old.get(key, _NONE), new.get(key, _NONE)
         node, driver = key
-        yield Freedom(node, driver, was.total, is_.total, was.of(State.FREE), is_.of(State.FREE))
+        yield Freedom(
+            node=node,
+            driver=driver,
+            total_before=was.total,
+            total_after=is_.total,
+            free_before=was.of(State.FREE),
+            free_after=is_.of(State.FREE),
+            is_cordoned=node in cordoned,
+        )
 
 
 def missing_in(holdings: Holdings) -> dict[str, tuple[str, ...]]:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from mooring.api.core import Pod
 from mooring.api.devicetaints import NONE
+from mooring.api.gates import Gate
 from mooring.api.resource.v1 import DeviceTaintRule, DeviceTaintRuleSpec
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
@@ -92,15 +93,8 @@ class _Settling:
         self._nodes = {node.metadata.name: node for node in edited.snapshot.nodes}
 
     def world(self) -> World:
-        new_rules = [r for r in self._rules() if self._known_rules.get(r.metadata.name) != r.spec]
-        rules = tuple(map(self._outlook, new_rules))
+        """Return the world in which everything has followed."""
         departures = tuple(self._departures())
-        gone = {id(each.pod): each for each in departures}
-        pods = [
-            made_anew(pod) if id(pod) in gone else pod
-            for pod in self._snapshot.pods
-            if id(pod) not in gone or gone[id(pod)].fate is Fate.BACK
-        ]
         claims = released(
             self._snapshot.claims,
             gone_uids={each.pod.metadata.uid for each in departures},
@@ -108,17 +102,19 @@ class _Settling:
             now=self._context.now,
             features=self._features.claims,
         )
-        kept = {full_name(claim) for claim in claims.claims}
-        missing = {
-            (each.metadata.namespace, each.metadata.name)
-            for each in self._snapshot.claims
-            if full_name(each) not in kept
-        }
-        settled = replace(
-            self._snapshot, pods=tuple(without_claims(pods, missing)), claims=claims.claims
+        pods = without_claims(self._pods_after(departures), claims.gone)
+        return World(
+            replace(self._snapshot, pods=tuple(pods), claims=claims.kept),
+            departures,
+            tuple(self._outlook(r) for r in self._new_rules() if self._features.taint_rules),
+            (*self._edited.concerns, *_held_back(claims.held_back), *self._without_effect()),
         )
-        concerns = [*self._edited.concerns, *_held_back(claims.held_back)]
-        return World(settled, departures, rules, tuple(concerns))
+
+    def _pods_after(self, departures: Iterable[Departure]) -> list[Pod]:
+        gone = {id(each.pod) for each in departures}
+        staying = [pod for pod in self._snapshot.pods if id(pod) not in gone]
+        # Those that are made anew are the youngest, and so the last to look for a node.
+        return staying + [made_anew(each.pod) for each in departures if each.fate is Fate.BACK]
 
     def _departures(self) -> Iterable[Departure]:
         """Give the pods that leave: as told, then because of their node, then of devices."""
@@ -135,6 +131,17 @@ class _Settling:
                 yield depart(pod, order, self._nodes)
 
     # --- taints of devices --------------------------------------------------------------------
+
+    def _new_rules(self) -> Iterable[DeviceTaintRule]:
+        for rule in self._snapshot.taint_rules:
+            if self._known_rules.get(rule.metadata.name) != rule.spec:
+                yield rule
+
+    def _without_effect(self) -> Iterable[Concern]:
+        names = [rule.metadata.name for rule in self._new_rules()]
+        if names and not self._features.taint_rules:
+            fact = f"DeviceTaintRule {listed(names)} taints nothing"
+            yield Concern("rules-off", fact, f"the gate {Gate.DRA_DEVICE_TAINT_RULES} is off")
 
     def _rules(self) -> tuple[DeviceTaintRule, ...]:
         return self._snapshot.taint_rules if self._features.taint_rules else ()
