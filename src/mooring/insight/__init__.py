@@ -10,6 +10,7 @@
     survey       all of that together, to be shown
     lint         what is odd about claims, templates, classes and taint rules
     holdings     who has which device, and what is free
+    whatif       what changes would mean for pods and devices
 
     reads, parts, trees, atoms   expressions, taken apart
     objects, subjects, world     objects, and what selects devices in them

@@ -237,6 +237,7 @@ def test_what_happens_anyway_is_no_difference() -> None:
     assert found.leaving_anyway == (FIRST, NOTEBOOK)
     assert found.evictions == ()
     assert turns(found) == {FIRST: "loses -"}
+    assert turns(ask(DrainNode("node-1"), on=evicting)) == {}
 
 
 def test_without_a_rule_its_evictions_do_not_happen() -> None:

@@ -97,14 +97,19 @@ def compare(before: World, after: World, context: Context, make_plan: MakePlan) 
     for name in leaving_again(old, context):
         again.pop(name, None)
     standings = standings_of(old)
-    turns = tuple(_turns(standings, standings_of(new), _departed(after), again))
     anyway = _departed(before)
-    departed = [each for name, each in _departed(after).items() if name not in anyway]
+    # Who leaves in both worlds fares the same, unless it is told to be deleted.
+    departed = {
+        name: each
+        for name, each in _departed(after).items()
+        if name not in anyway or each.fate is Fate.DELETED
+    }
+    turns = tuple(_turns(standings, standings_of(new), departed, again))
     had, has = holdings_in(old.after, context), holdings_in(new.after, context)
     missed = missing_in(had)
     return Difference(
         pods=turns,
-        evictions=tuple(each for d in departed for each in leavings_of(d, context.now)),
+        evictions=tuple(each for d in departed.values() for each in leavings_of(d, context.now)),
         rules=tuple(preview_of(each, context.now) for each in after.rules),
         devices=tuple(freedoms(had, has, _cordoned(after.snapshot))),
         missing=tuple(
