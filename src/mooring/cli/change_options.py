@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -16,6 +17,7 @@ from mooring.cli.cluster_sources import Files, give_all
 from mooring.cli.collection import coloured, complain
 from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.inputs import STDIN
+from mooring.cli.listing import printable
 from mooring.cli.taint_texts import TaintTextError, device_taint, node_taint
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import ProfileError
@@ -191,6 +193,7 @@ class _Reader:
         rules = self._read(name).taint_rules
         if not rules:
             raise click.UsageError(f"{self.option}: there is no DeviceTaintRule in it")
+        self._known = self._known.with_objects(rules)
         for rule in rules:
             yield AddTaintRule(rule)
 
@@ -227,9 +230,11 @@ class _Reader:
         yield AddObjects(added)
 
     def _taint_device(self, text: str) -> Iterator[Change]:
-        number = 1 + self._wishes.of("taint_device").index(text)
-        rule = device_taint(text, f"whatif-{number}", self._context)
+        taken = {rule.metadata.name for rule in self._known.taint_rules}
+        name = next(n for i in count(1) if (n := f"whatif-{i}") not in taken)
+        rule = device_taint(text, name, self._context)
         self._check_meant(rule)
+        self._known = self._known.with_objects([rule])
         yield AddTaintRule(rule)
 
     def _check_meant(self, rule: DeviceTaintRule) -> None:
@@ -247,4 +252,4 @@ class _Reader:
         name = "/".join("*" if part is None else part for part in wanted)
         near = nearest(name, known)
         remedy = f"; did you mean {near}?" if near is not None else ""
-        raise click.UsageError(f"{self.option}: there is no device {name}{remedy}")
+        raise click.UsageError(printable(f"{self.option}: there is no device {name}{remedy}"))

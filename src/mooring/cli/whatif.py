@@ -86,7 +86,7 @@ def _difference(given: ClusterInput, wanted: list[Wish], context: Context) -> Di
         return difference(given.everything, changes, context, make_plan)
     except UnknownNameError as error:
         option = next(wish.option for wish in wanted if wish.change is error.change)
-        raise click.UsageError(f"{option}: {error}") from None
+        raise click.UsageError(printable(f"{option}: {error}")) from None
     except TooManyPodsError as error:
         raise click.UsageError(str(error)) from None
 

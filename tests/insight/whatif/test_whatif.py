@@ -129,6 +129,35 @@ def test_daemons_stay_on_a_drained_node_and_go_with_a_removed_one() -> None:
     assert not next(each for each in found.pods if "agent" in each.pod).is_worse
 
 
+STATIC = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: proxy-node-1
+  uid: 00000000-0000-4000-8000-000000000501
+  annotations: {kubernetes.io/config.mirror: "1"}
+  ownerReferences: [{apiVersion: v1, kind: Node, name: node-1, uid: u, controller: true}]
+spec: {nodeName: node-1, containers: [{name: main, image: proxy}]}
+"""
+
+
+def test_static_pods_leave_only_with_their_node() -> None:
+    on = cluster(STATIC)
+    name = "team-a/proxy-node-1"
+    taint = TaintNode("node-1", Taint(key="a", effect="NoExecute"))
+    for change in (DrainNode("node-1"), taint, DeletePods((name,))):
+        assert name not in turns(ask(change, on=on))
+    assert turns(ask(RemoveNodes(("node-1",)), on=on))[name] == "gone -"
+
+
+def test_a_pod_that_has_ended_is_not_made_anew() -> None:
+    on = cluster()
+    ended = replace(on.pods[0], status=replace(on.pods[0].status, phase="Succeeded"))
+    found = ask(DeletePods((FIRST,)), on=on.with_objects([ended]))
+    # Its replica set makes another one in any case, which now gets the devices that it still had.
+    assert turns(found) == {"team-a/inference-0": "moves node-1"}
+
+
 def test_a_removed_node_takes_its_devices_along() -> None:
     found = ask(RemoveNodes(("node-2",)))
     (turn,) = found.pods
@@ -407,6 +436,8 @@ def test_pods_that_do_not_leave_do_not_move_and_no_device_has_two_owners(
 ) -> None:
     if RemoveNodes(("node-2",)) in changes:  # Nothing else can be done to it afterwards.
         changes = [each for each in changes if not isinstance(each, TaintNode)]
+    settled = apply(cluster(WAITING), changes, CONTEXT).snapshot
+    assert apply(settled, (), CONTEXT).departures == ()
     found = ask(*changes, on=cluster(WAITING))
     left = {each.pod for each in found.pods if each.why}
     moved = {each.pod for each in found.pods if each.turn in ("moves", "loses", "lost")}

@@ -2,7 +2,7 @@
 
 A pod that a controller wants is made anew and looks for a node again. Its new name would be made
 up; here it keeps the old one, so that one sees which pod it is. A pod that nobody wants is lost.
-Daemons and static pods go with their node, and come back only if that still takes them.
+Daemons come back only if their node still takes them; static pods go with their node, never before.
 
 Claims made for a pod go with it. Others lose its reservation, and their devices with the last.
 """
@@ -72,7 +72,12 @@ class Departure(Struct, frozen=True):
 
 def is_tied_to_node(pod: Pod) -> bool:
     """Tell whether a pod is one that draining leaves alone: a daemon or a static pod."""
-    return _is_daemon(pod) or MIRROR in pod.metadata.annotations
+    return _is_daemon(pod) or is_static(pod)
+
+
+def is_static(pod: Pod) -> bool:
+    """Tell whether a pod is the image of one that its node runs by itself."""
+    return MIRROR in pod.metadata.annotations
 
 
 def _is_daemon(pod: Pod) -> bool:
@@ -88,8 +93,8 @@ def depart(pod: Pod, order: Order, nodes: Mapping[str, Node]) -> Departure:
 def _fate(pod: Pod, order: Order, node: Node | None) -> Fate:
     if not is_active(pod):
         return Fate.DELETED if order.is_asked_for else Fate.GONE
-    if MIRROR in pod.metadata.annotations:
-        return Fate.GONE if node is None else Fate.BACK
+    if is_static(pod):
+        return Fate.GONE
     if _is_daemon(pod):
         return Fate.BACK if node is not None and _may_run(pod, node) else Fate.GONE
     if controller_of(pod.metadata) is not None:

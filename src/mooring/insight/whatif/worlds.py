@@ -38,6 +38,7 @@ from mooring.insight.whatif.departures import (
     Fate,
     Order,
     depart,
+    is_static,
     made_anew,
     released,
     without_claims,
@@ -127,7 +128,9 @@ class _Settling:
         for eviction in self._evictions(staying, self._rules()):
             orders[full_name(eviction.pod)] = Order(_tainted(eviction), eviction=eviction)
         for pod in self._snapshot.pods:
-            if (order := orders.get(full_name(pod))) is not None:
+            # A static pod is there again at once, as long as its node is.
+            is_back = is_static(pod) and pod.spec.node_name in self._nodes
+            if (order := orders.get(full_name(pod))) is not None and not is_back:
                 yield depart(pod, order, self._nodes)
 
     # --- taints of devices --------------------------------------------------------------------
