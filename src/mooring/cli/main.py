@@ -22,6 +22,7 @@ COMMANDS = {
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
     "snapshot": "Write a cluster or files into one archive, for all commands to read.",
     "validate": "Check objects as an API server would, with file and line.",
+    "whatif": "Say what changes would mean for pods and devices, before they are made.",
 }
 
 

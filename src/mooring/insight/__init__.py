@@ -7,6 +7,7 @@
     explain      why a pod gets no node (stoppages, noderefusals, podfixes)
     diagnosis    why claims get no devices on a node, what conflicts, what would help
     holdings     who has which device, and what can be had
+    whatif       what changes would mean for pods and devices
     archive      snapshots as files (redaction, pseudonyms)
     topology     a picture of nodes, devices and owners
 
