@@ -23,7 +23,7 @@ from tests.scheduler.scenes import (
     wanting,
 )
 
-MEMBER = {"schedulingGroup": {"podGroupName": "gang"}}
+MEMBER: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
 
 
 def member(name: str, cpu: str = "2", **more: Any) -> Pod:
@@ -91,7 +91,7 @@ def test_an_earlier_choice_is_taken_back_where_that_helps() -> None:
 
 def test_steps_of_the_search_are_bounded_and_all_is_given_back() -> None:
     made = cluster(*(node(f"node-{n}") for n in range(8)), device_class())
-    pods = tuple(member(f"p{n}") for n in range(16)) + (member("large", "4"),)
+    pods = (*(member(f"p{n}") for n in range(16)), member("large", "4"))
     gang = Gang(group(least=17), pods, existing=17)
     results = schedule_group(made, gang, new_names(), steps_max=50)
     assert all(isinstance(each, Pending) for each in results)
@@ -100,7 +100,7 @@ def test_steps_of_the_search_are_bounded_and_all_is_given_back() -> None:
 
 def test_a_large_gang_needs_no_deep_stack() -> None:
     made = cluster(node("node-1", allocatable={"cpu": "3000", "memory": "1Gi", "pods": "9999"}))
-    pods = tuple(member(f"p{n}", "1") for n in range(1000)) + (member("large", "3000"),)
+    pods = (*(member(f"p{n}", "1") for n in range(1000)), member("large", "3000"))
     texts = run(made, *pods, least=1001)
     assert held(made) == 0
     assert texts[-1] == "0/1 nodes are available: 1 Insufficient cpu."
