@@ -145,3 +145,19 @@ def test_devices_of_a_gang_that_does_not_fit_are_free_again() -> None:
     run(made, user("a", "a", **MEMBER), user("b", "b", **MEMBER), least=2)
     made.put_claim(claim("all", wanting(3)))
     assert len(devices_of(placed(made, user("p", "all")))) == 3
+
+
+def test_a_claim_for_node_resources_is_not_shared_within_a_group() -> None:
+    claims = [{"name": "shared", "resourceClaimName": "c"}]
+    cores = {"nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}}}
+    large = node("node-1", allocatable={"cpu": "8", "memory": "8Gi", "pods": "9"})
+    made = cluster(large, device_class(), slice_of("node-1", **cores), claim("c"))
+    gang = Gang(group(least=1, resourceClaims=claims), (shared("a"), shared("b")), existing=2)
+    made.put_group(gang.group)
+    first, second = schedule_group(made, gang, new_names())
+    assert isinstance(first, Reservation)
+    assert isinstance(second, Pending)
+    assert second.message == (
+        "0/1 nodes are available: 1 node allocatable resource claim c has a mapped device "
+        "and cannot be shared across pods."
+    )

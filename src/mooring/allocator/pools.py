@@ -95,6 +95,10 @@ class PoolSlices:
         """The nodes that slices are named for."""
         return self._local.keys()
 
+    def all(self) -> list[ResourceSlice]:
+        """Return all slices, of whatever generation."""
+        return [*self._slices.values()]
+
     def put(self, key: str, slice_: ResourceSlice, version: int) -> None:
         """Take in a slice; no two changes, of whatever pool, have the same version."""
         self.version = version
