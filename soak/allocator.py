@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from conformance import _plain as plain
 from conformance._allocation import Answer, Problem
 from conformance.allocator import answer
 from soak import Outcome, Plan, Tally
-from tests.allocator import plain
 from tests.allocator.problems import FAMILIES, NEAR_CAPACITY, SMALL, Size, problem
 from tests.allocator.worlds import described, is_valid, shuffled
 

@@ -319,6 +319,11 @@ def test_generated_pages_are_current() -> None:
     assert reference.stale_pages(reference.FOLDER) == [], "run: python3 dev.py docs"
 
 
+def test_pictures_are_current() -> None:
+    stale = reference.stale_pages(reference.PICTURE_FOLDER, reference.PICTURES)
+    assert stale == [], "run: python3 dev.py docs"
+
+
 def test_check_names_stale_pages_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -330,8 +335,9 @@ def test_check_names_stale_pages_and_writes_nothing(
 
 def test_pages_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "FOLDER", tmp_path)
+    monkeypatch.setattr(reference, "PICTURE_FOLDER", tmp_path)
     assert reference.main([]) == 0
-    assert {page.name for page in tmp_path.iterdir()} == set(reference.PAGES)
+    assert {page.name for page in tmp_path.iterdir()} == {*reference.PAGES, *reference.PICTURES}
     assert reference.main(["--check"]) == 0
 
 

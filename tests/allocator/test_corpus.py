@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance import _plain as plain
 from conformance._allocation import essence, read_expected, read_problem, recorded_essence
 from conformance.allocator import AllocatorSuite, answer
 from conformance.runner import Case, Equal, read_cases
-from tests.allocator import plain
 from tests.corpus import corpus
 
 FILES = ("perf", "public", "rules", "search-public", "upstream-table")

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from conformance import _plain as plain
 from conformance._allocation import Answer, Problem, essence
-from tests.allocator import plain
 
 T = TypeVar("T")
 

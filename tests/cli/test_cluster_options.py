@@ -96,6 +96,19 @@ def test_warnings_go_to_standard_error() -> None:
     assert result.stderr.startswith("warning: 1 node (n) without capacity")
 
 
+def test_names_cannot_command_the_terminal() -> None:
+    text = NODE.replace("{name: n}", '{name: "\\e[2Jn", uid: u}').replace("capacity", "x")
+    result = count("-f", "-", text=text)
+    assert "1 node (\\x1b[2Jn) without capacity" in result.stderr
+
+
+def test_of_very_many_errors_the_first_are_printed() -> None:
+    bad = POD.replace("web}", "Web}", 1)
+    result = count("-f", "-", text="---\n".join([bad] * 150))
+    assert len(result.stderr.splitlines()) == 101
+    assert result.stderr.endswith("… and 50 errors more\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

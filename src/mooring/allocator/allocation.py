@@ -80,7 +80,12 @@ def allocate_wanted(
         if problem.view.has_odd_selectors:
             _check_node_selectors(problem, claims, solution)
     except AllocationError as error:
-        return Failed(str(error), isinstance(error, NodeError), error.steps)
+        return Failed(
+            str(error),
+            node_only=isinstance(error, NodeError),
+            steps=error.steps,
+            is_given_up=isinstance(error, BudgetError),
+        )
     return Allocated(claims, problem, solution, steps)
 
 

@@ -44,6 +44,7 @@ class Failed(Struct, frozen=True, eq=False):
     message: str
     node_only: bool = False
     steps: int = 0
+    is_given_up: bool = False  # more steps or time might have found an answer
 
 
 Answer = Allocated | Unsatisfied | Failed

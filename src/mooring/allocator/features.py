@@ -51,5 +51,14 @@ class Features(NamedTuple):
             raise ValueError(f"no such feature: {', '.join(sorted(unknown))}")
         return cls(**{field: name in wanted for name, field in known.items()})
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of those that are on, in Kubernetes' spelling."""
+        return frozenset(
+            "".join(map(str.capitalize, field.split("_")))
+            for field, is_on in zip(self._fields, self, strict=True)
+            if is_on
+        )
+
 
 ALL_FEATURES = Features(*(True for _ in Features._fields))

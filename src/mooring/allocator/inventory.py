@@ -46,7 +46,7 @@ class Inventory:
         # Facts know their pool, so they must not be kept for it, but as long as a view has them.
         self._facts: WeakValueDictionary[Pool, Facts] = WeakValueDictionary()
         self._views: dict[str, View] = {}
-        self._compiler = compiler or DeviceCompiler(
+        self.compiler = compiler or DeviceCompiler(
             CelFeatures(list_attributes=True), extensions=False
         )
 
@@ -121,7 +121,17 @@ class Inventory:
         slices = self._pools.get(PoolId(driver, pool))
         if slices is None:
             return []
-        return slices.all() if node is None else [each for _, each in slices.relevant(node)]
+        return [*slices.slices] if node is None else [each for _, each in slices.relevant(node)]
+
+    def slices_around(self, node_name: str) -> list[ResourceSlice]:
+        """Return all slices, for whatever node, of the pools that a node may see."""
+        pools = sorted(self._visible(node_name))
+        return [slice_ for pool_id in pools for slice_ in self._pools[pool_id].slices]
+
+    @property
+    def devices_count(self) -> int:
+        """How many devices are published, by the newest slices of all pools."""
+        return sum(pool.devices_count for pool in self._pools.values())
 
     def plan(self, claims: Sequence[ResourceClaim]) -> Plan:
         """Return what the claims want; claims with the same content have the same plan."""
@@ -173,7 +183,7 @@ class Inventory:
     def _facts_of(self, pool: Pool) -> Facts:
         facts = self._facts.get(pool)
         if facts is None:
-            facts = Facts(pool, self.features, self._compiler)
+            facts = Facts(pool, self.features, self.compiler)
             self._facts[pool] = facts
         return facts
 

@@ -78,6 +78,10 @@ class Ledger:
         """Return what is taken of a pool, by device."""
         return self._taken.get(pool, NOTHING)
 
+    def results(self, claim: ClaimKey) -> tuple[DeviceRequestAllocationResult, ...]:
+        """Return what a claim has, devices with admin access included."""
+        return self._claims.get(claim, ())
+
     def has_owner(self, entries: Iterable[Entry]) -> bool:
         """Return whether one of the entries of a device is for the whole of it."""
         if self._shares_are_whole:

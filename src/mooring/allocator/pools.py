@@ -95,9 +95,20 @@ class PoolSlices:
         """The nodes that slices are named for."""
         return self._local.keys()
 
-    def all(self) -> list[ResourceSlice]:
-        """Return all slices, of whatever generation."""
-        return [*self._slices.values()]
+    @property
+    def slices(self) -> Collection[ResourceSlice]:
+        """All slices, of whatever generation and node."""
+        return self._slices.values()
+
+    @property
+    def devices_count(self) -> int:
+        """How many devices the slices of the newest generation publish."""
+        newest = max(slice_.spec.pool.generation for slice_ in self.slices)
+        return sum(
+            len(slice_.spec.devices or ())
+            for slice_ in self.slices
+            if slice_.spec.pool.generation == newest
+        )
 
     def put(self, key: str, slice_: ResourceSlice, version: int) -> None:
         """Take in a slice; no two changes, of whatever pool, have the same version."""

@@ -49,6 +49,10 @@ class Cause(Enum):
     FAULT = "cannot be judged"
 
 
+# Causes besides which others can be looked for.
+BEARABLE = frozenset([Cause.TAINT, Cause.IN_USE, Cause.LEFT, Cause.COMPATIBILITY])
+
+
 class Refusal(NamedTuple):
     """Why an ask cannot have a device."""
 
@@ -84,6 +88,21 @@ def trace(problem: Problem) -> Trace:
         unusable=tuple((pool.id, pool.state, pool.reason) for pool in pools),
         stuck_at=_stuck_at(problem),
     )
+
+
+def causes_against(problem: Problem, position: int) -> tuple[tuple[Cause, str], ...]:
+    """Return what speaks against a device for the first request.
+
+    The rules about what is taken know only devices that are meant and large enough, so what says
+    otherwise ends the list.
+    """
+    slot = problem.stages[0][0]
+    found: list[tuple[Cause, str]] = []
+    for cause in _causes(problem, slot, position):
+        found.append(cause)
+        if cause[0] not in BEARABLE:
+            break
+    return tuple(found)
 
 
 def _ask(problem: Problem, slot: Slot) -> AskTrace:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import filterfalse
 from typing import Any, TypeVar
 
 import click
 from msgspec import Struct
 
-from mooring.api.documents import CORE, KUBERNETES
+from mooring.api.documents import CORE, KUBERNETES, Schema
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.cli.cluster_sources import ClusterSource, Files, Profiles, give_all
+from mooring.cli.cluster_sources import (
+    Archives,
+    ClusterSource,
+    Files,
+    Profiles,
+    give_all,
+    is_archive,
+)
 from mooring.cli.collection import coloured, complain
 from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.gate_options import gate_options
@@ -22,12 +30,14 @@ from mooring.hardware.attributes import Form
 from mooring.hardware.errors import ProfileError
 from mooring.insight.concerns import Concern
 from mooring.insight.consistency import check_consistency
-from mooring.insight.intake import Intake, overlay
+from mooring.insight.intake import Intake
+from mooring.insight.overlay import overlay
 from mooring.insight.snapshot import Snapshot
 from mooring.validation.context import Context
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+LINES_SHOWN_MAX = 100
 FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
 
 
@@ -56,6 +66,11 @@ class ClusterInput(Struct, frozen=True):
         """The cluster with the manifests in it."""
         return self.cluster.with_objects(self.manifests.objects())
 
+    @property
+    def context(self) -> Context:
+        """What decides besides the objects: gates, time, extensions."""
+        return Context(gates=self.gates, now=self.now, extensions=self.extensions)
+
     def exit_status(self, answer: int) -> int:
         """Return the status to exit with: what could not be used outweighs the answer."""
         if self.unreadable:
@@ -83,10 +98,10 @@ def cluster_options(function: F) -> F:
         schema = KUBERNETES if strict else CORE
         given = read_cluster(
             cluster=[
-                Files(cluster_names, recursive, schema),
+                *_files(cluster_names, recursive=recursive, schema=schema),
                 Profiles(profile_names, FORMS[form_name]),
             ],
-            manifests=[Files(filenames, recursive, schema)],
+            manifests=_files(filenames, recursive=recursive, schema=schema),
             context=Context(gates=gates, now=_now(now_text), extensions=not strict),
             namespace=namespace,
         )
@@ -117,8 +132,8 @@ _OPTIONS = (
         "--on",
         "cluster_names",
         multiple=True,
-        metavar="FILE|DIR",
-        help="The cluster: files that kubectl get -o yaml wrote. May be repeated.",
+        metavar="FILE|DIR|ARCHIVE",
+        help="The cluster: what kubectl get -o yaml or moor snapshot wrote. May be repeated.",
     ),
     click.option(
         "--profile",
@@ -187,6 +202,12 @@ def _check_usage(
         raise click.UsageError("standard input can be read once only: - stands there twice")
 
 
+def _files(names: tuple[str, ...], *, recursive: bool, schema: Schema) -> list[ClusterSource]:
+    archives = tuple(filter(is_archive, names))
+    plain = tuple(filterfalse(is_archive, names))
+    return [Archives(archives, schema), Files(plain, recursive, schema)]
+
+
 def _now(text: str | None) -> Timestamp:
     """Return the time; here and nowhere else the clock is read."""
     if text is None:
@@ -198,7 +219,16 @@ def _now(text: str | None) -> Timestamp:
 
 
 def _tell(given: ClusterInput) -> None:
-    for message in (*given.unreadable, *given.refused):
-        complain(message)
-    for warning in given.warnings:
-        click.echo(f"{coloured('warning', 'yellow')}: {warning}", err=True)
+    errors = (*given.unreadable, *given.refused)
+    for message in errors[:LINES_SHOWN_MAX]:
+        complain(_printable(message))
+    for warning in given.warnings[:LINES_SHOWN_MAX]:
+        click.echo(f"{coloured('warning', 'yellow')}: {_printable(str(warning))}", err=True)
+    for what, found in (("errors", errors), ("warnings", given.warnings)):
+        if len(found) > LINES_SHOWN_MAX:
+            click.echo(f"… and {len(found) - LINES_SHOWN_MAX:,} {what} more", err=True)
+
+
+def _printable(text: str) -> str:
+    """Return the text with what a terminal would obey written out; names may hold anything."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

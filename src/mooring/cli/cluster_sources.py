@@ -7,13 +7,22 @@ asked over the network will be one more source.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from mooring.api.documents import Schema
+from mooring.api.documents import Limits, Schema, read
+from mooring.api.errors import DocumentError
 from mooring.cli.inputs import Source, UnreadableError, find_sources
+from mooring.cli.progress import Progress
 from mooring.hardware.attributes import Form
 from mooring.hardware.catalogue import Catalogue
+from mooring.insight.archive import Archive, read_archive
+from mooring.insight.concerns import Concern
 from mooring.insight.intake import Intake
+from mooring.insight.tarstream import ArchiveError
+
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
+ARCHIVE_LIMITS = Limits(bytes_max=256 * 1024 * 1024)
 
 
 class ClusterSource(Protocol):
@@ -48,6 +57,46 @@ class Files(NamedTuple):
             intake.unreadable.append(str(error))
 
 
+class Archives(NamedTuple):
+    """Archives that `moor snapshot` wrote."""
+
+    names: tuple[str, ...]
+    schema: Schema
+
+    def give(self, intake: Intake) -> None:
+        """Give the objects of all archives; one that cannot be used is noted."""
+        for name in self.names:
+            try:
+                archive = archive_at(Path(name))
+                intake.add_concerns(_concerns(name, archive, intake))
+                for place, line in archive.lines():
+                    for document in read(line, source=f"{name}!{place}", schema=self.schema):
+                        intake.add_document(document)
+            except (UnreadableError, DocumentError) as error:
+                intake.unreadable.append(str(error))
+
+
+def is_archive(name: str) -> bool:
+    """Tell by its name whether a file is an archive."""
+    return name.endswith(ARCHIVE_SUFFIXES)
+
+
+def archive_at(path: Path) -> Archive:
+    """Return the archive in a file, or raise UnreadableError."""
+    source = Source(str(path), path)
+    try:
+        return read_archive(source.packed(ARCHIVE_LIMITS))
+    except ArchiveError as error:
+        raise UnreadableError(f"{path}: {error}") from None
+
+
+def _concerns(name: str, archive: Archive, intake: Intake) -> Iterable[Concern]:
+    """Give what differs between the making of an archive and its reading."""
+    if archive.manifest.gates != str(intake.gates):
+        fact = f"{name} was made with other feature gates"
+        yield Concern("other-gates", fact, "fields that these gates had dropped are not in it")
+
+
 class Profiles(NamedTuple):
     """Machines of hardware profiles; raises ProfileError for a name that there is not."""
 
@@ -64,7 +113,12 @@ class Profiles(NamedTuple):
 
 
 def give_all(sources: Iterable[ClusterSource], intake: Intake) -> Intake:
-    """Return the intake with the objects of all sources."""
-    for source in sources:
-        source.give(intake)
+    """Return the intake with the objects of all sources; long reading is shown."""
+    progress = Progress()
+    intake.on_object = progress.tick
+    try:
+        for source in sources:
+            source.give(intake)
+    finally:
+        progress.clear()
     return intake

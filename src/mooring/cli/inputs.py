@@ -33,7 +33,12 @@ class Source(NamedTuple):
     path: Path | None  # None is standard input
 
     def data(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
-        """Return the content, or raise UnreadableError."""
+        """Return the content, unpacked if it is packed, or raise UnreadableError."""
+        content = self.packed(limits)
+        return self._unpacked(content, limits) if content.startswith(GZIP_MAGIC) else content
+
+    def packed(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
+        """Return the content as it is, or raise UnreadableError."""
         try:
             if self.path is None:
                 content = sys.stdin.buffer.read(limits.bytes_max + 1)
@@ -44,7 +49,7 @@ class Source(NamedTuple):
             raise UnreadableError(f"{self.name}: {error.strerror or error}") from None
         if len(content) > limits.bytes_max:
             raise self._too_large(limits)
-        return self._unpacked(content, limits) if content.startswith(GZIP_MAGIC) else content
+        return content
 
     def _unpacked(self, content: bytes, limits: Limits) -> bytes:
         """Return what gzip packed; no more of it is unpacked than is read."""

@@ -14,8 +14,13 @@ from mooring.cli import CONTEXT
 # name: what it is for; the module of the same name holds a click command called `command`.
 COMMANDS = {
     "cel": "Try an expression on devices: which match, and why others do not.",
+    "claims": "List claims: what they have, where, and for whom.",
+    "devices": "List devices: who has them, and which are free.",
+    "explain": "Say why pods get no node, and what would help.",
     "lint": "Find selectors and constraints that cannot work on the given devices.",
+    "plan": "Say which node and which devices pods would get.",
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
+    "snapshot": "Write a cluster or files into one archive, for all commands to read.",
     "validate": "Check objects as an API server would, with file and line.",
 }
 

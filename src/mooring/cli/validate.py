@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -20,12 +19,10 @@ from mooring.cli import CONTEXT
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import UnreadableError, find_sources
+from mooring.cli.progress import Progress
 from mooring.cli.report_options import report_options
 from mooring.validation.context import Context
 from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
-
-PROGRESS_AFTER_S = 1.0
-PROGRESS_EVERY_S = 0.2
 
 
 @click.command(
@@ -67,7 +64,7 @@ def command(
     context = Context(gates=gates, now=now, extensions=not strict)
     printer: _Printer = _JsonPrinter() if output == "json" else _TextPrinter(quiet=quiet)
     judge = Judge(context, strict=strict)
-    progress = _Progress()
+    progress = Progress()
     try:
         sources = list(find_sources(filenames, recursive=recursive))
     except UnreadableError as error:
@@ -189,29 +186,6 @@ class _JsonPrinter(_Printer):
             },
         }
         click.echo(msgspec.json.format(msgspec.json.encode(report)).decode())
-
-
-class _Progress:
-    """A counter on the terminal, once the work takes long enough to wonder."""
-
-    def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
-        self._count = 0
-        self._next = time.monotonic() + PROGRESS_AFTER_S
-        self._width = 0
-
-    def tick(self, source: str) -> None:
-        self._count += 1
-        if not self._is_shown or time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + PROGRESS_EVERY_S
-        text = f"{self._count:,} objects … {source}"[:79]
-        click.echo("\r" + text.ljust(self._width), err=True, nl=False)
-        self._width = len(text)
-
-    def clear(self) -> None:
-        if self._width:
-            click.echo("\r" + " " * self._width + "\r", err=True, nl=False)
 
 
 def _finding_line(verdict: Verdict, finding: Finding) -> str:

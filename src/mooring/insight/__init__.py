@@ -1,9 +1,15 @@
 """Insight: objects in, answers out.
 
     snapshot     a cluster at one moment, as it is put to every question
-    intake       from documents to the objects of a snapshot
-    consistency  what is missing or contradictory among its objects
-    completion   a snapshot with the pods, priorities and claims that a cluster would add
+    intake       documents as objects of a snapshot; consistency says what is odd about them
+    completion   the pods, priorities and claims that a cluster would add (workloads, daemons)
+    plan         where pods would go; placements has it in plain terms
+    explain      why a pod gets no node (stoppages, noderefusals, podfixes)
+    diagnosis    why claims get no devices on a node, what conflicts, what would help
+    holdings     who has which device, and what can be had
+    archive      snapshots as files (redaction, pseudonyms)
+    topology     a picture of nodes, devices and owners
+
     fleet        the devices of many slices, and what they carry
     inquiry      an expression, put to the devices of a fleet
     explanation  which part of an expression said no, and from which values
@@ -13,9 +19,7 @@
     reads, parts, trees, atoms   expressions, taken apart
     objects, subjects, world     objects, and what selects devices in them
     *_rules, suggestions         the rules of lint
-    workloads, daemons           pods that controllers would make
-    priorities, identity         priorities by name, uids of what no server has seen
-    concerns, wording, nearness  text
+    wording, nearness            text
 
 Pure: nothing here reads a file or a clock.
 """

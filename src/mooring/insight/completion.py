@@ -31,9 +31,10 @@ from mooring.claims.references import Entry, NotCreated, reference_of, statuses_
 from mooring.claims.refusals import Refused
 from mooring.insight.concerns import Concern, full_name, titled
 from mooring.insight.identity import identified
+from mooring.insight.ownership import is_active
 from mooring.insight.priorities import with_priorities
 from mooring.insight.snapshot import Snapshot
-from mooring.insight.workloads import PODS_MAX, is_active, with_controlled_pods
+from mooring.insight.workloads import PODS_MAX, with_controlled_pods
 from mooring.validation.context import Context
 
 

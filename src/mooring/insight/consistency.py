@@ -238,6 +238,12 @@ def _missing_templates(world: _World) -> Iterator[Concern]:
             is_due = isinstance(reference_of(owner, entry), NotCreated)
             if is_due and name not in world.templates:
                 missing.setdefault(name, []).append(titled(owner))
+    for controller in world.snapshot.controllers:
+        for entry in controller.spec.template.spec.resource_claims:
+            wanted = entry.resource_claim_template_name
+            name = f"{controller.metadata.namespace}/{wanted}"
+            if wanted is not None and name not in world.templates:
+                missing.setdefault(name, []).append(titled(controller))
     for name, users in sorted(missing.items()):
         fact = f"ResourceClaimTemplate {name} is not among the objects, but used by {listed(users)}"
         yield Concern("missing-template", fact, "their claims are not made, and they stay pending")

@@ -82,15 +82,20 @@ class Inquiry:
     def reasons(self, answer: Answer) -> Reasons:
         """Return why an answer is what it is; nothing if not the expression is to blame."""
         variables = answer.devices[0].variables
-        if variables is None:
-            return ()
+        return () if variables is None else self._reasons(variables, answer.error)
+
+    def reasons_for(self, variables: dict[str, Any]) -> Reasons:
+        """Return why the expression gives what it gives for a device."""
+        return self._reasons(variables, self.compiled.evaluate_variables(variables).error or "")
+
+    def _reasons(self, variables: dict[str, Any], error: str) -> Reasons:
         whole = self.parts.text(self.root)
-        if COST_EXCEEDED in answer.error:
-            return (Reason(whole, "has no value", detail=answer.error),)
-        if answer.error:
+        if COST_EXCEEDED in error:
+            return (Reason(whole, "has no value", detail=error),)
+        if error:
             value = self.parts.value(self.root, variables)
             if not isinstance(value, Failure):
-                return (Reason(whole, f"is {shown(value)}", detail=answer.error),)
+                return (Reason(whole, f"is {shown(value)}", detail=error),)
         return explain(self.parts, variables)
 
     def _answer(self, group: Group) -> Answer:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
-from mooring.api.gates import Gate
+from mooring.api.gates import Gate, Gates
 from mooring.api.kinds import Kind
 from mooring.api.reading import kind_of, read_document
-from mooring.insight.concerns import Concern, listed, titled
+from mooring.insight.concerns import Concern, titled
 from mooring.insight.identity import identified
 from mooring.insight.snapshot import FIELDS, Snapshot, key_of
 from mooring.insight.wording import counted
@@ -30,9 +30,16 @@ from mooring.validation.admission import GENERATED_SUFFIX, read_hub, strategy_of
 from mooring.validation.context import Context
 from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
 
-# Kinds that make pods or groups of them, which we do not make: their absence is worth a word.
 _TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
+# Kinds that decide nothing here, so that nobody misses them. All others are told.
 _UNTOLD_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS - {"CompositePodGroup"}
+_FOREIGN_UNTOLD_KINDS = {
+    *("v1/Endpoints", "v1/PersistentVolume", "v1/PersistentVolumeClaim", "v1/Service"),
+    *("discovery.k8s.io/v1/EndpointSlice", "networking.k8s.io/v1/Ingress"),
+    *("networking.k8s.io/v1/NetworkPolicy", "storage.k8s.io/v1/StorageClass"),
+    *("policy/v1/PodDisruptionBudget", "autoscaling/v2/HorizontalPodAutoscaler"),
+    *("apiextensions.k8s.io/v1/CustomResourceDefinition", "apps/v1/ControllerRevision"),
+}
 _GROUPS = {kind.group for kind in CATALOGUE if kind.group}
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -51,8 +58,18 @@ class Intake:
         self._unknown: Counter[str] = Counter()
         self._remarks: Counter[tuple[str, str]] = Counter()
         self._dropped: Counter[tuple[str, Gate]] = Counter()
+        self.on_object: Callable[[str], None] = _nobody  # is told where an object was found
         self.refused: list[str] = []
         self.unreadable: list[str] = []
+
+    @property
+    def gates(self) -> Gates:
+        """The gates that decide which fields there are."""
+        return self._context.gates
+
+    def add_concerns(self, concerns: Iterable[Concern]) -> None:
+        """Note what a source says of its objects."""
+        self._warnings += concerns
 
     def snapshot(self) -> Snapshot:
         """Return all objects taken."""
@@ -78,6 +95,7 @@ class Intake:
 
     def add_document(self, document: Document) -> None:
         """Take the object of a document, if it is of a kind that decides anything."""
+        self.on_object(document.source)
         try:
             kind = kind_of(document.tree, extensions=self._context.extensions)
         except DecodeError as error:
@@ -95,6 +113,8 @@ class Intake:
     def _without_kind(self, document: Document, error: DecodeError) -> None:
         match document.tree:
             case {"apiVersion": str(version), "kind": str(name)} if version and name:
+                if f"{version}/{name}" in _FOREIGN_UNTOLD_KINDS:
+                    return
                 # Of groups that we know, the error says which kinds and versions there are.
                 is_ours = version.rpartition("/")[0] in _GROUPS
                 self._unknown[str(error) if is_ours else f"{name} ({version}) is not known"] += 1
@@ -112,7 +132,7 @@ class Intake:
             self._remarks[reading.kind.name, _INDEX.sub("[]", remark.message)] += 1
         self._judge.notice(reading.value)
         value = read_hub(reading.value, reading.kind, context)
-        self.add_object(_in_namespace(value, reading.kind, self._namespace), _place(document))
+        self._add_hub(_in_namespace(value, reading.kind, self._namespace), _place(document))
 
     def _add_new(self, document: Document, kind: Kind) -> None:
         verdict = self._judge.judge(document)
@@ -143,6 +163,10 @@ class Intake:
 
     def add_object(self, value: Any, place: str) -> None:
         """Take an object in its hub version, without what the gates do not allow."""
+        self.on_object(place)
+        self._add_hub(value, place)
+
+    def _add_hub(self, value: Any, place: str) -> None:
         kind = CATALOGUE.find(value.api_version, value.kind)
         strategy = strategy_of(kind)
         for gate in strategy.disabled(value, None, self._context):
@@ -164,6 +188,10 @@ class Intake:
     def _complain(self, document: Document, error: DecodeError) -> None:
         line, column = document.locate(error.place)
         self.unreadable.append(f"{document.source}:{line}:{column}: {error}")
+
+
+def _nobody(_: str) -> None:
+    pass
 
 
 def _was_stored(document: Document) -> bool:
@@ -189,51 +217,3 @@ def _told(verdict: Verdict, finding: Finding) -> str:
     subject = f"{verdict.kind} {'/'.join(filter(None, names))}".strip()
     about = f"{subject}: " if subject else ""
     return f"{verdict.source}:{finding.line}:{finding.column}: {about}{finding.message}"
-
-
-# --- two sources --------------------------------------------------------------------------
-
-
-def overlay(cluster: Snapshot, manifests: Snapshot) -> tuple[Snapshot, list[Concern]]:
-    """Return the manifests as they would be in the cluster, and what became of them otherwise.
-
-    Pods that have a node and claims that have devices stay as they are: nothing that is applied
-    changes them. All else is replaced; it keeps its uid, so that it keeps what it owns.
-    """
-    existing = {key_of(each): each for each in cluster.objects()}
-    taken: list[Any] = []
-    left: list[str] = []
-    for each in manifests.objects():
-        old = existing.get(key_of(each))
-        if old is None or each.metadata.resource_version:
-            taken.append(each)
-        elif _is_settled(old):
-            taken.append(old)
-            left.append(titled(each))
-        else:
-            taken.append(_updated(each, old))
-    if not left:
-        return Snapshot.of(taken), []
-    meaning = "what has a node or devices is not changed by applying a file; delete it first"
-    return Snapshot.of(taken), [
-        Concern("settled", f"{listed(left)} stay as they are in the cluster", meaning)
-    ]
-
-
-def _is_settled(value: Any) -> bool:
-    match value.kind:
-        case "Pod":
-            return bool(value.spec.node_name)
-        case "ResourceClaim":
-            return value.status.allocation is not None
-    return False
-
-
-def _updated(new: Any, old: Any) -> Any:
-    if new.kind in ("Pod", "ResourceClaim"):
-        return new  # made anew, for their specs cannot be changed
-    new = replace(new, metadata=replace(new.metadata, uid=old.metadata.uid))
-    status = getattr(old, "status", None)
-    if status is None or new.status != type(status)():
-        return new
-    return replace(new, status=status)

@@ -19,8 +19,8 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims.owners import controller_of, group_name
 from mooring.insight.completion import complete
 from mooring.insight.concerns import Concern, full_name
+from mooring.insight.ownership import is_active
 from mooring.insight.snapshot import Controller, Snapshot
-from mooring.insight.workloads import is_active
 from mooring.scheduler import default_selector
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Pending, Placed, schedule
@@ -30,7 +30,11 @@ from mooring.scheduler.reserving import Fresh, Reservation, reserve
 from mooring.validation.context import Context
 
 Result = Reservation | Pending
-Progress = Callable[[int, int], None]  # pods done, pods in all
+Progress = Callable[[int, int], None]  # how much is done, of how much
+
+
+def unwatched(done: int, total: int) -> None:
+    """Tell nobody how much is done."""
 
 
 class Plan(Struct, frozen=True):
@@ -60,7 +64,7 @@ class Plan(Struct, frozen=True):
         )
 
 
-def plan(snapshot: Snapshot, context: Context, *, progress: Progress = lambda _, __: None) -> Plan:
+def plan(snapshot: Snapshot, context: Context, *, progress: Progress = unwatched) -> Plan:
     """Return where the pods of a snapshot would go, or raise TooManyPodsError."""
     completed = complete(snapshot, context)
     before = completed.snapshot

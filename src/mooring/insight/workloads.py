@@ -19,14 +19,13 @@ from msgspec.structs import replace
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import encode_json
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import FAILED, SUCCEEDED
 from mooring.api.meta import ObjectMeta, OwnerReference
-from mooring.claims.owners import controller_of
 from mooring.insight.concerns import Concern, full_name, titled
 from mooring.insight.daemons import node_of_daemon, nodes_for, pinned
 from mooring.insight.identity import identified
+from mooring.insight.ownership import ExistingPods, is_active
 from mooring.insight.snapshot import Controller, Snapshot
 from mooring.validation.admission import admit_create
 from mooring.validation.context import Context
@@ -54,7 +53,7 @@ def with_controlled_pods(
     snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX
 ) -> Expanded:
     """Return the snapshot with all pods that its controllers want, or raise TooManyPodsError."""
-    existing = _Existing(snapshot)
+    existing = ExistingPods(snapshot)
     made: list[Pod] = []
     concerns: list[Concern] = []
     for controller in snapshot.controllers:
@@ -73,69 +72,6 @@ def with_controlled_pods(
     return Expanded(snapshot.with_objects(made) if made else snapshot, tuple(made), concerns)
 
 
-# --- what exists --------------------------------------------------------------------------
-
-
-class _Existing:
-    """The pods of a snapshot by their controllers."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.names = {full_name(pod) for pod in snapshot.pods}
-        self._deployments = {
-            full_name(each) for each in snapshot.controllers if each.kind == "Deployment"
-        }
-        self._deployment_of_set = {
-            full_name(each): owner.name
-            for each in snapshot.controllers
-            if each.kind == "ReplicaSet" and (owner := _deployment(each)) is not None
-        }
-        self._by_owner: dict[tuple[str, str, str], list[Pod]] = {}
-        for pod in snapshot.pods:
-            if (owner := controller_of(pod.metadata)) is not None:
-                self._note(pod, owner)
-
-    def _note(self, pod: Pod, owner: OwnerReference) -> None:
-        namespace = pod.metadata.namespace
-        self._by_owner.setdefault((namespace, owner.kind, owner.name), []).append(pod)
-        if owner.kind == "ReplicaSet":
-            # The set may not be in the dump; then its name says whose it is.
-            base = owner.name.rpartition("-")[0]
-            name = self._deployment_of_set.get(f"{namespace}/{owner.name}", base)
-            self._by_owner.setdefault((namespace, "Deployment", name), []).append(pod)
-
-    def is_left_to_owner(self, controller: Controller) -> bool:
-        """Tell whether a replica set is a deployment's, which then decides how many pods it has."""
-        owner = _deployment(controller) if controller.kind == "ReplicaSet" else None
-        return (
-            owner is not None
-            and f"{controller.metadata.namespace}/{owner.name}" in self._deployments
-        )
-
-    def of(self, controller: Controller) -> list[Pod]:
-        """Return the pods that a controller has, ended ones included."""
-        key = (controller.metadata.namespace, controller.kind, controller.metadata.name)
-        return [pod for pod in self._by_owner.get(key, ()) if _is_of(pod, controller)]
-
-
-def _deployment(controller: Controller) -> OwnerReference | None:
-    owner = controller_of(controller.metadata)
-    return owner if owner is not None and owner.kind == "Deployment" else None
-
-
-def _is_of(pod: Pod, controller: Controller) -> bool:
-    owner = controller_of(pod.metadata)
-    if owner is None or owner.kind != controller.kind:
-        return True
-    # A controller of the same name that was made anew has other pods.
-    return owner.uid in ("", controller.metadata.uid)
-
-
-def is_active(pod: Pod) -> bool:
-    """Tell whether a pod counts as one that its controller has."""
-    ended = pod.status.phase in (SUCCEEDED, FAILED)
-    return not ended and pod.metadata.deletion_timestamp is None
-
-
 # --- what is wanted -----------------------------------------------------------------------
 
 
@@ -149,7 +85,7 @@ class _Want(NamedTuple):
 
 
 def _wants(
-    controller: Controller, existing: _Existing, snapshot: Snapshot, room: int
+    controller: Controller, existing: ExistingPods, snapshot: Snapshot, room: int
 ) -> list[_Want] | None:
     """Return the pods that are missing, or None if there is no room for so many."""
     pods = existing.of(controller)
@@ -166,7 +102,7 @@ def _wants(
 
 
 def _missing(
-    controller: Controller, pods: list[Pod], existing: _Existing, snapshot: Snapshot
+    controller: Controller, pods: list[Pod], existing: ExistingPods, snapshot: Snapshot
 ) -> Iterator[_Want]:
     match controller:
         case Deployment() | ReplicaSet():
@@ -187,7 +123,7 @@ def _replicas(controller: Deployment | ReplicaSet | StatefulSet) -> int:
     return 1 if controller.spec.replicas is None else controller.spec.replicas
 
 
-def _numbered(controller: Controller, count: int, existing: _Existing) -> Iterator[_Want]:
+def _numbered(controller: Controller, count: int, existing: ExistingPods) -> Iterator[_Want]:
     """Give so many pods with the first numbers that are free."""
     metadata = controller.metadata
     number = 0
@@ -216,7 +152,7 @@ def _ordinals(controller: StatefulSet, pods: list[Pod]) -> Iterator[_Want]:
             yield _Want(name, labels)
 
 
-def _of_job(job: Job, pods: list[Pod], existing: _Existing) -> Iterator[_Want]:
+def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[_Want]:
     """Give the pods that the job runs at once: as many as may, and as are still to succeed."""
     is_over = any(
         c.type in ("Complete", "Failed") and c.status == "True" for c in job.status.conditions
@@ -243,7 +179,7 @@ def _of_job(job: Job, pods: list[Pod], existing: _Existing) -> Iterator[_Want]:
 
 
 def _make(
-    controller: Controller, wants: list[_Want], existing: _Existing, context: Context
+    controller: Controller, wants: list[_Want], existing: ExistingPods, context: Context
 ) -> list[Pod] | Concern:
     """Return the pods, or why a cluster would not take them; they share one spec."""
     template = controller.spec.template
@@ -296,8 +232,8 @@ def _labels(controller: Controller) -> dict[str, str]:
     name, uid = controller.metadata.name, controller.metadata.uid
     match controller:
         case Deployment():
-            digest = hashlib.sha256(encode_json(controller.spec.template)).hexdigest()
-            return {TEMPLATE_HASH_LABEL: digest[:10]}
+            # Of the deployment, not of its template: redaction must not change it.
+            return {TEMPLATE_HASH_LABEL: hashlib.sha256(uid.encode()).hexdigest()[:10]}
         case Job():
             return {
                 "batch.kubernetes.io/controller-uid": uid,

@@ -6,7 +6,7 @@ the node resources that come with devices; at last, claims whose devices are not
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -96,6 +96,13 @@ class ClaimCheck:
         special = self.needs.special
         is_stale = special is not None and check_fresh(special) is not None
         return (self._plain.wanted.plan, self.needs.key, is_stale, self._node_claims.key)
+
+    def wanted_on(self, node: Node) -> Sequence[ResourceClaim]:
+        """Return the claims that a node would have to find devices for."""
+        if self.needs.special is None:
+            return self.needs.wanted
+        found = self._variant(node)
+        return found.wanted.claims if isinstance(found, _Variant) else ()
 
     def __call__(self, state: NodeState) -> Grant | Refusal:
         """Return what a node has for the claims, or why it has not; raise CycleFault on a fault."""

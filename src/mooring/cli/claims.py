@@ -1,0 +1,277 @@
+"""`moor claims`: which claims have which devices, where, and for whom?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import click
+
+from mooring.allocator.features import Features
+from mooring.api.codec import to_tree
+from mooring.api.gates import Gate
+from mooring.api.labels import Selector
+from mooring.api.timestamp import Timestamp
+from mooring.cli import CONTEXT
+from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.device_trees import amounts_tree
+from mooring.cli.exits import FITS
+from mooring.cli.label_option import read_labels
+from mooring.cli.listing import Cell, age, natural, print_table, print_tree, printable
+from mooring.insight.holdings import ClaimHolding, ClaimState, holdings_of
+from mooring.insight.holdings.model import Held, Wanted
+from mooring.insight.wording import counted
+
+COLOURS = {
+    ClaimState.PENDING: "yellow",
+    ClaimState.ALLOCATED: "cyan",
+    ClaimState.RESERVED: "green",
+    ClaimState.DELETING: "red",
+}
+ORDER = {state: place for place, state in enumerate(ClaimState)}
+
+SORTS: dict[str, Callable[[ClaimHolding], Any]] = {
+    "namespace": lambda each: natural(each.id.namespace),
+    "name": lambda each: natural(each.id.name),
+    "node": lambda each: natural(",".join(each.nodes)),
+    "state": lambda each: ORDER[each.state],
+    "devices": lambda each: -len(each.held),
+    "age": lambda each: str(each.claim.metadata.creation_timestamp or ""),
+}
+
+
+class ClaimFilter(NamedTuple):
+    """Of each kind one must match; none given means all."""
+
+    namespace: str | None
+    labels: Selector
+    states: tuple[str, ...]
+    nodes: tuple[str, ...]
+    pods: tuple[str, ...]
+
+    def takes(self, claim: ClaimHolding) -> bool:
+        """Return whether all filters let a claim pass."""
+        return (
+            self.namespace in (None, claim.id.namespace)
+            and (not self.states or claim.state in self.states)
+            and (not self.nodes or not set(self.nodes).isdisjoint(claim.nodes))
+            and (not self.pods or any(self._is_of(claim, pod) for pod in self.pods))
+            and self.labels.matches(claim.claim.metadata.labels)
+        )
+
+    def _is_of(self, claim: ClaimHolding, pod: str) -> bool:
+        people = (*claim.consumers, *([claim.owner] if claim.owner else []))
+        return any(each.kind == "pod" and each.name == pod for each in people)
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 done, also if nothing is found; 1 an object was refused; 2 usage; "
+    "3 something could not be read.",
+)
+@click.option("-A", "--all-namespaces", "is_everywhere", is_flag=True, help="In all namespaces.")
+@click.option(
+    "-l", "--selector", "label_text", default="", metavar="KEY=VALUE,…", help="Only with labels."
+)
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in ClaimState]),
+    help="Only in this state.",
+)
+@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only on this node.")
+@click.option("--pod", "pods", multiple=True, metavar="NAME", help="Only for this pod.")
+@click.option(
+    "--sort-by",
+    "sort",
+    type=click.Choice(list(SORTS)),
+    default="namespace",
+    show_default=True,
+    help="In which order.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
+    default="table",
+    show_default=True,
+    help="How to print; name gives namespace/claim.",
+)
+@cluster_options
+def command(
+    given: ClusterInput,
+    is_everywhere: bool,
+    label_text: str,
+    states: tuple[str, ...],
+    nodes: tuple[str, ...],
+    pods: tuple[str, ...],
+    sort: str,
+    output: str,
+) -> None:
+    """List claims: which devices they have, where, and for whom.
+
+    Lists the claims of one namespace, as kubectl does; -A lists all. A claim is pending until it
+    has devices, then allocated, and reserved while pods may use it. Says so where a device that a
+    claim has is in no slice any more, and where claims have more of a device than there is.
+
+    \b
+    moor claims --on cluster.yaml -A
+    moor claims --on cluster.yaml -n team-a --state reserved --node n1 -o wide
+    """
+    wanted = ClaimFilter(
+        namespace=None if is_everywhere else given.namespace,
+        labels=_labels(label_text),
+        states=states,
+        nodes=nodes,
+        pods=pods,
+    )
+    found = holdings_of(
+        given.everything,
+        Features.of(given.gates),
+        with_taint_rules=given.gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
+        extensions=given.extensions,
+    )
+    claims = [each for each in found.claims if wanted.takes(each)]
+    claims.sort(key=lambda each: list(map(natural, each.id)))
+    claims.sort(key=SORTS[sort])
+    if not claims and output in ("table", "wide"):
+        _say_none(wanted, len(found.claims))
+    else:
+        _print(claims, output, given.now, with_namespace=is_everywhere)
+    sys.exit(given.exit_status(FITS))
+
+
+def _labels(text: str) -> Selector:
+    try:
+        return read_labels(text)
+    except ValueError as error:
+        raise click.UsageError(f"-l: {error}") from None
+
+
+def _say_none(wanted: ClaimFilter, total: int) -> None:
+    where = f" in {wanted.namespace} namespace" if wanted.namespace else ""
+    is_plain = wanted._replace(namespace=None) == ClaimFilter(None, Selector(), (), (), ())
+    hint = f" {counted(total, 'claim')} in others: use -A." if is_plain and total else ""
+    click.echo(f"No claims found{where}.{hint}", err=True)
+
+
+def _print(
+    claims: list[ClaimHolding], output: str, now: Timestamp, *, with_namespace: bool
+) -> None:
+    match output:
+        case "json" | "yaml":
+            print_tree({"claims": [_tree(each) for each in claims]}, output)
+        case "name":
+            for each in claims:
+                click.echo(printable(str(each.id)))
+        case _:
+            is_wide = output == "wide"
+            namespace = ("NAMESPACE",) if with_namespace else ()
+            header = ("NAME", "STATE", "NODE", "DEVICES", "CONSUMERS", "AGE", "DETAIL")
+            wide = ("REQUESTS", "OWNER", "TEMPLATE", "ALLOCATED", "CONDITIONS") if is_wide else ()
+            rows = [
+                [
+                    *([each.id.namespace] if with_namespace else []),
+                    *_row(each, now, is_wide=is_wide),
+                ]
+                for each in claims
+            ]
+            print_table((*namespace, *header, *wide), rows, is_wide=is_wide)
+
+
+def _row(claim: ClaimHolding, now: Timestamp, *, is_wide: bool) -> list[str | Cell]:
+    cells: list[str | Cell] = [
+        claim.id.name,
+        Cell(claim.state.value, COLOURS[claim.state]),
+        ",".join(claim.nodes),
+        _devices(claim, is_wide=is_wide),
+        ",".join(map(str, claim.consumers)),
+        age(claim.claim.metadata.creation_timestamp, now),
+        "; ".join(_details(claim)),
+    ]
+    return [*cells, *_wide_cells(claim, now)] if is_wide else cells
+
+
+def _devices(claim: ClaimHolding, *, is_wide: bool) -> str:
+    """Return the devices: by name alone if their pool is that of their node."""
+    return ",".join(
+        str(held.id) if is_wide else held.id.device + (" (admin)" if held.is_admin else "")
+        for held in claim.held
+    )
+
+
+def _details(claim: ClaimHolding) -> Iterator[str]:
+    for held in claim.held:
+        if not held.is_published:
+            yield f"{held.id} is in no slice"
+        if held.conflict:
+            yield f"conflict on {held.id}: {held.conflict}"
+
+
+def _wide_cells(claim: ClaimHolding, now: Timestamp) -> Iterator[str]:
+    allocation = claim.claim.status.allocation
+    then = allocation.allocation_timestamp if allocation is not None else None
+    yield "; ".join(map(_request, claim.wanted))
+    yield str(claim.owner or "")
+    yield claim.template
+    yield age(then, now) if then is not None else ""
+    yield "; ".join(
+        f"{held.id.device}: {', '.join(f'{c.type}={c.status}' for c in held.conditions)}"
+        for held in claim.held
+        if held.conditions
+    )
+
+
+def _request(wanted: Wanted) -> str:
+    chosen = f" (chose {wanted.chosen})" if wanted.chosen else ""
+    return f"{wanted.name}: {wanted.number} × {' or '.join(wanted.classes)}{chosen}"
+
+
+# --- JSON and YAML ------------------------------------------------------------------------
+
+
+def _tree(claim: ClaimHolding) -> dict[str, Any]:
+    metadata, allocation = claim.claim.metadata, claim.claim.status.allocation
+    allocated = allocation.allocation_timestamp if allocation is not None else None
+    return {
+        "namespace": claim.id.namespace,
+        "name": claim.id.name,
+        "state": claim.state.value,
+        "nodes": list(claim.nodes),
+        "devices": [_held_tree(held) for held in claim.held],
+        "requests": [
+            {
+                "name": each.name,
+                "classes": list(each.classes),
+                "count": each.number,
+                "chosen": each.chosen,
+            }
+            for each in claim.wanted
+        ],
+        "owner": str(claim.owner or ""),
+        "template": claim.template,
+        "consumers": list(map(str, claim.consumers)),
+        "created": str(metadata.creation_timestamp or ""),
+        "allocated": str(allocated or ""),
+    }
+
+
+def _held_tree(held: Held) -> dict[str, Any]:
+    tree: dict[str, Any] = {
+        "driver": held.id.driver,
+        "pool": held.id.pool,
+        "device": held.id.device,
+        "request": held.request,
+        "node": held.node,
+        "published": held.is_published,
+    }
+    optional = {
+        "adminAccess": held.is_admin,
+        "shareID": held.share_id,
+        "consumedCapacity": amounts_tree(held.consumed),
+        "conditions": [to_tree(each) for each in held.conditions],
+        "conflict": held.conflict,
+    }
+    return {**tree, **{name: value for name, value in optional.items() if value}}

@@ -1,0 +1,253 @@
+"""`moor devices`: what is there, who has it, and what is free?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import click
+
+from mooring.allocator.features import Features
+from mooring.api.gates import Gate
+from mooring.cli import CONTEXT
+from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.device_filters import DeviceFilter
+from mooring.cli.device_trees import device_tree
+from mooring.cli.exits import FITS
+from mooring.cli.listing import Cell, Row, echo, natural, print_table, print_tree, printable
+from mooring.insight.holdings import DeviceHolding, State, holdings_of
+from mooring.insight.holdings.counting import Counts, by_node, count
+from mooring.insight.holdings.model import Reason
+from mooring.insight.wording import counted
+
+COLOURS = {
+    State.FREE: "green",
+    State.SHARED: "cyan",
+    State.TAKEN: None,
+    State.BLOCKED: "yellow",
+    State.TAINTED: "yellow",
+    State.UNUSABLE: "red",
+    State.MISSING: "red",
+}
+ORDER = {state: place for place, state in enumerate(State)}
+USERS_NAMED_MAX = 3
+
+SORTS: dict[str, Callable[[DeviceHolding], Any]] = {
+    "name": lambda _: (),
+    "driver": lambda each: each.id.driver,
+    "pool": lambda each: natural(each.id.pool),
+    "device": lambda each: natural(each.id.device),
+    "node": lambda each: natural(str(each.place)),
+    "state": lambda each: ORDER[each.state],
+}
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 done, also if nothing is found; 1 an object was refused; 2 usage; "
+    "3 something could not be read.",
+)
+@click.option("--driver", "drivers", multiple=True, metavar="NAME", help="Only of this driver.")
+@click.option("--pool", "pools", multiple=True, metavar="NAME", help="Only of this pool.")
+@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only what is for this node.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in State]),
+    help="Only in this state.",
+)
+@click.option(
+    "-l",
+    "--attribute",
+    "attributes",
+    multiple=True,
+    metavar="KEY[=VALUE]",
+    help="Only with this attribute: model=H100, or example.com/model=H100.",
+)
+@click.option("--class", "class_name", metavar="NAME", help="Only what this DeviceClass selects.")
+@click.option("--select", "expression", metavar="CEL", help="Only what this expression selects.")
+@click.option(
+    "--sort-by",
+    "sort",
+    type=click.Choice(list(SORTS)),
+    default="name",
+    show_default=True,
+    help="In which order.",
+)
+@click.option("--summary", "is_summary", is_flag=True, help="Only numbers, by node and driver.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
+    default="table",
+    show_default=True,
+    help="How to print; name gives driver/pool/device.",
+)
+@cluster_options
+def command(
+    given: ClusterInput,
+    drivers: tuple[str, ...],
+    pools: tuple[str, ...],
+    nodes: tuple[str, ...],
+    states: tuple[str, ...],
+    attributes: tuple[str, ...],
+    class_name: str | None,
+    expression: str | None,
+    sort: str,
+    is_summary: bool,
+    output: str,
+) -> None:
+    """List devices: who has them, and which can be had.
+
+    Free is what a claim for the device would get now. Blocked is what nobody has, but others have
+    the counters of its partition, or devices that it is not compatible with. Unusable is what no
+    claim gets: its pool is incomplete, invalid or old, or a feature is off. Missing is what claims
+    have and no slice does.
+
+    Options that may be repeated take what matches one of their values.
+
+    \b
+    moor devices --profile dgx-h100x4 --summary
+    moor devices --on cluster.yaml --node n1 --state free --state shared
+    moor devices --on cluster.yaml --select 'device.attributes["gpu.example.com"].model == "H200"'
+    """
+    snapshot = given.everything
+    wanted = DeviceFilter(
+        drivers=drivers, pools=pools, nodes=nodes, states=states, attributes=attributes
+    )
+    selected = wanted.selection(snapshot, given, class_name=class_name, expression=expression)
+    found = holdings_of(
+        snapshot,
+        Features.of(given.gates),
+        with_taint_rules=given.gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
+        extensions=given.extensions,
+    )
+    devices = wanted.chosen(found.devices, snapshot, selected)
+    devices.sort(key=lambda each: list(map(natural, each.id)))
+    devices.sort(key=SORTS[sort])
+    if is_summary:
+        _print_summary(devices, output)
+    else:
+        _print(devices, output)
+    if not found.are_nodes_known and found.devices:
+        click.echo("no nodes given: each device is judged as if its node were there", err=True)
+    sys.exit(given.exit_status(FITS))
+
+
+def _print(devices: list[DeviceHolding], output: str) -> None:
+    match output:
+        case "json" | "yaml":
+            numbers = count(devices, lambda _: ()).get((), None)
+            summary = _counts_tree(numbers) if numbers else {"total": 0}
+            print_tree({"devices": list(map(device_tree, devices)), "summary": summary}, output)
+        case "name":
+            for each in devices:
+                click.echo(printable(str(each.id)))
+        case _ if not devices:
+            click.echo("No devices found.", err=True)
+        case _:
+            is_wide = output == "wide"
+            header = ("DRIVER", "POOL", "DEVICE", "NODE", "STATE", "CLAIMS", "DETAIL")
+            wide = ("PODS", "ADMIN", "TAINTS", "CAPACITY", "ATTRIBUTES", "BINDING", "SLICE")
+            rows = (_row(each, is_wide=is_wide) for each in devices)
+            print_table((*header, *(wide if is_wide else ())), rows, is_wide=is_wide)
+
+
+def _row(holding: DeviceHolding, *, is_wide: bool) -> Row:
+    claims = dict.fromkeys(str(holder.claim) for holder in holding.holders)
+    cells: list[str | Cell] = [
+        holding.id.driver,
+        holding.id.pool,
+        holding.id.device,
+        "" if holding.state is State.MISSING else str(holding.place),
+        Cell(holding.state.value, COLOURS[holding.state]),
+        ",".join(claims),
+        "; ".join(_details(holding)),
+    ]
+    return [*cells, *_wide_cells(holding)] if is_wide else cells
+
+
+def _wide_cells(holding: DeviceHolding) -> Iterator[str]:
+    users = (str(user) for holder in holding.holders for user in holder.consumers)
+    yield ",".join(dict.fromkeys(users))
+    yield ",".join(dict.fromkeys(str(holder.claim) for holder in holding.admins))
+    yield ",".join(f"{mark} ({mark.rule})" if mark.rule else str(mark) for mark in holding.marks)
+    tree = device_tree(holding)
+    yield " ".join(f"{name}={value}" for name, value in tree["capacity"].items())
+    yield " ".join(f"{name}={_shown(value)}" for name, value in tree["attributes"].items())
+    yield ",".join(holding.device.binding_conditions)
+    yield holding.slice_name
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case list():
+            return ",".join(map(_shown, value))
+        case _:
+            return str(value)
+
+
+def _details(holding: DeviceHolding) -> Iterator[str]:
+    """Give what there is to say besides the state, in few words."""
+    if holding.conflict:
+        yield f"conflict: {holding.conflict}"
+    shares = sum(bool(holder.share_id) for holder in holding.holders)
+    if shares:
+        rooms = [f"{room.name} {room.used} of {room.total}" for room in holding.rooms]
+        yield ", ".join([counted(shares, "share"), *rooms])
+    for reason in holding.reasons:
+        if reason.state is holding.state or not holding.holders:
+            yield _reason(reason)
+        elif reason.state in (State.TAINTED, State.UNUSABLE):
+            yield f"{reason.state}: {_reason(reason)}"
+
+
+def _reason(reason: Reason) -> str:
+    if not reason.users:
+        return reason.text
+    users = [
+        f"{user.device.device} ({','.join(map(str, user.claims))})"
+        for user in reason.users[:USERS_NAMED_MAX]
+    ]
+    if len(reason.users) > USERS_NAMED_MAX:
+        users.append(f"{len(reason.users) - USERS_NAMED_MAX} more")
+    return f"{reason.text}: {', '.join(users)}"
+
+
+# --- summary ------------------------------------------------------------------------------
+
+
+def _print_summary(devices: Iterable[DeviceHolding], output: str) -> None:
+    numbers = count(devices, by_node)
+    if output in ("json", "yaml"):
+        rows = [
+            {"node": node, "driver": driver, **_counts_tree(each)}
+            for (node, driver), each in numbers.items()
+        ]
+        print_tree({"summary": rows}, output)
+        return
+    if not numbers:
+        click.echo("No devices found.", err=True)
+        return
+    header = ("NODE", "DRIVER", "TOTAL", *(state.value.upper() for state in State))
+    lines: list[Row] = [
+        (node, driver, str(each.total), *_states(each)) for (node, driver), each in numbers.items()
+    ]
+    print_table(header, lines, is_wide=True)
+    total = sum(each.total for each in numbers.values())
+    free = sum(each.of(State.FREE) for each in numbers.values())
+    echo(f"\n{counted(total, 'device')}, {free:,} free")
+
+
+def _states(counts: Counts) -> Iterator[Cell]:
+    for state in State:
+        number = counts.of(state)
+        yield Cell(str(number), COLOURS[state] if number else None)
+
+
+def _counts_tree(counts: Counts) -> dict[str, int]:
+    return {"total": counts.total, **{state.value: counts.of(state) for state in State}}

@@ -1,0 +1,244 @@
+"""`moor explain`: why does a pod get no node, and what would help?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from mooring.cli import CONTEXT
+from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.exits import DOES_NOT_FIT, FITS
+from mooring.cli.listing import echo, print_tree, printable
+from mooring.cli.planning import planned
+from mooring.cli.progress import Progress
+from mooring.cli.subjects import Subject, no_such, parse_subject
+from mooring.insight.concerns import full_name, listed
+from mooring.insight.diagnosis import lines as diagnosis_lines
+from mooring.insight.diagnosis import tree as diagnosis_tree
+from mooring.insight.explain import Explanation, Verdict, explain
+from mooring.insight.placements import chosen_results, placement_of
+from mooring.insight.plan import Plan, Result
+from mooring.insight.standins import stand_ins, stands_for
+from mooring.insight.wording import counted
+from mooring.scheduler.cycle import Pending
+from mooring.scheduler.reserving import Reservation
+
+PODS_EXPLAINED_MAX = 5
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 all of it gets nodes, 1 something does not, 2 usage or no such object, "
+    "3 something could not be read.",
+)
+@click.argument("subject", metavar="[KIND/NAME]", required=False)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "yaml"]),
+    default="text",
+    show_default=True,
+    help="How to print.",
+)
+@cluster_options
+def command(given: ClusterInput, subject: str | None, output: str) -> None:
+    """Explain why pods get no node: per node, per request, down to the device.
+
+    KIND/NAME is a pod, a claim, a template, or what makes pods (deployment/train); without it all
+    pods of the manifests are explained that get no node. For each node there is a verdict; for each
+    request how many devices are left after each question and which came nearest; what together is
+    impossible; and the nearest changes that would make it fit, each of which was tried. At the end
+    stands the message of Kubernetes.
+
+    \b
+    moor explain -f training.yaml --profile dgx-h100x2
+    moor explain pod/train-4 --on cluster.yaml
+    moor explain claim/gpus -f claim.yaml --on cluster.yaml -o json
+    """
+    everything = given.everything
+    added = stand_ins(given.manifests if subject is None else everything, everything)
+    plan = planned(given, everything.with_objects(added))
+    results = _chosen(plan, given, added, subject)
+    pending = [each for each in results if isinstance(each, Pending)]
+    with Progress("nodes looked at") as progress:
+        explanations = [
+            explain(plan, each, progress=progress) for each in pending[:PODS_EXPLAINED_MAX]
+        ]
+    if output == "text":
+        _print_text(results, explanations, len(pending))
+    else:
+        print_tree(_tree(results, explanations), output)
+    sys.exit(given.exit_status(DOES_NOT_FIT if pending else FITS))
+
+
+# --- what is asked about ------------------------------------------------------------------
+
+
+def _chosen(
+    plan: Plan, given: ClusterInput, added: tuple[Any, ...], text: str | None
+) -> list[Result]:
+    """Return the results that the command is about."""
+    if text is None:
+        if not any(given.manifests.objects()):
+            return list(plan.results)
+        return chosen_results(plan.results, given.manifests.with_objects(added))
+    subject = parse_subject(text, namespace=given.namespace)
+    found = [each for each in plan.results if _is_about(each, subject)]
+    if not found:
+        _explain_absence(plan, subject)
+    return found
+
+
+def _is_about(result: Result, subject: Subject) -> bool:
+    pod = result.pod
+    if pod.metadata.namespace != subject.namespace:
+        return False
+    match subject.kind:
+        case "Pod":
+            return pod.metadata.name == subject.name
+        case "ResourceClaim":
+            return stands_for(pod) == f"claim/{subject.name}" or subject.name in _claims(result)
+        case "ResourceClaimTemplate":
+            entries = (e.resource_claim_template_name for e in pod.spec.resource_claims)
+            return stands_for(pod) == f"template/{subject.name}" or subject.name in entries
+        case "PodGroup":
+            group = pod.spec.scheduling_group
+            return group is not None and group.pod_group_name == subject.name
+        case kind:
+            owners = pod.metadata.owner_references
+            return any((o.kind, o.name) == (kind, subject.name) for o in owners)
+
+
+def _claims(result: Result) -> set[str]:
+    pod = result.pod
+    named = {entry.resource_claim_name for entry in pod.spec.resource_claims}
+    made = {each.resource_claim_name for each in pod.status.resource_claim_statuses or ()}
+    return {name for name in named | made if name is not None}
+
+
+def _explain_absence(plan: Plan, subject: Subject) -> None:
+    """Say why there is nothing to explain: the object is not there, or all is well with it."""
+    snapshot = plan.before
+    of_kind = {
+        "Pod": snapshot.pods,
+        "ResourceClaim": snapshot.claims,
+        "ResourceClaimTemplate": snapshot.templates,
+        "PodGroup": snapshot.groups,
+    }.get(subject.kind)
+    if of_kind is None:
+        of_kind = tuple(each for each in snapshot.controllers if each.kind == subject.kind)
+    for each in of_kind:
+        if full_name(each) == f"{subject.namespace}/{subject.name}":
+            echo(_well(each, subject))
+            sys.exit(FITS)
+    raise no_such(subject, map(full_name, of_kind))
+
+
+def _well(value: Any, subject: Subject) -> str:
+    node = getattr(value.spec, "node_name", "")
+    if node:
+        return f"{subject} has a node: {node}."
+    if subject.kind == "ResourceClaim" and value.status.allocation is not None:
+        return f"{subject} has its devices; moor claims lists them."
+    return f"{subject} has no pods that look for a node."
+
+
+# --- text ---------------------------------------------------------------------------------
+
+
+def _print_text(results: list[Result], explanations: list[Explanation], pending: int) -> None:
+    if not results:
+        echo("Nothing to explain: there are no pods that look for a node.")
+    for each in results:
+        if isinstance(each, Reservation):
+            echo(_placed_line(each))
+    for number, explanation in enumerate(explanations):
+        if number or any(isinstance(each, Reservation) for each in results):
+            echo("")
+        for line in _lines(explanation):
+            echo(printable(line))
+    if pending > len(explanations):
+        more = pending - len(explanations)
+        echo(f"\n{counted(more, 'more pod')} without a node; name one to have it explained")
+
+
+def _placed_line(result: Reservation) -> str:
+    placement = placement_of(result)
+    devices = sum(len(granted.devices) for granted in placement.requests)
+    with_devices = f" with {counted(devices, 'device')}" if devices else ""
+    return printable(f"{_name(result)} gets node {result.node}{with_devices}")
+
+
+def _name(result: Result) -> str:
+    instead = stands_for(result.pod)
+    return instead or f"pod {full_name(result.pod)}"
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    pending = explanation.pending
+    yield f"{_name(pending)} gets no node"
+    if explanation.stopped_by:
+        yield f"  {explanation.stopped_by}"
+    yield from (f"  {fact}" for fact in explanation.facts)
+    for verdict in explanation.verdicts:
+        yield from (f"  {line}".rstrip() for line in _verdict(verdict))
+    if explanation.undiagnosed:
+        kinds = counted(explanation.undiagnosed, "more kind")
+        yield f"  {kinds} of nodes, whose devices were not looked into"
+    if explanation.fixes:
+        yield "  any of these changes to the pod would give it a node, each was tried:"
+        for fix in explanation.fixes:
+            yield f"    {fix.text} → {fix.node}"
+    if pending.preemption is not None:
+        victims = listed([victim.key for victim in pending.preemption.victims])
+        yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
+    if pending.message:
+        yield f"  Kubernetes: {pending.message}"
+    else:
+        yield "  Kubernetes writes no event and no condition for this"
+
+
+def _verdict(verdict: Verdict) -> Iterator[str]:
+    yield ""
+    nodes = listed(verdict.nodes)
+    title = f"{'node' if len(verdict.nodes) == 1 else 'nodes'} {nodes}"
+    yield f"{title}: {', '.join(verdict.texts) or 'would do'}"
+    yield from (f"  {fact}" for fact in verdict.facts)
+    if verdict.diagnosis is not None:
+        if verdict.is_behind:
+            yield "  and behind that its claims cannot be allocated there either:"
+        indent = "    " if verdict.is_behind else "  "
+        yield from (f"{indent}{line}" for line in diagnosis_lines(verdict.diagnosis))
+
+
+# --- trees --------------------------------------------------------------------------------
+
+
+def _tree(results: list[Result], explanations: list[Explanation]) -> dict[str, Any]:
+    placed = [_name(each) for each in results if isinstance(each, Reservation)]
+    return {"placed": placed, "pending": list(map(_explanation_tree, explanations))}
+
+
+def _explanation_tree(explanation: Explanation) -> dict[str, Any]:
+    pending = explanation.pending
+    return {
+        "pod": full_name(pending.pod),
+        "standsFor": stands_for(pending.pod),
+        "stoppedBy": explanation.stopped_by,
+        "facts": list(explanation.facts),
+        "verdicts": [
+            {
+                "nodes": list(verdict.nodes),
+                "reasons": list(verdict.texts),
+                "facts": list(verdict.facts),
+                "diagnosis": verdict.diagnosis and diagnosis_tree(verdict.diagnosis),
+                "isBehind": verdict.is_behind,
+            }
+            for verdict in explanation.verdicts
+        ],
+        "podFixes": [{"text": fix.text, "node": fix.node} for fix in explanation.fixes],
+        "message": pending.message,
+    }

@@ -1,0 +1,99 @@
+"""Lists of things, as kubectl prints them: aligned columns, JSON, YAML; and how old things are."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from mooring.api.timestamp import Timestamp
+
+NOTHING = "-"
+CELL_MAX = 120  # characters of a cell in a table that is not wide
+
+
+class Cell(NamedTuple):
+    """A text that stands out on a terminal."""
+
+    text: str
+    colour: str | None = None
+
+
+Row = Sequence[str | Cell]
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def print_table(header: Sequence[str], rows: Iterable[Row], *, is_wide: bool) -> None:
+    """Print rows under a header, in aligned columns."""
+    cells = [[_cell(cell, is_wide=is_wide) for cell in row] for row in rows]
+    widths = [
+        max(len(name), max((len(row[number].text) for row in cells), default=0))
+        for number, name in enumerate(header)
+    ]
+    for line in (list(map(Cell, header)), *cells):
+        echo("   ".join(_padded(line, widths)).rstrip())
+
+
+def echo(text: str) -> None:
+    """Print a line, in colours only where they can be seen and are wanted."""
+    click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def print_tree(tree: Any, output: str) -> None:
+    """Print a value as JSON or YAML."""
+    if output == "yaml":
+        import yaml
+
+        text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip("\n")
+    else:
+        text = msgspec.json.format(msgspec.json.encode(tree)).decode()
+    click.echo(text)
+
+
+def printable(text: str) -> str:
+    """Return text that a terminal shows and does not obey: names may come from anywhere."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def natural(text: str) -> list[Any]:
+    """Return what to sort a name by so that gpu-10 comes after gpu-9."""
+    parts: list[Any] = _DIGITS.split(text)
+    # By length first, then by digits: a number may be too long to be read as one.
+    parts[1::2] = [(len(each.lstrip("0")), each.lstrip("0")) for each in parts[1::2]]
+    return [*parts, text]
+
+
+def age(then: Timestamp | None, now: Timestamp) -> str:
+    """Return how long ago something was, as kubectl has it: 45s, 7m, 5h, 3d."""
+    if then is None:
+        return "<unknown>"
+    seconds = int((now.instant - then.instant).total_seconds())
+    if seconds < 0:
+        return "<future>"
+    for unit, size, most in (("s", 1, 120), ("m", 60, 120 * 60), ("h", 3600, 48 * 3600)):
+        if seconds < most:
+            return f"{seconds // size}{unit}"
+    days = seconds // 86400
+    return f"{days}d" if days < 730 else f"{days // 365}y"
+
+
+def _cell(cell: str | Cell, *, is_wide: bool) -> Cell:
+    found = Cell(cell) if isinstance(cell, str) else cell
+    text = printable(found.text) or NOTHING
+    if not is_wide and len(text) > CELL_MAX:
+        text = f"{text[: CELL_MAX - 1]}…"
+    return Cell(text, found.colour)
+
+
+def _padded(line: Sequence[Cell], widths: Sequence[int]) -> Iterator[str]:
+    for cell, width in zip(line, widths, strict=True):
+        padding = " " * (width - len(cell.text))
+        shown = click.style(cell.text, fg=cell.colour) if cell.colour else cell.text
+        yield shown + padding

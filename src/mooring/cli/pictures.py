@@ -1,0 +1,47 @@
+"""The option that writes a picture of the devices, and the writing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from mooring.cli.collection import complain
+from mooring.cli.exits import UNREADABLE
+from mooring.insight.snapshot import Snapshot
+from mooring.insight.topology import Format, format_of, picture
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def picture_option(function: F) -> F:
+    """Give a command the option; it gets a `picture_file` argument."""
+    return click.option(
+        "--picture",
+        "picture_file",
+        metavar="FILE.svg|FILE.html",
+        callback=_check,
+        help="Write a picture of nodes and devices, coloured by the claims that have them.",
+    )(function)
+
+
+def _check(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    if name is not None and format_of(name) is None:
+        suffixes = " or ".join(format_.value for format_ in Format)
+        raise click.BadParameter(f"{name!r} does not end in {suffixes}")
+    return name
+
+
+def write_picture(snapshot: Snapshot, name: str, *, title: str) -> None:
+    """Write the picture of a snapshot, or say why that is not possible and exit."""
+    format_ = format_of(name)
+    assert format_ is not None
+    try:
+        Path(name).write_text(picture(snapshot, title=title, format=format_), encoding="utf-8")
+    except OSError as error:
+        complain(f"{name}: {error.strerror or error}")
+        sys.exit(UNREADABLE)
+    click.echo(f"{name} written", err=True)

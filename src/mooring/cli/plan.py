@@ -1,0 +1,177 @@
+"""`moor plan`: where would pods go, and which devices would they get?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+import msgspec
+
+from mooring.cli import CONTEXT
+from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.exits import DOES_NOT_FIT, FITS
+from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
+from mooring.cli.pictures import picture_option, write_picture
+from mooring.cli.planning import planned
+from mooring.insight.placements import Given, Granted, Placement, chosen_results, placement_of
+from mooring.insight.plan import Plan
+from mooring.insight.standins import stand_ins
+from mooring.insight.wording import counted
+
+SAME = " "  # a cell that says what the one above does
+NO_NODE = "<none>"
+
+SHORT = ("POD", "NODE", "REQUEST", "DEVICES")
+WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 every pod gets a node, 1 some do not or were refused, 2 usage, "
+    "3 something could not be read.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
+    default="table",
+    show_default=True,
+    help="How to print; wide has a line for each device, with claim, share and capacity.",
+)
+@click.option(
+    "--all",
+    "is_all",
+    is_flag=True,
+    help="Show pending pods of the cluster, too, which are planned along.",
+)
+@picture_option
+@cluster_options
+def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | None) -> None:
+    """Plan pods: which node each gets, and which devices its claims get there.
+
+    Plans as the scheduler would, pod by pod in the order of priority and age, on the nodes and
+    devices of --on, --profile and -f together. Deployments, jobs and the like count with the pods
+    that they make, templates with the claims that are made from them. A claim or template that no
+    pod uses is planned for a pod that asks for nothing else. Nothing is changed.
+
+    \b
+    moor plan -f pod.yaml --profile dgx-h100x2
+    moor plan -f training.yaml --on cluster.yaml -o wide --picture plan.svg
+    kubectl get no,po,rc,rs,deviceclasses,resourceslices,resourceclaims -A -o yaml | moor plan -f -
+    """
+    added = stand_ins(given.manifests, given.everything)
+    plan = planned(given, given.everything.with_objects(added))
+    chosen = plan.results
+    if any(given.manifests.objects()) and not is_all:
+        chosen = tuple(chosen_results(plan.results, given.manifests.with_objects(added)))
+    placements = [placement_of(result) for result in chosen]
+    _print(placements, plan, output)
+    if picture_file is not None:
+        write_picture(plan.after, picture_file, title="Devices as planned")
+    fits = all(each.node for each in placements)
+    sys.exit(given.exit_status(FITS if fits else DOES_NOT_FIT))
+
+
+def _print(placements: list[Placement], plan: Plan, output: str) -> None:
+    match output:
+        case "json" | "yaml":
+            print_tree(_tree(placements, plan), output)
+        case "name":
+            for each in placements:
+                echo(printable(f"pod/{each.pod} node/{each.node or NO_NODE}"))
+        case _ if not placements:
+            echo(_nothing(plan))
+        case _:
+            is_wide = output == "wide"
+            rows = (row for each in placements for row in _rows(each, is_wide=is_wide))
+            print_table(WIDE if is_wide else SHORT, rows, is_wide=is_wide)
+            _print_rest(placements, plan)
+
+
+def _tree(placements: list[Placement], plan: Plan) -> dict[str, object]:
+    return {
+        "pods": msgspec.to_builtins(placements),
+        "summary": {
+            "placed": sum(each.node is not None for each in placements),
+            "pending": sum(each.node is None for each in placements),
+            "nodes": len(plan.before.nodes),
+        },
+    }
+
+
+def _nothing(plan: Plan) -> str:
+    with_nodes = sum(bool(pod.spec.node_name) for pod in plan.before.pods)
+    if with_nodes:
+        return f"Nothing to plan: all {counted(with_nodes, 'pod')} have a node."
+    return "Nothing to plan: there are no pods, and nothing that makes any."
+
+
+# --- the table ----------------------------------------------------------------------------
+
+
+def _rows(placement: Placement, *, is_wide: bool) -> Iterator[Row]:
+    name = placement.stands_for or placement.pod
+    first: tuple[str | Cell, ...] = (name, placement.node or Cell(NO_NODE, "red"))
+    width = len(WIDE if is_wide else SHORT) - len(first)
+    rows = list(_wide_rows(placement) if is_wide else _short_rows(placement))
+    for cells in rows or [("",) * width]:
+        yield *first, *cells
+        first = (SAME, SAME)
+
+
+def _short_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
+    for granted in placement.requests:
+        resource = placement.extended_resources.get(granted.request)
+        yield resource or granted.request, _devices(granted)
+    for resource, amount in placement.plugin_resources.items():
+        yield resource, f"{amount} from the node's device plugin"
+
+
+def _wide_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
+    claim = ""
+    for granted in placement.requests:
+        names = (SAME if granted.claim == claim else granted.claim, granted.request)
+        claim = granted.claim
+        for given in granted.devices:
+            device = f"{given.driver}/{given.pool}/{given.device}"
+            if given.admin_access:
+                device += " (admin access)"
+            yield *names, device, given.share_id or "", _amounts(given)
+            names = (SAME, SAME)
+    for resource, amount in placement.plugin_resources.items():
+        yield "", resource, f"{amount} from the node's device plugin", "", ""
+
+
+def _devices(granted: Granted) -> str:
+    """Return the devices of a request in few words: those of one pool together."""
+    pools: dict[str, list[str]] = {}
+    for given in granted.devices:
+        shown = f"{given.device} ({_amounts(given)})" if given.consumed else given.device
+        pools.setdefault(f"{given.driver}/{given.pool}", []).append(shown)
+    return "; ".join(f"{pool}/{','.join(devices)}" for pool, devices in pools.items())
+
+
+def _amounts(given: Given) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in given.consumed.items())
+
+
+def _print_rest(placements: list[Placement], plan: Plan) -> None:
+    """Print what a table has no room for: reasons, and what it comes to."""
+    for each in placements:
+        if each.waits_for:
+            echo(f"\n{each.pod} is bound once its devices are: {', '.join(each.waits_for)}")
+    pending = [each for each in placements if each.node is None]
+    for each in pending:
+        name, why = each.stands_for or each.pod, each.message or each.reason
+        echo(f"\n{printable(name)} gets no node: {printable(why)}")
+        if not each.message:
+            echo("  (Kubernetes writes no event and no condition for this)")
+    placed = len(placements) - len(pending)
+    text = f"\n{counted(placed, 'pod')} of {len(placements)} placed on {_nodes(placements, plan)}"
+    echo(f"{text}{'; moor explain tells why the others are not' if pending else ''}")
+
+
+def _nodes(placements: Iterable[Placement], plan: Plan) -> str:
+    used = {each.node for each in placements if each.node}
+    return f"{len(used)} of {counted(len(plan.before.nodes), 'node')}"

@@ -1,0 +1,26 @@
+"""What commands that plan do alike: plan with progress, and say what the plan leaves out."""
+
+from __future__ import annotations
+
+import click
+
+from mooring.cli.cluster_options import ClusterInput
+from mooring.cli.collection import coloured
+from mooring.cli.progress import Progress
+from mooring.insight.plan import Plan, plan
+from mooring.insight.snapshot import Snapshot
+from mooring.insight.workloads import TooManyPodsError
+from mooring.validation.context import Context
+
+
+def planned(given: ClusterInput, snapshot: Snapshot | None = None) -> Plan:
+    """Return the plan for what a command was given, or for a variant of it."""
+    context = Context(gates=given.gates, now=given.now, extensions=given.extensions)
+    try:
+        with Progress("pods planned") as progress:
+            found = plan(snapshot or given.everything, context, progress=progress)
+    except TooManyPodsError as error:
+        raise click.UsageError(str(error)) from None
+    for concern in found.concerns:
+        click.echo(f"{coloured('warning', 'yellow')}: {concern}", err=True)
+    return found

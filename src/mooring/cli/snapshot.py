@@ -1,0 +1,146 @@
+"""`moor snapshot`: a cluster, or files, as one archive."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mooring.cli import CONTEXT
+from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.cluster_sources import archive_at
+from mooring.cli.collection import complain
+from mooring.cli.exits import FITS, UNREADABLE
+from mooring.cli.inputs import UnreadableError
+from mooring.insight.archive import Manifest, read_archive, write_archive
+from mooring.insight.pseudonyms import anonymised
+from mooring.insight.redaction import redacted
+from mooring.insight.tarstream import ArchiveError
+from mooring.insight.wording import counted
+
+
+def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    if name is None or context.resilient_parsing:
+        return
+    try:
+        archive = archive_at(Path(name))
+    except UnreadableError as error:
+        complain(str(error))
+        context.exit(UNREADABLE)
+    for line in _lines(name, archive.manifest):
+        click.echo(line)
+    context.exit(FITS)
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog=(
+        "Exit status: 0 written, 1 some objects were refused and left out, 2 usage, "
+        "3 something could not be read or written."
+    ),
+)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    metavar="FILE.tar.gz",
+    help="The archive to write.",
+)
+@click.option(
+    "--redact/--no-redact",
+    "redacts",
+    default=True,
+    show_default=True,
+    help="Leave out what decides nothing: environments, commands, parameters of drivers.",
+)
+@click.option(
+    "--anonymise",
+    "anonymises",
+    is_flag=True,
+    help="Give nodes, namespaces, pods, claims and the like other names.",
+)
+@click.option(
+    "--show",
+    metavar="FILE.tar.gz",
+    is_eager=True,
+    expose_value=False,
+    callback=_show,
+    help="List what is in an archive, and exit.",
+)
+@cluster_options
+def command(target: str, redacts: bool, anonymises: bool, given: ClusterInput) -> None:
+    """Write a cluster into one archive that all commands read with --on.
+
+    The same objects give the same bytes. What nobody needs to answer a question is left out
+    unless --no-redact is given: environments, commands and arguments, probes, contents of
+    volumes, parameters of drivers, annotations, addresses and messages. Secrets and ConfigMaps
+    are never in it.
+
+    \b
+    kubectl get nodes,pods,deviceclasses,resourceslices,resourceclaims,resourceclaimtemplates \\
+        -A -o yaml > cluster.yaml
+    moor snapshot --on cluster.yaml -o cluster.tar.gz
+    moor snapshot --on cluster.tar.gz --anonymise -o to-share.tar.gz
+    moor snapshot --show to-share.tar.gz
+    """
+    if anonymises and not redacts:
+        raise click.UsageError("--anonymise needs redaction: texts that are kept hold names, too")
+    snapshot = given.everything
+    if redacts:
+        snapshot = redacted(snapshot)
+    if anonymises:
+        snapshot = anonymised(snapshot)
+    try:
+        data = write_archive(
+            snapshot,
+            gates=given.gates,
+            extensions=given.extensions,
+            redacted=redacts,
+            anonymised=anonymises,
+        )
+        _write(Path(target), data)
+    except ArchiveError as error:
+        complain(f"{target}: {error}")
+        sys.exit(UNREADABLE)
+    except OSError as error:
+        complain(f"{target}: {error.strerror or error}")
+        sys.exit(UNREADABLE)
+    for line in _lines(target, read_archive(data).manifest):
+        click.echo(line)
+    sys.exit(given.exit_status(FITS))
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write the file whole or not at all."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_bytes(data)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _lines(name: str, manifest: Manifest) -> Iterator[str]:
+    rows = [("KIND", "OBJECTS"), *_rows(manifest)]
+    width = max(len(kind) for kind, _ in rows)
+    for kind, count in rows:
+        yield f"{kind:{width}}  {count}"
+    objects = sum(sum(member.kinds.values()) for member in manifest.members)
+    states = [
+        "redacted" if manifest.redacted else "not redacted",
+        *(["anonymised"] if manifest.anonymised else []),
+    ]
+    yield f"{name}: format version {manifest.version}, {counted(objects, 'object')}, " + ", ".join(
+        states
+    )
+
+
+def _rows(manifest: Manifest) -> Iterator[tuple[str, Any]]:
+    for member in manifest.members:
+        for kind, count in member.kinds.items():
+            yield kind, f"{count:,}"

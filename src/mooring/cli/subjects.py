@@ -1,0 +1,78 @@
+"""Which object a command is about: KIND/NAME, as kubectl users write it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import click
+
+from mooring.insight.concerns import listed
+
+# What may stand before the slash, and what it means.
+KINDS = {
+    "pod": "Pod",
+    "pods": "Pod",
+    "po": "Pod",
+    "claim": "ResourceClaim",
+    "resourceclaim": "ResourceClaim",
+    "resourceclaims": "ResourceClaim",
+    "template": "ResourceClaimTemplate",
+    "resourceclaimtemplate": "ResourceClaimTemplate",
+    "resourceclaimtemplates": "ResourceClaimTemplate",
+    "deployment": "Deployment",
+    "deployments": "Deployment",
+    "deploy": "Deployment",
+    "replicaset": "ReplicaSet",
+    "replicasets": "ReplicaSet",
+    "rs": "ReplicaSet",
+    "statefulset": "StatefulSet",
+    "statefulsets": "StatefulSet",
+    "sts": "StatefulSet",
+    "daemonset": "DaemonSet",
+    "daemonsets": "DaemonSet",
+    "ds": "DaemonSet",
+    "job": "Job",
+    "jobs": "Job",
+    "podgroup": "PodGroup",
+    "podgroups": "PodGroup",
+}
+
+
+class Subject(NamedTuple):
+    """An object by kind and name; the namespace may be left open."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+def parse_subject(text: str, *, namespace: str) -> Subject:
+    """Return what KIND/NAME, KIND/NAMESPACE/NAME or a pod's NAME stands for."""
+    kind, slash, name = text.partition("/")
+    if not slash:
+        kind, name = "pod", text
+    if kind.lower() not in KINDS:
+        near = difflib.get_close_matches(kind.lower(), KINDS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise click.UsageError(f"{text}: there is no kind {kind!r} here{hint}")
+    space, slash, rest = name.partition("/")
+    if slash:
+        return Subject(KINDS[kind.lower()], space, rest)
+    return Subject(KINDS[kind.lower()], namespace, name)
+
+
+def no_such(subject: Subject, known: Iterable[str]) -> click.UsageError:
+    """Return the error for an object that is not there; `known` are full names of its kind."""
+    wanted = f"{subject.namespace}/{subject.name}"
+    names = sorted(known)
+    near = difflib.get_close_matches(wanted, names, n=1)
+    if near:
+        hint = f"; did you mean {near[0]}?"
+    else:
+        hint = f"; there is {listed(names)}" if names else f"; there is no {subject.kind} at all"
+    return click.UsageError(f"there is no {subject}{hint}")

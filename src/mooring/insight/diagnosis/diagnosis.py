@@ -1,0 +1,141 @@
+"""Why claims cannot be allocated on a node, and what would help: the door of this package.
+
+situation ─► trials ─► single changes that help ─► fixes
+                │              │
+                │              └─► minimal conflict ─► pairs, if no single change helps
+                └─► problem ─► funnels
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from mooring.allocator import Allocated, Failed, Inventory
+from mooring.allocator.asks import claim_name, plan_of
+from mooring.allocator.errors import AllocationError
+from mooring.allocator.pools import PoolState
+from mooring.api.core.node import Node
+from mooring.api.resource.v1 import ResourceClaim
+from mooring.cel.device import DeviceCompiler
+from mooring.insight.diagnosis.changes import DropRequest
+from mooring.insight.diagnosis.conflict import Conflict, find_conflict
+from mooring.insight.diagnosis.fixes import (
+    FIXES_MAX,
+    Fix,
+    paired_fixes,
+    single_changes,
+    single_fixes,
+)
+from mooring.insight.diagnosis.funnel import Funnel, Funnels, funnels
+from mooring.insight.diagnosis.situation import Situation
+from mooring.insight.diagnosis.surroundings import Surroundings, seen, surroundings
+from mooring.insight.diagnosis.trials import EFFORT, Effort, Trials
+from mooring.insight.diagnosis.values import Values
+
+
+class UnusablePool(Struct, frozen=True):
+    """A pool of the node of which nothing is given away."""
+
+    pool: str
+    state: str  # incomplete or invalid
+    reason: str
+
+
+class Diagnosis(Struct, frozen=True):
+    """Why claims cannot be allocated on a node."""
+
+    situation: Situation
+    message: str  # of the fault that ended the attempt; "" if there was none
+    node_only: bool  # whether other nodes may do
+    pools: tuple[UnusablePool, ...]
+    funnels: tuple[Funnel, ...]
+    values: tuple[Values, ...]  # of the attributes that constraints are about
+    around: Surroundings
+    conflict: Conflict
+    fixes: tuple[Fix, ...]  # the nearest first
+    trials: int  # how often the allocator was asked
+    trials_given_up: int  # how often it took too long: there may be more fixes then
+
+
+def diagnose_claims(
+    inventory: Inventory,
+    node: Node,
+    claims: Iterable[ResourceClaim],
+    *,
+    fleet_devices: int | None = None,
+    effort: Effort = EFFORT,
+) -> Diagnosis | None:
+    """Return why claims cannot be allocated on a node; None if they can. The inventory stays."""
+    situation = Situation.of(inventory, node, claims, fleet_devices=fleet_devices)
+    return diagnose(situation, compiler=inventory.compiler, effort=effort)
+
+
+def diagnose(
+    situation: Situation, *, compiler: DeviceCompiler | None = None, effort: Effort = EFFORT
+) -> Diagnosis | None:
+    """Return why the claims of a situation cannot be allocated; None if they can."""
+    trials = Trials(situation, compiler=compiler, effort=effort)
+    answer = trials.answer()
+    if isinstance(answer, Allocated):
+        return None
+    around = surroundings(trials.inventory, situation.node)
+    pools = _unusable(trials.inventory, situation.node)
+    shown = _funnels(trials)
+    conflict, fixes = _explained(trials, around)
+    return Diagnosis(
+        situation=situation,
+        message=answer.message if isinstance(answer, Failed) else "",
+        node_only=not isinstance(answer, Failed) or answer.node_only,
+        pools=pools,
+        funnels=shown.funnels,
+        values=shown.values,
+        around=around,
+        conflict=conflict,
+        fixes=tuple(fixes[:FIXES_MAX]),
+        trials=trials.count,
+        trials_given_up=trials.given_up,
+    )
+
+
+def _explained(trials: Trials, around: Surroundings) -> tuple[Conflict, list[Fix]]:
+    if trials.is_possible() is None:
+        return Conflict((), is_minimal=False), []
+    helping = single_changes(trials, around)
+    fixes = single_fixes(trials, helping)
+    trials.begin()
+    conflict = find_conflict(trials, around, helping)
+    asked = sum(len(claim.spec.devices.requests or ()) for claim in trials.situation.claims)
+    if all(asked == 1 and isinstance(change, DropRequest) for change in helping):
+        # To ask for nothing always helps and is no help: look further.
+        trials.begin()
+        fixes = [*paired_fixes(trials, around, conflict)[: FIXES_MAX - len(fixes)], *fixes]
+    return conflict, fixes
+
+
+def _unusable(inventory: Inventory, node: Node) -> tuple[UnusablePool, ...]:
+    view = seen(inventory, node)
+    pools = [] if view is None else view.seen
+    return tuple(
+        UnusablePool(str(pool.id), pool.state.value, pool.reason)
+        for pool in pools
+        if pool.state is not PoolState.USABLE
+    )
+
+
+def _funnels(trials: Trials) -> Funnels:
+    """Return the funnels of all requests before the first that cannot be read."""
+    situation, inventory = trials.situation, trials.inventory
+    plan = plan_of(situation.claims, features=situation.features, classes=inventory.device_class)
+    try:
+        problem = inventory.problem(situation.node, plan)
+    except AllocationError:
+        return Funnels()
+    count = situation.fleet_devices
+    return funnels(
+        problem,
+        [claim_name(claim) for claim in situation.claims],
+        in_fleet=inventory.devices_count if count is None else count,
+        compiler=inventory.compiler,
+    )

@@ -1,0 +1,192 @@
+"""Fixes: changes of which a trial has shown that they make the claims possible.
+
+1. Each candidate is tried by itself. Where many are of one kind that helps only if all of them
+   together do, that is tried first.
+2. One that helps is made as small as it can be: the largest count that works, the largest amount.
+3. If nothing helps by itself, pairs are tried: each has a part in a member of the conflict, since
+   what leaves all of a conflict as it is cannot help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, islice
+
+from msgspec import Struct
+
+from mooring.insight.diagnosis.candidates import (
+    candidates,
+    counts_below,
+    lists_for,
+    rank,
+    smaller_amounts,
+)
+from mooring.insight.diagnosis.changes import (
+    AskCapacity,
+    Change,
+    DropAlternative,
+    DropConstraint,
+    DropRequest,
+    DropSelector,
+    FreeClaim,
+    LowerCount,
+    Tolerate,
+)
+from mooring.insight.diagnosis.conflict import Conflict
+from mooring.insight.diagnosis.situation import Place
+from mooring.insight.diagnosis.surroundings import Surroundings
+from mooring.insight.diagnosis.trials import Trials
+
+FIXES_MAX = 8
+MANY = 6  # candidates of one kind, for which it is tried first whether all together help
+PAIRS_MAX = 60
+LISTS_MAX = 12
+
+
+class Fix(Struct, frozen=True):
+    """Changes that together make the claims possible: one, or two if no one does."""
+
+    changes: tuple[Change, ...]
+
+
+def single_changes(trials: Trials, around: Surroundings) -> list[Change]:
+    """Return the candidates that help by themselves, as they were tried."""
+    found: list[Change] = []
+    for group in _by_kind(candidates(trials.situation, around)):
+        if len(group) > MANY and not _may_help(trials, group):
+            continue
+        tolerated: set[tuple[str, Place | None]] = set()
+        for change in group:
+            if isinstance(change, Tolerate) and _is_covered(change, tolerated):
+                continue
+            if trials.is_possible([change]):
+                found.append(change)
+                if isinstance(change, Tolerate):
+                    tolerated.add((change.toleration.key, change.place))
+    return found
+
+
+def single_fixes(trials: Trials, helping: Sequence[Change]) -> list[Fix]:
+    """Return fixes of one change, the least invasive first, made as small as they can be."""
+    fixes = [Fix((_smallest(trials, change, ()),)) for change in helping]
+    for change in helping:
+        if isinstance(change, DropConstraint):
+            fixes += [Fix((each,)) for each in _helping_lists(trials, change)]
+    return sorted(fixes, key=lambda fix: _invasiveness(trials, fix))
+
+
+def paired_fixes(trials: Trials, around: Surroundings, conflict: Conflict) -> list[Fix]:
+    """Return fixes of two changes, of which neither helps alone."""
+    found: list[Fix] = []
+    everything = candidates(trials.situation, around)
+    touching = [c for c in everything if any(_touches(c, member) for member in conflict.members)]
+    rest = [change for change in everything if change not in touching]
+    for first, second in islice(_pairs(touching, rest), PAIRS_MAX):
+        if len(found) == FIXES_MAX:
+            break
+        if trials.is_possible([first, second]):
+            first = _smallest(trials, first, (second,))
+            second = _smallest(trials, second, (first,))
+            found.append(Fix((first, second)))
+    return sorted(found, key=lambda fix: _invasiveness(trials, fix))
+
+
+# --- what is tried ------------------------------------------------------------------------
+
+
+def _by_kind(changes: Sequence[Change]) -> list[list[Change]]:
+    groups: dict[type, list[Change]] = {}
+    for change in changes:
+        groups.setdefault(type(change), []).append(change)
+    return list(groups.values())
+
+
+def _may_help(trials: Trials, group: Sequence[Change]) -> bool:
+    """Return whether all changes of a kind together help, if they are such as add up."""
+    if isinstance(group[0], FreeClaim | Tolerate):
+        return trials.is_possible(group) is not False
+    return True
+
+
+def _is_covered(change: Tolerate, tolerated: set[tuple[str, Place | None]]) -> bool:
+    """Return whether a narrower toleration helps already."""
+    if change.place is None:
+        return bool(tolerated)
+    return not change.toleration.value and any(
+        place == change.place and change.toleration.key in ("", key) for key, place in tolerated
+    )
+
+
+def _pairs(touching: Sequence[Change], rest: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
+    """Give the pairs with a part in the conflict, the least invasive first."""
+    pairs = [*combinations(touching, 2), *((one, other) for one in touching for other in rest)]
+    pairs.sort(key=lambda pair: sum(rank(change) ** 2 for change in pair))
+    yield from pairs
+
+
+def _touches(change: Change, member: Change) -> bool:
+    """Return whether a change takes away a member of a conflict, or a part of it."""
+    if change == member:
+        return True
+    match change, member:
+        case Tolerate(), Tolerate():
+            return True
+        case (
+            (LowerCount(place=place) | DropAlternative(place=place)),
+            DropRequest(claim=claim, request=request),
+        ):
+            return (place.claim, place.request) == (claim, request)
+        case (
+            (DropSelector(place=place) | AskCapacity(place=place)),
+            DropRequest(claim=claim, request=request),
+        ):
+            return (place.claim, place.request) == (claim, request)
+        case DropRequest(claim=claim, request=request), _:
+            where = getattr(member, "place", None)
+            return where is not None and (where.claim, where.request) == (claim, request)
+    return False
+
+
+# --- making it small ----------------------------------------------------------------------
+
+
+def _smallest(trials: Trials, change: Change, others: Sequence[Change]) -> Change:
+    """Return the smallest form of a change that helps."""
+    match change:
+        case LowerCount(place=place):
+            return LowerCount(place, _largest_count(trials, place, others))
+        case AskCapacity(amount=None):
+            for less in smaller_amounts(trials.situation, change):
+                if trials.is_possible([less, *others]):
+                    return less
+    return change
+
+
+def _largest_count(trials: Trials, place: Place, others: Sequence[Change]) -> int:
+    """Return a count that works, while one more does not; one is known to work."""
+    works, fails = 1, counts_below(trials.situation.details(place)) + 1
+    while fails - works > 1:
+        middle = (works + fails) // 2
+        if trials.is_possible([LowerCount(place, middle), *others]):
+            works = middle
+        else:
+            fails = middle
+    return works
+
+
+def _helping_lists(trials: Trials, change: DropConstraint) -> list[Change]:
+    """Return a list for each driver that helps as much as dropping the constraint would."""
+    situation = trials.situation
+    constraint = situation.claims[change.claim].spec.devices.constraints[change.constraint]
+    found: dict[str, Change] = {}
+    for published in lists_for(situation, constraint)[:LISTS_MAX]:
+        if published.driver not in found and trials.is_possible([published]):
+            found[published.driver] = published
+    return list(found.values())
+
+
+def _invasiveness(trials: Trials, fix: Fix) -> tuple[float, ...]:
+    """Return what fixes are sorted by: what concerns the last request of all comes last."""
+    asked = sum(len(claim.spec.devices.requests or ()) for claim in trials.situation.claims)
+    is_all = asked == 1 and any(isinstance(change, DropRequest) for change in fix.changes)
+    return (is_all, *sorted((rank(change) for change in fix.changes), reverse=True))

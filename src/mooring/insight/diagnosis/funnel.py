@@ -1,0 +1,195 @@
+"""Funnels: of all devices there are, how many are left for a request after each question.
+
+    in fleet ─► on the node ─► of the class ─► selected ─► free ─► tolerated ─► fitting ─► together
+
+Every question is put to the devices that passed those before it, as things are before anything is
+picked. The last counts what the constraints allow: a device passes if with one of its values the
+requests that must match it could have as many devices as they want. That more devices pass than are
+wanted, and still there is no way, is what conflicts are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from mooring.allocator.asks import Ask
+from mooring.allocator.bits import bits
+from mooring.allocator.facts import Facts
+from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.rules.attributes import Element
+from mooring.allocator.rules.constraints import Constraint, MatchAttribute
+from mooring.allocator.view import View
+from mooring.cel.device import DeviceCompiler
+from mooring.insight.diagnosis.refusals import (
+    Refusal,
+    amounts_rules,
+    constraints_of,
+    refusal_of,
+    refuses,
+)
+from mooring.insight.diagnosis.values import Values, values_of
+
+STAGES = (
+    "on the node",
+    "of the class",
+    "selected",
+    "free",
+    "tolerated",
+    "fitting",
+    "together",
+)
+
+
+class Nearest(Struct, frozen=True):
+    """The device that came farthest without being enough, and what refused it."""
+
+    device: str
+    stage: str  # the question that it did not pass
+    refusal: Refusal
+
+
+class Funnel(Struct, frozen=True):
+    """How many devices are left for a request, or an alternative of one, after each question."""
+
+    claim: str
+    request: str
+    wanted: int | None  # None: all that are selected
+    nearest: Nearest | None  # None if enough devices pass
+    in_fleet: int
+    on_node: int
+    of_class: int
+    selected: int
+    free: int
+    tolerated: int
+    fitting: int
+    together: int
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers in order, without the fleet's."""
+        return (
+            self.on_node,
+            self.of_class,
+            self.selected,
+            self.free,
+            self.tolerated,
+            self.fitting,
+            self.together,
+        )
+
+
+class Funnels(Struct, frozen=True):
+    """The funnels of all requests, and what constraints find at their ends."""
+
+    funnels: tuple[Funnel, ...] = ()
+    values: tuple[Values, ...] = ()
+
+
+def funnels(
+    problem: Problem, names: Sequence[str], *, in_fleet: int, compiler: DeviceCompiler
+) -> Funnels:
+    """Return a funnel for each request and alternative."""
+    slots = [slot for stage in problem.stages for slot in stage]
+    before = {slot.ask: _masks(problem, slot) for slot in slots}
+    fitting = {ask: masks[-1] for ask, masks in before.items()}
+    found = []
+    for slot in slots:
+        masks = [*before[slot.ask], _together(problem, slot, fitting)]
+        wanted = None if slot.ask.wants_all else slot.count
+        nearest = _nearest(problem, slot, masks, fitting, compiler)
+        counts = [mask.bit_count() for mask in masks]
+        found.append(
+            Funnel(names[slot.ask.claim], slot.ask.full_name, wanted, nearest, in_fleet, *counts)
+        )
+    return Funnels(tuple(found), values_of(problem, fitting))
+
+
+def _masks(problem: Problem, slot: Slot) -> list[int]:
+    """Return the devices that are left after each question but the last."""
+    view, ask = problem.view, slot.ask
+    here = view.all
+    for position, spot in enumerate(view.spots):
+        if spot.slice.spec.per_device_node_selection and not view.is_for_node(position):
+            here &= ~(1 << position)
+    of_class = here & _joined(view, lambda facts: facts.selected(ask.wish.class_selectors).yes)
+    selected = of_class & _joined(view, lambda facts: facts.selected(ask.wish.selectors).yes)
+    free = selected if ask.is_admin else selected & ~problem.taken.whole
+    tolerated = free
+    if view.features.device_taints:
+        tolerated &= _joined(view, lambda facts: facts.tolerated(ask.wish.tolerations))
+    fitting = tolerated & slot.candidates
+    for position in bits(fitting):
+        if any(refuses(rule, problem, slot, position) for rule in amounts_rules(problem)):
+            fitting &= ~(1 << position)
+    return [here, of_class, selected, free, tolerated, fitting]
+
+
+def _joined(view: View, mask: Callable[[Facts], int]) -> int:
+    joined = 0
+    for facts, offset in zip(view.pools, view.offsets, strict=True):
+        joined |= mask(facts) << offset
+    return joined
+
+
+# --- constraints --------------------------------------------------------------------------
+
+
+def _together(problem: Problem, slot: Slot, fitting: Mapping[Ask, int]) -> int:
+    """Return the devices that the constraints allow, by counting."""
+    left = fitting[slot.ask]
+    for rule in constraints_of(slot):
+        table = rule.tables[slot.ask]
+        allowed = left & table.known
+        if isinstance(rule, MatchAttribute):
+            allowed &= table.only_first
+            for element, holders in table.holders.items():
+                if left & holders and _is_enough(problem, rule, element, fitting):
+                    allowed |= left & holders
+        left = allowed
+    return left
+
+
+def _is_enough(
+    problem: Problem, rule: Constraint, element: Element, fitting: Mapping[Ask, int]
+) -> bool:
+    """Return whether all requests of a constraint could have what they want with one value."""
+    for stage in problem.stages:
+        counts = [
+            slot.count
+            <= (
+                (fitting[slot.ask] & rule.tables[slot.ask].holders.get(element, 0)).bit_count()
+                if slot.ask in rule.tables
+                else slot.count
+            )
+            for slot in stage
+        ]
+        if not any(counts):
+            return False
+    return True
+
+
+# --- the nearest device -------------------------------------------------------------------
+
+
+def _nearest(
+    problem: Problem,
+    slot: Slot,
+    masks: Sequence[int],
+    fitting: Mapping[Ask, int],
+    compiler: DeviceCompiler,
+) -> Nearest | None:
+    """Return the first of the devices that came farthest, unless enough pass."""
+    goal = masks[STAGES.index("selected")].bit_count() if slot.ask.wants_all else slot.count
+    if masks[-1].bit_count() >= max(goal, 1):
+        return None
+    before = (problem.view.all, *masks)
+    for number in range(len(masks) - 1, -1, -1):
+        lost = before[number] & ~masks[number]
+        if lost:
+            position = next(iter(bits(lost)))
+            stage = STAGES[number]
+            refusal = refusal_of(problem, slot, position, stage, fitting, compiler)
+            return Nearest(problem.view.device_id(position), stage, refusal)
+    return None

@@ -1,0 +1,120 @@
+"""A diagnosis as lines of text and as a tree for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from mooring.api.quantity import Quantity
+from mooring.insight.diagnosis.changes import Change, DropConstraint
+from mooring.insight.diagnosis.diagnosis import Diagnosis
+from mooring.insight.diagnosis.fixes import Fix
+from mooring.insight.diagnosis.funnel import STAGES, Funnel
+from mooring.insight.diagnosis.values import values_text
+from mooring.insight.diagnosis.words import member_text, refusal_text, text_of
+from mooring.insight.wording import counted
+
+
+def lines(diagnosis: Diagnosis) -> Iterator[str]:
+    """Give the lines that tell a diagnosis, without the node's name."""
+    if diagnosis.message:
+        yield diagnosis.message
+    for pool in diagnosis.pools:
+        reason = f": {pool.reason}" if pool.reason else ""
+        yield f"pool {pool.pool} is {pool.state}{reason}; none of its devices is given away"
+    for funnel in diagnosis.funnels:
+        yield from _funnel(funnel, diagnosis)
+    yield from _conflict(diagnosis)
+    yield from _fixes(diagnosis)
+
+
+def _funnel(funnel: Funnel, diagnosis: Diagnosis) -> Iterator[str]:
+    of = f" of claim {funnel.claim}" if len(diagnosis.situation.claims) > 1 else ""
+    wanted = "all" if funnel.wanted is None else f"{funnel.wanted:,}"
+    yield f"request {funnel.request}{of}: {wanted} wanted"
+    steps = [f"{funnel.in_fleet:,} in the fleet"]
+    before = funnel.in_fleet
+    for stage, count in zip(STAGES, funnel.counts, strict=True):
+        # A question that keeps no device out is not worth a word, but for the first.
+        if count != before or stage == STAGES[0]:
+            steps.append(f"{count:,} {stage}")
+        before = count
+    yield f"  devices: {' → '.join(steps)}"
+    if funnel.nearest is not None:
+        refusal = refusal_text(funnel.nearest.refusal)
+        yield f"  nearest: {funnel.nearest.device} {refusal}"
+
+
+def _conflict(diagnosis: Diagnosis) -> Iterator[str]:
+    members = diagnosis.conflict.members
+    if not members:
+        return
+    if len(members) == 1:
+        yield "impossible by itself:"
+    else:
+        known = "" if diagnosis.conflict.is_minimal else " (not all may be needed)"
+        yield f"impossible together{known}:"
+    for member in members:
+        yield f"  {member_line(member, diagnosis)}"
+
+
+def member_line(member: Change, diagnosis: Diagnosis) -> str:
+    """Return a member of the conflict, a constraint with the values that there are."""
+    text = member_text(member, diagnosis.situation, diagnosis.around)
+    if isinstance(member, DropConstraint):
+        shown = values_text(diagnosis.values, member)
+        return f"{text} ({shown})" if shown else text
+    return text
+
+
+def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
+    tried = counted(diagnosis.trials, "trial")
+    if diagnosis.fixes:
+        yield "any of these would make it fit, each was tried:"
+        for fix in diagnosis.fixes:
+            yield f"  {fix_text(fix, diagnosis)}"
+    else:
+        yield f"no fix of one or two changes was found in {tried}"
+    if diagnosis.trials_given_up:
+        given_up = counted(diagnosis.trials_given_up, "trial")
+        yield f"{given_up} took too long; there may be more fixes"
+
+
+def fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
+    """Return a fix on one line."""
+    return ", and ".join(text_of(change, diagnosis.situation) for change in fix.changes)
+
+
+def tree(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return a diagnosis as JSON holds it, with the texts of its members and fixes."""
+    return {
+        "node": diagnosis.situation.node.metadata.name,
+        "message": diagnosis.message,
+        "nodeOnly": diagnosis.node_only,
+        "pools": _plain(diagnosis.pools),
+        "requests": _plain(diagnosis.funnels),
+        "conflict": {
+            "isMinimal": diagnosis.conflict.is_minimal,
+            "members": [
+                {"text": member_line(member, diagnosis), "withoutIt": _plain(member)}
+                for member in diagnosis.conflict.members
+            ],
+        },
+        "fixes": [
+            {"text": fix_text(fix, diagnosis), "changes": _plain(fix.changes)}
+            for fix in diagnosis.fixes
+        ],
+        "trials": diagnosis.trials,
+        "trialsGivenUp": diagnosis.trials_given_up,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, enc_hook=_text)
+
+
+def _text(value: object) -> str:
+    assert isinstance(value, Quantity)
+    return str(value)

@@ -1,0 +1,82 @@
+"""What is behind a node's refusal: amounts, labels, taints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.api.core.pod import Pod
+from mooring.api.quantity import Quantity
+from mooring.scheduler.amounts import Amounts
+from mooring.scheduler.cycle import Attempt
+from mooring.scheduler.filters import nodeaffinity, noderesources
+from mooring.scheduler.nodestate import NodeState
+from mooring.scheduler.refusals import Refusal
+
+MILLI = "cpu"
+IN_BYTES = ("memory", "ephemeral-storage")
+
+
+def facts_of(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
+    """Give the facts that a refusal stands on."""
+    match refusal.plugin:
+        case noderesources.PLUGIN:
+            yield from _amounts(refusal, ready, state)
+        case nodeaffinity.PLUGIN:
+            yield from _labels(ready.pod, state)
+
+
+def _amounts(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
+    for text in refusal.texts:
+        if text == noderesources.TOO_MANY_PODS:
+            yield f"{len(state.pods)} pods are there, {state.facts.pods_max} may be"
+            continue
+        name = text.removeprefix("Insufficient ")
+        total, held = amount(state.facts.allocatable, name), amount(state.held, name)
+        asked = shown(amount(ready.shape.asked, name), name)
+        yield f"{name}: {asked} asked for, {shown(total - held, name)} of {shown(total, name)} free"
+
+
+def _labels(pod: Pod, state: NodeState) -> Iterator[str]:
+    labels = state.facts.labels
+    for key, value in sorted(pod.spec.node_selector.items()):
+        if labels.get(key) != value:
+            yield f"the node selector wants {key}={value}, the node has {_label(labels.get(key))}"
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    for term in required.node_selector_terms or () if required else ():
+        for wanted in term.match_expressions:
+            rule = " ".join((wanted.key, wanted.operator, ", ".join(wanted.values))).strip()
+            yield f"the node affinity wants {rule}, the node has {_label(labels.get(wanted.key))}"
+
+
+def _label(value: str | None) -> str:
+    return "no such label" if value is None else f'"{value}"'
+
+
+def amount(amounts: Amounts, name: str) -> int:
+    """Return how much there is of a resource, in base units."""
+    match name:
+        case "cpu":
+            return amounts.milli_cpu
+        case "memory":
+            return amounts.memory
+        case "ephemeral-storage":
+            return amounts.ephemeral_storage
+        case _:
+            return amounts.others.get(name, 0)
+
+
+def quantity(value: int, name: str) -> Quantity:
+    """Return an amount in base units as people write it."""
+    if name == MILLI:
+        return Quantity.from_milli(value)
+    return Quantity.from_int(value)
+
+
+def shown(value: int, name: str) -> str:
+    """Return an amount in few characters: 15500m, 64Gi."""
+    if name in IN_BYTES or name.startswith("hugepages-"):
+        for unit, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+            if abs(value) >= size:
+                return f"{value / size:.4g}{unit}"
+    return str(quantity(value, name))

@@ -1,0 +1,45 @@
+"""The topology picture: sockets, NUMA nodes, PCIe roots and devices of nodes, by owner.
+
+    places, supply, holdings   where devices are, which there are, who has them
+    building, model            all of that as a tree
+    layout                     where everything stands in the picture
+    ink, cells, legend         what the picture is made of
+    drawing                    the picture
+    page                       the picture in a page, with a table and a filter
+
+format = format_of("out.svg")
+text = picture(snapshot, title="My cluster", format=format)
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from mooring.insight.snapshot import Snapshot
+from mooring.insight.topology.building import topology
+from mooring.insight.topology.drawing import svg
+from mooring.insight.topology.model import Topology
+from mooring.insight.topology.page import html
+
+__all__ = ["Format", "Topology", "format_of", "html", "picture", "svg", "topology"]
+
+
+class Format(Enum):
+    """What a picture is written as; the value is the suffix of its file."""
+
+    SVG = ".svg"
+    HTML = ".html"
+
+
+def picture(snapshot: Snapshot, *, title: str, format: Format = Format.SVG) -> str:  # noqa: A002
+    """Return the picture of a snapshot as text, always the same for the same objects."""
+    draw = svg if format is Format.SVG else html
+    return draw(topology(snapshot), title=title)
+
+
+def format_of(file_name: str) -> Format | None:
+    """Return the format that the suffix of a file stands for; None if it is no picture."""
+    for format in Format:  # noqa: A001
+        if file_name.lower().endswith(format.value):
+            return format
+    return None

@@ -1,0 +1,149 @@
+"""`moor explain`: why pods get no node, and what would help."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mooring.cli.explain import command
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TRAINING = ("-f", str(EXAMPLES / "training"), "--profile", "dgx-h100")
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers:
+  - name: c
+    image: x
+    resources: {requests: {cpu: "%s"}}
+  %s
+"""
+
+
+def explain(*arguments: str, text: str | None = None) -> Result:
+    given = ["-f", "-"] if text is not None else []
+    return CliRunner().invoke(command, [*arguments, *given], input=text)
+
+
+def tree(*arguments: str, text: str | None = None) -> Any:
+    result = explain(*arguments, "-o", "json", text=text)
+    return json.loads(result.stdout)
+
+
+def test_a_pod_is_explained_down_to_the_device() -> None:
+    result = explain(*TRAINING)
+    assert result.exit_code == 1
+    text = result.stdout
+    assert "pod default/training-0 gets node dgx-h100-0 with 4 devices\n" in text
+    assert "pod default/training-1 gets no node\n" in text
+    assert "  node dgx-h100-0: cannot allocate all claims\n" in text
+    assert "8 of the class → 3 free → 0 together\n" in text
+    assert "      remove constraint on resource.kubernetes.io/numaNode\n" in text
+    assert "      count of request gpus 3 → 2\n" in text
+    assert text.endswith(
+        "  Kubernetes: 0/1 nodes are available: 1 cannot allocate all claims. "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.\n"
+    )
+
+
+def test_trees_have_verdicts_with_diagnoses() -> None:
+    (pending,) = tree(*TRAINING)["pending"]
+    assert pending["pod"] == "default/training-1"
+    (verdict,) = pending["verdicts"]
+    assert verdict["reasons"] == ["cannot allocate all claims"]
+    assert [request["request"] for request in verdict["diagnosis"]["requests"]] == ["gpus", "nic"]
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "training-1",
+        "pod/training-1",
+        "pod/default/training-1",
+        "deployment/training",
+        "template/three-gpus-and-nic",
+        "claim/training-1-devices-0",
+    ],
+)
+def test_what_is_asked_about_may_be_named_in_many_ways(subject: str) -> None:
+    result = explain(subject, *TRAINING)
+    assert result.exit_code == 1
+    assert "pod default/training-1 gets no node" in result.stdout
+    assert "notebook-0 gets" not in result.stdout
+
+
+def test_a_pod_that_fits_is_status_0() -> None:
+    result = explain("pod/notebook-0", *TRAINING)
+    assert result.exit_code == 0
+    assert result.stdout == "pod default/notebook-0 gets node dgx-h100-0 with 1 device\n"
+
+
+def test_a_wrong_name_is_answered_with_the_nearest() -> None:
+    result = explain("pod/traning-1", *TRAINING)
+    assert result.exit_code == 2
+    assert "there is no Pod default/traning-1; did you mean default/training-" in result.stderr
+
+
+def test_a_wrong_kind_is_answered_with_the_nearest() -> None:
+    result = explain("pdo/training-1", *TRAINING)
+    assert result.exit_code == 2
+    assert "there is no kind 'pdo' here; did you mean po" in result.stderr
+
+
+def test_a_shortage_has_its_amounts_and_a_tried_fix() -> None:
+    result = explain("--profile", "dgx-h100", text=POD % (1000, ""))
+    assert "  node dgx-h100-0: Insufficient cpu\n" in result.stdout
+    assert "    cpu: 1k asked for, 224 of 224 free\n" in result.stdout
+    assert "    ask for 224 of cpu at most → dgx-h100-0\n" in result.stdout
+
+
+def test_a_label_that_is_missing_is_named() -> None:
+    result = explain("--profile", "dgx-h100", text=POD % (1, "nodeSelector: {zone: a}"))
+    assert "the node selector wants zone=a, the node has no such label" in result.stdout
+    assert "    remove the node selector → dgx-h100-0\n" in result.stdout
+
+
+def test_one_shortage_does_not_hide_the_other() -> None:
+    manifests = (EXAMPLES / "training" / "training.yaml").read_text()
+    text = manifests.replace("replicas: 2", "replicas: 3").replace('cpu: "16"', 'cpu: "300"')
+    (pending, *_) = tree("pod/training-0", "--profile", "dgx-h100", text=text)["pending"]
+    (verdict,) = pending["verdicts"]
+    assert verdict["reasons"] == ["Insufficient cpu"]
+    assert verdict["diagnosis"] is None  # the devices would be there
+    text = text.replace("count: 3", "count: 6")
+    (pending, *_) = tree("pod/training-0", "--profile", "dgx-h100", text=text)["pending"]
+    (verdict,) = pending["verdicts"]
+    assert verdict["isBehind"]
+    assert verdict["diagnosis"]["fixes"]
+
+
+def test_a_class_that_is_missing_is_answered_with_the_nearest() -> None:
+    seed = EXAMPLES / "seeds" / "000-01-gpu-numa-alignment.yaml"
+    result = explain("-f", str(seed), "--profile", "dgx-h100")
+    assert result.exit_code == 1
+    assert (
+        "claim/gpu-numa-alignment-claim gets no node\n"
+        "  request nic: device class dranet does not exist\n"
+        "  did you mean the class dra.net?\n"
+    ) in result.stdout
+
+
+def test_a_claim_that_is_missing_is_said_to_be_silent() -> None:
+    text = POD % (1, "resourceClaims: [{name: r, resourceClaimName: nowhere}]")
+    result = explain("--profile", "dgx-h100", text=text)
+    assert '  could not find ResourceClaim "default/nowhere"\n' in result.stdout
+    assert "  there is no claim at all\n" in result.stdout
+    assert result.stdout.endswith("Kubernetes writes no event and no condition for this\n")
+
+
+def test_nothing_to_explain() -> None:
+    result = explain("--profile", "dgx-h100")
+    assert result.exit_code == 0
+    assert result.stdout == "Nothing to explain: there are no pods that look for a node.\n"

@@ -1,0 +1,187 @@
+"""`moor plan`: nodes and devices of pods, from files and profiles."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mooring.cli.plan import command
+
+SEEDS = Path(__file__).parents[2] / "examples" / "seeds"
+
+TEMPLATE = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpus-and-nic}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpus
+        exactly: {deviceClassName: gpu.nvidia.com, count: 4}
+      - name: nic
+        exactly: {deviceClassName: dra.net}
+      constraints:
+      - matchAttribute: resource.kubernetes.io/numaNode
+"""
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: train}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: train}}
+  template:
+    metadata: {labels: {app: train}}
+    spec:
+      containers:
+      - {name: c, image: x, resources: {claims: [{name: d}]}}
+      resourceClaims:
+      - {name: d, resourceClaimTemplateName: gpus-and-nic}
+"""
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers:
+  - {name: c, image: x}
+"""
+
+
+def plan(*arguments: str, text: str | None = None) -> Result:
+    given = ["-f", "-"] if text is not None else []
+    return CliRunner().invoke(command, [*given, *arguments], input=text)
+
+
+def manifests(replicas: int) -> str:
+    return f"{TEMPLATE}---\n{DEPLOYMENT % replicas}"
+
+
+def test_every_pod_of_a_deployment_gets_a_node_and_devices() -> None:
+    result = plan("--profile", "dgx-h100", text=manifests(2))
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "POD               NODE         REQUEST   DEVICES",
+        (
+            "default/train-0   dgx-h100-0   gpus      "
+            "gpu.nvidia.com/dgx-h100-0/gpu-0,gpu-1,gpu-2,gpu-3"
+        ),
+        "                               nic       dra.net/dgx-h100-0/pci-0000-18-00-0",
+        (
+            "default/train-1   dgx-h100-0   gpus      "
+            "gpu.nvidia.com/dgx-h100-0/gpu-4,gpu-5,gpu-6,gpu-7"
+        ),
+        "                               nic       dra.net/dgx-h100-0/pci-0000-9a-00-0",
+        "",
+        "2 pods of 2 placed on 1 of 1 node",
+    ]
+
+
+def test_a_pod_without_a_node_has_kubernetes_message_and_is_status_1() -> None:
+    result = plan("--profile", "dgx-h100", text=manifests(3))
+    assert result.exit_code == 1
+    assert "default/train-2   <none>       -         -\n" in result.stdout
+    assert (
+        "default/train-2 gets no node: 0/1 nodes are available: 1 cannot allocate all claims. "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.\n"
+    ) in result.stdout
+    assert result.stdout.endswith(
+        "2 pods of 3 placed on 1 of 1 node; moor explain tells why the others are not\n"
+    )
+
+
+def test_wide_has_a_line_for_each_device() -> None:
+    result = plan("--profile", "dgx-h100", "-o", "wide", text=manifests(1))
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES"]
+    assert len([line for line in lines if "gpu.nvidia.com/dgx-h100-0/gpu-" in line]) == 4
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_trees_have_everything(output: str) -> None:
+    result = plan("--profile", "dgx-h100", "-o", output, text=manifests(3))
+    assert result.exit_code == 1
+    if output == "yaml":
+        yaml = pytest.importorskip("yaml")
+        tree = yaml.safe_load(result.stdout)
+    else:
+        tree = json.loads(result.stdout)
+    assert tree["summary"] == {"placed": 2, "pending": 1, "nodes": 1}
+    first, _, last = tree["pods"]
+    assert first["node"] == "dgx-h100-0"
+    assert [granted["request"] for granted in first["requests"]] == ["gpus", "nic"]
+    assert first["requests"][0]["devices"][0] == {
+        "driver": "gpu.nvidia.com",
+        "pool": "dgx-h100-0",
+        "device": "gpu-0",
+    }
+    assert "node" not in last
+    assert last["message"].startswith("0/1 nodes are available")
+
+
+def test_names_are_pod_and_node() -> None:
+    result = plan("--profile", "dgx-h100", "-o", "name", text=manifests(1))
+    assert result.stdout == "pod/default/train-0 node/dgx-h100-0\n"
+
+
+def test_a_template_that_no_pod_uses_is_planned_by_itself() -> None:
+    result = plan("--profile", "dgx-h100", text=TEMPLATE)
+    assert result.exit_code == 0
+    assert "template/gpus-and-nic   dgx-h100-0   gpus" in result.stdout
+
+
+def test_devices_and_device_plugins_serve_extended_resources() -> None:
+    names = ["004-33-deployment", "004-34-device-class", "004-35-gpu-slice", "004-36-node-with-dra"]
+    files = [option for name in names for option in ("-f", str(SEEDS / f"{name}.yaml"))]
+    by_devices = plan(*files)
+    assert by_devices.exit_code == 0
+    assert "example.com/gpu   gpu.example.com/" in by_devices.stdout
+    plugin = str(SEEDS / "004-37-node-with-device-plugin.yaml")
+    by_plugin = plan(*files[:-2], "-f", plugin)
+    assert by_plugin.exit_code == 0
+    assert "example.com/gpu   1 from the node's device plugin" in by_plugin.stdout
+
+
+def test_pending_pods_of_the_cluster_are_planned_along_and_shown_if_wanted(tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(POD.replace("name: p}", "name: waiting, uid: u}"))
+    arguments = ("--profile", "dgx-h100", "--on", str(cluster), "-o", "name")
+    assert plan(*arguments, text=POD).stdout == "pod/default/p node/dgx-h100-0\n"
+    assert plan(*arguments, "--all", text=POD).stdout.splitlines() == [
+        "pod/default/waiting node/dgx-h100-0",
+        "pod/default/p node/dgx-h100-0",
+    ]
+
+
+def test_without_pods_there_is_nothing_to_plan() -> None:
+    result = plan("--profile", "dgx-h100")
+    assert result.exit_code == 0
+    assert result.stdout == "Nothing to plan: there are no pods, and nothing that makes any.\n"
+
+
+def test_without_nodes_that_is_what_is_said() -> None:
+    result = plan(text=POD)
+    assert result.exit_code == 1
+    assert "default/p gets no node: no nodes available to schedule pods" in result.stdout
+
+
+def test_what_an_api_server_would_not_take_is_refused_with_its_place() -> None:
+    result = plan("--profile", "dgx-h100", text=POD.replace("image: x", "image: x, ports: [{}]"))
+    assert result.exit_code == 1
+    assert "<stdin>:6:33: Pod default/p: spec.containers[0].ports" in result.stderr
+
+
+def test_a_file_that_is_not_there_is_status_3() -> None:
+    result = plan("-f", "nowhere.yaml", "--profile", "dgx-h100")
+    assert result.exit_code == 3
+    assert "nowhere.yaml: no such file or directory" in result.stderr
+
+
+def test_nothing_given_is_a_usage_error() -> None:
+    assert plan().exit_code == 2
