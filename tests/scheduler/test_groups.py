@@ -149,7 +149,7 @@ def test_devices_of_a_gang_that_does_not_fit_are_free_again() -> None:
 
 def test_a_claim_for_node_resources_is_not_shared_within_a_group() -> None:
     claims = [{"name": "shared", "resourceClaimName": "c"}]
-    cores = {"nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}}}
+    cores: dict[str, Any] = {"nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}}}
     large = node("node-1", allocatable={"cpu": "8", "memory": "8Gi", "pods": "9"})
     made = cluster(large, device_class(), slice_of("node-1", **cores), claim("c"))
     gang = Gang(group(least=1, resourceClaims=claims), (shared("a"), shared("b")), existing=2)
