@@ -6,7 +6,8 @@ pods get nodes and lose them again. The laws:
 1. nothing raises;
 2. every pod is answered as by a cluster that is made anew from the same objects, in any order:
    the same node and devices, or the same reasons, messages and victims of preemption;
-3. a reservation that is released leaves every claim as it was, and the pod's answer, too.
+3. without the victims of preemption the pod would get the node;
+4. a reservation that is released leaves every claim as it was, and the pod's answer, too.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def run(plan: Plan) -> Outcome:
         "cases": f"{tally.cases:,}",
         "pods that fit": f"{counts['fits']:,}",
         "pods that do not": f"{counts['pending']:,}",
+        "victims found": f"{counts['preempts']:,}",
         "reservations": f"{counts['reserved']:,}",
         "releases": f"{counts['release']:,}",
         "seconds": f"{time.perf_counter() - started:.1f}",

@@ -14,7 +14,7 @@ from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Outcome, Pending, Placed, schedule
+from mooring.scheduler.cycle import Attempt, Outcome, Pending, Placed, attempt, schedule
 from mooring.scheduler.reserving import Reservation, release, reserve
 from tests.scheduler.makers import ZONE, node, pod
 from tests.scheduler.scenes import (
@@ -180,6 +180,18 @@ class History:
             )
             assert actual == expected, f"pod {number}:\n  kept: {actual}\n  anew: {expected}"
             self.counts["fits" if "node" in actual else "pending"] += 1
+            if actual.get("preemption"):
+                self.counts["preempts"] += 1
+                self._check_preemption(one, *actual["preemption"])
+
+    def _check_preemption(self, one: Pod, where: str, victims: list[str]) -> None:
+        """See that the pod would really get the node once the victims have left."""
+        other = self.fresh()
+        for victim in [each for each in self._pods.values() if each.metadata.name in victims]:
+            other.remove_pod(victim)
+        ready = attempt(other, one)
+        assert isinstance(ready, Attempt)
+        assert where in ready.nodes_by_score(), f"{where} does not do without {victims}"
 
     # --- steps ------------------------------------------------------------------------------------
 

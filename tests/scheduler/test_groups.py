@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.api.core.pod import Pod
 from mooring.scheduler.cluster import Cluster
@@ -149,7 +153,9 @@ def test_devices_of_a_gang_that_does_not_fit_are_free_again() -> None:
 
 def test_a_claim_for_node_resources_is_not_shared_within_a_group() -> None:
     claims = [{"name": "shared", "resourceClaimName": "c"}]
-    cores: dict[str, Any] = {"nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}}}
+    cores: dict[str, Any] = {
+        "nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}}
+    }
     large = node("node-1", allocatable={"cpu": "8", "memory": "8Gi", "pods": "9"})
     made = cluster(large, device_class(), slice_of("node-1", **cores), claim("c"))
     gang = Gang(group(least=1, resourceClaims=claims), (shared("a"), shared("b")), existing=2)
@@ -160,4 +166,38 @@ def test_a_claim_for_node_resources_is_not_shared_within_a_group() -> None:
     assert second.message == (
         "0/1 nodes are available: 1 node allocatable resource claim c has a mapped device "
         "and cannot be shared across pods."
+    )
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    st.data(),
+)
+def test_a_gang_for_which_there_is_room_gets_it(
+    rooms: list[int], sizes: list[int], data: st.DataObject
+) -> None:
+    least = data.draw(st.integers(1, len(sizes)))
+    nodes = [
+        node(f"node-{n}", allocatable={"cpu": str(cpu), "memory": "8Gi", "pods": "9"})
+        for n, cpu in enumerate(rooms)
+    ]
+    made = cluster(*nodes)
+    run(made, *(member(f"p{n}", str(size)) for n, size in enumerate(sizes)), least=least)
+    assert (held(made) >= least) == is_possible(rooms, sizes, least)
+    for state in made.fleet.nodes.values():
+        assert state.held.milli_cpu <= state.facts.allocatable.milli_cpu
+    assert held(made) == 0 or held(made) >= least
+
+
+def is_possible(rooms: list[int], sizes: list[int], least: int) -> bool:
+    """Return whether so many of the pods find room, by trying every way to put them."""
+    ways = product(range(-1, len(rooms)), repeat=len(sizes))
+    return any(
+        sum(place >= 0 for place in way) >= least
+        and all(
+            sum(size for size, place in zip(sizes, way, strict=True) if place == number) <= room
+            for number, room in enumerate(rooms)
+        )
+        for way in ways
     )
