@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from soak import Plan, allocator, cel, reading
+from soak import Plan, allocator, cel, reading, scheduler
 from soak.__main__ import campaigns, main
 from tests.allocator.problems import FAMILIES
 
@@ -45,6 +45,20 @@ def test_a_case_of_allocation_is_decided_by_seed_and_number() -> None:
     assert allocator.make_case(SEED, 7) != allocator.make_case(SEED, 11)
 
 
+def test_clusters_with_a_history_answer_as_clusters_made_anew() -> None:
+    outcome = scheduler.run(Plan(SEED, cases=CASES // 40))
+    assert outcome.faults == ()
+    assert outcome.figures["cases"] == str(CASES // 40)
+    figures = ("pods that fit", "pods that do not", "victims found", "reservations", "releases")
+    for figure in figures:
+        assert int(outcome.figures[figure].replace(",", "")) > CASES // 20, figure
+
+
+def test_a_history_is_decided_by_seed_and_number() -> None:
+    assert scheduler.make_case(SEED, 7) == scheduler.make_case(SEED, 7)
+    assert scheduler.make_case(SEED, 7) != scheduler.make_case(SEED, 8)
+
+
 def test_every_seed_of_the_expressions_is_one() -> None:
     refused = [seed for seed in cel.SEEDS if cel.is_refused(seed)]
     assert refused == []
@@ -78,7 +92,8 @@ def test_a_broken_law_is_reported_with_the_way_to_see_it_again(
 def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == campaigns() == ["allocator", "cel", "reading"]
+    names = ["allocator", "cel", "reading", "scheduler"]
+    assert [line.split()[0] for line in lines] == campaigns() == names
 
 
 def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +107,7 @@ def test_unknown_campaign_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -
     assert main(["raeding"]) == 2
     assert (
         capsys.readouterr().err
-        == "soak: no campaign 'raeding'; there are: allocator, cel, reading\n"
+        == "soak: no campaign 'raeding'; there are: allocator, cel, reading, scheduler\n"
     )
 
 

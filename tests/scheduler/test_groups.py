@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.api.core.pod import Pod
 from mooring.scheduler.cluster import Cluster
@@ -23,7 +27,7 @@ from tests.scheduler.scenes import (
     wanting,
 )
 
-MEMBER = {"schedulingGroup": {"podGroupName": "gang"}}
+MEMBER: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
 
 
 def member(name: str, cpu: str = "2", **more: Any) -> Pod:
@@ -91,7 +95,7 @@ def test_an_earlier_choice_is_taken_back_where_that_helps() -> None:
 
 def test_steps_of_the_search_are_bounded_and_all_is_given_back() -> None:
     made = cluster(*(node(f"node-{n}") for n in range(8)), device_class())
-    pods = tuple(member(f"p{n}") for n in range(16)) + (member("large", "4"),)
+    pods = (*(member(f"p{n}") for n in range(16)), member("large", "4"))
     gang = Gang(group(least=17), pods, existing=17)
     results = schedule_group(made, gang, new_names(), steps_max=50)
     assert all(isinstance(each, Pending) for each in results)
@@ -100,7 +104,7 @@ def test_steps_of_the_search_are_bounded_and_all_is_given_back() -> None:
 
 def test_a_large_gang_needs_no_deep_stack() -> None:
     made = cluster(node("node-1", allocatable={"cpu": "3000", "memory": "1Gi", "pods": "9999"}))
-    pods = tuple(member(f"p{n}", "1") for n in range(1000)) + (member("large", "3000"),)
+    pods = (*(member(f"p{n}", "1") for n in range(1000)), member("large", "3000"))
     texts = run(made, *pods, least=1001)
     assert held(made) == 0
     assert texts[-1] == "0/1 nodes are available: 1 Insufficient cpu."
@@ -145,3 +149,55 @@ def test_devices_of_a_gang_that_does_not_fit_are_free_again() -> None:
     run(made, user("a", "a", **MEMBER), user("b", "b", **MEMBER), least=2)
     made.put_claim(claim("all", wanting(3)))
     assert len(devices_of(placed(made, user("p", "all")))) == 3
+
+
+def test_a_claim_for_node_resources_is_not_shared_within_a_group() -> None:
+    claims = [{"name": "shared", "resourceClaimName": "c"}]
+    cores: dict[str, Any] = {
+        "nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}}
+    }
+    large = node("node-1", allocatable={"cpu": "8", "memory": "8Gi", "pods": "9"})
+    made = cluster(large, device_class(), slice_of("node-1", **cores), claim("c"))
+    gang = Gang(group(least=1, resourceClaims=claims), (shared("a"), shared("b")), existing=2)
+    made.put_group(gang.group)
+    first, second = schedule_group(made, gang, new_names())
+    assert isinstance(first, Reservation)
+    assert isinstance(second, Pending)
+    assert second.message == (
+        "0/1 nodes are available: 1 node allocatable resource claim c has a mapped device "
+        "and cannot be shared across pods."
+    )
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    st.data(),
+)
+def test_a_gang_for_which_there_is_room_gets_it(
+    rooms: list[int], sizes: list[int], data: st.DataObject
+) -> None:
+    least = data.draw(st.integers(1, len(sizes)))
+    nodes = [
+        node(f"node-{n}", allocatable={"cpu": str(cpu), "memory": "8Gi", "pods": "9"})
+        for n, cpu in enumerate(rooms)
+    ]
+    made = cluster(*nodes)
+    run(made, *(member(f"p{n}", str(size)) for n, size in enumerate(sizes)), least=least)
+    assert (held(made) >= least) == is_possible(rooms, sizes, least)
+    for state in made.fleet.nodes.values():
+        assert state.held.milli_cpu <= state.facts.allocatable.milli_cpu
+    assert held(made) == 0 or held(made) >= least
+
+
+def is_possible(rooms: list[int], sizes: list[int], least: int) -> bool:
+    """Return whether so many of the pods find room, by trying every way to put them."""
+    ways = product(range(-1, len(rooms)), repeat=len(sizes))
+    return any(
+        sum(place >= 0 for place in way) >= least
+        and all(
+            sum(size for size, place in zip(sizes, way, strict=True) if place == number) <= room
+            for number, room in enumerate(rooms)
+        )
+        for way in ways
+    )

@@ -7,7 +7,7 @@ changed: a slice renews its pool, a claim the pools it has devices of, a class n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from weakref import WeakValueDictionary
 
 from mooring.allocator.asks import Plan, content_of, plan_of
@@ -116,14 +116,12 @@ class Inventory:
             return ()
         return None if slices.is_shared else slices.node_names
 
-    def slices_for(self, node: Node | None) -> Iterator[ResourceSlice]:
-        """Give the slices that a node sees; all there are if no node is given."""
-        if node is None:
-            yield from self._slices.values()
-            return
-        for pool_id in self._visible(node.metadata.name):
-            for _, slice_ in self._pools[pool_id].relevant(node):
-                yield slice_
+    def slices_of(self, driver: str, pool: str, node: Node | None = None) -> list[ResourceSlice]:
+        """Return the slices of a pool that a node sees; all of them if no node is given."""
+        slices = self._pools.get(PoolId(driver, pool))
+        if slices is None:
+            return []
+        return [*slices.slices] if node is None else [each for _, each in slices.relevant(node)]
 
     def slices_around(self, node_name: str) -> list[ResourceSlice]:
         """Return all slices, for whatever node, of the pools that a node may see."""

@@ -109,13 +109,15 @@ def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
 def new_names(cluster: Cluster) -> Fresh:
     """Return where names of shares and claims come from: the same for the same cluster."""
     numbers = iter(range(1, 10**12))
+    taken = {name for _, name in cluster.claims}
 
     def share_id() -> str:
         return f"00000000-0000-4000-8000-{next(numbers):012x}"
 
     def name(prefix: str) -> str:
-        taken = {name for _, name in cluster.claims}
-        return next(found for n in range(10**9) if (found := f"{prefix}{n}") not in taken)
+        found = next(each for n in range(10**9) if (each := f"{prefix}{n}") not in taken)
+        taken.add(found)
+        return found
 
     return Fresh(share_id, name)
 
@@ -191,9 +193,15 @@ class _Planner:
     def _gang(self, item: _Item) -> Gang:
         assert item.group is not None
         members = self._members[item.group]
-        scheduled = sum(bool(pod.spec.node_name) for pod in members)
+        placed = {pod for pod in map(full_name, members) if self._has_node(pod)}
+        scheduled = sum(bool(pod.spec.node_name) for pod in members) + len(placed)
+        pods = tuple(pod for pod in item.pods if full_name(pod) not in placed)
         group = self._cluster.groups[item.group]
-        return Gang(group, item.pods, scheduled=scheduled, existing=len(members))
+        return Gang(group, pods, scheduled=scheduled, existing=len(members))
+
+    def _has_node(self, pod: str) -> bool:
+        """Tell whether a pod got a node, in an earlier round perhaps."""
+        return isinstance(self._results.get(pod), Reservation)
 
     def _may_fit_later(self, item: _Item) -> bool:
         """Tell whether pods that were placed since may help this one: it wants company."""

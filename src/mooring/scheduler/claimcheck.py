@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mooring.allocator import Allocated, Failed, Inventory, Unsatisfied, allocate_wanted, prepare
+from mooring.allocator import Allocated, Failed, Unsatisfied, allocate_wanted, prepare
 from mooring.allocator.allocation import BUDGET, Budget, Wanted
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import ResourceClaim
@@ -26,10 +26,10 @@ from mooring.claims import (
 )
 from mooring.claims.consumers import is_at_most_for
 from mooring.claims.specialclaim import is_in_memory
+from mooring.scheduler import claimresources
 from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, Held, refusal
 from mooring.scheduler.claimresources import NodeClaims, NodeResources
 from mooring.scheduler.errors import CycleFault
-from mooring.scheduler.features import Features
 from mooring.scheduler.filtering import Survey
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.refusals import Refusal
@@ -59,12 +59,10 @@ class GivenUp(Struct, frozen=True):
     is_deleted: bool = False  # not only its devices are given back
 
 
-class Known(Protocol):
+class Known(claimresources.Known, Protocol):
     """What the check must know besides the pod."""
 
-    features: Features
     index: ClassIndex
-    inventory: Inventory
 
     def node(self, name: str) -> Node:
         """Return a node."""
@@ -90,7 +88,7 @@ class ClaimCheck:
         self._variants: dict[frozenset[str], _Variant] = {}
         self._plain = _Variant(prepare(known.inventory, needs.wanted))
         self._held_score = held_score(held.claim for held in needs.held)
-        self._node_claims = NodeClaims(needs, known.inventory, known.features)
+        self._node_claims = NodeClaims(needs, known)
 
     @property
     def key(self) -> Hashable:

@@ -7,7 +7,8 @@ for itself.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 from mooring.allocator import Allocated, Inventory
 from mooring.allocator.nodes import matches_node
@@ -34,23 +35,41 @@ from mooring.scheduler.errors import CycleFault
 from mooring.scheduler.features import Features
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.refusals import Refusal
+from mooring.scheduler.shapes import key_of
 
 NodeResources = tuple[NodeAllocatableResourceClaimStatus, ...]
+
+
+class Hold(NamedTuple):
+    """A claim that pods were given which are not written yet."""
+
+    before: ResourceClaim  # as it was when the first of them got it
+    pods: frozenset[str]
+
+
+class Known(Protocol):
+    """What must be known besides the pod."""
+
+    features: Features
+    inventory: Inventory
+
+    @property
+    def holds(self) -> Mapping[tuple[str, str], Hold]:
+        """Claims that pods were given, by namespace and name."""
 
 
 class NodeClaims:
     """The node resources of one pod's claims."""
 
-    def __init__(self, needs: ClaimNeeds, inventory: Inventory, features: Features) -> None:
+    def __init__(self, needs: ClaimNeeds, known: Known) -> None:
         self._needs = needs
-        self._inventory = inventory
-        self._features = features
-        self._is_idle = not (features.node_allocatable and inventory.has_node_resources)
+        self._known = known
+        is_on = known.features.node_allocatable
+        self._is_idle = not (is_on and known.inventory.has_node_resources)
         # By claim that is held: why it cannot be shared, if it stands for node resources.
         self.shared: tuple[Refusal | None, ...] = (None,) * len(needs.held)
         if not self._is_idle and needs.held:
-            find = self._finder(None)
-            self.shared = tuple([self._find_shared(held.claim, find) for held in needs.held])
+            self.shared = tuple([self._find_shared(held.claim) for held in needs.held])
 
     @property
     def key(self) -> Hashable:
@@ -72,7 +91,9 @@ class NodeClaims:
         if self._is_idle:
             return ()
         pod = self._needs.pod
-        statuses = claim_statuses(pod, self._allocated(answer), self._finder(node))
+        claims = self._allocated(answer)
+        find = self._finder([each.allocation for each in claims], node)
+        statuses = claim_statuses(pod, claims, find)
         if isinstance(statuses, Refused):
             raise CycleFault(f'running "{PLUGIN}" filter plugin: {statuses.reason}')
         if not statuses:
@@ -89,11 +110,14 @@ class NodeClaims:
             return Refusal(PLUGIN, texts, any(each.is_unresolvable for each in short))
         return statuses
 
-    def _find_shared(self, claim: ResourceClaim, find: FindDevice) -> Refusal | None:
+    def _find_shared(self, claim: ResourceClaim) -> Refusal | None:
         allocation = claim.status.allocation
-        if allocation is None or not is_mapped(allocation, find):
+        if allocation is None or not is_mapped(allocation, self._finder([allocation])):
             return None
-        shared = check_unshared(claim, self._needs.pod, self._features.claims)
+        pod, hold = self._needs.pod, self._known.holds.get(_key(claim))
+        others = () if hold is None else hold.pods - {key_of(pod)}
+        features = self._known.features.claims
+        shared = check_unshared(claim, pod, features, pending_for=others)
         return None if shared is None else refusal(shared.reason)
 
     def _allocated(self, answer: Allocated | None) -> list[AllocatedClaim]:
@@ -117,7 +141,11 @@ class NodeClaims:
                 found.append(AllocatedClaim(claim, allocation, entries))
         return found
 
-    def _finder(self, node: Node | None) -> FindDevice:
+    def _finder(
+        self, allocations: Iterable[AllocationResult], node: Node | None = None
+    ) -> FindDevice:
+        """Return what finds the devices of allocations, among those of a node if it is given."""
+
         def is_on_node(device: Device) -> bool:
             return node is None or matches_node(
                 node,
@@ -126,7 +154,10 @@ class NodeClaims:
                 selector=device.node_selector,
             )
 
-        return finder(self._inventory.slices_for(node), is_on_node)
+        pools = {(each.driver, each.pool) for one in allocations for each in one.devices.results}
+        inventory = self._known.inventory
+        slices = [each for pool in pools for each in inventory.slices_of(*pool, node)]
+        return finder(slices, is_on_node)
 
 
 def _key(claim: ResourceClaim) -> tuple[str, str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -28,6 +27,7 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims import ClassIndex, implicit_name
 from mooring.claims.owners import controller_of
 from mooring.claims.specialclaim import is_special_for
+from mooring.scheduler.claimresources import Hold
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.fleet import Fleet
 from mooring.scheduler.ranking import Ranking
@@ -40,13 +40,6 @@ FINISHED = ("Succeeded", "Failed")
 
 ClaimKey = tuple[str, str]  # namespace, name
 RankingKey = tuple[PodShape, Hashable]
-
-
-class Hold(NamedTuple):
-    """A claim that pods were given which are not written yet."""
-
-    before: ResourceClaim  # as it was when the first of them got it
-    pods: frozenset[str]
 
 
 class Cluster:

@@ -14,7 +14,7 @@ from mooring.api.core import Node, Pod
 from mooring.api.core.placement import Taint
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.insight.concerns import Concern, full_name
-from mooring.insight.intake import overlay
+from mooring.insight.overlay import overlay
 from mooring.insight.snapshot import Snapshot
 from mooring.insight.whatif.changes import (
     AddObjects,
