@@ -51,14 +51,14 @@ def allocate(
     With `only`, no device is tried but the one that is next in the list: so a known allocation
     can be checked where looking for it would take too long.
     """
-    search = _Search(problem, steps_max, only)
+    search = Search(problem, steps_max, only)
     try:
         return search.run()
     except Failure as failure:
         return Answer("error", error=str(failure), node_only=failure.node_only, steps=search.steps)
 
 
-class _Search:
+class Search:
     """One attempt to allocate."""
 
     def __init__(self, problem: Problem, steps_max: int, only: Sequence[Given] | None) -> None:

@@ -68,21 +68,14 @@ def find_conflict(trials: Trials, around: Surroundings, fixing: Sequence[Change]
 
 
 def member_groups(situation: Situation, around: Surroundings) -> list[list[Change]]:
-    """Return all members by kind; what is least worth telling comes first."""
+    """Return all members by kind; what tells most comes first."""
     asks = situation.asks()
     claims = list(enumerate(situation.claims))
     return [
         [
-            AskCapacity(place, name)
-            for place, details in asks
-            for name in (sorted(details.capacity.requests) if details.capacity else ())
-        ],
-        list(map(Tolerate, tolerations(around))),
-        [FreeClaim(*key) for key in around.holders],
-        [
-            DropSelector(place, number)
-            for place, details in asks
-            for number in range(len(details.selectors))
+            DropRequest(number, index)
+            for number, claim in claims
+            for index in range(len(claim.spec.devices.requests or ()))
         ],
         [
             DropConstraint(number, index)
@@ -90,9 +83,16 @@ def member_groups(situation: Situation, around: Surroundings) -> list[list[Chang
             for index in range(len(claim.spec.devices.constraints))
         ],
         [
-            DropRequest(number, index)
-            for number, claim in claims
-            for index in range(len(claim.spec.devices.requests or ()))
+            DropSelector(place, number)
+            for place, details in asks
+            for number in range(len(details.selectors))
+        ],
+        [FreeClaim(*key) for key in around.holders],
+        list(map(Tolerate, tolerations(around))),
+        [
+            AskCapacity(place, name)
+            for place, details in asks
+            for name in (sorted(details.capacity.requests) if details.capacity else ())
         ],
     ]
 
@@ -127,7 +127,7 @@ class _Search:
     def shrunk(self, groups: Groups) -> Members:
         """Return what is left when nothing more can be taken away for the same kind of reason."""
         kept = self.members
-        for group in reversed(groups):
+        for group in groups:
             kept = self._without(kept, tuple(reversed(group)), self._is_alike)
         return kept
 

@@ -22,8 +22,8 @@ from mooring.cel.device import DeviceCompiler
 from mooring.insight.diagnosis.changes import DropRequest
 from mooring.insight.diagnosis.conflict import Conflict, find_conflict
 from mooring.insight.diagnosis.fixes import (
-    FIXES_MAX,
     Fix,
+    nearest,
     paired_fixes,
     single_changes,
     single_fixes,
@@ -93,7 +93,7 @@ def diagnose(
         values=shown.values,
         around=around,
         conflict=conflict,
-        fixes=tuple(fixes[:FIXES_MAX]),
+        fixes=tuple(fixes),
         trials=trials.count,
         trials_given_up=trials.given_up,
     )
@@ -110,8 +110,8 @@ def _explained(trials: Trials, around: Surroundings) -> tuple[Conflict, list[Fix
     if all(asked == 1 and isinstance(change, DropRequest) for change in helping):
         # To ask for nothing always helps and is no help: look further.
         trials.begin()
-        fixes = [*paired_fixes(trials, around, conflict)[: FIXES_MAX - len(fixes)], *fixes]
-    return conflict, fixes
+        fixes = [*paired_fixes(trials, around, conflict, helping), *fixes]
+    return conflict, nearest(fixes)
 
 
 def _unusable(inventory: Inventory, node: Node) -> tuple[UnusablePool, ...]:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
 
@@ -38,6 +39,7 @@ from mooring.insight.diagnosis.surroundings import Surroundings
 from mooring.insight.diagnosis.trials import Trials
 
 FIXES_MAX = 8
+ALIKE_MAX = 3  # fixes of one kind that are offered beside others
 MANY = 6  # candidates of one kind, for which it is tried first whether all together help
 PAIRS_MAX = 60
 LISTS_MAX = 12
@@ -75,10 +77,12 @@ def single_fixes(trials: Trials, helping: Sequence[Change]) -> list[Fix]:
     return sorted(fixes, key=lambda fix: _invasiveness(trials, fix))
 
 
-def paired_fixes(trials: Trials, around: Surroundings, conflict: Conflict) -> list[Fix]:
+def paired_fixes(
+    trials: Trials, around: Surroundings, conflict: Conflict, helping: Sequence[Change]
+) -> list[Fix]:
     """Return fixes of two changes, of which neither helps alone."""
     found: list[Fix] = []
-    everything = candidates(trials.situation, around)
+    everything = [c for c in candidates(trials.situation, around) if c not in helping]
     touching = [c for c in everything if any(_touches(c, member) for member in conflict.members)]
     rest = [change for change in everything if change not in touching]
     for first, second in islice(_pairs(touching, rest), PAIRS_MAX):
@@ -89,6 +93,20 @@ def paired_fixes(trials: Trials, around: Surroundings, conflict: Conflict) -> li
             second = _smallest(trials, second, (first,))
             found.append(Fix((first, second)))
     return sorted(found, key=lambda fix: _invasiveness(trials, fix))
+
+
+def nearest(fixes: Sequence[Fix]) -> list[Fix]:
+    """Return the first few fixes, and of each kind only a few, while there are others."""
+    counts: Counter[tuple[type, ...]] = Counter()
+    shown: list[Fix] = []
+    more: list[Fix] = []
+    for fix in fixes:
+        kind = tuple(type(change) for change in fix.changes)
+        counts[kind] += 1
+        (shown if counts[kind] <= ALIKE_MAX else more).append(fix)
+    if not shown[FIXES_MAX:] and len(counts) == 1:
+        shown += more
+    return shown[:FIXES_MAX]
 
 
 # --- what is tried ------------------------------------------------------------------------

@@ -130,7 +130,8 @@ def refusal_of(
         case "tolerated":
             taint = blocking_taint(problem.view.spots[position].device, ask.wish.tolerations)
             assert taint is not None
-            return Tainted(f"{taint.key}={taint.value}:{taint.effect}")
+            value = f"={taint.value}" if taint.value else ""
+            return Tainted(f"{taint.key}{value}:{taint.effect}")
         case "fitting":
             return _unfit(problem, slot, position)
     return _clash(problem, slot, position, fitting)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from mooring.api.quantity import Quantity
-from mooring.insight.diagnosis.changes import Change, DropConstraint
+from mooring.insight.diagnosis.changes import DropConstraint
 from mooring.insight.diagnosis.diagnosis import Diagnosis
 from mooring.insight.diagnosis.fixes import Fix
 from mooring.insight.diagnosis.funnel import STAGES, Funnel
 from mooring.insight.diagnosis.values import values_text
-from mooring.insight.diagnosis.words import member_text, refusal_text, text_of
+from mooring.insight.diagnosis.words import member_text, member_texts, refusal_text, text_of
 from mooring.insight.wording import counted
 
 
@@ -24,16 +26,27 @@ def lines(diagnosis: Diagnosis) -> Iterator[str]:
     for pool in diagnosis.pools:
         reason = f": {pool.reason}" if pool.reason else ""
         yield f"pool {pool.pool} is {pool.state}{reason}; none of its devices is given away"
-    for funnel in diagnosis.funnels:
-        yield from _funnel(funnel, diagnosis)
+    for alike in _alike(diagnosis.funnels):
+        yield from _funnel(alike, diagnosis)
     yield from _conflict(diagnosis)
     yield from _fixes(diagnosis)
 
 
-def _funnel(funnel: Funnel, diagnosis: Diagnosis) -> Iterator[str]:
+def _alike(funnels: Iterable[Funnel]) -> Iterable[list[Funnel]]:
+    """Return the funnels together that differ in nothing but the name of the request."""
+    found: dict[Funnel, list[Funnel]] = {}
+    for funnel in funnels:
+        found.setdefault(replace(funnel, request=""), []).append(funnel)
+    return found.values()
+
+
+def _funnel(alike: list[Funnel], diagnosis: Diagnosis) -> Iterator[str]:
+    funnel, *others = alike
     of = f" of claim {funnel.claim}" if len(diagnosis.situation.claims) > 1 else ""
     wanted = "all" if funnel.wanted is None else f"{funnel.wanted:,}"
-    yield f"request {funnel.request}{of}: {wanted} wanted"
+    names = ", ".join(each.request for each in alike)
+    noun, each = ("requests", " each") if others else ("request", "")
+    yield f"{noun} {names}{of}: {wanted} wanted{each}"
     steps = [f"{funnel.in_fleet:,} in the fleet"]
     before = funnel.in_fleet
     for stage, count in zip(STAGES, funnel.counts, strict=True):
@@ -56,17 +69,24 @@ def _conflict(diagnosis: Diagnosis) -> Iterator[str]:
     else:
         known = "" if diagnosis.conflict.is_minimal else " (not all may be needed)"
         yield f"impossible together{known}:"
-    for member in members:
-        yield f"  {member_line(member, diagnosis)}"
+    for text in member_lines(diagnosis):
+        yield f"  {text}"
 
 
-def member_line(member: Change, diagnosis: Diagnosis) -> str:
-    """Return a member of the conflict, a constraint with the values that there are."""
-    text = member_text(member, diagnosis.situation, diagnosis.around)
-    if isinstance(member, DropConstraint):
-        shown = values_text(diagnosis.values, member)
-        return f"{text} ({shown})" if shown else text
-    return text
+def member_lines(diagnosis: Diagnosis) -> list[str]:
+    """Return the members of the conflict, constraints with the values that they compare."""
+    situation, around = diagnosis.situation, diagnosis.around
+    found: list[str] = []
+    for kind, members in groupby(diagnosis.conflict.members, type):
+        if kind is not DropConstraint:
+            found += member_texts(members, situation, around)
+            continue
+        for member in members:
+            assert isinstance(member, DropConstraint)
+            shown = values_text(diagnosis.values, member)
+            text = member_text(member, situation, around)
+            found.append(f"{text} ({shown})" if shown else text)
+    return found
 
 
 def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
@@ -98,7 +118,10 @@ def tree(diagnosis: Diagnosis) -> dict[str, Any]:
         "conflict": {
             "isMinimal": diagnosis.conflict.is_minimal,
             "members": [
-                {"text": member_line(member, diagnosis), "withoutIt": _plain(member)}
+                {
+                    "text": member_text(member, diagnosis.situation, diagnosis.around),
+                    "withoutIt": _plain(member),
+                }
                 for member in diagnosis.conflict.members
             ],
         },

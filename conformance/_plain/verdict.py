@@ -1,0 +1,149 @@
+"""Is there any allocation at all? The plain search, less what is plainly the same again.
+
+To show that there is none, the plain search goes through every order of everything. Three remarks
+spare most of it, each true by itself:
+
+1. Of devices that look alike, and that nobody has anything of, one is as good as the other: what
+   the first could not complete the others cannot.
+2. Takings that look alike leave alike: what could not be completed from them once cannot be later.
+3. A request cannot be given more devices than are left to try.
+
+They change which ways are walked and so might walk past a fault that ends the search. So they are
+used only where there can be none: no request for all devices, nothing derived, no claim near its
+limit, and every selector and capacity judged beforehand, for every device.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import Any
+
+from msgspec.structs import replace
+
+from conformance._allocation import Problem
+from conformance._plain.nouns import Candidate, Choice, Failure, Taking
+from conformance._plain.requests import DEVICES_PER_CLAIM_MAX, claim_name
+from conformance._plain.search import STEPS_MAX, Search
+
+
+def is_possible(problem: Problem, *, steps_max: int = STEPS_MAX) -> bool:
+    """Return whether the claims can be allocated, or raise TooManyStepsError."""
+    try:
+        return _Verdict(problem, steps_max, None).run().outcome == "allocated"
+    except Failure:
+        return False
+
+
+class _Verdict(Search):
+    """A search that leaves out ways which are plainly the same as others."""
+
+    is_safe: bool | None = None
+
+    def _search_request(self, claim: int, request: int) -> bool:
+        if self.is_safe is None:
+            self.is_safe = self._has_no_faults()
+            self.hopeless: set[Any] = set()
+            self.look = cache(self._look)
+        if not self.is_safe:
+            return super()._search_request(claim, request)
+        key = claim, request, self._left_by_takings(claim, request)
+        if key in self.hopeless:
+            return False
+        is_found = super()._search_request(claim, request)
+        if not is_found:
+            self.hopeless.add(key)
+        return is_found
+
+    def _search_device(
+        self, claim: int, request: int, choice: Choice, number: int, start: int
+    ) -> bool:
+        if not self.is_safe or number >= choice.count:
+            return super()._search_device(claim, request, choice, number, start)
+        if len(self.candidates) - start < choice.count - number:
+            return False
+        failed: set[Any] = set()
+        for position in range(start, len(self.candidates)):
+            candidate = self.candidates[position]
+            is_new = all(taking.candidate is not candidate for taking in self.taken)
+            look = self.look(candidate)
+            if is_new and look in failed:
+                continue
+            if self._is_suitable(claim, choice, candidate):
+                taking = self._take(claim, choice, candidate, must=False)
+                if taking is not None and self._go_on(claim, request, taking, number, position + 1):
+                    return True
+            if is_new:
+                failed.add(look)
+        return False
+
+    # --- what looks alike -----------------------------------------------------------------
+
+    def _look(self, candidate: Candidate) -> Any:
+        """Return all that matters of a device before it is taken."""
+        shares = self.allocated.shares.get(candidate.id, [])
+        return (
+            str(candidate.pool),
+            repr(replace(candidate.device, name="")),
+            candidate.slice.spec.skip_node_operations,
+            candidate.slice.spec.per_device_node_selection,
+            candidate.id in self.allocated.whole,
+            repr(shares),
+        )
+
+    def _left_by_takings(self, claim: int, request: int) -> Any:
+        """Return what the requests from here on can see of the takings."""
+        devices: dict[Any, list[Any]] = {}
+        for taking in self.taken:
+            seen = (
+                taking.claim,
+                repr(taking.consumed),
+                taking.is_charged,
+                self._constraints_ahead(taking, claim, request),
+            )
+            devices.setdefault(taking.candidate.id, []).append(seen)
+        looks = {taking.candidate.id: self.look(taking.candidate) for taking in self.taken}
+        return frozenset(
+            Counter((looks[id_], tuple(sorted(seen))) for id_, seen in devices.items()).items()
+        )
+
+    def _constraints_ahead(self, taking: Taking, claim: int, request: int) -> tuple[int, ...]:
+        """Return the constraints about a taking that are also about requests still to come."""
+        if taking.claim != claim:
+            return ()
+        ahead = {
+            name
+            for alternatives in self.choices[claim][request:]
+            for choice in alternatives
+            for name in choice.names
+        }
+        return tuple(
+            number
+            for number, constraint in enumerate(self.problem.claims[claim].spec.devices.constraints)
+            if not constraint.requests
+            or (taking.choice.names & set(constraint.requests) and ahead & set(constraint.requests))
+        )
+
+    # --- faults ---------------------------------------------------------------------------
+
+    def _has_no_faults(self) -> bool:
+        """Return whether nothing can end the search but its answer."""
+        for number, requests in enumerate(self.choices):
+            most = sum(max(choice.count for choice in choices) for choices in requests)
+            if most > DEVICES_PER_CLAIM_MAX:
+                return False
+            name = claim_name(self.problem.claims[number])
+            for choice in (choice for choices in requests for choice in choices):
+                if choice.everything is not None or choice.ask.derived_attributes:
+                    return False
+                if not all(self._is_judged(choice, each, name) for each in self.candidates):
+                    return False
+        return True
+
+    def _is_judged(self, choice: Choice, candidate: Candidate, name: str) -> bool:
+        try:
+            self.selectors.selects(choice, candidate, name)
+            self._has_capacity(choice, candidate)
+        except Failure:
+            return False
+        return True
