@@ -5,6 +5,7 @@
     inquiry      an expression, put to the devices of a fleet
     explanation  which part of an expression said no, and from which values
     survey       all of that together, to be shown
+    diagnosis    why claims get no devices on a node, and what would help
     lint         what is odd about claims, templates, classes and taint rules
 
     reads, parts, trees, atoms   expressions, taken apart
