@@ -28,13 +28,13 @@ from mooring.insight.diagnosis import (
     Fix,
     Situation,
     applied,
+    asks_for_nothing,
     diagnose,
     members_of,
     text_of,
 )
 from mooring.insight.diagnosis.changes import (
     AskCapacity,
-    DropRequest,
     LowerCount,
     PublishList,
 )
@@ -89,7 +89,7 @@ class ExplainSuite(Suite):
         self._members[len(found.conflict.members)] += 1
         self._fixes[min((len(fix.changes) for fix in found.fixes), default=0)] += 1
         singles = [fix for fix in found.fixes if len(fix.changes) == 1]
-        proper = [fix for fix in singles if not _asks_for_nothing(found, fix)]
+        proper = [fix for fix in singles if not asks_for_nothing(fix, found.situation)]
         fixable, properly = _fixable(problem, singles, proper)
         if fixable:
             self._fixed[True, bool(singles)] += 1
@@ -207,11 +207,6 @@ def _fixable(problem: Problem, singles: list[Fix], proper: list[Fix]) -> tuple[b
 def _is_listed(fix: Fix) -> bool:
     """Return whether a fix is one of the single changes that are tried."""
     return not isinstance(fix.changes[0], AskCapacity | LowerCount | PublishList)
-
-
-def _asks_for_nothing(found: Diagnosis, fix: Fix) -> bool:
-    asked = sum(len(claim.spec.devices.requests or ()) for claim in found.situation.claims)
-    return asked == 1 and isinstance(fix.changes[0], DropRequest)
 
 
 # --- the same problem in both forms -------------------------------------------------------

@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from mooring.allocator import Unsatisfied
 from mooring.api.resource.v1 import DeviceToleration
 from mooring.insight.diagnosis.changes import (
     AskCapacity,
@@ -118,7 +117,7 @@ class _Search:
     def __init__(self, trials: Trials, members: Members) -> None:
         self.members = members
         self._trials = trials
-        self._was_unsatisfied = isinstance(trials.answer(), Unsatisfied)
+        self._kind = trials.outcome().kind
 
     def is_impossible(self, kept: Members) -> bool:
         """Return whether what is kept is known to be impossible."""
@@ -158,10 +157,7 @@ class _Search:
 
     def _is_alike(self, kept: Members) -> bool:
         """Return whether what is kept is impossible, and in the way that the whole is."""
-        if not self.is_impossible(kept):
-            return False
-        is_unsatisfied = isinstance(self._trials.answer(self._gone(kept)), Unsatisfied)
-        return is_unsatisfied == self._was_unsatisfied
+        return self._trials.outcome(self._gone(kept)).kind is self._kind
 
     def _gone(self, kept: Members) -> list[Change]:
         rest = set(kept)

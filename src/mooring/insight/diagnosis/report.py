@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mooring.api.quantity import Quantity
 from mooring.insight.diagnosis.changes import DropConstraint
 from mooring.insight.diagnosis.diagnosis import Diagnosis
-from mooring.insight.diagnosis.fixes import Fix
+from mooring.insight.diagnosis.fixes import Fix, asks_for_nothing
 from mooring.insight.diagnosis.funnel import STAGES, Funnel
 from mooring.insight.diagnosis.values import values_text
 from mooring.insight.diagnosis.words import member_text, member_texts, refusal_text, text_of
@@ -91,9 +91,10 @@ def member_lines(diagnosis: Diagnosis) -> list[str]:
 
 def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
     tried = counted(diagnosis.trials, "trial")
-    if diagnosis.fixes:
+    fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
+    if fixes:
         yield "any of these would make it fit, each was tried:"
-        for fix in diagnosis.fixes:
+        for fix in fixes:
             yield f"  {fix_text(fix, diagnosis)}"
     else:
         yield f"no fix of one or two changes was found in {tried}"
