@@ -138,9 +138,7 @@ class Search:
             return False
         if number >= choice.count:
             return self._search_request(claim, request + 1)
-        held = sum(taking.claim == claim for taking in self.taken)
-        if held + choice.count - number > DEVICES_PER_CLAIM_MAX:
-            raise _TooManyDevicesError
+        self._refuse_too_many(claim, choice.count - number)
         if choice.everything is not None:
             candidate = choice.everything[number]
             taking = self._take(claim, choice, candidate, must=True)
@@ -155,6 +153,11 @@ class Search:
             if taking is not None and self._go_on(claim, request, taking, number, position + 1):
                 return True
         return False
+
+    def _refuse_too_many(self, claim: int, more: int) -> None:
+        held = sum(taking.claim == claim for taking in self.taken)
+        if held + more > DEVICES_PER_CLAIM_MAX:
+            raise _TooManyDevicesError
 
     def _go_on(self, claim: int, request: int, taking: Taking, number: int, start: int) -> bool:
         """Return whether all that follows can be served with one more device taken."""

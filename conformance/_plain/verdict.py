@@ -6,15 +6,16 @@ spare most of it, each true by itself:
 1. Of devices that look alike, and that nobody has anything of, one is as good as the other: what
    the first could not complete the others cannot.
 2. Takings that look alike leave alike: what could not be completed from them once cannot be later.
-3. A request cannot be given more devices than are left to try.
+3. A request cannot be given more devices than are left to try and match it.
 
 They change which ways are walked and so might walk past a fault that ends the search. So they are
-used only where there can be none: no request for all devices, nothing derived, no claim near its
-limit, and every selector and capacity judged beforehand, for every device.
+used only where there can be none: no request for all devices, nothing derived, and every selector
+and capacity judged beforehand, for every device. A claim over its limit of devices is no fault.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from functools import cache
 from typing import Any
@@ -23,7 +24,7 @@ from msgspec.structs import replace
 
 from conformance._allocation import Problem
 from conformance._plain.nouns import Candidate, Choice, Failure, Taking
-from conformance._plain.requests import DEVICES_PER_CLAIM_MAX, claim_name
+from conformance._plain.requests import claim_name
 from conformance._plain.search import STEPS_MAX, Search
 
 
@@ -45,6 +46,7 @@ class _Verdict(Search):
             self.is_safe = self._has_no_faults()
             self.hopeless: set[Any] = set()
             self.look = cache(self._look)
+            self.matching: dict[Choice, list[int]] = {}
         if not self.is_safe:
             return super()._search_request(claim, request)
         key = claim, request, self._left_by_takings(claim, request)
@@ -60,7 +62,8 @@ class _Verdict(Search):
     ) -> bool:
         if not self.is_safe or number >= choice.count:
             return super()._search_device(claim, request, choice, number, start)
-        if len(self.candidates) - start < choice.count - number:
+        self._refuse_too_many(claim, choice.count - number)
+        if self._matching_from(choice, start) < choice.count - number:
             return False
         failed: set[Any] = set()
         for position in range(start, len(self.candidates)):
@@ -76,6 +79,17 @@ class _Verdict(Search):
             if is_new:
                 failed.add(look)
         return False
+
+    def _matching_from(self, choice: Choice, start: int) -> int:
+        """Return how many devices from a position on match a choice."""
+        matching = self.matching.get(choice)
+        if matching is None:
+            matching = self.matching[choice] = [
+                position
+                for position, candidate in enumerate(self.candidates)
+                if self.selectors.selects(choice, candidate, "")
+            ]
+        return len(matching) - bisect_left(matching, start)
 
     # --- what looks alike -----------------------------------------------------------------
 
@@ -129,9 +143,6 @@ class _Verdict(Search):
     def _has_no_faults(self) -> bool:
         """Return whether nothing can end the search but its answer."""
         for number, requests in enumerate(self.choices):
-            most = sum(max(choice.count for choice in choices) for choices in requests)
-            if most > DEVICES_PER_CLAIM_MAX:
-                return False
             name = claim_name(self.problem.claims[number])
             for choice in (choice for choices in requests for choice in choices):
                 if choice.everything is not None or choice.ask.derived_attributes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -12,8 +13,10 @@ from conformance._single_changes import single_changes
 from conformance.allocator import COMPILER
 from conformance.explain import ExplainSuite, faults_of, problem_of, situation_of
 from conformance.runner import Equal, read_cases
+from mooring.api.resource.v1 import Device, DeviceRequest, DeviceSubRequest
 from mooring.insight.diagnosis import diagnose
 from tests.allocator.problems import FAMILIES, SMALL, problem
+from tests.allocator.problems.parts import claim, request, slice_
 from tests.corpus import corpus
 
 SEEDS = range(25)
@@ -60,6 +63,24 @@ def test_leaving_out_what_is_the_same_again_does_not_change_the_verdict(family: 
         asked = problem(family, SMALL, seed)
         expected = plain.allocate(asked).outcome == "allocated"
         assert plain.is_possible(asked) is expected, (family, seed)
+
+
+def test_the_verdict_heeds_the_limit_of_devices_of_a_claim() -> None:
+    alternatives = tuple(
+        DeviceSubRequest(f"s{count}", "any", allocation_mode="ExactCount", count=count)
+        for count in (33, 34)
+    )
+    one = request("one", "any")
+    for asked, expected in (((one,), True), ((one, DeviceRequest("r", None, alternatives)), False)):
+        posed = replace(
+            problem("mixed", SMALL, 0),
+            features=frozenset({"PrioritizedList"}),
+            slices=(slice_("s", "gpu.example.com", [Device(f"gpu-{n}") for n in range(40)]),),
+            allocated=(),
+            claims=(claim("wanted", asked),),
+        )
+        assert plain.is_possible(posed) is expected
+        assert (plain.allocate(posed).outcome == "allocated") is expected
 
 
 def test_a_situation_is_the_problem_it_came_from() -> None:
