@@ -39,6 +39,7 @@ from mooring.insight.diagnosis.changes import (
     DropSelector,
     LowerCount,
 )
+from mooring.insight.diagnosis.surroundings import HOLDERS_MAX
 from tests.allocator.problems.parts import (
     NUMA,
     allocated,
@@ -239,6 +240,28 @@ def test_a_conflict_may_span_claims() -> None:
         "request r of claim default/two: 1 of class gpu",
     ]
     assert "count of request r of claim default/one 2 → 1" in fixes(diagnosis)
+
+
+def test_of_very_many_claims_not_all_are_looked_at() -> None:
+    devices = gpus(HOLDERS_MAX + 2)
+    holders = [allocated(each.name, [held(DRIVER, each.name)]) for each in devices]
+    found = inventory(published(*devices), allocated=holders)
+    diagnosis = explained(found, wanting(gpu()))
+    assert diagnosis.conflict.is_minimal
+    assert len(diagnosis.conflict.members) == 1 + HOLDERS_MAX
+    told = list(lines(diagnosis))
+    assert any("2 more claims with devices of these pools" in line for line in told)
+    assert len(told) < 20
+
+
+def test_of_each_kind_of_fix_a_few_are_offered() -> None:
+    devices = gpus(5)
+    holders = [allocated(each.name, [held(DRIVER, each.name)]) for each in devices]
+    diagnosis = explained(inventory(published(*devices), allocated=holders), wanting(gpu()))
+    assert fixes(diagnosis) == [
+        *[f"free claim default/gpu-{number}" for number in range(3)],
+        "drop request r, the only one",
+    ]
 
 
 # --- nodes ------------------------------------------------------------------------------------

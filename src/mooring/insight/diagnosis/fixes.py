@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
 
@@ -98,16 +97,12 @@ def paired_fixes(
 
 
 def nearest(fixes: Sequence[Fix]) -> list[Fix]:
-    """Return the first few fixes, and of each kind only a few, while there are others."""
-    counts: Counter[tuple[type, ...]] = Counter()
-    shown: list[Fix] = []
-    more: list[Fix] = []
-    for fix in fixes:
-        kind = tuple(type(change) for change in fix.changes)
-        counts[kind] += 1
-        (shown if counts[kind] <= ALIKE_MAX else more).append(fix)
-    if not shown[FIXES_MAX:] and len(counts) == 1:
-        shown += more
+    """Return the first few fixes, and only a few of each kind if there are several kinds."""
+    kinds = [tuple(type(change) for change in fix.changes) for fix in fixes]
+    alike_max = ALIKE_MAX if len(set(kinds)) > 1 else FIXES_MAX
+    shown = [
+        fix for number, fix in enumerate(fixes) if kinds[:number].count(kinds[number]) < alike_max
+    ]
     return shown[:FIXES_MAX]
 
 

@@ -10,13 +10,15 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.api.quantity import Quantity
-from mooring.insight.diagnosis.changes import DropConstraint
+from mooring.insight.diagnosis.changes import DropConstraint, FreeClaim
 from mooring.insight.diagnosis.diagnosis import Diagnosis
 from mooring.insight.diagnosis.fixes import Fix, asks_for_nothing
 from mooring.insight.diagnosis.funnel import STAGES, Funnel
 from mooring.insight.diagnosis.values import values_text
 from mooring.insight.diagnosis.words import member_text, member_texts, refusal_text, text_of
 from mooring.insight.wording import counted
+
+CLAIMS_SHOWN_MAX = 8
 
 
 def lines(diagnosis: Diagnosis) -> Iterator[str]:
@@ -71,6 +73,9 @@ def _conflict(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"impossible together{known}:"
     for text in member_lines(diagnosis):
         yield f"  {text}"
+    if diagnosis.around.holders_left_out:
+        more = counted(diagnosis.around.holders_left_out, "more claim")
+        yield f"  {more} with devices of these pools, which were not looked at one by one"
 
 
 def member_lines(diagnosis: Diagnosis) -> list[str]:
@@ -78,14 +83,14 @@ def member_lines(diagnosis: Diagnosis) -> list[str]:
     situation, around = diagnosis.situation, diagnosis.around
     found: list[str] = []
     for kind, members in groupby(diagnosis.conflict.members, type):
-        if kind is not DropConstraint:
-            found += member_texts(members, situation, around)
-            continue
-        for member in members:
-            assert isinstance(member, DropConstraint)
-            shown = values_text(diagnosis.values, member)
-            text = member_text(member, situation, around)
-            found.append(f"{text} ({shown})" if shown else text)
+        texts = member_texts(alike := list(members), situation, around)
+        if kind is DropConstraint:
+            shown = [values_text(diagnosis.values, constraint) for constraint in alike]
+            texts = [f"{text} ({values})" for text, values in zip(texts, shown, strict=True)]
+        elif kind is FreeClaim and len(texts) > CLAIMS_SHOWN_MAX:
+            more = len(texts) - CLAIMS_SHOWN_MAX
+            texts = [*texts[:CLAIMS_SHOWN_MAX], f"{counted(more, 'more claim')} with such devices"]
+        found += texts
     return found
 
 
