@@ -10,7 +10,7 @@ from mooring.allocator.asks import Ask
 from mooring.allocator.bits import bits
 from mooring.allocator.problem import Problem
 from mooring.insight.diagnosis.changes import Change, DropConstraint
-from mooring.insight.diagnosis.refusals import constraints_of, value_text
+from mooring.insight.diagnosis.refusing import constraints_of, value_text
 
 VALUES_SHOWN_MAX = 4
 DEVICES_SHOWN_MAX = 3
