@@ -1,16 +1,19 @@
 """Is there any allocation at all? The plain search, less what is plainly the same again.
 
-To show that there is none, the plain search goes through every order of everything. Three remarks
+To show that there is none, the plain search goes through every order of everything. Four remarks
 spare most of it, each true by itself:
 
 1. Of devices that look alike, and that nobody has anything of, one is as good as the other: what
    the first could not complete the others cannot.
 2. Takings that look alike leave alike: what could not be completed from them once cannot be later.
 3. A request cannot be given more devices than are left to try and match it.
+4. Whether all requests of a claim can be served does not depend on the order in which they are; so
+   those that a constraint is about come one after the other, and then it can be forgotten.
 
 They change which ways are walked and so might walk past a fault that ends the search. So they are
 used only where there can be none: no request for all devices, nothing derived, and every selector
-and capacity judged beforehand, for every device. A claim over its limit of devices is no fault.
+and capacity judged beforehand, for every device. A claim over its limit of devices is no fault. Nor
+are they used where a device takes less than nothing of a counter, for there the order matters.
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ class _Verdict(Search):
             self.hopeless: set[Any] = set()
             self.look = cache(self._look)
             self.matching: dict[Choice, list[int]] = {}
+            if self.is_safe:
+                self.choices = [self._ordered(number) for number in range(len(self.choices))]
         if not self.is_safe:
             return super()._search_request(claim, request)
         key = claim, request, self._left_by_takings(claim, request)
@@ -138,10 +143,27 @@ class _Verdict(Search):
             or (taking.choice.names & set(constraint.requests) and ahead & set(constraint.requests))
         )
 
+    # --- order ----------------------------------------------------------------------------
+
+    def _ordered(self, claim: int) -> list[list[Choice]]:
+        """Return the requests of a claim so that those that a constraint is about are together."""
+        constraints = self.problem.claims[claim].spec.devices.constraints
+        groups = [set(constraint.requests) for constraint in constraints if constraint.requests]
+        rest = list(self.choices[claim])
+        ordered: list[list[Choice]] = []
+        while rest:
+            begun = [group for group in groups if any(group & _names(each) for each in ordered)]
+            best = max(rest, key=lambda each: sum(bool(group & _names(each)) for group in begun))
+            rest.remove(best)
+            ordered.append(best)
+        return ordered
+
     # --- faults ---------------------------------------------------------------------------
 
     def _has_no_faults(self) -> bool:
         """Return whether nothing can end the search but its answer."""
+        if any(map(_takes_less_than_nothing, self.candidates)):
+            return False
         for number, requests in enumerate(self.choices):
             name = claim_name(self.problem.claims[number])
             for choice in (choice for choices in requests for choice in choices):
@@ -158,3 +180,15 @@ class _Verdict(Search):
         except Failure:
             return False
         return True
+
+
+def _names(alternatives: list[Choice]) -> set[str]:
+    return {name for choice in alternatives for name in choice.names}
+
+
+def _takes_less_than_nothing(candidate: Candidate) -> bool:
+    return any(
+        counter.value.nano < 0
+        for consumption in candidate.device.consumes_counters
+        for counter in consumption.counters.values()
+    )
