@@ -15,6 +15,7 @@ from mooring.api.core.placement import Taint
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.insight.concerns import Concern, full_name
 from mooring.insight.overlay import overlay
+from mooring.insight.ownership import is_active
 from mooring.insight.snapshot import Snapshot
 from mooring.insight.whatif.changes import (
     AddObjects,
@@ -31,7 +32,6 @@ from mooring.insight.whatif.changes import (
     UnknownNameError,
 )
 from mooring.insight.whatif.departures import Order, is_tied_to_node
-from mooring.insight.workloads import is_active
 from mooring.validation.context import Context
 
 

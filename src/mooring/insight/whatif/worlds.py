@@ -31,6 +31,7 @@ from mooring.claims import (
     rule_status,
 )
 from mooring.insight.concerns import Concern, full_name, listed
+from mooring.insight.ownership import is_active
 from mooring.insight.snapshot import Snapshot
 from mooring.insight.whatif.changes import Change
 from mooring.insight.whatif.departures import (
@@ -45,7 +46,6 @@ from mooring.insight.whatif.departures import (
 )
 from mooring.insight.whatif.editing import Edited
 from mooring.insight.whatif.nodetaints import find_node_evictions
-from mooring.insight.workloads import is_active
 from mooring.scheduler.features import Features
 from mooring.scheduler.taintrules import TaintRules
 from mooring.validation.context import Context
