@@ -18,5 +18,6 @@ entry. That makes it slow and easy to believe; the fast allocator must give the 
 
 from conformance._plain.nouns import DeviceId
 from conformance._plain.search import TooManyStepsError, allocate
+from conformance._plain.verdict import is_possible
 
-__all__ = ["DeviceId", "TooManyStepsError", "allocate"]
+__all__ = ["DeviceId", "TooManyStepsError", "allocate", "is_possible"]

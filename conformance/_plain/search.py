@@ -51,14 +51,14 @@ def allocate(
     With `only`, no device is tried but the one that is next in the list: so a known allocation
     can be checked where looking for it would take too long.
     """
-    search = _Search(problem, steps_max, only)
+    search = Search(problem, steps_max, only)
     try:
         return search.run()
     except Failure as failure:
         return Answer("error", error=str(failure), node_only=failure.node_only, steps=search.steps)
 
 
-class _Search:
+class Search:
     """One attempt to allocate."""
 
     def __init__(self, problem: Problem, steps_max: int, only: Sequence[Given] | None) -> None:
@@ -138,9 +138,7 @@ class _Search:
             return False
         if number >= choice.count:
             return self._search_request(claim, request + 1)
-        held = sum(taking.claim == claim for taking in self.taken)
-        if held + choice.count - number > DEVICES_PER_CLAIM_MAX:
-            raise _TooManyDevicesError
+        self._refuse_too_many(claim, choice.count - number)
         if choice.everything is not None:
             candidate = choice.everything[number]
             taking = self._take(claim, choice, candidate, must=True)
@@ -155,6 +153,11 @@ class _Search:
             if taking is not None and self._go_on(claim, request, taking, number, position + 1):
                 return True
         return False
+
+    def _refuse_too_many(self, claim: int, more: int) -> None:
+        held = sum(taking.claim == claim for taking in self.taken)
+        if held + more > DEVICES_PER_CLAIM_MAX:
+            raise _TooManyDevicesError
 
     def _go_on(self, claim: int, request: int, taking: Taking, number: int, start: int) -> bool:
         """Return whether all that follows can be served with one more device taken."""

@@ -36,7 +36,7 @@ def test_objects_without_fault_are_status_0() -> None:
     result = lint("-f", str(EXAMPLES))
     assert result.exit_code == 0
     assert (
-        result.output == "4 objects in 2 files against 6 devices: 0 errors, 0 warnings, 0 notes\n"
+        result.output == "9 objects in 2 files against 6 devices: 0 errors, 0 warnings, 0 notes\n"
     )
 
 
@@ -49,7 +49,7 @@ def test_a_finding_has_place_rule_and_remedy() -> None:
         'class gpu.example.com: device.attributes["gpu.example.com"].model is "H200" (4) '
         "[never-true]\n"
         '    did you mean "H200"? 4 devices have it\n'
-        "5 objects in 3 files against 6 devices: 0 errors, 1 warning, 0 notes\n"
+        "10 objects in 3 files against 6 devices: 0 errors, 1 warning, 0 notes\n"
     )
 
 
@@ -58,7 +58,7 @@ def test_without_devices_the_summary_says_what_was_not_done() -> None:
     assert result.exit_code == 0
     assert result.output == (
         "1 object in 1 file against 0 devices: 0 errors, 0 warnings, 0 notes\n"
-        "no devices and no classes among the files: 8 rules not applied\n"
+        "no classes and no slices among the files: 8 rules not applied\n"
     )
 
 
@@ -108,10 +108,10 @@ def test_json_has_every_finding() -> None:
     assert finding["remedy"] == 'did you mean "H200"? 4 devices have it'
     assert report["summary"] == {
         "files": 3,
-        "objects": 5,
+        "objects": 10,
         "devices": 6,
         "classes": 2,
-        "objectsIgnored": 3,
+        "objectsIgnored": 0,
         "errors": 0,
         "warnings": 1,
         "notes": 0,

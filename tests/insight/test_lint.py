@@ -7,8 +7,8 @@ from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.insight.fleet import Fleet
 from mooring.insight.lint import RULES, Finding, Needs, Severity, lint, rules_that_run
+from mooring.insight.lint.world import World
 from mooring.insight.objects import Object, read_object
-from mooring.insight.world import World
 from mooring.validation.context import Context
 from tests.insight.fleets import GPU, NIC, compiler, device, slice_of
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mooring.api.codec import decode_tree
 from mooring.api.resource.v1 import DeviceClass, DeviceTaint, DeviceTaintRule, ResourceSlice
+from mooring.claims import DeviceName
 from mooring.scheduler.taintrules import TaintRules
 
 TAINT = {"key": "broken", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"}
@@ -168,3 +169,38 @@ def test_applying_again_where_a_change_reaches_equals_applying_everywhere(
                 if selector is not None and selector.items() <= place.items()
             )
             assert device.taints == expected
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {},
+        None,
+        {"driver": "gpu.example.com", "device": "b"},
+        {"pool": "n2"},
+        {"deviceClassName": "gpu"},
+        {"deviceClassName": "gpu", "pool": "n2"},
+        {"deviceClassName": "missing"},
+        {"driver": "gpu.example.com", "selectors": [{"cel": {"expression": "false"}}]},
+    ],
+)
+def test_a_rule_means_the_devices_that_it_taints(selector: Any) -> None:
+    rules = TaintRules()
+    rules.put_class(class_of('device.attributes["gpu.example.com"].place == 1'))
+    rule = rule_of(selector)
+    rules.put(rule)
+    slice_ = slice_of("a", "b")
+    meant = [
+        device.name
+        for device in slice_.spec.devices or ()
+        if rules.means(rule, DeviceName("gpu.example.com", "n1", device.name), device)
+    ]
+    assert meant == tainted(rules.apply(slice_))
+
+
+def test_a_device_that_no_slice_has_is_meant_by_its_name_only() -> None:
+    rules = TaintRules()
+    rules.put_class(class_of("true"))
+    name = DeviceName("gpu.example.com", "n1", "gone")
+    assert rules.means(rule_of({"driver": "gpu.example.com"}), name, None)
+    assert not rules.means(rule_of({"deviceClassName": "gpu"}), name, None)

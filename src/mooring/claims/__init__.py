@@ -3,6 +3,7 @@
 references, uses, owners      which claims a pod uses
 generated                     claims made from templates
 consumers, releases           who a claim is reserved for, and when that ends
+evictions, evictionstatus     which pods leave because of tainted devices, and what rules say of it
 classindex, extendedneeds, extendedrequests, specialclaim
                               extended resources that devices serve
 podresources, nodeallocatable, nodefit
@@ -21,6 +22,16 @@ from mooring.claims.consumers import (
     reserved,
     unprotected,
 )
+from mooring.claims.evictions import (
+    Cause,
+    DeviceName,
+    Eviction,
+    Mark,
+    MarkedDevices,
+    find_evictions,
+    means_by_name,
+)
+from mooring.claims.evictionstatus import Counts, RuleStatus, as_evicting, counts_of, rule_status
 from mooring.claims.extendedneeds import extended_needs, is_served_by_devices, needs_on_node
 from mooring.claims.extendedrequests import ExtendedRequests, extended_requests
 from mooring.claims.features import ALL_FEATURES, Features
@@ -84,10 +95,16 @@ __all__ = [
     "Absent",
     "AllocatedClaim",
     "AskServer",
+    "Cause",
     "ClassIndex",
+    "Counts",
     "Delete",
+    "DeviceName",
+    "Eviction",
     "ExtendedRequests",
     "Features",
+    "Mark",
+    "MarkedDevices",
     "Named",
     "NotCreated",
     "NotNeeded",
@@ -96,11 +113,13 @@ __all__ = [
     "Refused",
     "RemoveFinalizer",
     "Reservations",
+    "RuleStatus",
     "Shortage",
     "Unknown",
     "Unsupported",
     "Use",
     "WriteStatus",
+    "as_evicting",
     "check_fresh",
     "check_made_for_group",
     "check_made_for_pod",
@@ -113,10 +132,12 @@ __all__ = [
     "consumer_of",
     "container_limits",
     "container_requests",
+    "counts_of",
     "deallocated",
     "extended_needs",
     "extended_requests",
     "extended_status",
+    "find_evictions",
     "find_generated",
     "find_special",
     "finder",
@@ -132,6 +153,7 @@ __all__ = [
     "is_pod_done",
     "is_reserved_for",
     "is_served_by_devices",
+    "means_by_name",
     "needs_on_node",
     "owning_pod",
     "pod_claim_statuses",
@@ -142,6 +164,7 @@ __all__ = [
     "release_steps",
     "reserved",
     "review",
+    "rule_status",
     "seen_group",
     "seen_pod",
     "shortages",

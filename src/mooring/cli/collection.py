@@ -1,4 +1,4 @@
-"""The slices and other objects of resource.k8s.io that the files of a command hold."""
+"""The slices and other objects that the files of a command hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Collected:
     """What files hold; what cannot be read is said at once and noted."""
 
     def __init__(self, context: Context, *, kinds: Collection[str] = ()) -> None:
-        """Take objects of these kinds, besides slices."""
+        """Take objects of these kinds; slices are taken in any case."""
         self._context = context
         self._kinds = kinds
         self.slices: list[ResourceSlice] = []
@@ -48,7 +48,10 @@ class Collected:
         kind = resource_kind(document)
         try:
             if kind == "ResourceSlice":
-                self.slices.append(read_slice(document, self._context))
+                found = read_slice(document, self._context)
+                self.slices.append(found.stored)
+                if kind in self._kinds:
+                    self.objects.append(found)
             elif kind in self._kinds:
                 self.objects.append(read_object(document, self._context))
             else:

@@ -47,7 +47,7 @@ PODS_EXPLAINED_MAX = 5
 def command(given: ClusterInput, subject: str | None, output: str) -> None:
     """Explain why pods get no node: per node, per request, down to the device.
 
-    KIND/NAME is a pod, a claim, a template, or what makes pods (deployment/train); without it all
+    [KIND/NAME] is a pod, a claim, a template, or what makes pods (deployment/train); without it all
     pods of the manifests are explained that get no node. For each node there is a verdict; for each
     request how many devices are left after each question and which came nearest; what together is
     impossible; and the nearest changes that would make it fit, each of which was tried. At the end

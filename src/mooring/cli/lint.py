@@ -1,4 +1,4 @@
-"""`moor lint`: what is odd about claims, templates, classes and taint rules?"""
+"""`moor lint`: what is odd about claims, classes, slices and pods?"""
 
 from __future__ import annotations
 
@@ -20,10 +20,19 @@ from mooring.cli.gate_options import gate_options
 from mooring.cli.report_options import report_options
 from mooring.insight.fleet import Fleet
 from mooring.insight.inquiry import compiler_for
-from mooring.insight.lint import RULE_IDS, RULES, Finding, Severity, lint, rules_that_run
-from mooring.insight.subjects import KINDS
+from mooring.insight.lint import (
+    KINDS,
+    RULE_IDS,
+    RULES,
+    Finding,
+    Needs,
+    Severity,
+    Surroundings,
+    World,
+    lacking,
+    lint,
+)
 from mooring.insight.wording import counted
-from mooring.insight.world import World
 from mooring.validation.context import Context
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -83,14 +92,18 @@ def command(
     output: str,
     gates: Gates,
 ) -> None:
-    """Find what is odd about claims, templates, classes and taint rules.
+    """Find what is odd about claims, classes, slices and pods.
 
-    Puts every CEL expression to the devices of the ResourceSlices among the files, as the
-    scheduler would: names that no device has, comparisons that are never true, reads that would
-    abort scheduling. Without slices, only the rules that need none are applied.
+    Puts every CEL expression of claims, templates, classes and taint rules to the devices of the
+    ResourceSlices among the files, as the scheduler would: names that no device has, comparisons
+    that are never true, reads that would abort scheduling. Looks at the slices as pools:
+    completeness, names, counters, capacity, attributes. Looks at pods, and at the pods of
+    Deployments, ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources,
+    groups. What is not among the files is not asked for: rules that need it are left out.
 
     \b
     moor lint -f claim.yaml -f slices.yaml
+    kubectl get resourceslices,nodes -o yaml | moor lint -f -
     moor lint -R -f manifests --disable never-true
     kubectl get resourceslices,deviceclasses -o yaml | moor lint -f claim.yaml -f -
     """
@@ -101,6 +114,7 @@ def command(
         Fleet(found.slices, names=not strict),
         (each.value for each in found.objects if each.kind.name == "DeviceClass"),
         compiler_for(gates, extensions=not strict),
+        Surroundings(found.objects, context),
     )
     findings = lint(found.objects, world, disabled=disabled)
     if output == "json":
@@ -137,21 +151,22 @@ def _summary(findings: list[Finding], found: Collected, world: World) -> str:
     looked_at = f"{counted(len(found.objects), 'object')} in {counted(found.files, 'file')}"
     against = counted(len(world.fleet), "device")
     text = f"{looked_at} against {against}: {', '.join(_counts(findings))}"
-    absent = []
-    if not world.fleet.devices:
-        absent.append("no devices")
-    if not world.classes:
-        absent.append("no classes")
-    if absent:
-        unapplied = len(RULES) - len(rules_that_run(world))
-        rules = counted(unapplied, "rule")
-        text += f"\n{' and '.join(absent)} among the files: {rules} not applied"
+    unapplied = lacking(found.objects, world)
+    if unapplied:
+        needed = {rule.needs for rule in unapplied}
+        absent = [f"no {needs.value}" for needs in Needs if needs in needed]
+        rules = counted(len(unapplied), "rule")
+        text += f"\n{_enumerated(absent)} among the files: {rules} not applied"
     return text
+
+
+def _enumerated(texts: list[str]) -> str:
+    *most, last = texts
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _json(findings: list[Finding], found: Collected, world: World) -> str:
     counts = Counter(finding.severity for finding in findings)
-    applied = {rule.id for rule in rules_that_run(world)}
     report: dict[str, Any] = {
         "findings": [_finding_json(finding) for finding in findings],
         "unreadable": found.unreadable,
@@ -164,7 +179,7 @@ def _json(findings: list[Finding], found: Collected, world: World) -> str:
             "errors": counts[Severity.ERROR],
             "warnings": counts[Severity.WARNING],
             "notes": counts[Severity.NOTE],
-            "rulesNotApplied": [rule.id for rule in RULES if rule.id not in applied],
+            "rulesNotApplied": [rule.id for rule in lacking(found.objects, world)],
         },
     }
     return msgspec.json.format(msgspec.json.encode(report)).decode()

@@ -17,11 +17,12 @@ COMMANDS = {
     "claims": "List claims: what they have, where, and for whom.",
     "devices": "List devices: who has them, and which are free.",
     "explain": "Say why pods get no node, and what would help.",
-    "lint": "Find selectors and constraints that cannot work on the given devices.",
+    "lint": "Find what is odd about claims, classes, slices and pods.",
     "plan": "Say which node and which devices pods would get.",
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
     "snapshot": "Write a cluster or files into one archive, for all commands to read.",
     "validate": "Check objects as an API server would, with file and line.",
+    "whatif": "Say what changes would mean for pods and devices, before they are made.",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from mooring.hardware.sysfs import sysfs_tree
 
 MACHINES_MAX = 10_000
 _WANTED = re.compile(r"(?P<name>.+?)x(?P<count>[0-9]{1,6})")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 CLIQUE_LABEL = "nvidia.com/gpu.clique"
 
@@ -48,8 +49,20 @@ class Wanted(NamedTuple):
     @property
     def node_names(self) -> Iterator[str]:
         """The names of all machines."""
+        return self.names_from(0)
+
+    def names_from(self, first: int) -> Iterator[str]:
+        """Give the names of all machines; the first machine has this number."""
         for index in range(self.units * self.profile.board.machines):
-            yield f"{self.profile.name}-{index}"
+            yield f"{self.profile.name}-{first + index}"
+
+    def first_free(self, taken: Iterable[str]) -> int:
+        """Return the number from which on no machine has a name that is taken; racks are whole."""
+        prefix = f"{self.profile.name}-"
+        numbers = (name.removeprefix(prefix) for name in taken if name.startswith(prefix))
+        used = [int(number) + 1 for number in numbers if _NUMBER.fullmatch(number)]
+        machines = self.profile.board.machines
+        return -(-max(used, default=0) // machines) * machines
 
 
 class Catalogue:
@@ -89,13 +102,19 @@ class Catalogue:
             raise ProfileError(f"{text}: must be from 1 to {MACHINES_MAX:,} machines")
         return Wanted(profile, count)
 
-    def fleet(self, text: str, form: Form | bool = Form.SCALAR) -> Fleet:
-        """Return the objects of the machines that a text wants, or raise ProfileError."""
+    def fleet(
+        self, text: str, form: Form | bool = Form.SCALAR, *, taken: Iterable[str] = ()
+    ) -> Fleet:
+        """Return the objects of the machines that a text wants, or raise ProfileError.
+
+        Their numbers come after those of nodes whose names are taken.
+        """
         wanted = self.wanted(text)
         tree = sysfs_tree(wanted.profile)
         nodes: list[Node] = []
         slices: list[ResourceSlice] = []
-        for index, name in enumerate(wanted.node_names):
+        first = wanted.first_free(taken)
+        for index, name in enumerate(wanted.names_from(first), first):
             nodes.append(node_of(wanted.profile, name, _unit_labels(wanted.profile, index)))
             slices.extend(resource_slices(Machine(wanted.profile, name, tree, Form(form))))
         drivers = sorted({each.spec.driver for each in slices})

@@ -7,6 +7,7 @@
     explain      why a pod gets no node (stoppages, noderefusals, podfixes)
     diagnosis    why claims get no devices on a node, what conflicts, what would help
     holdings     who has which device, and what can be had
+    whatif       what changes would mean for pods and devices
     archive      snapshots as files (redaction, pseudonyms)
     topology     a picture of nodes, devices and owners
 
@@ -14,11 +15,11 @@
     inquiry      an expression, put to the devices of a fleet
     explanation  which part of an expression said no, and from which values
     survey       all of that together, to be shown
-    lint         what is odd about claims, templates, classes and taint rules
+    lint         what is odd about claims, classes, slices and pods: a package, one table of
+                 rules a module
 
     reads, parts, trees, atoms   expressions, taken apart
-    objects, subjects, world     objects, and what selects devices in them
-    *_rules, suggestions         the rules of lint
+    objects, subjects, podparts  objects, and what selects devices or describes pods in them
     wording, nearness            text
 
 Pure: nothing here reads a file or a clock.

@@ -1,20 +1,22 @@
-"""Documents as objects of resource.k8s.io, in the version that is stored, each with its text."""
+"""Documents as objects, in the version that is stored, each with its text."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from mooring.api.catalogue import to_hub
+from mooring.api.catalogue import KINDS, to_hub
 from mooring.api.codec import Place
 from mooring.api.documents import Document
 from mooring.api.documents.places import Position
 from mooring.api.fieldpath import path_of
 from mooring.api.kinds import Kind
 from mooring.api.reading import Remark, read_document
-from mooring.api.resource.v1 import GROUP, ResourceSlice
 from mooring.validation.admission import strategy_of, written_path
 from mooring.validation.context import Context
 from mooring.validation.verdicts import written_place as written_place
+
+# By kind: no kind that is asked for here is in two groups.
+_GROUPS = {kind.name: kind.group for kind in KINDS}
 
 
 class Object(NamedTuple):
@@ -25,6 +27,7 @@ class Object(NamedTuple):
     value: Any
     remarks: tuple[Remark, ...] = ()
     problems: tuple[Remark, ...] = ()
+    stored: Any = None  # of a slice: without what disabled features lose
 
     @property
     def full_name(self) -> str:
@@ -43,13 +46,17 @@ class Object(NamedTuple):
 
 
 def resource_kind(document: Document) -> str:
-    """Return the kind of an object of resource.k8s.io, "" for everything else."""
+    """Return the kind of an object of a group that we know, "" for everything else.
+
+    Whether the version is known is not asked here: reading the object tells.
+    """
     tree = document.tree
     if not isinstance(tree, dict):
         return ""
     version, kind = tree.get("apiVersion"), tree.get("kind")
-    is_ours = isinstance(version, str) and version.startswith(f"{GROUP}/")
-    return kind if is_ours and isinstance(kind, str) else ""
+    if not isinstance(version, str) or not isinstance(kind, str):
+        return ""
+    return kind if _GROUPS.get(kind) == version.rpartition("/")[0] else ""
 
 
 def read_object(document: Document, context: Context) -> Object:
@@ -59,8 +66,7 @@ def read_object(document: Document, context: Context) -> Object:
     return Object(document, reading.kind, value, reading.remarks, reading.problems)
 
 
-def read_slice(document: Document, context: Context) -> ResourceSlice:
-    """Return the slice of a document without what disabled features lose, or raise DecodeError."""
+def read_slice(document: Document, context: Context) -> Object:
+    """Return the slice of a document, with what is stored of it, or raise DecodeError."""
     found = read_object(document, context)
-    slice_: ResourceSlice = strategy_of(found.kind).prepare_create(found.value, context)
-    return slice_
+    return found._replace(stored=strategy_of(found.kind).prepare_create(found.value, context))

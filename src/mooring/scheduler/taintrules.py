@@ -24,6 +24,7 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.cel.device import DeviceCompiler, Features
+from mooring.claims.evictions import DeviceName, means_by_name
 
 DriverPool = tuple[str | None, str | None]  # None: whatever
 
@@ -134,6 +135,22 @@ class TaintRules:
             for place in self._means(rule, slice_.spec.driver, devices):
                 found[place].append(added)
         return found
+
+    def means(self, rule: DeviceTaintRule, name: DeviceName, device: Device | None) -> bool:
+        """Return whether a rule means a device; None is one that no slice has any more.
+
+        Of such a device nothing but the name is known, so neither class nor CEL selects it.
+        """
+        selector = rule.spec.device_selector
+        if (
+            selector is None
+            or device is None
+            or not (selector.device_class_name is not None or selector.selectors)
+        ):
+            return means_by_name(rule, name, device)
+        if not all(w in (None, n) for w, n in zip(_rule_key(rule), name, strict=False)):
+            return False
+        return any(True for _ in self._means(rule, name.driver, (device,)))
 
     def _meaning(self, slice_: ResourceSlice) -> list[DeviceTaintRule]:
         """Return the rules whose driver and pool are those of the slice, by name."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mooring.api.devicetaints import NO_EXECUTE, NO_SCHEDULE
+from mooring.api.devicetaints import tolerates as tolerates
 from mooring.api.resource.v1 import Device, DeviceTaint, DeviceToleration
 
-BLOCKING = ("NoSchedule", "NoExecute")
+BLOCKING = (NO_SCHEDULE, NO_EXECUTE)
 
 
 def blocking_taint(device: Device, tolerations: Iterable[DeviceToleration]) -> DeviceTaint | None:
@@ -15,17 +17,3 @@ def blocking_taint(device: Device, tolerations: Iterable[DeviceToleration]) -> D
         if taint.effect in BLOCKING and not any(tolerates(t, taint) for t in tolerations):
             return taint
     return None
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Return whether a toleration covers a taint."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    match toleration.operator:
-        case "" | "Equal":
-            return toleration.value == taint.value
-        case "Exists":
-            return True
-    return False

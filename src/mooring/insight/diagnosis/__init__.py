@@ -13,7 +13,7 @@ from mooring.insight.diagnosis.applying import applied
 from mooring.insight.diagnosis.changes import Change, Changes
 from mooring.insight.diagnosis.conflict import Conflict, members_of
 from mooring.insight.diagnosis.diagnosis import Diagnosis, diagnose, diagnose_claims
-from mooring.insight.diagnosis.fixes import Fix
+from mooring.insight.diagnosis.fixes import Fix, asks_for_nothing
 from mooring.insight.diagnosis.funnel import Funnel, Nearest
 from mooring.insight.diagnosis.report import lines, tree
 from mooring.insight.diagnosis.situation import Place, Situation
@@ -33,6 +33,7 @@ __all__ = [
     "Place",
     "Situation",
     "applied",
+    "asks_for_nothing",
     "diagnose",
     "diagnose_claims",
     "lines",

@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from mooring.allocator import Unsatisfied
 from mooring.api.resource.v1 import DeviceToleration
 from mooring.insight.diagnosis.changes import (
     AskCapacity,
@@ -68,21 +67,14 @@ def find_conflict(trials: Trials, around: Surroundings, fixing: Sequence[Change]
 
 
 def member_groups(situation: Situation, around: Surroundings) -> list[list[Change]]:
-    """Return all members by kind; what is least worth telling comes first."""
+    """Return all members by kind; what tells most comes first."""
     asks = situation.asks()
     claims = list(enumerate(situation.claims))
     return [
         [
-            AskCapacity(place, name)
-            for place, details in asks
-            for name in (sorted(details.capacity.requests) if details.capacity else ())
-        ],
-        list(map(Tolerate, tolerations(around))),
-        [FreeClaim(*key) for key in around.holders],
-        [
-            DropSelector(place, number)
-            for place, details in asks
-            for number in range(len(details.selectors))
+            DropRequest(number, index)
+            for number, claim in claims
+            for index in range(len(claim.spec.devices.requests or ()))
         ],
         [
             DropConstraint(number, index)
@@ -90,9 +82,16 @@ def member_groups(situation: Situation, around: Surroundings) -> list[list[Chang
             for index in range(len(claim.spec.devices.constraints))
         ],
         [
-            DropRequest(number, index)
-            for number, claim in claims
-            for index in range(len(claim.spec.devices.requests or ()))
+            DropSelector(place, number)
+            for place, details in asks
+            for number in range(len(details.selectors))
+        ],
+        [FreeClaim(*key) for key in around.holders],
+        list(map(Tolerate, tolerations(around))),
+        [
+            AskCapacity(place, name)
+            for place, details in asks
+            for name in (sorted(details.capacity.requests) if details.capacity else ())
         ],
     ]
 
@@ -118,7 +117,7 @@ class _Search:
     def __init__(self, trials: Trials, members: Members) -> None:
         self.members = members
         self._trials = trials
-        self._was_unsatisfied = isinstance(trials.answer(), Unsatisfied)
+        self._kind = trials.outcome().kind
 
     def is_impossible(self, kept: Members) -> bool:
         """Return whether what is kept is known to be impossible."""
@@ -127,7 +126,7 @@ class _Search:
     def shrunk(self, groups: Groups) -> Members:
         """Return what is left when nothing more can be taken away for the same kind of reason."""
         kept = self.members
-        for group in reversed(groups):
+        for group in groups:
             kept = self._without(kept, tuple(reversed(group)), self._is_alike)
         return kept
 
@@ -158,10 +157,7 @@ class _Search:
 
     def _is_alike(self, kept: Members) -> bool:
         """Return whether what is kept is impossible, and in the way that the whole is."""
-        if not self.is_impossible(kept):
-            return False
-        is_unsatisfied = isinstance(self._trials.answer(self._gone(kept)), Unsatisfied)
-        return is_unsatisfied == self._was_unsatisfied
+        return self._trials.outcome(self._gone(kept)).kind is self._kind
 
     def _gone(self, kept: Members) -> list[Change]:
         rest = set(kept)

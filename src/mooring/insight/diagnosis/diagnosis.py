@@ -12,18 +12,18 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from mooring.allocator import Allocated, Failed, Inventory
+from mooring.allocator import Inventory
 from mooring.allocator.asks import claim_name, plan_of
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import PoolState
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.cel.device import DeviceCompiler
-from mooring.insight.diagnosis.changes import DropRequest
 from mooring.insight.diagnosis.conflict import Conflict, find_conflict
 from mooring.insight.diagnosis.fixes import (
-    FIXES_MAX,
     Fix,
+    asks_for_nothing,
+    nearest,
     paired_fixes,
     single_changes,
     single_fixes,
@@ -31,7 +31,7 @@ from mooring.insight.diagnosis.fixes import (
 from mooring.insight.diagnosis.funnel import Funnel, Funnels, funnels
 from mooring.insight.diagnosis.situation import Situation
 from mooring.insight.diagnosis.surroundings import Surroundings, seen, surroundings
-from mooring.insight.diagnosis.trials import EFFORT, Effort, Trials
+from mooring.insight.diagnosis.trials import EFFORT, Effort, Kind, Trials
 from mooring.insight.diagnosis.values import Values
 
 
@@ -77,8 +77,8 @@ def diagnose(
 ) -> Diagnosis | None:
     """Return why the claims of a situation cannot be allocated; None if they can."""
     trials = Trials(situation, compiler=compiler, effort=effort)
-    answer = trials.answer()
-    if isinstance(answer, Allocated):
+    outcome = trials.outcome()
+    if outcome.kind is Kind.POSSIBLE:
         return None
     around = surroundings(trials.inventory, situation.node)
     pools = _unusable(trials.inventory, situation.node)
@@ -86,14 +86,14 @@ def diagnose(
     conflict, fixes = _explained(trials, around)
     return Diagnosis(
         situation=situation,
-        message=answer.message if isinstance(answer, Failed) else "",
-        node_only=not isinstance(answer, Failed) or answer.node_only,
+        message=outcome.message,
+        node_only=outcome.node_only,
         pools=pools,
         funnels=shown.funnels,
         values=shown.values,
         around=around,
         conflict=conflict,
-        fixes=tuple(fixes[:FIXES_MAX]),
+        fixes=tuple(fixes),
         trials=trials.count,
         trials_given_up=trials.given_up,
     )
@@ -106,12 +106,10 @@ def _explained(trials: Trials, around: Surroundings) -> tuple[Conflict, list[Fix
     fixes = single_fixes(trials, helping)
     trials.begin()
     conflict = find_conflict(trials, around, helping)
-    asked = sum(len(claim.spec.devices.requests or ()) for claim in trials.situation.claims)
-    if all(asked == 1 and isinstance(change, DropRequest) for change in helping):
-        # To ask for nothing always helps and is no help: look further.
+    if all(asks_for_nothing(fix, trials.situation) for fix in fixes):
         trials.begin()
-        fixes = [*paired_fixes(trials, around, conflict)[: FIXES_MAX - len(fixes)], *fixes]
-    return conflict, fixes
+        fixes = [*paired_fixes(trials, around, conflict, helping), *fixes]
+    return conflict, nearest(fixes)
 
 
 def _unusable(inventory: Inventory, node: Node) -> tuple[UnusablePool, ...]:

@@ -1,7 +1,7 @@
 """Fixes: changes of which a trial has shown that they make the claims possible.
 
-1. Each candidate is tried by itself. Where many are of one kind that helps only if all of them
-   together do, that is tried first.
+1. Each candidate is tried by itself. Where there are many claims to free, or taints to tolerate,
+   it is tried first whether all of them together help, and then halves.
 2. One that helps is made as small as it can be: the largest count that works, the largest amount.
 3. If nothing helps by itself, pairs are tried: each has a part in a member of the conflict, since
    what leaves all of a conflict as it is cannot help.
@@ -33,12 +33,13 @@ from mooring.insight.diagnosis.changes import (
     Tolerate,
 )
 from mooring.insight.diagnosis.conflict import Conflict
-from mooring.insight.diagnosis.situation import Place
+from mooring.insight.diagnosis.situation import Place, Situation
 from mooring.insight.diagnosis.surroundings import Surroundings
 from mooring.insight.diagnosis.trials import Trials
 
 FIXES_MAX = 8
-MANY = 6  # candidates of one kind, for which it is tried first whether all together help
+ALIKE_MAX = 3  # fixes of one kind that are offered beside others
+FEW = 4  # candidates of a kind that are tried at once; of more it is tried whether all help
 PAIRS_MAX = 60
 LISTS_MAX = 12
 
@@ -49,20 +50,22 @@ class Fix(Struct, frozen=True):
     changes: tuple[Change, ...]
 
 
+def asks_for_nothing(fix: Fix, situation: Situation) -> bool:
+    """Return whether a fix drops the only request there is, which always helps and is no help."""
+    asked = sum(len(claim.spec.devices.requests or ()) for claim in situation.claims)
+    return asked == 1 and any(isinstance(change, DropRequest) for change in fix.changes)
+
+
 def single_changes(trials: Trials, around: Surroundings) -> list[Change]:
     """Return the candidates that help by themselves, as they were tried."""
     found: list[Change] = []
     for group in _by_kind(candidates(trials.situation, around)):
-        if len(group) > MANY and not _may_help(trials, group):
-            continue
-        tolerated: set[tuple[str, Place | None]] = set()
-        for change in group:
-            if isinstance(change, Tolerate) and _is_covered(change, tolerated):
-                continue
-            if trials.is_possible([change]):
-                found.append(change)
-                if isinstance(change, Tolerate):
-                    tolerated.add((change.toleration.key, change.place))
+        if isinstance(group[0], Tolerate):
+            found += _helping_tolerations(trials, group)
+        elif isinstance(group[0], FreeClaim):
+            found += _helping_among(trials, group)
+        else:
+            found += [change for change in group if trials.is_possible([change])]
     return found
 
 
@@ -75,10 +78,12 @@ def single_fixes(trials: Trials, helping: Sequence[Change]) -> list[Fix]:
     return sorted(fixes, key=lambda fix: _invasiveness(trials, fix))
 
 
-def paired_fixes(trials: Trials, around: Surroundings, conflict: Conflict) -> list[Fix]:
+def paired_fixes(
+    trials: Trials, around: Surroundings, conflict: Conflict, helping: Sequence[Change]
+) -> list[Fix]:
     """Return fixes of two changes, of which neither helps alone."""
     found: list[Fix] = []
-    everything = candidates(trials.situation, around)
+    everything = [c for c in candidates(trials.situation, around) if c not in helping]
     touching = [c for c in everything if any(_touches(c, member) for member in conflict.members)]
     rest = [change for change in everything if change not in touching]
     for first, second in islice(_pairs(touching, rest), PAIRS_MAX):
@@ -91,6 +96,16 @@ def paired_fixes(trials: Trials, around: Surroundings, conflict: Conflict) -> li
     return sorted(found, key=lambda fix: _invasiveness(trials, fix))
 
 
+def nearest(fixes: Sequence[Fix]) -> list[Fix]:
+    """Return the first few fixes, and only a few of each kind if there are several kinds."""
+    kinds = [tuple(type(change) for change in fix.changes) for fix in fixes]
+    alike_max = ALIKE_MAX if len(set(kinds)) > 1 else FIXES_MAX
+    shown = [
+        fix for number, fix in enumerate(fixes) if kinds[:number].count(kinds[number]) < alike_max
+    ]
+    return shown[:FIXES_MAX]
+
+
 # --- what is tried ------------------------------------------------------------------------
 
 
@@ -101,11 +116,28 @@ def _by_kind(changes: Sequence[Change]) -> list[list[Change]]:
     return list(groups.values())
 
 
-def _may_help(trials: Trials, group: Sequence[Change]) -> bool:
-    """Return whether all changes of a kind together help, if they are such as add up."""
-    if isinstance(group[0], FreeClaim | Tolerate):
-        return trials.is_possible(group) is not False
-    return True
+def _helping_among(trials: Trials, group: Sequence[Change]) -> list[Change]:
+    """Return the changes that help alone; where all of many together do not, none does."""
+    if len(group) <= FEW:
+        return [change for change in group if trials.is_possible([change])]
+    if trials.is_possible(group) is False:
+        return []
+    middle = len(group) // 2
+    return [*_helping_among(trials, group[:middle]), *_helping_among(trials, group[middle:])]
+
+
+def _helping_tolerations(trials: Trials, group: Sequence[Change]) -> list[Change]:
+    """Return the tolerations that help; not those for which a narrower one does as well."""
+    if len(group) > FEW and trials.is_possible(group) is False:
+        return []
+    found: list[Change] = []
+    tolerated: set[tuple[str, Place | None]] = set()
+    for change in group:
+        assert isinstance(change, Tolerate)
+        if not _is_covered(change, tolerated) and trials.is_possible([change]):
+            found.append(change)
+            tolerated.add((change.toleration.key, change.place))
+    return found
 
 
 def _is_covered(change: Tolerate, tolerated: set[tuple[str, Place | None]]) -> bool:
@@ -187,6 +219,5 @@ def _helping_lists(trials: Trials, change: DropConstraint) -> list[Change]:
 
 def _invasiveness(trials: Trials, fix: Fix) -> tuple[float, ...]:
     """Return what fixes are sorted by: what concerns the last request of all comes last."""
-    asked = sum(len(claim.spec.devices.requests or ()) for claim in trials.situation.claims)
-    is_all = asked == 1 and any(isinstance(change, DropRequest) for change in fix.changes)
+    is_all = asks_for_nothing(fix, trials.situation)
     return (is_all, *sorted((rank(change) for change in fix.changes), reverse=True))

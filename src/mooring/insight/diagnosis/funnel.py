@@ -22,8 +22,8 @@ from mooring.allocator.rules.attributes import Element
 from mooring.allocator.rules.constraints import Constraint, MatchAttribute
 from mooring.allocator.view import View
 from mooring.cel.device import DeviceCompiler
-from mooring.insight.diagnosis.refusals import (
-    Refusal,
+from mooring.insight.diagnosis.refusals import Refusal
+from mooring.insight.diagnosis.refusing import (
     amounts_rules,
     constraints_of,
     refusal_of,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from mooring.api.quantity import Quantity
-from mooring.insight.diagnosis.changes import Change, DropConstraint
+from mooring.insight.diagnosis.changes import DropConstraint, FreeClaim
 from mooring.insight.diagnosis.diagnosis import Diagnosis
-from mooring.insight.diagnosis.fixes import Fix
+from mooring.insight.diagnosis.fixes import Fix, asks_for_nothing
 from mooring.insight.diagnosis.funnel import STAGES, Funnel
 from mooring.insight.diagnosis.values import values_text
-from mooring.insight.diagnosis.words import member_text, refusal_text, text_of
+from mooring.insight.diagnosis.words import member_text, member_texts, refusal_text, text_of
 from mooring.insight.wording import counted
+
+CLAIMS_SHOWN_MAX = 8
 
 
 def lines(diagnosis: Diagnosis) -> Iterator[str]:
@@ -24,16 +28,27 @@ def lines(diagnosis: Diagnosis) -> Iterator[str]:
     for pool in diagnosis.pools:
         reason = f": {pool.reason}" if pool.reason else ""
         yield f"pool {pool.pool} is {pool.state}{reason}; none of its devices is given away"
-    for funnel in diagnosis.funnels:
-        yield from _funnel(funnel, diagnosis)
+    for alike in _alike(diagnosis.funnels):
+        yield from _funnel(alike, diagnosis)
     yield from _conflict(diagnosis)
     yield from _fixes(diagnosis)
 
 
-def _funnel(funnel: Funnel, diagnosis: Diagnosis) -> Iterator[str]:
+def _alike(funnels: Iterable[Funnel]) -> Iterable[list[Funnel]]:
+    """Return the funnels together that differ in nothing but the name of the request."""
+    found: dict[Funnel, list[Funnel]] = {}
+    for funnel in funnels:
+        found.setdefault(replace(funnel, request=""), []).append(funnel)
+    return found.values()
+
+
+def _funnel(alike: list[Funnel], diagnosis: Diagnosis) -> Iterator[str]:
+    funnel, *others = alike
     of = f" of claim {funnel.claim}" if len(diagnosis.situation.claims) > 1 else ""
     wanted = "all" if funnel.wanted is None else f"{funnel.wanted:,}"
-    yield f"request {funnel.request}{of}: {wanted} wanted"
+    names = ", ".join(each.request for each in alike)
+    noun, each = ("requests", " each") if others else ("request", "")
+    yield f"{noun} {names}{of}: {wanted} wanted{each}"
     steps = [f"{funnel.in_fleet:,} in the fleet"]
     before = funnel.in_fleet
     for stage, count in zip(STAGES, funnel.counts, strict=True):
@@ -56,24 +71,35 @@ def _conflict(diagnosis: Diagnosis) -> Iterator[str]:
     else:
         known = "" if diagnosis.conflict.is_minimal else " (not all may be needed)"
         yield f"impossible together{known}:"
-    for member in members:
-        yield f"  {member_line(member, diagnosis)}"
+    for text in member_lines(diagnosis):
+        yield f"  {text}"
+    if diagnosis.around.holders_left_out:
+        more = counted(diagnosis.around.holders_left_out, "more claim")
+        yield f"  {more} with devices of these pools, which were not looked at one by one"
 
 
-def member_line(member: Change, diagnosis: Diagnosis) -> str:
-    """Return a member of the conflict, a constraint with the values that there are."""
-    text = member_text(member, diagnosis.situation, diagnosis.around)
-    if isinstance(member, DropConstraint):
-        shown = values_text(diagnosis.values, member)
-        return f"{text} ({shown})" if shown else text
-    return text
+def member_lines(diagnosis: Diagnosis) -> list[str]:
+    """Return the members of the conflict, constraints with the values that they compare."""
+    situation, around = diagnosis.situation, diagnosis.around
+    found: list[str] = []
+    for kind, members in groupby(diagnosis.conflict.members, type):
+        texts = member_texts(alike := list(members), situation, around)
+        if kind is DropConstraint:
+            shown = [values_text(diagnosis.values, constraint) for constraint in alike]
+            texts = [f"{text} ({values})" for text, values in zip(texts, shown, strict=True)]
+        elif kind is FreeClaim and len(texts) > CLAIMS_SHOWN_MAX:
+            more = len(texts) - CLAIMS_SHOWN_MAX
+            texts = [*texts[:CLAIMS_SHOWN_MAX], f"{counted(more, 'more claim')} with such devices"]
+        found += texts
+    return found
 
 
 def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
     tried = counted(diagnosis.trials, "trial")
-    if diagnosis.fixes:
+    fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
+    if fixes:
         yield "any of these would make it fit, each was tried:"
-        for fix in diagnosis.fixes:
+        for fix in fixes:
             yield f"  {fix_text(fix, diagnosis)}"
     else:
         yield f"no fix of one or two changes was found in {tried}"
@@ -98,7 +124,10 @@ def tree(diagnosis: Diagnosis) -> dict[str, Any]:
         "conflict": {
             "isMinimal": diagnosis.conflict.is_minimal,
             "members": [
-                {"text": member_line(member, diagnosis), "withoutIt": _plain(member)}
+                {
+                    "text": member_text(member, diagnosis.situation, diagnosis.around),
+                    "withoutIt": _plain(member),
+                }
                 for member in diagnosis.conflict.members
             ],
         },

@@ -15,12 +15,15 @@ from mooring.allocator.view import View
 from mooring.api.core.node import Node
 from mooring.insight.diagnosis.situation import Details, Situation
 
+HOLDERS_MAX = 128
+
 
 class Surroundings(Struct, frozen=True):
     """What stands in the way of the claims of a situation, on its node."""
 
-    holders: Mapping[ClaimKey, tuple[str, ...]]  # what they have of the node's pools
+    holders: Mapping[ClaimKey, tuple[str, ...]]  # what claims have of the node's pools
     taints: tuple[tuple[str, str, str], ...]  # key, value, effect of those that keep claims off
+    holders_left_out: int = 0  # claims that are more than can be tried; they stay as they are
 
 
 def surroundings(inventory: Inventory, node: Node) -> Surroundings:
@@ -39,9 +42,11 @@ def surroundings(inventory: Inventory, node: Node) -> Surroundings:
         for taint in spot.device.taints
         if taint.effect in BLOCKING
     }
+    looked_at = sorted(holders.items())[:HOLDERS_MAX]
     return Surroundings(
-        holders={key: tuple(dict.fromkeys(devices)) for key, devices in sorted(holders.items())},
+        holders={key: tuple(dict.fromkeys(devices)) for key, devices in looked_at},
         taints=tuple(taints) if inventory.features.device_taints else (),
+        holders_left_out=len(holders) - len(looked_at),
     )
 
 

@@ -8,6 +8,7 @@ changed needs an inventory of its own. None of them is the caller's.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from mooring.allocator import Allocated, Answer, Failed, Features, Inventory, allocate_wanted
@@ -28,17 +29,36 @@ from mooring.insight.diagnosis.situation import Situation
 
 
 class Effort(NamedTuple):
-    """How much a diagnosis may take."""
+    """How much each part of a diagnosis may take."""
 
-    trials_max: int = 600
+    trials_max: int = 300
     steps_each_max: int = 2_000  # of a search, after its light part
-    steps_max: int = 10_000  # of all searches together, for each part of the diagnosis
+    steps_max: int = 10_000  # of all searches together
     interrupt: Interrupt | None = None  # asked now and then; a text ends the diagnosis
 
 
 EFFORT = Effort()
 NO_CHANGES: Changes = frozenset()
-GIVEN_UP = Failed("the diagnosis has taken all its steps", is_given_up=True)
+
+
+class Kind(Enum):
+    """What a trial comes to."""
+
+    POSSIBLE = "possible"
+    UNSATISFIED = "unsatisfied"
+    FAULTY = "faulty"
+    GIVEN_UP = "given up"
+
+
+class Outcome(NamedTuple):
+    """What the allocator said in a trial, less what is heavy to keep."""
+
+    kind: Kind
+    message: str = ""  # of a fault
+    node_only: bool = False
+
+
+SPENT = Outcome(Kind.GIVEN_UP, "the diagnosis has taken all its steps")
 
 
 class Trials:
@@ -56,10 +76,9 @@ class Trials:
         self.given_up = 0  # how many trials had no answer
         self._effort = effort
         self._compiler = compiler
-        self._steps = 0
-        self._answers: dict[Changes, Answer] = {}
+        self._outcomes: dict[Changes, Outcome] = {}
         self._benches: dict[Changes, _Bench] = {}
-        self._classes = {each.metadata.name: each for each in situation.classes}
+        self.begin()
 
     @property
     def inventory(self) -> Inventory:
@@ -69,47 +88,50 @@ class Trials:
         return bench.inventory
 
     def begin(self) -> None:
-        """Begin another part of the diagnosis, which has all its steps before it."""
-        self._steps = 0
+        """Begin another part of the diagnosis, which has all its trials before it."""
+        self._trials_left = self._effort.trials_max
+        self._steps_left = self._effort.steps_max
 
-    def answer(self, changes: Collection[Change] = ()) -> Answer:
+    def outcome(self, changes: Collection[Change] = ()) -> Outcome:
         """Return what the allocator says to the situation with the changes."""
         key = frozenset(changes)
-        found = self._answers.get(key)
+        found = self._outcomes.get(key)
         if found is None:
-            found = self._answers[key] = self._tried(key)
+            found = self._tried(key)
+            if found is not SPENT:
+                self._outcomes[key] = found
         return found
 
     def is_possible(self, changes: Collection[Change] = ()) -> bool | None:
         """Return whether all claims can be allocated then; None if that took too long."""
-        answer = self.answer(changes)
-        if isinstance(answer, Failed) and answer.is_given_up:
-            return None
-        return isinstance(answer, Allocated)
+        kind = self.outcome(changes).kind
+        return None if kind is Kind.GIVEN_UP else kind is Kind.POSSIBLE
 
-    def _tried(self, changes: Changes) -> Answer:
+    def _tried(self, changes: Changes) -> Outcome:
         effort = self._effort
-        steps_left = effort.steps_max - self._steps
         is_late = effort.interrupt is not None and effort.interrupt() is not None
-        if self.count >= effort.trials_max or steps_left <= 0 or is_late:
+        if is_late or self._trials_left <= 0 or self._steps_left <= 0:
             self.given_up += 1
-            return GIVEN_UP
+            return SPENT
         self.count += 1
+        self._trials_left -= 1
+        steps = min(effort.steps_each_max, self._steps_left)
+        answer = self._asked(changes, Budget(steps=steps, interrupt=effort.interrupt))
+        outcome = _outcome_of(answer)
+        self._steps_left -= answer.steps
+        if outcome.kind is Kind.GIVEN_UP:
+            self.given_up += 1
+            self._steps_left -= steps
+        return outcome
+
+    def _asked(self, changes: Changes, budget: Budget) -> Answer:
         bench = self._bench(changes)
         bench.free({(c.namespace, c.name) for c in changes if isinstance(c, FreeClaim)})
-        budget = Budget(steps=min(effort.steps_each_max, steps_left), interrupt=effort.interrupt)
         claims = changed_claims(self.situation, changes)
-        classes = self._classes
-        if changes:
-            classes = {c.metadata.name: c for c in changed_classes(self.situation, changes)}
+        classes = {c.metadata.name: c for c in changed_classes(self.situation, changes)}
         plan = plan_of(claims, features=bench.inventory.features, classes=classes.get)
         wanted = Wanted(claims, [claim_name(claim) for claim in claims], plan)
-        answer = allocate_wanted(bench.inventory, self.situation.node, wanted, budget=budget)
-        self._steps += answer.steps
-        if isinstance(answer, Failed) and answer.is_given_up:
-            self.given_up += 1
-            self._steps += budget.steps
-        return answer
+        return allocate_wanted(bench.inventory, self.situation.node, wanted, budget=budget)
 
     def _bench(self, changes: Changes) -> _Bench:
         """Return a bench on which the features and slices are as changed."""
@@ -118,6 +140,18 @@ class Trials:
         if bench is None:
             bench = self._benches[key] = _Bench(applied(self.situation, key), self._compiler)
         return bench
+
+
+def _outcome_of(answer: Answer) -> Outcome:
+    match answer:
+        case Allocated():
+            return Outcome(Kind.POSSIBLE)
+        case Failed(is_given_up=True):
+            return Outcome(Kind.GIVEN_UP, answer.message, answer.node_only)
+        case Failed():
+            return Outcome(Kind.FAULTY, answer.message, answer.node_only)
+        case _:
+            return Outcome(Kind.UNSATISFIED, node_only=True)
 
 
 class _Bench:

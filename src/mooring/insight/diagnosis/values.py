@@ -9,10 +9,10 @@ from msgspec import Struct
 from mooring.allocator.asks import Ask
 from mooring.allocator.bits import bits
 from mooring.allocator.problem import Problem
-from mooring.insight.diagnosis.changes import DropConstraint
-from mooring.insight.diagnosis.refusals import constraints_of, value_text
+from mooring.insight.diagnosis.changes import Change, DropConstraint
+from mooring.insight.diagnosis.refusing import constraints_of, value_text
 
-VALUES_SHOWN_MAX = 6
+VALUES_SHOWN_MAX = 4
 DEVICES_SHOWN_MAX = 3
 
 
@@ -44,10 +44,16 @@ def values_of(problem: Problem, fitting: Mapping[Ask, int]) -> tuple[Values, ...
     return tuple(found)
 
 
-def values_text(values: Sequence[Values], member: DropConstraint) -> str:
+def values_text(values: Sequence[Values], member: Change) -> str:
     """Return the values of a constraint on one line: `gpus: 0 on gpu-0, 1 on gpu-1; nics: …`."""
-    about = [v for v in values if (v.claim, v.constraint) == (member.claim, member.constraint)]
-    return "; ".join(f"{each.request}: {_listed(each.devices)}" for each in about)
+    assert isinstance(member, DropConstraint)
+    requests: dict[str, list[str]] = {}  # by the values that their devices have
+    for each in values:
+        if (each.claim, each.constraint) == (member.claim, member.constraint):
+            requests.setdefault(_listed(each.devices), []).append(each.request)
+    if not requests:
+        return "about no request"
+    return "; ".join(f"{', '.join(names)}: {listed}" for listed, names in requests.items())
 
 
 def _listed(devices: Mapping[str, tuple[str, ...]]) -> str:

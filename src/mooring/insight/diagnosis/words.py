@@ -38,6 +38,7 @@ from mooring.insight.wording import counted
 
 EXPRESSION_LENGTH_MAX = 80
 DEVICES_SHOWN_MAX = 4
+REQUESTS, EACH = "\0requests", "\0each"  # in no name that anyone can give
 
 GATES: dict[str, tuple[Gate, ...]] = {
     "admin_access": (Gate.DRA_ADMIN_ACCESS,),
@@ -69,8 +70,7 @@ def text_of(change: Change, situation: Situation) -> str:
         case DropAlternative(place=place):
             return f"drop sub{_request(place, situation)}"
         case DropConstraint():
-            of = _of_claim(change.claim, situation)
-            return f"remove constraint on {_attribute(_constraint(change, situation))}{of}"
+            return f"remove constraint on {_constrained(change, situation)}"
         case DropSelector(place=place):
             return f"remove selector {_selector(change, situation)} of {_request(place, situation)}"
         case DropClassSelector(device_class=name):
@@ -114,7 +114,11 @@ def _of_claim(claim: int, situation: Situation) -> str:
 
 
 def _request(place: Place, situation: Situation) -> str:
-    return f"request {situation.ask_name(place)}{_of_claim(place.claim, situation)}"
+    return f"request {_name(place, situation)}"
+
+
+def _name(place: Place, situation: Situation) -> str:
+    return f"{situation.ask_name(place)}{_of_claim(place.claim, situation)}"
 
 
 def _constraint(change: DropConstraint, situation: Situation) -> DeviceConstraint:
@@ -166,27 +170,53 @@ def _taint(toleration: DeviceToleration) -> str:
 
 def member_text(member: Change, situation: Situation, around: Surroundings) -> str:
     """Return what a member of a conflict is: `constraint matchAttribute numaNode`."""
+    return member_texts([member], situation, around)[0]
+
+
+def member_texts(
+    members: Iterable[Change], situation: Situation, around: Surroundings
+) -> list[str]:
+    """Return what members of a conflict are; requests that ask for the same are said at once."""
+    names: dict[str, list[str]] = {}
+    for member in members:
+        text, name = _said(member, situation, around)
+        names.setdefault(text, []).append(name)
+    return [_said_of(text, each) for text, each in names.items()]
+
+
+def _said_of(text: str, names: list[str]) -> str:
+    noun = "request" if len(names) == 1 else "requests"
+    each = " each" if len(names) > 1 else ""
+    return text.replace(REQUESTS, f"{noun} {', '.join(names)}").replace(EACH, each)
+
+
+def _said(member: Change, situation: Situation, around: Surroundings) -> tuple[str, str]:
+    """Return what is said of a member, with a mark for the name of its request, and the name."""
     match member:
         case DropRequest():
-            return _asked(Place(member.claim, member.request), situation)
+            place = Place(member.claim, member.request)
+            return f"{REQUESTS}: {_asked(place, situation)}{EACH}", _name(place, situation)
         case DropConstraint():
-            return _constrained(member, situation)
+            constraint = _constraint(member, situation)
+            kind = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
+            return f"constraint {kind} {_constrained(member, situation)}", ""
         case DropSelector(place=place):
-            return f"selector {_selector(member, situation)} of {_request(place, situation)}"
+            selector = _selector(member, situation)
+            return f"selector {selector} of {REQUESTS}", _name(place, situation)
         case AskCapacity(place=place, name=name):
             capacity = situation.details(place).capacity
             amount = capacity.requests[name] if capacity is not None else "0"
-            return f"capacity {name} {amount} that {_request(place, situation)} asks for"
+            return f"capacity {name} {amount} of {REQUESTS}", _name(place, situation)
         case Tolerate():
-            return f"{_taint(member.toleration)} of devices on the node"
+            return f"{_taint(member.toleration)} of devices on the node", ""
         case FreeClaim(namespace=namespace, name=name):
             devices = _enumerated(around.holders.get((namespace, name), ()))
-            return f"claim {_full(namespace, name)}, which has {devices}"
-    return text_of(member, situation)
+            return f"claim {_full(namespace, name)}, which has {devices}", ""
+    return text_of(member, situation), ""
 
 
 def _asked(place: Place, situation: Situation) -> str:
-    """Return a request with what it asks for, alternative by alternative."""
+    """Return what a request asks for, alternative by alternative."""
     request = (situation.claims[place.claim].spec.devices.requests or ())[place.request]
     details = request.first_available or ((request.exactly,) if request.exactly else ())
     wishes = [
@@ -194,15 +224,14 @@ def _asked(place: Place, situation: Situation) -> str:
         f"{each.device_class_name or '(none)'}"
         for each in details
     ]
-    return f"{_request(place, situation)}: {', else '.join(wishes)}"
+    return ", else ".join(wishes)
 
 
-def _constrained(member: DropConstraint, situation: Situation) -> str:
-    constraint = _constraint(member, situation)
-    kind = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
+def _constrained(change: DropConstraint, situation: Situation) -> str:
+    """Return the attribute of a constraint, and its requests if it has not all."""
+    constraint = _constraint(change, situation)
     among = f" of requests {', '.join(constraint.requests)}" if constraint.requests else ""
-    of = _of_claim(member.claim, situation)
-    return f"constraint {kind} {_attribute(constraint)}{among}{of}"
+    return f"{_attribute(constraint)}{among}{_of_claim(change.claim, situation)}"
 
 
 def _enumerated(texts: Iterable[str]) -> str:

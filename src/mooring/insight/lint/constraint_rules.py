@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.insight.cases import Case, Oddity
 from mooring.insight.fleet import FleetDevice
+from mooring.insight.lint.cases import (
+    Case,
+    Needs,
+    Oddity,
+    Rule,
+    W,
+)
+from mooring.insight.lint.suggestions import did_you_mean, qualified
 from mooring.insight.reads import Read
 from mooring.insight.subjects import Ask, asks_of, constraints_of
-from mooring.insight.suggestions import did_you_mean, qualified
 
 
 def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
     """Give the constraints on attributes that no device of one of their requests has."""
-    for place, constraint in constraints_of(case.subject):
+    for place, constraint in constraints_of(case.subject) if not case.world.unreadable else ():
         field = "distinctAttribute" if constraint.match_attribute is None else "matchAttribute"
         name = constraint.match_attribute or constraint.distinct_attribute or ""
         domain, _, identifier = name.partition("/")
@@ -59,3 +65,14 @@ def _has(device: FleetDevice, read: Read) -> bool:
 def _requests(references: list[str]) -> str:
     noun = "request" if len(references) == 1 else "requests"
     return f"{noun} {', '.join(references)}"
+
+
+RULES = (
+    Rule(
+        "unknown-constraint-attribute",
+        W,
+        Needs.DEVICES,
+        "a constraint on an attribute that no device of a request has",
+        unknown_constraint_attribute,
+    ),
+)

@@ -10,12 +10,15 @@ devices that come as far as to it; only for them does it matter what it gives.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from mooring.api.resource.v1 import DeviceClass
 from mooring.cel.device import DeviceCompiler, Scope
+from mooring.claims.classindex import ClassIndex
 from mooring.insight.fleet import Fleet, FleetDevice
 from mooring.insight.inquiry import Answer, Inquiry, Outcome, Refusal, inquire
+from mooring.insight.lint.surroundings import Surroundings
 from mooring.insight.objects import Object
 from mooring.insight.subjects import Ask, Expression, asks_of
 
@@ -46,17 +49,48 @@ class Stage(NamedTuple):
 
 
 class World:
-    """All devices and classes, and a memory of what expressions gave."""
+    """All devices and classes, the objects around, and a memory of what expressions gave."""
 
     def __init__(
-        self, fleet: Fleet, classes: Iterable[DeviceClass], compiler: DeviceCompiler
+        self,
+        fleet: Fleet,
+        classes: Iterable[DeviceClass],
+        compiler: DeviceCompiler,
+        around: Surroundings | None = None,
     ) -> None:
         self.fleet = fleet
         self.classes = {class_.metadata.name: class_ for class_ in classes}
         self.compiler = compiler
+        self.around = around or Surroundings()
         self._inquiries: dict[tuple[str, str], Inquiry | Refusal] = {}
         self._answers: dict[tuple[str, str], tuple[Answer, ...]] = {}
         self._class_members: dict[str, Indices | None] = {}
+
+    @cached_property
+    def class_index(self) -> ClassIndex:
+        """The classes by the extended resources that they stand behind."""
+        index = ClassIndex()
+        for class_ in self.classes.values():
+            index.put_class(class_)
+        return index
+
+    @cached_property
+    def unreadable(self) -> dict[str, list[FleetDevice]]:
+        """The devices that no expression can read, by slice."""
+        found: dict[str, list[FleetDevice]] = {}
+        for device in self.fleet.devices:
+            if device.problem is not None:
+                found.setdefault(device.slice_name, []).append(device)
+        return found
+
+    @cached_property
+    def selected_drivers(self) -> frozenset[str] | None:
+        """The drivers of devices in some class, None if a class cannot be told."""
+        members = [self.members(name) for name in self.classes]
+        if any(each is None for each in members):
+            return None
+        selected = frozenset[int]().union(*(each for each in members if each is not None))
+        return frozenset(self.fleet.devices[index].driver for index in selected)
 
     def stages(self, subject: Object) -> tuple[Stage, ...]:
         """Return the expressions of an object with their candidates."""

@@ -1,7 +1,8 @@
 """Rules of lint about expressions that need devices.
 
 An expression is put to the devices that come as far as to it; what it gives there is a fact, not a
-guess. So a guard by `has()`, by the driver, or by the class in front is understood without any
+guess. Where some device can be read by no expression at all, nothing is said to be true for none.
+So a guard by `has()`, by the driver, or by the class in front is understood without any
 rule about it.
 """
 
@@ -11,21 +12,29 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from mooring.api.resource.v1 import DeviceClass
 from mooring.cel.lang import ast
 from mooring.cel.lang.steps import Failure
 from mooring.cel.results import KEY_HINT, NO_SUCH_KEY
 from mooring.insight.atoms import Atom, atoms
-from mooring.insight.cases import Case, Oddity
 from mooring.insight.fleet import FleetDevice
 from mooring.insight.inquiry import Inquiry
+from mooring.insight.lint.cases import (
+    Case,
+    E,
+    Needs,
+    Oddity,
+    Rule,
+    W,
+)
+from mooring.insight.lint.suggestions import did_you_mean, written
+from mooring.insight.lint.world import Stage
 from mooring.insight.nearness import nearest
 from mooring.insight.reads import Read, Reading, readings
 from mooring.insight.subjects import asks_of
-from mooring.insight.suggestions import did_you_mean, written
 from mooring.insight.survey import tallied
 from mooring.insight.trees import chains
 from mooring.insight.wording import counted, shown
-from mooring.insight.world import Stage
 
 VALUES_SHOWN_MAX: Final = 5
 
@@ -53,7 +62,7 @@ def unknown_attribute(case: Case) -> Iterator[Oddity]:
 
 
 def _unknown(case: Case) -> Iterator[tuple[Stage, Reading]]:
-    for stage in case.stages:
+    for stage in case.stages if not case.world.unreadable else ():
         if isinstance(stage.inquiry, Inquiry):
             for reading in readings(stage.inquiry.root):
                 if _is_unknown(reading.read, case):
@@ -157,12 +166,18 @@ def _knows_domain(device: FleetDevice, domain: str) -> bool:
 
 def never_true(case: Case) -> Iterator[Oddity]:
     """Give the comparisons that are true for none of the devices looked at."""
-    for stage in case.stages:
+    for stage in case.stages if not case.world.unreadable else ():
         if isinstance(stage.inquiry, Inquiry) and stage.expression.purpose == "selector":
             for atom in atoms(stage.inquiry.root):
                 if _is_never_true(atom, stage, stage.inquiry, case):
                     tally = _tally(atom, stage, stage.inquiry)
-                    yield _never_true(atom, stage, stage.inquiry, tally)
+                    if not _is_of_class(case) or _nearest_value(atom.node, tally):
+                        yield _never_true(atom, stage, stage.inquiry, tally)
+
+
+def _is_of_class(case: Case) -> bool:
+    """Whether a class is asked, which may well be for devices that are still to come."""
+    return isinstance(case.subject.value, DeviceClass)
 
 
 _Tally = dict[str, Counter[str]]  # part: how many devices have which value
@@ -246,6 +261,8 @@ def _strings(node: ast.Expr) -> Iterator[str]:
 
 def matches_nothing(case: Case) -> Iterator[Oddity]:
     """Give the asks whose selectors are fine one by one but have no device in common."""
+    if _is_of_class(case) or case.world.unreadable:
+        return
     others = (never_true, unknown_domain, unknown_attribute)
     odd = {oddity.place for rule in others for oddity in case.once(rule)}
     for ask in asks_of(case.subject):
@@ -266,3 +283,49 @@ def _is_broken(stage: Stage, odd: set[Any]) -> bool:
     """Whether something else is the matter with a selector."""
     is_odd = stage.expression.place in odd or not isinstance(stage.inquiry, Inquiry)
     return is_odd or any(answer.error for answer, _ in stage.looked_at())
+
+
+RULES = (
+    Rule(
+        "unknown-domain",
+        W,
+        Needs.DEVICES,
+        "a domain in which no device has attributes or capacity",
+        unknown_domain,
+    ),
+    Rule(
+        "unknown-attribute",
+        W,
+        Needs.DEVICES,
+        "an attribute or capacity that no device has",
+        unknown_attribute,
+    ),
+    Rule(
+        "missing-guard",
+        E,
+        Needs.DEVICES,
+        "an attribute that only some devices have, read without has() or .?",
+        missing_guard,
+    ),
+    Rule(
+        "run-time-error",
+        E,
+        Needs.DEVICES,
+        "an expression that has no value for some device",
+        run_time_error,
+    ),
+    Rule(
+        "never-true",
+        W,
+        Needs.DEVICES,
+        "a comparison that is true for no device",
+        never_true,
+    ),
+    Rule(
+        "matches-nothing",
+        W,
+        Needs.DEVICES,
+        "selectors that no device passes, for no reason that another rule finds",
+        matches_nothing,
+    ),
+)

@@ -6,11 +6,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from mooring.cel.device import COST_LIMIT
-from mooring.insight.cases import Case, Oddity
 from mooring.insight.inquiry import TOO_COMPLEX, TOO_LONG, Refusal
+from mooring.insight.lint.cases import (
+    Case,
+    E,
+    Needs,
+    Oddity,
+    Rule,
+    W,
+)
+from mooring.insight.lint.world import Stage
 from mooring.insight.subjects import claim_of
 from mooring.insight.wording import shown_cost
-from mooring.insight.world import Stage
 
 NEAR_THE_LIMIT: Final = COST_LIMIT // 2
 CHEAPER: Final = "loop over less, or compare with includes(), in or == instead of in a loop"
@@ -60,3 +67,28 @@ def _estimates(case: Case) -> Iterator[tuple[Stage, int]]:
     for stage in case.stages:
         if not isinstance(stage.inquiry, Refusal):
             yield stage, stage.inquiry.compiled.cost_max
+
+
+RULES = (
+    Rule(
+        "does-not-compile",
+        E,
+        Needs.NOTHING,
+        "an expression that Kubernetes refuses",
+        does_not_compile,
+    ),
+    Rule(
+        "too-expensive",
+        E,
+        Needs.NOTHING,
+        "an expression, or all derived attributes of a claim, over the cost limit",
+        too_expensive,
+    ),
+    Rule(
+        "expensive",
+        W,
+        Needs.NOTHING,
+        "an expression that may use half of the cost limit or more",
+        expensive,
+    ),
+)

@@ -1,0 +1,255 @@
+"""The options that say what is changed about a cluster, and the changes that they mean."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from typing import Any, NamedTuple, TypeVar
+
+import click
+from msgspec import Struct
+
+from mooring.api.documents import CORE, KUBERNETES
+from mooring.api.resource.v1 import DeviceTaintRule
+from mooring.cli.cluster_options import FORMS, ClusterInput
+from mooring.cli.cluster_sources import Files, give_all
+from mooring.cli.collection import coloured, complain
+from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
+from mooring.cli.inputs import STDIN
+from mooring.cli.listing import printable
+from mooring.cli.taint_texts import TaintTextError, device_taint, node_taint
+from mooring.hardware.catalogue import Catalogue
+from mooring.hardware.errors import ProfileError
+from mooring.insight.intake import Intake
+from mooring.insight.nearness import nearest
+from mooring.insight.snapshot import Snapshot
+from mooring.insight.whatif import (
+    AddObjects,
+    AddTaintRule,
+    Change,
+    CordonNode,
+    DeleteClaims,
+    DeletePods,
+    DrainNode,
+    RemoveNodes,
+    RemoveTaintRule,
+    ReplaceSlices,
+    TaintNode,
+)
+from mooring.validation.context import Context
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Option(NamedTuple):
+    """An option, and where its values are kept."""
+
+    name: str
+    field: str
+    metavar: str
+    help: str
+
+
+OPTIONS = (
+    Option(
+        "--add", "add", "FILE|DIR|-", "Objects to apply: nodes, slices, classes, claims, pods …"
+    ),
+    Option("--add-profile", "add_profile", "NAME[xN]", "Machines to add."),
+    Option(
+        "--replace-slices",
+        "replace_slices",
+        "FILE|DIR|-",
+        "Slices that their drivers publish instead of all that they have now.",
+    ),
+    Option("--rule", "rule", "FILE|DIR|-", "DeviceTaintRules to create."),
+    Option("--remove-rule", "remove_rule", "NAME", "A DeviceTaintRule to delete."),
+    Option(
+        "--taint-device",
+        "taint_device",
+        "DRIVER/POOL/DEVICE=KEY[=VALUE]:EFFECT",
+        "Devices to taint; * stands for every driver, pool or device.",
+    ),
+    Option("--taint-node", "taint_node", "NAME=KEY[=VALUE]:EFFECT", "A node to taint."),
+    Option("--cordon", "cordon", "NAME", "A node that gets no more pods."),
+    Option("--drain", "drain", "NAME", "A node to cordon, and to take pods from."),
+    Option("--remove-node", "remove_node", "NAME", "A node that goes, with its slices and pods."),
+    Option("--delete-pod", "delete_pod", "[NAMESPACE/]NAME", "A pod to delete."),
+    Option("--delete-claim", "delete_claim", "[NAMESPACE/]NAME", "A claim to delete."),
+)
+
+
+class Wish(NamedTuple):
+    """A change, and the option that asks for it."""
+
+    option: str  # with its value
+    change: Change
+
+
+class Wishes(Struct, frozen=True):
+    """The values of all options, by field."""
+
+    values: dict[str, tuple[str, ...]]
+
+    def of(self, field: str) -> tuple[str, ...]:
+        """Return the values of one option."""
+        return self.values[field]
+
+
+def change_options(function: F) -> F:
+    """Add the options to a command; it gets a `wishes` argument."""
+
+    def with_changes(*args: Any, **kwargs: Any) -> Any:
+        values = {option.field: kwargs.pop(option.field) for option in OPTIONS}
+        return function(*args, wishes=Wishes(values), **kwargs)
+
+    with_changes.__doc__ = function.__doc__
+    with_changes.__name__ = function.__name__
+    decorated: Any = with_changes
+    # The options of the command so far, which click keeps at the function that it is given.
+    decorated.__click_params__ = list(getattr(function, "__click_params__", ()))
+    for option in reversed(OPTIONS):
+        decorated = click.option(
+            option.name, option.field, multiple=True, metavar=option.metavar, help=option.help
+        )(decorated)
+    result: F = decorated
+    return result
+
+
+def read_changes(wishes: Wishes, given: ClusterInput, context: Context) -> list[Wish]:
+    """Return the changes in the order in which they are made; what is wrong ends the command."""
+    _check_usage(wishes)
+    reader = _Reader(wishes, given, context)
+    try:
+        return list(reader.changes())
+    except (TaintTextError, ProfileError) as error:
+        raise click.UsageError(f"{reader.option}: {error}") from None
+
+
+def _check_usage(wishes: Wishes) -> None:
+    if not any(wishes.values.values()):
+        names = ", ".join(option.name for option in OPTIONS)
+        raise click.UsageError(f"nothing is changed: give one of {names}")
+    params = click.get_current_context().params
+    inputs = [name for field in ("filenames", "cluster_names") for name in params.get(field) or ()]
+    files = ("add", "replace_slices", "rule")
+    if [*inputs, *(name for field in files for name in wishes.of(field))].count(STDIN) > 1:
+        raise click.UsageError("standard input can be read once only: - stands there twice")
+
+
+class _Reader:
+    """Turns the values of options into changes."""
+
+    def __init__(self, wishes: Wishes, given: ClusterInput, context: Context) -> None:
+        self.option = ""  # the one at hand, with its value
+        self._wishes = wishes
+        self._given = given
+        self._context = context
+        self._known = given.everything
+
+    def changes(self) -> Iterator[Wish]:
+        """Give all changes: what is added first, so that the others may be about it."""
+        makers: dict[str, Callable[[str], Iterable[Change]]] = {
+            "add": self._add,
+            "add_profile": self._add_profile,
+            "replace_slices": self._replace_slices,
+            "rule": self._rules,
+            "remove_rule": lambda name: [RemoveTaintRule(name)],
+            "taint_device": self._taint_device,
+            "taint_node": lambda text: [TaintNode(*node_taint(text))],
+            "cordon": lambda name: [CordonNode(name)],
+            "drain": lambda name: [DrainNode(name)],
+            "remove_node": lambda name: [RemoveNodes((name,))],
+            "delete_pod": lambda name: [DeletePods((self._full(name),))],
+            "delete_claim": lambda name: [DeleteClaims((self._full(name),))],
+        }
+        for option in OPTIONS:
+            for value in self._wishes.of(option.field):
+                self.option = f"{option.name} {value}"
+                for change in makers[option.field](value):
+                    yield Wish(self.option, change)
+
+    def _full(self, name: str) -> str:
+        return name if "/" in name else f"{self._given.namespace}/{name}"
+
+    # --- files --------------------------------------------------------------------------------
+
+    def _add(self, name: str) -> Iterator[Change]:
+        objects = self._read(name)
+        if not any(objects.objects()):
+            raise click.UsageError(f"{self.option}: there is nothing in it that decides anything")
+        self._known = self._known.with_objects(objects.objects())
+        yield AddObjects(objects)
+
+    def _replace_slices(self, name: str) -> Iterator[Change]:
+        slices = self._read(name).slices
+        if not slices:
+            raise click.UsageError(f"{self.option}: there is no ResourceSlice in it")
+        drivers = tuple(sorted({each.spec.driver for each in slices}))
+        self._known = self._known.with_objects(slices)
+        yield ReplaceSlices(drivers, slices)
+
+    def _rules(self, name: str) -> Iterator[Change]:
+        rules = self._read(name).taint_rules
+        if not rules:
+            raise click.UsageError(f"{self.option}: there is no DeviceTaintRule in it")
+        self._known = self._known.with_objects(rules)
+        for rule in rules:
+            yield AddTaintRule(rule)
+
+    def _read(self, name: str) -> Snapshot:
+        """Return the objects of files; if some cannot be used, the question cannot be answered."""
+        schema = CORE if self._context.extensions else KUBERNETES
+        recursive = bool(click.get_current_context().params.get("recursive"))
+        intake = Intake(self._context, namespace=self._given.namespace)
+        give_all([Files((name,), recursive, schema)], intake)
+        for message in (*intake.unreadable, *intake.refused):
+            complain(message)
+        if intake.unreadable:
+            sys.exit(UNREADABLE)
+        if intake.refused:
+            sys.exit(DOES_NOT_FIT)
+        for concern in intake.concerns():
+            click.echo(f"{coloured('warning', 'yellow')}: {concern}", err=True)
+        return intake.snapshot()
+
+    # --- the rest -----------------------------------------------------------------------------
+
+    def _add_profile(self, name: str) -> Iterator[Change]:
+        form = FORMS[click.get_current_context().params.get("form_name") or "scalar"]
+        taken = [node.metadata.name for node in self._known.nodes]
+        fleet = Catalogue().fleet(name, form, taken=taken)
+        intake = Intake(self._context)
+        for each in (*fleet.nodes, *fleet.classes, *fleet.slices):
+            intake.add_object(each, f"profile {name}")
+        added = intake.snapshot()
+        # A class that is there may have been changed on purpose.
+        classes = {each.metadata.name for each in self._known.classes}
+        added = added.without([c for c in added.classes if c.metadata.name in classes])
+        self._known = self._known.with_objects(added.objects())
+        yield AddObjects(added)
+
+    def _taint_device(self, text: str) -> Iterator[Change]:
+        taken = {rule.metadata.name for rule in self._known.taint_rules}
+        name = next(n for i in count(1) if (n := f"whatif-{i}") not in taken)
+        rule = device_taint(text, name, self._context)
+        self._check_meant(rule)
+        self._known = self._known.with_objects([rule])
+        yield AddTaintRule(rule)
+
+    def _check_meant(self, rule: DeviceTaintRule) -> None:
+        """Refuse a text that means no device that is there."""
+        selector = rule.spec.device_selector
+        assert selector is not None
+        wanted = (selector.driver, selector.pool, selector.device)
+        known: list[str] = []
+        for each in self._known.slices:
+            for device in each.spec.devices or ():
+                parts = (each.spec.driver, each.spec.pool.name, device.name)
+                if all(want in (None, part) for want, part in zip(wanted, parts, strict=True)):
+                    return
+                known.append("/".join(parts))
+        name = "/".join("*" if part is None else part for part in wanted)
+        near = nearest(name, known)
+        remedy = f"; did you mean {near}?" if near is not None else ""
+        raise click.UsageError(printable(f"{self.option}: there is no device {name}{remedy}"))

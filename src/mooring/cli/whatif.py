@@ -1,0 +1,260 @@
+"""`moor whatif`: what would become of pods and devices if …?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+import msgspec
+
+from mooring.cli import CONTEXT
+from mooring.cli.change_options import Wish, Wishes, change_options, read_changes
+from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.collection import coloured
+from mooring.cli.exits import DOES_NOT_FIT, FITS
+from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
+from mooring.cli.progress import Progress
+from mooring.insight.concerns import listed
+from mooring.insight.plan import Plan, plan
+from mooring.insight.snapshot import Snapshot
+from mooring.insight.whatif import Difference, UnknownNameError, difference
+from mooring.insight.whatif.difference import PodTurn, Turn
+from mooring.insight.whatif.freedoms import Freedom
+from mooring.insight.whatif.leavings import Leaving, Preview
+from mooring.insight.whatif.standings import Standing
+from mooring.insight.wording import counted
+from mooring.insight.workloads import TooManyPodsError
+from mooring.validation.context import Context
+
+NO_NODE = "<none>"
+ARROW = "→"
+
+PODS = ("POD", "BEFORE", "AFTER", "WHY")
+PODS_WIDE = ("POD", "TURN", "BEFORE", "AFTER", "DEVICES BEFORE", "DEVICES AFTER", "WHY")
+EVICTIONS = ("POD", "WHEN", "TAINT", "CLAIM", "DEVICE")
+DEVICES = ("NODE", "DRIVER", "FREE", "TOTAL")
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 no pod is worse off, 1 some are or something was refused, 2 usage, "
+    "3 something could not be read.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
+    default="table",
+    show_default=True,
+    help="How to print; wide has the devices of each pod, and all nodes.",
+)
+@change_options
+@cluster_options
+def command(given: ClusterInput, wishes: Wishes, output: str) -> None:
+    """Ask what changes would come to, for pods and devices, before they are made.
+
+    Plans the cluster of --on, --profile and -f twice, without and with the changes, and shows the
+    difference. Pods that nothing touches stay where they are. Pods that leave and have a
+    controller are made anew, here with the same name, and planned again; others are lost. A pod is
+    worse off if it loses its node, is lost, or gets devices that it would have to leave again.
+
+    All change options may be repeated. What is added comes first.
+
+    \b
+    moor whatif --on cluster.yaml --drain node-1
+    moor whatif --on cluster.yaml --rule taint-rule.yaml
+    moor whatif --on cluster.yaml -f training.yaml --add-profile dgx-h100x2
+    moor whatif --on cluster.yaml --taint-device gpu.example.com/node-1/gpu-0=sick:NoExecute
+    """
+    context = Context(gates=given.gates, now=given.now, extensions=given.extensions)
+    wanted = read_changes(wishes, given, context)
+    found = _difference(given, wanted, context)
+    for concern in found.concerns:
+        click.echo(f"{coloured('warning', 'yellow')}: {concern}", err=True)
+    _print(found, output)
+    sys.exit(given.exit_status(DOES_NOT_FIT if found.is_worse else FITS))
+
+
+def _difference(given: ClusterInput, wanted: list[Wish], context: Context) -> Difference:
+    def make_plan(snapshot: Snapshot) -> Plan:
+        with Progress("pods planned") as progress:
+            return plan(snapshot, context, progress=progress)
+
+    changes = [wish.change for wish in wanted]
+    try:
+        return difference(given.everything, changes, context, make_plan)
+    except UnknownNameError as error:
+        option = next(wish.option for wish in wanted if wish.change is error.change)
+        raise click.UsageError(printable(f"{option}: {error}")) from None
+    except TooManyPodsError as error:
+        raise click.UsageError(str(error)) from None
+
+
+# --- printing ---------------------------------------------------------------------------------
+
+
+def _print(found: Difference, output: str) -> None:
+    match output:
+        case "json" | "yaml":
+            print_tree(_tree(found), output)
+        case "name":
+            for each in found.pods:
+                echo(printable(f"pod/{each.pod} {each.turn.value}"))
+        case _:
+            _print_tables(found, is_wide=output == "wide")
+
+
+def _tree(found: Difference) -> dict[str, object]:
+    tree = msgspec.to_builtins(found)
+    shown = ("pods", "evictions", "rules", "devices", "missing", "leavingAnyway")
+    return {
+        **{name: tree[name] for name in shown},
+        "summary": {
+            "worse": sum(each.is_worse for each in found.pods),
+            "different": len(found.pods),
+            "same": found.same,
+            "freeBefore": sum(each.free_before for each in found.devices),
+            "freeAfter": sum(each.free_after for each in found.devices),
+        },
+    }
+
+
+def _print_tables(found: Difference, *, is_wide: bool) -> None:
+    if found.pods:
+        rows = (_wide_row(each) if is_wide else _row(each) for each in found.pods)
+        print_table(PODS_WIDE if is_wide else PODS, rows, is_wide=is_wide)
+        echo("")
+    _print_evictions("Evictions:", found.evictions, is_wide=is_wide)
+    for rule in found.rules:
+        _print_rule(rule, is_wide=is_wide)
+    changed = [each for each in found.devices if is_wide or each.is_changed]
+    if changed:
+        echo("Devices:")
+        print_table(DEVICES, map(_device_row, changed), is_wide=is_wide)
+        echo("")
+    for text in _remarks(found):
+        echo(printable(text))
+    echo(_summary(found))
+
+
+def _row(each: PodTurn) -> Row:
+    return each.pod, _before(each), _after(each), _why(each)
+
+
+def _wide_row(each: PodTurn) -> Row:
+    devices = (_devices(each.before), _devices(each.after))
+    return each.pod, each.turn.value, _before(each), _after(each), *devices, _why(each)
+
+
+def _before(each: PodTurn) -> str | Cell:
+    return "" if each.before is None else each.before.node or NO_NODE
+
+
+def _after(each: PodTurn) -> str | Cell:
+    if each.after is None:
+        return Cell(f"<{each.turn.value}>", "red" if each.is_worse else None)
+    colour = "red" if each.is_worse else "green" if each.turn is Turn.GAINS else None
+    return Cell(each.after.node or NO_NODE, colour)
+
+
+def _why(each: PodTurn) -> str:
+    return "; ".join(filter(None, (each.why, *_consequences(each))))
+
+
+def _consequences(each: PodTurn) -> Iterator[str]:
+    """Give what follows for a pod, in few words."""
+    match each.turn:
+        case Turn.LOST:
+            yield "nothing makes it anew"
+        case Turn.RESTARTS:
+            yield "comes back to where it was"
+        case Turn.GAINS | Turn.NEW:
+            yield _devices(each.after)
+        case Turn.MOVES if not each.why or _is_same_node(each):
+            yield f"{_devices(each.before)} {ARROW} {_devices(each.after)}"
+    if each.after is not None:
+        yield each.after.message
+    if each.again:
+        yield f"leaves again: {each.again}"
+
+
+def _is_same_node(each: PodTurn) -> bool:
+    return (
+        each.before is not None and each.after is not None and each.before.node == each.after.node
+    )
+
+
+def _devices(standing: Standing | None) -> str:
+    """Return devices in few words: those of one pool together."""
+    pools: dict[str, list[str]] = {}
+    for name in standing.devices if standing is not None else ():
+        pool, _, device = name.rpartition("/")
+        pools.setdefault(pool, []).append(device)
+    return "; ".join(f"{pool}/{','.join(devices)}" for pool, devices in pools.items())
+
+
+# --- evictions and rules ----------------------------------------------------------------------
+
+
+def _print_evictions(title: str, evictions: Iterable[Leaving], *, is_wide: bool) -> None:
+    rows = [_eviction_row(each) for each in evictions]
+    if rows:
+        echo(title)
+        print_table(EVICTIONS, rows, is_wide=is_wide)
+        echo("")
+
+
+def _eviction_row(each: Leaving) -> Row:
+    source = f"rule {each.rule}" if each.rule else f"node {each.node}" if each.node else ""
+    taint = f"{each.taint} ({source})" if source else each.taint
+    when = f"after {each.after_seconds}s" if each.after_seconds else "at once"
+    return each.pod, when, taint, each.claim, each.device
+
+
+def _print_rule(rule: Preview, *, is_wide: bool) -> None:
+    if rule.effect == "None":
+        title = f"If the effect of rule {rule.rule} were NoExecute:"
+        _print_evictions(printable(title), rule.evictions, is_wide=is_wide)
+    message = f": {rule.message}" if rule.message else ""
+    echo(
+        printable(
+            f"Status of rule {rule.rule}: EvictionInProgress={rule.status}, {rule.reason}{message}"
+        )
+    )
+    echo("")
+
+
+# --- devices and the end ----------------------------------------------------------------------
+
+
+def _device_row(each: Freedom) -> Row:
+    free = _change(each.free_before, each.free_after)
+    colour = "red" if each.free_after < each.free_before else "green"
+    is_same = each.free_after == each.free_before
+    cell = Cell(free, None if is_same else colour)
+    node = f"{each.node} (cordoned)" if each.is_cordoned else each.node
+    return node, each.driver, cell, _change(each.total_before, each.total_after)
+
+
+def _change(before: int, after: int) -> str:
+    return str(before) if before == after else f"{before} {ARROW} {after}"
+
+
+def _remarks(found: Difference) -> Iterator[str]:
+    for each in found.missing:
+        claims = f" (claim {', '.join(each.claims)})" if each.claims else ""
+        yield f"{each.device} is in no slice any more, but stays allocated{claims}"
+    if found.leaving_anyway:
+        pods = listed(found.leaving_anyway)
+        yield f"Without the changes, too, these pods leave because of taints: {pods}"
+
+
+def _summary(found: Difference) -> str:
+    worse = sum(each.is_worse for each in found.pods)
+    free = _change(
+        sum(each.free_before for each in found.devices),
+        sum(each.free_after for each in found.devices),
+    )
+    pods = f"{counted(worse, 'pod')} worse off, {len(found.pods) - worse} otherwise different"
+    return f"{pods}, {found.same} the same; free devices: {free}"

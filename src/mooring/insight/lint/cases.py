@@ -1,0 +1,84 @@
+"""What a rule of lint is, what it is given, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum, StrEnum
+from typing import Final, NamedTuple
+
+from mooring.api.codec import Place
+from mooring.insight.lint.world import Stage, World
+from mooring.insight.objects import Object
+from mooring.insight.podparts import POD_KINDS
+from mooring.insight.subjects import KINDS as ASKING_KINDS
+
+Kinds = frozenset[str]
+
+ASKS: Final[Kinds] = frozenset(ASKING_KINDS)  # all that select devices
+CLAIMS: Final[Kinds] = frozenset(("ResourceClaim", "ResourceClaimTemplate"))
+SLICES: Final[Kinds] = frozenset(("ResourceSlice",))
+PODS: Final[Kinds] = POD_KINDS  # pods, and all that make pods
+GROUPS: Final[Kinds] = frozenset(("PodGroup",))
+ANYTHING: Final[Kinds] = ASKS | SLICES | PODS | GROUPS
+
+# Of these only others speak: no rule looks at them.
+SURROUNDING_KINDS: Final[Kinds] = frozenset(("Node", "Namespace"))
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    ERROR = "error"  # Kubernetes refuses it, or scheduling aborts
+    WARNING = "warning"  # it does not do what its author meant
+    NOTE = "note"  # worth knowing
+
+
+class Needs(Enum):
+    """What must be among the objects for a rule to say anything."""
+
+    NOTHING = ""
+    CLASSES = "classes"
+    DEVICES = "slices"
+    NODES = "nodes"
+    NAMESPACES = "namespaces"
+    CLAIMS = "claims"
+    TEMPLATES = "claim templates"
+    GROUPS = "pod groups"
+
+
+class Oddity(NamedTuple):
+    """Something odd: where, what, and what to do."""
+
+    place: Place
+    message: str
+    remedy: str
+
+
+class Case:
+    """An object, the stages of its expressions, and the world around it."""
+
+    def __init__(self, subject: Object, world: World) -> None:
+        self.subject = subject
+        self.world = world
+        self.stages: tuple[Stage, ...] = world.stages(subject)
+        self._found: dict[Callable[[Case], Iterable[Oddity]], tuple[Oddity, ...]] = {}
+
+    def once(self, find: Callable[[Case], Iterable[Oddity]]) -> tuple[Oddity, ...]:
+        """Return what a function finds in this case, which is worked out once."""
+        if find not in self._found:
+            self._found[find] = tuple(find(self))
+        return self._found[find]
+
+
+class Rule(NamedTuple):
+    """A rule: its name, how bad what it finds is, what it looks at, and what it looks for."""
+
+    id: str
+    severity: Severity
+    needs: Needs
+    summary: str
+    check: Callable[[Case], Iterable[Oddity]]
+    about: Kinds = ASKS
+
+
+E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTE

@@ -1,0 +1,199 @@
+"""Pods that leave: which come back, and what becomes of the claims that they used.
+
+A pod that a controller wants is made anew and looks for a node again. Its new name would be made
+up; here it keeps the old one, so that one sees which pod it is. A pod that nobody wants is lost.
+Daemons come back only if their node still takes them; static pods go with their node, never before.
+
+Claims made for a pod go with it. Others lose its reservation, and their devices with the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mooring.api.core import Node, Pod
+from mooring.api.core.podstatus import PodStatus
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
+from mooring.api.timestamp import Timestamp
+from mooring.claims import (
+    Absent,
+    Eviction,
+    Features,
+    Present,
+    RemoveFinalizer,
+    Reservations,
+    WriteStatus,
+    owning_pod,
+    protected,
+    release_steps,
+    review,
+    unprotected,
+)
+from mooring.claims.owners import controller_of
+from mooring.claims.references import statuses_of
+from mooring.insight.concerns import full_name
+from mooring.insight.identity import stand_in_uid
+from mooring.insight.ownership import is_active
+from mooring.insight.whatif.nodetaints import NodeEviction
+from mooring.scheduler.tolerations import HARD_EFFECTS, Tolerations
+
+MIRROR: Final = "kubernetes.io/config.mirror"
+
+
+class Order(NamedTuple):
+    """Why a pod has to leave."""
+
+    why: str
+    is_asked_for: bool = False  # by its name
+    eviction: Eviction | NodeEviction | None = None
+
+
+class Fate(StrEnum):
+    """What becomes of a pod that leaves."""
+
+    BACK = "back"  # made anew, and looks for a node
+    LOST = "lost"  # nobody makes it anew
+    GONE = "gone"  # was for its node only, which does not take it any more
+    DELETED = "deleted"  # as was asked for
+
+
+class Departure(Struct, frozen=True):
+    """A pod that leaves, as it was, and what becomes of it."""
+
+    pod: Pod
+    fate: Fate
+    order: Order
+
+
+def is_tied_to_node(pod: Pod) -> bool:
+    """Tell whether a pod is one that draining leaves alone: a daemon or a static pod."""
+    return _is_daemon(pod) or is_static(pod)
+
+
+def is_static(pod: Pod) -> bool:
+    """Tell whether a pod is the image of one that its node runs by itself."""
+    return MIRROR in pod.metadata.annotations
+
+
+def _is_daemon(pod: Pod) -> bool:
+    owner = controller_of(pod.metadata)
+    return owner is not None and owner.kind == "DaemonSet"
+
+
+def depart(pod: Pod, order: Order, nodes: Mapping[str, Node]) -> Departure:
+    """Return what becomes of a pod that has to leave."""
+    return Departure(pod, _fate(pod, order, nodes.get(pod.spec.node_name)), order)
+
+
+def _fate(pod: Pod, order: Order, node: Node | None) -> Fate:
+    if not is_active(pod):
+        return Fate.DELETED if order.is_asked_for else Fate.GONE
+    if is_static(pod):
+        return Fate.GONE
+    if _is_daemon(pod):
+        return Fate.BACK if node is not None and _may_run(pod, node) else Fate.GONE
+    if controller_of(pod.metadata) is not None:
+        return Fate.BACK
+    return Fate.DELETED if order.is_asked_for else Fate.LOST
+
+
+def _may_run(pod: Pod, node: Node) -> bool:
+    hard = (taint for taint in node.spec.taints if taint.effect in HARD_EFFECTS)
+    return Tolerations(pod.spec.tolerations).tolerate_all(hard)
+
+
+def made_anew(pod: Pod) -> Pod:
+    """Return the pod that its controller makes instead: the same, but with nothing yet."""
+    old = pod.metadata
+    # Another uid: what was reserved for the old pod is not for this one.
+    uid = stand_in_uid(pod.kind, old.namespace, f"{old.name}/{old.uid}")
+    metadata = replace(
+        old, uid=uid, resource_version="", creation_timestamp=None, managed_fields=()
+    )
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
+
+
+# --- claims -----------------------------------------------------------------------------------
+
+
+class Released(NamedTuple):
+    """The claims that are left, those that are gone, and those that would be if unused."""
+
+    kept: tuple[ResourceClaim, ...]
+    gone: frozenset[tuple[str, str]]  # namespace and name
+    held_back: tuple[str, ...]
+
+
+def released(
+    claims: Iterable[ResourceClaim],
+    *,
+    gone_uids: Collection[str],
+    deleted: Collection[str],
+    now: Timestamp,
+    features: Features,
+) -> Released:
+    """Return the claims once pods are gone and some claims are deleted."""
+    kept: list[ResourceClaim] = []
+    gone: set[tuple[str, str]] = set()
+    held_back: list[str] = []
+    for claim in claims:
+        is_deleted = full_name(claim) in deleted
+        owner = owning_pod(claim)
+        is_to_go = is_deleted or (owner is not None and owner.uid in gone_uids)
+        users = {consumer.uid for consumer in claim.status.reserved_for}
+        after: ResourceClaim | None = claim
+        if is_to_go or not users.isdisjoint(gone_uids):
+            marked = _marked(claim, now) if is_to_go else claim
+            after = _without_users(marked, gone_uids, features)
+        if after is None:
+            gone.add((claim.metadata.namespace, claim.metadata.name))
+        else:
+            kept.append(after)
+            held_back += [full_name(claim)] if is_deleted else []
+    return Released(tuple(kept), frozenset(gone), tuple(held_back))
+
+
+def _marked(claim: ResourceClaim, now: Timestamp) -> ResourceClaim:
+    then = claim.metadata.deletion_timestamp or now
+    return replace(claim, metadata=replace(claim.metadata, deletion_timestamp=then))
+
+
+def _without_users(
+    claim: ResourceClaim, gone_uids: Collection[str], features: Features
+) -> ResourceClaim | None:
+    """Return a claim without the pods that are gone; None if nothing keeps it."""
+    if claim.status.allocation is not None:
+        claim = protected(claim)  # A file may leave out what every cluster writes.
+
+    def know(consumer: ResourceClaimConsumerReference) -> Present | Absent:
+        return Absent() if consumer.uid in gone_uids else Present(consumer.uid)
+
+    reservations = review(claim, know, features)
+    assert isinstance(reservations, Reservations)
+    for step in release_steps(claim, reservations, Absent()):
+        match step:
+            case WriteStatus(status):
+                claim = replace(claim, status=status)
+            case RemoveFinalizer():
+                claim = unprotected(claim)
+    is_gone = claim.metadata.deletion_timestamp is not None and not claim.metadata.finalizers
+    return None if is_gone else claim
+
+
+def without_claims(pods: Iterable[Pod], gone: Collection[tuple[str, str]]) -> Iterator[Pod]:
+    """Give the pods; those that wait forget claims that were made for them and are gone."""
+    for pod in pods:
+        namespace = pod.metadata.namespace
+        statuses = tuple(
+            each for each in statuses_of(pod) if (namespace, each.resource_claim_name) not in gone
+        )
+        if pod.spec.node_name or len(statuses) == len(statuses_of(pod)):
+            yield pod
+        else:
+            status = replace(pod.status, resource_claim_statuses=statuses)
+            yield replace(pod, status=status)

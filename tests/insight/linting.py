@@ -1,0 +1,47 @@
+"""Lint, asked in few words: texts in, findings out."""
+
+from __future__ import annotations
+
+from mooring.api.documents import CORE, expand_lists, read
+from mooring.api.gates import Gates
+from mooring.api.timestamp import Timestamp
+from mooring.insight.fleet import Fleet
+from mooring.insight.inquiry import compiler_for
+from mooring.insight.lint import KINDS, Finding, Surroundings, World, lint
+from mooring.insight.objects import Object, read_object, read_slice, resource_kind
+from mooring.validation.context import Context
+
+NOW = Timestamp.parse("2026-01-01T00:00:00Z")
+
+
+def context_of(gates: str = "", preset: str = "mooring", version: str = "1.37") -> Context:
+    chosen = Gates.parse(gates, preset=preset, emulated_version=version)
+    return Context(gates=chosen, now=NOW)
+
+
+def objects_of(text: str, context: Context) -> list[Object]:
+    return [
+        (read_slice if resource_kind(item) == "ResourceSlice" else read_object)(item, context)
+        for document in read(text.encode(), source="file.yaml", schema=CORE)
+        for item in expand_lists(document)
+        if resource_kind(item) in KINDS
+    ]
+
+
+def world_of(objects: list[Object], context: Context) -> World:
+    return World(
+        Fleet(found.stored for found in objects if found.stored is not None),
+        (found.value for found in objects if found.kind.name == "DeviceClass"),
+        compiler_for(context.gates, extensions=True),
+        Surroundings(objects, context),
+    )
+
+
+def findings(*texts: str, context: Context | None = None) -> list[Finding]:
+    context = context or context_of()
+    objects = objects_of("\n---\n".join(texts), context)
+    return lint(objects, world_of(objects, context))
+
+
+def rules(*texts: str, context: Context | None = None) -> list[str]:
+    return [finding.rule for finding in findings(*texts, context=context)]
