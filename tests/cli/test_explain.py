@@ -45,7 +45,9 @@ def test_a_pod_is_explained_down_to_the_device() -> None:
     assert "pod default/training-1 gets no node\n" in text
     assert "  node dgx-h100-0: cannot allocate all claims\n" in text
     assert "8 of the class → 3 free → 0 together\n" in text
-    assert "      remove constraint on resource.kubernetes.io/numaNode of requests gpus, nic\n" in text
+    assert (
+        "      remove constraint on resource.kubernetes.io/numaNode of requests gpus, nic\n" in text
+    )
     assert "      count of request gpus 3 → 2\n" in text
     assert text.endswith(
         "  Kubernetes: 0/1 nodes are available: 1 cannot allocate all claims. "

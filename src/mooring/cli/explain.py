@@ -193,7 +193,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         for fix in explanation.fixes:
             yield f"    {fix.text} → {fix.node}"
     if pending.preemption is not None:
-        victims = listed([victim.key for victim in pending.preemption.victims])
+        victims = listed([victim.full_name for victim in pending.preemption.victims])
         yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
     if pending.message:
         yield f"  Kubernetes: {pending.message}"

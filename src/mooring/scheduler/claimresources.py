@@ -8,7 +8,7 @@ for itself.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from mooring.allocator import Allocated, Inventory
 from mooring.allocator.nodes import matches_node
@@ -33,18 +33,12 @@ from mooring.scheduler.amounts import Amounts
 from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, distinct_claims, refusal
 from mooring.scheduler.errors import CycleFault
 from mooring.scheduler.features import Features
+from mooring.scheduler.holds import Hold
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.refusals import Refusal
 from mooring.scheduler.shapes import key_of
 
 NodeResources = tuple[NodeAllocatableResourceClaimStatus, ...]
-
-
-class Hold(NamedTuple):
-    """A claim that pods were given which are not written yet."""
-
-    before: ResourceClaim  # as it was when the first of them got it
-    pods: frozenset[str]
 
 
 class Known(Protocol):

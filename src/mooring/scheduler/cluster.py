@@ -27,9 +27,9 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims import ClassIndex, implicit_name
 from mooring.claims.owners import controller_of
 from mooring.claims.specialclaim import is_special_for
-from mooring.scheduler.claimresources import Hold
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.fleet import Fleet
+from mooring.scheduler.holds import Hold
 from mooring.scheduler.ranking import Ranking
 from mooring.scheduler.shape import DEFAULT_SETTINGS, Occupant, PodShape, Settings
 from mooring.scheduler.shapes import Shapes, key_of

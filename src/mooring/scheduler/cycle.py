@@ -19,7 +19,7 @@ from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, Waiting, claim_need
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.errors import CycleFault
 from mooring.scheduler.filtering import Survey
-from mooring.scheduler.obstacles import SCHEDULING_GATES
+from mooring.scheduler.obstacles import GANG_SCHEDULING, SCHEDULING_GATES
 from mooring.scheduler.preemption import Preemption, preempt
 from mooring.scheduler.ranking import AskClaims, Ranking, ask_nothing
 from mooring.scheduler.refusals import Fault, Obstacle, Refusal
@@ -68,10 +68,10 @@ def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
         return _stopped(cluster, pod, obstacle)
     uses = find_uses(pod, cluster)
     if isinstance(uses, Waiting):
-        return _waiting(cluster, pod, uses.text)
+        return _waiting(cluster, pod, Refusal(PLUGIN, (uses.text,)))
     if (name := _missing_group(cluster, pod)) is not None:
         text = f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
-        return _waiting(cluster, pod, text)
+        return _waiting(cluster, pod, Refusal(GANG_SCHEDULING, (text,)))
     if obstacle is not None:
         return _stopped(cluster, pod, obstacle)
     needs = claim_needs(pod, uses, cluster)
@@ -163,10 +163,10 @@ def _missing_group(cluster: Cluster, pod: Pod) -> str | None:
     return None if is_there else name
 
 
-def _waiting(cluster: Cluster, pod: Pod, text: str) -> Pending:
+def _waiting(cluster: Cluster, pod: Pod, obstacle: Refusal) -> Pending:
     """Return that the pod is not tried yet."""
-    survey = Survey(len(cluster.fleet.nodes), obstacle=Refusal(PLUGIN, (text,)))
-    return Pending(pod, survey, reason=text, message="")
+    survey = Survey(len(cluster.fleet.nodes), obstacle=obstacle)
+    return Pending(pod, survey, reason=", ".join(obstacle.texts), message="")
 
 
 def _stopped(cluster: Cluster, pod: Pod, obstacle: Obstacle) -> Pending:

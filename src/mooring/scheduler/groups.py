@@ -20,10 +20,10 @@ from mooring.scheduler import messages
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending, Placed, attempt, schedule
 from mooring.scheduler.filtering import Survey
+from mooring.scheduler.obstacles import GANG_SCHEDULING
 from mooring.scheduler.refusals import Refusal
 from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
 
-PLUGIN = "GangScheduling"
 TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
 STEPS_MAX = 1000
 
@@ -163,7 +163,7 @@ class _Search:
 
 
 def _waiting(cluster: Cluster, pod: Pod) -> Pending:
-    survey = Survey(len(cluster.fleet.nodes), obstacle=Refusal(PLUGIN, (TOO_FEW,)))
+    survey = Survey(len(cluster.fleet.nodes), obstacle=Refusal(GANG_SCHEDULING, (TOO_FEW,)))
     return Pending(pod, survey, reason=TOO_FEW, message="")
 
 
@@ -176,7 +176,7 @@ def _refused(cluster: Cluster, gang: Gang, results: Sequence[Result]) -> tuple[P
         "pod group is unschedulable, 0/1 placements are available, first placement status: "
         f"minCount ({gang.minimum}) cannot be satisfied: {counts}"
     )
-    survey = Survey(len(cluster.fleet.nodes), obstacle=Refusal(PLUGIN, (text,)))
+    survey = Survey(len(cluster.fleet.nodes), obstacle=Refusal(GANG_SCHEDULING, (text,)))
     said = {each.pod.metadata.name: each for each in results if isinstance(each, Pending)}
     return tuple(
         said.get(pod.metadata.name) or Pending(pod, survey, reason=text, message=text)

@@ -12,6 +12,7 @@ from mooring.scheduler.refusals import Fault, Obstacle, Refusal
 from mooring.scheduler.spreading import Spreading
 
 SCHEDULING_GATES = "SchedulingGates"
+GANG_SCHEDULING = "GangScheduling"
 NODE_NAME = "NodeName"
 NODE_AFFINITY = "NodeAffinity"
 POD_TOPOLOGY_SPREAD = "PodTopologySpread"

@@ -34,9 +34,9 @@ from mooring.claims import (
 from mooring.claims.specialclaim import is_in_memory
 from mooring.scheduler.claimcheck import Grant
 from mooring.scheduler.claimneeds import distinct_claims
-from mooring.scheduler.claimresources import Hold
 from mooring.scheduler.cluster import ClaimKey, Cluster
 from mooring.scheduler.cycle import Placed
+from mooring.scheduler.holds import Hold
 from mooring.scheduler.shapes import key_of
 
 
