@@ -31,9 +31,10 @@ from mooring.insight.diagnosis.refusing import (
 )
 from mooring.insight.diagnosis.values import Values, values_of
 
+CLASS = "of the class"
 STAGES = (
     "on the node",
-    "of the class",
+    CLASS,
     "selected",
     "free",
     "tolerated",
@@ -180,16 +181,21 @@ def _nearest(
     fitting: Mapping[Ask, int],
     compiler: DeviceCompiler,
 ) -> Nearest | None:
-    """Return the first of the devices that came farthest, unless enough pass."""
+    """Return the first of the devices that came farthest, unless enough pass.
+
+    Where all devices of the class pass and are too few, one of another class is not near.
+    """
     goal = masks[STAGES.index("selected")].bit_count() if slot.ask.wants_all else slot.count
     if masks[-1].bit_count() >= max(goal, 1):
         return None
     before = (problem.view.all, *masks)
     for number in range(len(masks) - 1, -1, -1):
         lost = before[number] & ~masks[number]
+        stage = STAGES[number]
+        if lost and stage == CLASS and masks[number]:
+            return None
         if lost:
             position = next(iter(bits(lost)))
-            stage = STAGES[number]
             refusal = refusal_of(problem, slot, position, stage, fitting, compiler)
             return Nearest(problem.view.device_id(position), stage, refusal)
     return None

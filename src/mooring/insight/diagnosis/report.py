@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.api.quantity import Quantity
-from mooring.insight.diagnosis.changes import DropConstraint, FreeClaim
+from mooring.insight.diagnosis.changes import DropClassSelector, DropConstraint, FreeClaim
 from mooring.insight.diagnosis.diagnosis import Diagnosis
 from mooring.insight.diagnosis.fixes import Fix, asks_for_nothing
 from mooring.insight.diagnosis.funnel import STAGES, Funnel
@@ -97,6 +97,8 @@ def member_lines(diagnosis: Diagnosis) -> list[str]:
 def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
     tried = counted(diagnosis.trials, "trial")
     fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
+    # What a class is for is not the business of one claim, unless nothing else helps.
+    fixes = [fix for fix in fixes if not _changes_class(fix)] or fixes
     if fixes:
         yield "any of these would make it fit, each was tried:"
         for fix in fixes:
@@ -106,6 +108,10 @@ def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.trials_given_up:
         given_up = counted(diagnosis.trials_given_up, "trial")
         yield f"{given_up} took too long; there may be more fixes"
+
+
+def _changes_class(fix: Fix) -> bool:
+    return any(isinstance(change, DropClassSelector) for change in fix.changes)
 
 
 def fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
