@@ -73,6 +73,18 @@ def with_controlled_pods(
     return Expanded(snapshot.with_objects(made) if made else snapshot, tuple(made), concerns)
 
 
+def pods_of(controller: Controller, snapshot: Snapshot) -> list[Pod]:
+    """Return the pods that a controller has in a snapshot, ended ones included."""
+    return _Existing(snapshot).of(controller)
+
+
+def model_pod(controller: Controller, context: Context) -> Pod | Concern:
+    """Return a pod as the controller makes them, or why a cluster would not take it."""
+    want = _Want(f"{controller.metadata.name}-0")
+    made = _make(controller, [want], _Existing(Snapshot()), context)
+    return made if isinstance(made, Concern) else made[0]
+
+
 # --- what exists --------------------------------------------------------------------------
 
 

@@ -1,0 +1,131 @@
+"""Stocks: the devices of the whole fleet that a request could have, each counted once.
+
+# free: would be given to the request now, if it asked for nothing but one device
+# countable: a replica takes so many devices of it and nobody else has them then; not so for
+#   devices that are shared, for admin access, and where all are wanted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from mooring.allocator.bits import bits
+from mooring.allocator.errors import AllocationError
+from mooring.allocator.problem import Problem, Slot
+from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
+from mooring.insight.diagnosis.funnel import FITTING, SELECTED, devices_left
+from mooring.scheduler.cycle import Attempt
+
+
+class Stock(Struct, frozen=True):
+    """What there is for one request."""
+
+    request: str
+    wanted: int  # by one replica; of alternatives, the fewest
+    is_countable: bool
+    matching: frozenset[str]  # devices that are selected, free or not
+    free: Mapping[str, tuple[str, ...]]  # by node; a device that several see is with the first
+
+    @property
+    def free_count(self) -> int:
+        """How many devices are free."""
+        return sum(map(len, self.free.values()))
+
+
+def problem_on(ready: Attempt, node_name: str) -> Problem | None:
+    """Return what the claims of a pod ask of a node; None if they ask for nothing there."""
+    check = ready.check
+    if check is None:
+        return None
+    inventory, node = ready.cluster.inventory, ready.cluster.node(node_name)
+    claims = check.wanted_on(node)
+    try:
+        return inventory.problem(node, inventory.plan(claims)) if claims else None
+    except AllocationError:
+        return None
+
+
+def names_of(ready: Attempt, node_name: str) -> list[str]:
+    """Return what the claims that a problem is about are called: as the pod calls them."""
+    check = ready.check
+    claims = check.wanted_on(ready.cluster.node(node_name)) if check is not None else ()
+    return [_entry_name(claim) for claim in claims]
+
+
+def request_name(claim: int, request: str, names: Sequence[str]) -> str:
+    """Return the name of a request, with its claim where there are several."""
+    return request if len(names) == 1 else f"{request} of claim {names[claim]}"
+
+
+def _entry_name(claim: ResourceClaim) -> str:
+    metadata = claim.metadata
+    return metadata.annotations.get(POD_CLAIM_ANNOTATION) or metadata.name
+
+
+class _Stock:
+    """Gathers a stock, node by node."""
+
+    def __init__(self) -> None:
+        self.wanted: int | None = None
+        self.is_countable = True
+        self.matching: set[str] = set()
+        self.free: dict[str, tuple[str, ...]] = {}
+        self._seen: set[str] = set()
+
+    def add(
+        self, node: str, problem: Problem, stage: Sequence[Slot], left: Sequence[Sequence[int]]
+    ) -> None:
+        """Add what the node has for a request and its alternatives."""
+        selected = free = 0
+        for masks in left:
+            selected |= masks[SELECTED]
+            free |= masks[FITTING]
+        least = min(slot.count for slot in stage)
+        self.wanted = least if self.wanted is None else min(self.wanted, least)
+        is_odd = any(slot.ask.is_admin or slot.ask.wants_all for slot in stage)
+        if is_odd or selected & problem.view.shareable:
+            self.is_countable = False
+        self.matching.update(map(problem.view.device_id, bits(selected)))
+        fresh = [d for d in map(problem.view.device_id, bits(free)) if d not in self._seen]
+        self._seen.update(fresh)
+        if fresh:
+            self.free[node] = tuple(fresh)
+
+    def done(self, request: str) -> Stock:
+        """Return the stock."""
+        wanted = self.wanted or 0
+        countable = self.is_countable and wanted > 0
+        return Stock(request, wanted, countable, frozenset(self.matching), self.free)
+
+
+def stocks_of(ready: Attempt) -> tuple[Stock, ...]:
+    """Return what the fleet has for each request of a pod."""
+    found: dict[str, _Stock] = {}
+    for node in sorted(ready.cluster.fleet.nodes):
+        problem = problem_on(ready, node)
+        if problem is None:
+            continue
+        left = devices_left(problem)
+        for name, stage in _requests(problem, names_of(ready, node)):
+            masks = [left[slot.ask] for slot in stage]
+            found.setdefault(name, _Stock()).add(node, problem, stage, masks)
+    return tuple(stock.done(name) for name, stock in found.items())
+
+
+def _requests(problem: Problem, names: Sequence[str]) -> Iterator[tuple[str, Sequence[Slot]]]:
+    for choice, stage in zip(problem.plan.choices, problem.stages, strict=True):
+        yield request_name(choice.claim, choice.name, names), stage
+
+
+def bound_of(stocks: Sequence[Stock]) -> int | None:
+    """Return how many replicas the free devices would do for, if nothing kept them apart."""
+    countable = [stock for stock in stocks if stock.is_countable]
+    if not countable:
+        return None
+    together = {device for stock in countable for own in stock.free.values() for device in own}
+    wanted = sum(stock.wanted for stock in countable)
+    return min(
+        [*(stock.free_count // stock.wanted for stock in countable), len(together) // wanted]
+    )
