@@ -201,7 +201,7 @@ def _headline(found: Fit, replicas: int | None) -> str:
 def _limit_rows(found: Fit, *, is_wide: bool) -> Iterator[Row]:
     if found.is_more:
         nodes = _nodes([place.node for place in found.places], is_wide=is_wide)
-        yield str(found.total), nodes, "no more were tried"
+        yield f"{found.total:,}", nodes, "no more were tried"
         return
     shown = found.limits if is_wide else found.limits[:LIMITS_SHOWN_MAX]
     for limit in shown:
@@ -245,7 +245,8 @@ def _of_replica(placement: Placement, *, is_wide: bool) -> str:
 def _supply_lines(found: Fit) -> Iterator[str]:
     for each in found.supplies:
         wanted = f"{each.wanted} wanted by each replica, " if each.is_countable else ""
-        yield f"request {each.request}: {wanted}{each.free:,} of {each.matching:,} devices free"
+        there = counted(each.matching, "device")
+        yield f"request {each.request}: {wanted}{each.free:,} of {there} free"
     if found.bound is not None:
         yield (
             f"  enough for {counted(found.bound, 'replica')} if nothing but their number mattered"

@@ -18,7 +18,7 @@ from mooring.claims import is_device_resource
 from mooring.insight.fit.filling import Refused
 from mooring.insight.fit.limits import Limit
 from mooring.insight.fit.replicas import Model
-from mooring.insight.fit.shortages import Cause, Shortage
+from mooring.insight.fit.shortages import Shortage
 from mooring.insight.podfixes import pod_changes
 from mooring.scheduler.filters.noderesources import TOO_MANY_PODS
 
@@ -65,7 +65,7 @@ def _of_claims(model: Model, short: Sequence[Shortage]) -> Iterator[Change]:
             usable[request] = max(usable.get(request, 0), each.usable)
     for request, count in usable.items():
         yield from _with_fewer(model, request, count)
-    if any(each.cause is Cause.TAINTED for each in short):
+    if any(each.tainted for each in short):
         templates = tuple(map(_tolerating, model.templates))
         yield Change("tolerating the taints of devices", replace(model, templates=templates))
 

@@ -120,8 +120,9 @@ class _Fitter:
         filling = self._filling(model)
         room, notes = self._shared_room(model)
         first = filling.ask()
-        stocks = () if isinstance(first, Pending) else stocks_of(first)
-        filling.run(min(room, replicas_max), progress)
+        stocks = () if isinstance(first, Pending) else stocks_of(first, model.shared)
+        tried_max = min(room, replicas_max)
+        filling.run(tried_max, progress)
         found = _answer(model, filling, stocks)
         refused, changes = filling.refused, []
         if refused is not None and with_levers:
@@ -130,7 +131,7 @@ class _Fitter:
             limit = Limit((), found.total, (notes[-1],))
             found = replace(found, limits=(limit,), is_more=False)
         filling.empty()
-        runner = Runner(self._cluster, self._filling, replicas_max, progress)
+        runner = Runner(self._cluster, self._filling, tried_max, progress)
         levers = levers_of(changes, found.total, runner)
         return replace(found, levers=levers, notes=tuple(notes))
 
@@ -170,7 +171,7 @@ def _answer(model: Model, filling: Filling, stocks: Sequence[Stock]) -> Fit:
     if refused is None:
         return found
     fullness = fullness_of(refused)
-    left = () if refused.ready is None else stocks_of(refused.ready)
+    left = () if refused.ready is None else stocks_of(refused.ready, model.shared)
     return replace(
         found,
         limits=tuple(limits_of(refused, fullness, counts)),

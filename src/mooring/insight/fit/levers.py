@@ -18,6 +18,7 @@ from mooring.insight.plan import Progress
 from mooring.scheduler.cluster import Cluster
 
 LEVERS_TRIED_MAX = 8
+ENOUGH_MIN, ENOUGH_FACTOR = 1_000, 4  # replicas after which a change has shown what it does
 PODS_LIFTED = Quantity.from_int(10**6)
 
 
@@ -41,6 +42,8 @@ class Runner(NamedTuple):
 
 def levers_of(changes: Iterable[Change], total: int, runner: Runner) -> tuple[Lever, ...]:
     """Return the changes with which more replicas fit, the best first."""
+    enough = max(ENOUGH_MIN, ENOUGH_FACTOR * total)
+    runner = runner._replace(replicas_max=min(runner.replicas_max, enough))
     tried = [_tried(change, runner) for change in list(changes)[:LEVERS_TRIED_MAX]]
     found = [lever for lever in tried if lever.total > total]
     return tuple(sorted(found, key=lambda lever: -lever.total))

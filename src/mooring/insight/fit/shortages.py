@@ -63,7 +63,8 @@ class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
     wanted: int
     matching: int
     free: int  # of these, those that nobody has
-    usable: int  # of these, those that nothing else speaks against, each by itself
+    tainted: int  # of these, those with a taint that is not tolerated
+    usable: int  # of the free, those that nothing else speaks against, each by itself
     detail: str = (
         ""  # what speaks against the first that is not usable, or what is wanted of values
     )
@@ -91,7 +92,8 @@ class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
                 return f"{self.free} free of {self.matching}, {wanted}"
             case Cause.TAINTED | Cause.AMOUNTS:
                 there = f"{self.free} free of {self.matching}"
-                return f"{there}, {self.usable} usable, {wanted}: {self.detail}"
+                tainted = f", {self.tainted} tainted" if self.tainted else ""
+                return f"{there}{tainted}, {self.usable} usable, {wanted}; {self.detail}"
             case Cause.CONSTRAINT:
                 return f"{self.usable} free, {wanted} with {self._values()}"
         return f"{self.usable} free, {wanted}, but not beside the other requests"
@@ -164,7 +166,7 @@ class _Finder:
                 self._problem, slot, position, STAGES[number], self._fitting, self._compiler
             )
             name = self._problem.view.spots[position].device.name
-            detail = f"{name} {refusal_text(refusal)}"
+            detail = f"{name}: {refusal_text(refusal)}"
         return self._make(slot, cause, detail)
 
     def _tightest(self, slot: Slot) -> Constraint:
@@ -196,7 +198,11 @@ class _Finder:
         values: tuple[tuple[str, int], ...] = (),
     ) -> Shortage:
         masks = self._left[slot.ask]
-        matching, free, usable = (masks[n].bit_count() for n in (SELECTED, FREE, FITTING))
+        counts = [mask.bit_count() for mask in masks]
+        matching, free, usable = counts[SELECTED], counts[FREE], counts[FITTING]
+        tainted = free - counts[TOLERATED]
         request = request_name(slot.ask.claim, slot.ask.full_name, self._names)
         wanted = max(slot.count, 1)
-        return Shortage(request, cause, wanted, matching, free, usable, detail, attribute, values)
+        return Shortage(
+            request, cause, wanted, matching, free, tainted, usable, detail, attribute, values
+        )

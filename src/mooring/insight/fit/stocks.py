@@ -2,12 +2,13 @@
 
 # free: would be given to the request now, if it asked for nothing but one device
 # countable: a replica takes so many devices of it and nobody else has them then; not so for
-#   devices that are shared, for admin access, and where all are wanted
+#   devices that are shared, for claims that replicas share, for admin access, and where all
+#   devices are wanted
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -67,9 +68,9 @@ def _entry_name(claim: ResourceClaim) -> str:
 class _Stock:
     """Gathers a stock, node by node."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_countable: bool) -> None:
         self.wanted: int | None = None
-        self.is_countable = True
+        self.is_countable = is_countable
         self.matching: set[str] = set()
         self.free: dict[str, tuple[str, ...]] = {}
         self._seen: set[str] = set()
@@ -100,23 +101,21 @@ class _Stock:
         return Stock(request, wanted, countable, frozenset(self.matching), self.free)
 
 
-def stocks_of(ready: Attempt) -> tuple[Stock, ...]:
-    """Return what the fleet has for each request of a pod."""
+def stocks_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[Stock, ...]:
+    """Return what the fleet has for each request of a pod, some of whose claims are shared."""
     found: dict[str, _Stock] = {}
     for node in sorted(ready.cluster.fleet.nodes):
         problem = problem_on(ready, node)
         if problem is None:
             continue
         left = devices_left(problem)
-        for name, stage in _requests(problem, names_of(ready, node)):
+        names = names_of(ready, node)
+        for choice, stage in zip(problem.plan.choices, problem.stages, strict=True):
+            name = request_name(choice.claim, choice.name, names)
             masks = [left[slot.ask] for slot in stage]
-            found.setdefault(name, _Stock()).add(node, problem, stage, masks)
+            stock = found.setdefault(name, _Stock(is_countable=names[choice.claim] not in shared))
+            stock.add(node, problem, stage, masks)
     return tuple(stock.done(name) for name, stock in found.items())
-
-
-def _requests(problem: Problem, names: Sequence[str]) -> Iterator[tuple[str, Sequence[Slot]]]:
-    for choice, stage in zip(problem.plan.choices, problem.stages, strict=True):
-        yield request_name(choice.claim, choice.name, names), stage
 
 
 def bound_of(stocks: Sequence[Stock]) -> int | None:
