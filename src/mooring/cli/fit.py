@@ -190,12 +190,11 @@ def _headline(found: Fit, replicas: int | None) -> str:
         if found.total >= replicas:
             return f"{found.subject}: {counted(replicas, 'replica')} fit{on}"
         return f"{found.subject}: {found.total:,} of {counted(replicas, 'replica')} fit{on}"
-    if found.is_more:
-        return f"{found.subject}: {found.total:,} more replicas fit{on}, and maybe more: --max"
     if not found.total:
         return f"{found.subject}: no replica fits"
     verb = "fits" if found.total == 1 else "fit"
-    return f"{found.subject}: {counted(found.total, 'more replica')} {verb}{on}"
+    maybe = ", and maybe more: --max" if found.is_more else ""
+    return f"{found.subject}: {counted(found.total, 'more replica')} {verb}{on}{maybe}"
 
 
 def _limit_rows(found: Fit, *, is_wide: bool) -> Iterator[Row]:
