@@ -75,6 +75,10 @@ request gpus: 3 wanted by each replica, 16 of 16 devices free
 left over for request gpus: 4 devices, 25 % of 16, free and of no use to a replica
   4 on 2 nodes: Insufficient cpu
 together they would do for 1 more replica, if they could be combined
+
+no more would fit, each was tried:
+  with more cpu on the nodes: 4, then request gpus: 2 free of 8, 3 wanted
+  ask for 24 of cpu at most: 4, then request gpus: 2 free of 8, 3 wanted
 """
     )
 

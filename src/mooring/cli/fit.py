@@ -28,6 +28,7 @@ from mooring.validation.context import Context
 REPLICAS_TRIED_MAX = 100_000
 LIMITS_SHOWN_MAX = 8
 APART_SHOWN_MAX = 4
+FUTILE_SHOWN_MAX = 3
 
 SUMMARY = ("REPLICAS", "NODES", "WHY NO MORE")
 PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
@@ -74,7 +75,7 @@ def command(
 ) -> None:
     """Say how many more replicas fit, where, and what stops the next one.
 
-    KIND/NAME is a pod, what makes pods (deployment/train), a claim or a template; it may be left
+    [KIND/NAME] is a pod, what makes pods (deployment/train), a claim or a template; it may be left
     out if -f has only one. A claim or template stands for a pod that does nothing but use it. All
     other pods are planned first; replicas of the subject that have no node yet are among those
     counted. Then one replica after the other is scheduled until none fits.
@@ -278,6 +279,10 @@ def _lever_lines(found: Fit) -> Iterator[str]:
     if found.levers:
         yield "more would fit, each was tried:"
     for lever in found.levers:
+        yield f"  {_lever(lever)}"
+    if found.futile:
+        yield "no more would fit, each was tried:"
+    for lever in found.futile[:FUTILE_SHOWN_MAX]:
         yield f"  {_lever(lever)}"
 
 

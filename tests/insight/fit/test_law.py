@@ -27,7 +27,8 @@ def nodes_with_gpus(draw: st.DrawFn, names: str = NAMES) -> list[Any]:
         found.append(node(name, allocatable={"cpu": cpu, "memory": "8Gi", "pods": pods}))
         numa = draw(st.lists(st.integers(0, 1), max_size=6))
         found.append(gpus(name, numa))
-        if numa and draw(st.booleans()):
+        is_taken: bool = draw(st.booleans())
+        if numa and is_taken:
             found.append(claim(f"taken-{name}", has=[(name, "gpu-0")]))
     return found
 
@@ -99,6 +100,7 @@ def test_every_node_has_a_limit_and_every_replica_a_node(
 def test_every_lever_raises_the_number(around: list[Any], wanted: Any, subject: Pod) -> None:
     found = fitted(subject, wanted, *around)
     assert all(lever.total > found.total for lever in found.levers)
+    assert all(lever.total <= found.total for lever in found.futile)
     without = f"without the constraint on {NUMA}"
     for lever in found.levers:
         if lever.text == without:

@@ -66,7 +66,8 @@ class Fit(Struct, frozen=True, rename="camel"):
     bound: int | None = None  # if nothing but the number of free devices mattered
     leftovers: tuple[Leftover, ...] = ()
     combined: int | None = None  # replicas that these would do for, if they could be combined
-    levers: tuple[Lever, ...] = ()
+    levers: tuple[Lever, ...] = ()  # what would raise the number
+    futile: tuple[Lever, ...] = ()  # what would not: the next limit is as close
     notes: tuple[str, ...] = ()
 
 
@@ -132,8 +133,8 @@ class _Fitter:
             found = replace(found, limits=(limit,), is_more=False)
         filling.empty()
         runner = Runner(self._cluster, self._filling, tried_max, progress)
-        levers = levers_of(changes, found.total, runner)
-        return replace(found, levers=levers, notes=tuple(notes))
+        levers, futile = levers_of(changes, found.total, runner)
+        return replace(found, levers=levers, futile=futile, notes=tuple(notes))
 
     def _filling(self, model: Model) -> Filling:
         return Filling(self._cluster, Replicas(model, self._around, self._features))

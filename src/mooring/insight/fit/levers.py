@@ -40,13 +40,16 @@ class Runner(NamedTuple):
     progress: Progress
 
 
-def levers_of(changes: Iterable[Change], total: int, runner: Runner) -> tuple[Lever, ...]:
-    """Return the changes with which more replicas fit, the best first."""
+def levers_of(
+    changes: Iterable[Change], total: int, runner: Runner
+) -> tuple[tuple[Lever, ...], tuple[Lever, ...]]:
+    """Return the changes with which more replicas fit, the best first; and those of no use."""
     enough = max(ENOUGH_MIN, ENOUGH_FACTOR * total)
     runner = runner._replace(replicas_max=min(runner.replicas_max, enough))
     tried = [_tried(change, runner) for change in list(changes)[:LEVERS_TRIED_MAX]]
-    found = [lever for lever in tried if lever.total > total]
-    return tuple(sorted(found, key=lambda lever: -lever.total))
+    helpful = [lever for lever in tried if lever.total > total]
+    futile = [lever for lever in tried if lever.total <= total]
+    return tuple(sorted(helpful, key=lambda lever: -lever.total)), tuple(futile)
 
 
 def _tried(change: Change, runner: Runner) -> Lever:

@@ -47,7 +47,7 @@ Fullness = Mapping[str, Full]  # by node
 def fullness_of(refused: Refused) -> Fullness:
     """Return what each node says to the replica that was refused."""
     pending, ready = refused
-    names = sorted(refused.pending.survey.refusals)
+    names = sorted(pending.survey.refusals)
     if ready is None or pending.survey.obstacle is not None:
         return {}
     found = {name: _full(ready, name, pending.survey.refusals[name]) for name in names}
@@ -61,7 +61,7 @@ def fullness_of(refused: Refused) -> Fullness:
 def limits_of(refused: Refused, fullness: Fullness, replicas: Mapping[str, int]) -> list[Limit]:
     """Return why nodes are full, the limit behind the most replicas first."""
     if not fullness:
-        return [Limit((), 0, (refused.pending.reason,))]
+        return [Limit((), sum(replicas.values()), (refused.pending.reason,))]
     groups: dict[Full, list[str]] = {}
     for node, full in fullness.items():
         groups.setdefault(full, []).append(node)
