@@ -131,8 +131,24 @@ def test_extended_resources_count_as_devices_do() -> None:
     ]
     found = fitted(subject, *there)
     assert found.total == 2
-    assert found.leftovers[0].free == 1
+    assert limits(found) == ["request example.com/gpu: 1 free of 5, 2 wanted"]
+    assert [(left.free, left.apart[0].why) for left in found.leftovers] == [
+        (1, "a node has fewer than the 2 devices that are wanted")
+    ]
     assert "with more devices on the nodes" in levers(found)
+
+
+def test_a_device_plugin_beside_devices_leaves_no_bound() -> None:
+    plugin = node("b", allocatable={**ROOMY, "example.com/gpu": "3"})
+    found = fitted(
+        pod("web", requests={"example.com/gpu": "1"}),
+        device_class(extendedResourceName="example.com/gpu"),
+        node("a", allocatable=ROOMY),
+        slice_of("a", 2),
+        plugin,
+    )
+    assert counts(found) == {"a": 2, "b": 3}
+    assert found.bound is None
 
 
 # --- what stops the next one --------------------------------------------------------------
@@ -238,6 +254,21 @@ def part_of_pool(name: str, **spec: Any) -> ResourceSlice:
     pool = {"name": "a", "generation": 1, "resourceSliceCount": 2}
     tree = {"driver": GPU, "nodeName": "a", "pool": pool, **spec}
     return decode_tree({"metadata": {"name": name}, "spec": tree}, ResourceSlice).value
+
+
+def test_every_alternative_of_a_request_is_named() -> None:
+    names = ("large", "any")
+    alternatives = [{**wanting(n)["exactly"], "name": names[n - 1]} for n in (1, 2)]
+    found = fitted(
+        template({"name": "gpu", "firstAvailable": alternatives}), node("a"), slice_of("a", 1)
+    )
+    assert found.total == 1
+    assert limits(found) == [
+        (
+            "request gpu, alternative large: 0 free of 1, 1 wanted; "
+            "request gpu, alternative any: only 1 match, 2 wanted"
+        )
+    ]
 
 
 def test_nodes_the_pod_may_not_use_say_why() -> None:

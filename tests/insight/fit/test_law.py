@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -63,6 +63,7 @@ def planned(number: int, subject: Pod, *around: Any) -> int:
     return len(plan(snapshot, CONTEXT).placed)
 
 
+@settings(max_examples=50, deadline=None)
 @given(nodes_with_gpus(), templates(), subjects)
 def test_as_many_fit_as_a_plan_places(around: list[Any], wanted: Any, subject: Pod) -> None:
     found = fitted(subject, wanted, *around)
@@ -70,12 +71,14 @@ def test_as_many_fit_as_a_plan_places(around: list[Any], wanted: Any, subject: P
     assert planned(found.total + 2, subject, wanted, *around) == found.total
 
 
+@settings(max_examples=50, deadline=None)
 @given(nodes_with_gpus(), templates(), subjects)
 def test_no_bound_is_below_what_fits(around: list[Any], wanted: Any, subject: Pod) -> None:
     found = fitted(subject, wanted, *around, with_levers=False)
     assert found.bound is None or found.total <= found.bound
 
 
+@settings(max_examples=50, deadline=None)
 @given(nodes_with_gpus(), nodes_with_gpus("yz"), templates(), subjects)
 def test_one_more_node_never_lowers_it(
     around: list[Any], more: list[Any], wanted: Any, subject: Pod
@@ -85,6 +88,7 @@ def test_one_more_node_never_lowers_it(
     assert after.total >= before.total
 
 
+@settings(max_examples=50, deadline=None)
 @given(nodes_with_gpus(), templates(), subjects)
 def test_every_node_has_a_limit_and_every_replica_a_node(
     around: list[Any], wanted: Any, subject: Pod
@@ -96,6 +100,7 @@ def test_every_node_has_a_limit_and_every_replica_a_node(
     assert sum(limit.replicas for limit in found.limits) == found.total
 
 
+@settings(max_examples=50, deadline=None)
 @given(nodes_with_gpus(), templates(), subjects)
 def test_every_lever_raises_the_number(around: list[Any], wanted: Any, subject: Pod) -> None:
     found = fitted(subject, wanted, *around)

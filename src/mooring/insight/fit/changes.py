@@ -19,6 +19,7 @@ from mooring.insight.fit.filling import Refused
 from mooring.insight.fit.limits import Limit
 from mooring.insight.fit.replicas import Model
 from mooring.insight.fit.shortages import Shortage
+from mooring.insight.fit.stocks import OF_CLAIM
 from mooring.insight.podfixes import pod_changes
 from mooring.scheduler.filters.noderesources import TOO_MANY_PODS
 
@@ -60,7 +61,7 @@ def _of_claims(model: Model, short: Sequence[Shortage]) -> Iterator[Change]:
         yield from _without_constraints(model, template)
     usable: dict[str, int] = {}
     for each in short:
-        request = each.request.partition(" of claim ")[0]
+        request = each.request.partition(OF_CLAIM)[0]
         if each.usable < each.wanted:
             usable[request] = max(usable.get(request, 0), each.usable)
     for request, count in usable.items():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from mooring.insight.fit.limits import Full, Fullness
-from mooring.insight.fit.shortages import Cause, Shortage
+from mooring.insight.fit.shortages import Cause
 from mooring.insight.fit.stocks import Stock
 from mooring.insight.wording import counted
 
@@ -62,7 +62,7 @@ def _why(stock: Stock, full: Full) -> str:
     """Return what keeps the devices of a request from being used on a node."""
     if not full.shortages:
         return ", ".join(full.texts)
-    own = [short for short in full.shortages if _is_of(short, stock)]
+    own = [short for short in full.shortages if short.request == stock.request]
     if not own:
         others = dict.fromkeys(short.request for short in full.shortages)
         return f"nothing is left there for {', '.join(others)}"
@@ -72,9 +72,3 @@ def _why(stock: Stock, full: Full) -> str:
         attributes = dict.fromkeys(short.attribute for short in own)
         return f"not {stock.wanted} with {own[0].detail} {', '.join(attributes)}"
     return f"a node has fewer than the {counted(stock.wanted, 'device')} that are wanted"
-
-
-def _is_of(short: Shortage, stock: Stock) -> bool:
-    """Tell whether a shortage is of the request, or of an alternative of it."""
-    request, of, claim = short.request.partition(" of claim ")
-    return f"{request.partition('/')[0]}{of}{claim}" == stock.request

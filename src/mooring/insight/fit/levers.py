@@ -18,7 +18,7 @@ from mooring.insight.plan import Progress
 from mooring.scheduler.cluster import Cluster
 
 LEVERS_TRIED_MAX = 8
-ENOUGH_MIN, ENOUGH_FACTOR = 1_000, 4  # replicas after which a change has shown what it does
+ENOUGH_MIN, ENOUGH_FACTOR = 1_000, 2  # replicas after which a change has shown what it does
 PODS_LIFTED = Quantity.from_int(10**6)
 
 

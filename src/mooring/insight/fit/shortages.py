@@ -29,7 +29,7 @@ from mooring.insight.diagnosis.funnel import (
 )
 from mooring.insight.diagnosis.refusals import constraints_of, refusal_of, value_text
 from mooring.insight.diagnosis.words import refusal_text
-from mooring.insight.fit.stocks import request_name
+from mooring.insight.fit.stocks import Names
 
 VALUES_SHOWN_MAX = 6
 MATCHING, DISTINCT = "one", "a distinct"  # what a constraint wants of the values
@@ -70,6 +70,7 @@ class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
     )
     attribute: str = ""  # of the constraint
     values: tuple[tuple[str, int], ...] = ()  # of the attribute, with usable devices of each
+    alternative: str = ""  # of the request, if it has several
 
     @property
     def is_own(self) -> bool:
@@ -79,7 +80,8 @@ class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
         return all(count < self.wanted for _, count in self.values)
 
     def __str__(self) -> str:
-        return f"request {self.request}: {self._fact()}"
+        which = f", alternative {self.alternative}" if self.alternative else ""
+        return f"request {self.request}{which}: {self._fact()}"
 
     def _fact(self) -> str:
         wanted = f"{self.wanted} wanted"
@@ -106,9 +108,7 @@ class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
         return f"{self.detail} {self.attribute} ({', '.join(shown)})"
 
 
-def shortages_of(
-    problem: Problem, names: Sequence[str], compiler: DeviceCompiler
-) -> tuple[Shortage, ...]:
+def shortages_of(problem: Problem, names: Names, compiler: DeviceCompiler) -> tuple[Shortage, ...]:
     """Return the requests that run out, all alternatives of each; at least one."""
     left = devices_left(problem)
     finder = _Finder(problem, names, left, compiler)
@@ -128,7 +128,7 @@ class _Finder:
     def __init__(
         self,
         problem: Problem,
-        names: Sequence[str],
+        names: Names,
         left: Mapping[Ask, Sequence[int]],
         compiler: DeviceCompiler,
     ) -> None:
@@ -199,10 +199,18 @@ class _Finder:
     ) -> Shortage:
         masks = self._left[slot.ask]
         counts = [mask.bit_count() for mask in masks]
-        matching, free, usable = counts[SELECTED], counts[FREE], counts[FITTING]
-        tainted = free - counts[TOLERATED]
-        request = request_name(slot.ask.claim, slot.ask.full_name, self._names)
-        wanted = max(slot.count, 1)
+        name, _, alternative = slot.ask.full_name.partition("/")
+        request = self._names.of(slot.ask.claim, name)
         return Shortage(
-            request, cause, wanted, matching, free, tainted, usable, detail, attribute, values
+            request=request,
+            cause=cause,
+            wanted=max(slot.count, 1),
+            matching=counts[SELECTED],
+            free=counts[FREE],
+            tainted=counts[FREE] - counts[TOLERATED],
+            usable=counts[FITTING],
+            detail=detail,
+            attribute=attribute,
+            values=values,
+            alternative=alternative,
         )

@@ -2,13 +2,14 @@
 
 # free: would be given to the request now, if it asked for nothing but one device
 # countable: a replica takes so many devices of it and nobody else has them then; not so for
-#   devices that are shared, for claims that replicas share, for admin access, and where all
-#   devices are wanted
+#   devices that are shared, for claims that replicas share, for admin access, where all
+#   devices are wanted, and for what device plugins of some nodes give as well
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -18,6 +19,8 @@ from mooring.allocator.problem import Problem, Slot
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
 from mooring.insight.diagnosis.funnel import FITTING, SELECTED, devices_left
 from mooring.scheduler.cycle import Attempt
+
+OF_CLAIM = " of claim "
 
 
 class Stock(Struct, frozen=True):
@@ -48,16 +51,36 @@ def problem_on(ready: Attempt, node_name: str) -> Problem | None:
         return None
 
 
-def names_of(ready: Attempt, node_name: str) -> list[str]:
-    """Return what the claims that a problem is about are called: as the pod calls them."""
+class Names(NamedTuple):
+    """What the claims and requests of a problem are called: as the pod calls them."""
+
+    claims: Sequence[str]
+    resources: Mapping[str, str]  # extended resources, by the request that is made for one
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is one claim only, so that requests need no more than their names."""
+        return len(self.claims) == 1
+
+    def of(self, claim: int, request: str) -> str:
+        """Return what a request is called, with its claim where there are several."""
+        if request in self.resources and claim == len(self.claims) - 1:
+            resource = self.resources[request]
+            is_one = list(self.resources.values()).count(resource) == 1
+            return resource if is_one else f"{resource} ({request})"
+        return request if self.is_one else f"{request}{OF_CLAIM}{self.claims[claim]}"
+
+
+def names_of(ready: Attempt, node_name: str) -> Names:
+    """Return what is called how in the problem that a pod is for a node."""
     check = ready.check
-    claims = check.wanted_on(ready.cluster.node(node_name)) if check is not None else ()
-    return [_entry_name(claim) for claim in claims]
-
-
-def request_name(claim: int, request: str, names: Sequence[str]) -> str:
-    """Return the name of a request, with its claim where there are several."""
-    return request if len(names) == 1 else f"{request} of claim {names[claim]}"
+    if check is None:
+        return Names((), {})
+    node = ready.cluster.node(node_name)
+    extended = check.extended_on(node)
+    mappings = () if extended is None else extended.mappings
+    resources = {each.request_name: each.resource_name for each in mappings}
+    return Names([_entry_name(claim) for claim in check.wanted_on(node)], resources)
 
 
 def _entry_name(claim: ResourceClaim) -> str:
@@ -94,28 +117,32 @@ class _Stock:
         if fresh:
             self.free[node] = tuple(fresh)
 
-    def done(self, request: str) -> Stock:
+    def done(self, request: str, *, is_countable: bool) -> Stock:
         """Return the stock."""
         wanted = self.wanted or 0
-        countable = self.is_countable and wanted > 0
+        countable = is_countable and self.is_countable and wanted > 0
         return Stock(request, wanted, countable, frozenset(self.matching), self.free)
 
 
 def stocks_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[Stock, ...]:
     """Return what the fleet has for each request of a pod, some of whose claims are shared."""
     found: dict[str, _Stock] = {}
+    is_served_otherwise = False  # by a device plugin, which is no business of ours
     for node in sorted(ready.cluster.fleet.nodes):
         problem = problem_on(ready, node)
         if problem is None:
+            is_served_otherwise = True
             continue
         left = devices_left(problem)
         names = names_of(ready, node)
         for choice, stage in zip(problem.plan.choices, problem.stages, strict=True):
-            name = request_name(choice.claim, choice.name, names)
-            masks = [left[slot.ask] for slot in stage]
-            stock = found.setdefault(name, _Stock(is_countable=names[choice.claim] not in shared))
-            stock.add(node, problem, stage, masks)
-    return tuple(stock.done(name) for name, stock in found.items())
+            is_countable = names.claims[choice.claim] not in shared
+            name = names.of(choice.claim, choice.name)
+            stock = found.setdefault(name, _Stock(is_countable=is_countable))
+            stock.add(node, problem, stage, [left[slot.ask] for slot in stage])
+    return tuple(
+        stock.done(name, is_countable=not is_served_otherwise) for name, stock in found.items()
+    )
 
 
 def bound_of(stocks: Sequence[Stock]) -> int | None:
