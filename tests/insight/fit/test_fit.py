@@ -91,6 +91,19 @@ def test_replicas_of_a_deployment_that_wait_are_among_those_counted() -> None:
     assert fitted(subject, template(), node("a"), slice_of("a", 3)).total == 3
 
 
+def test_replicas_of_a_deployment_that_run_keep_their_places() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "train-5f", "controller": True}
+    running = pod(
+        "train-5f-x",
+        nodeName="a",
+        metadata={"ownerReferences": [{**owner, "uid": "set"}]},
+        resourceClaims=[{"name": "c", "resourceClaimName": "held"}],
+    )
+    held = claim("held", has=[("a", "gpu-0")], reserved=["train-5f-x"])
+    found = fitted(deployment(3), running, held, template(), node("a"), slice_of("a", 4))
+    assert found.total == 3
+
+
 def test_other_pods_are_planned_first() -> None:
     other = using("gpus", name="other")
     found = fitted(using("gpus"), other, template(), node("a"), slice_of("a", 3))

@@ -12,10 +12,11 @@ from mooring.api.core import Pod
 from mooring.insight.plan import plan
 from mooring.insight.snapshot import Snapshot
 from tests.insight.fit.scenes import CONTEXT, NUMA, fitted, gpus, template, using
-from tests.scheduler.makers import node
+from tests.scheduler.makers import HOST, node
 from tests.scheduler.scenes import claim, device_class, wanting
 
 NAMES = "abcd"
+law = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 @st.composite
@@ -40,6 +41,21 @@ subjects = st.builds(
     st.sampled_from([None, "1", "3"]),
 )
 
+LABELS = {"app": "train"}
+COMPANY = {"labelSelector": {"matchLabels": LABELS}, "topologyKey": HOST}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+WAYS: list[dict[str, Any]] = [
+    {},
+    {
+        "topologySpreadConstraints": [
+            {**COMPANY, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+        ]
+    },
+    {"affinity": {"podAntiAffinity": {REQUIRED: [COMPANY]}}},
+    {"affinity": {"podAffinity": {REQUIRED: [COMPANY]}}},
+]
+sociable = st.sampled_from(WAYS).map(lambda spec: using("gpus", labels=LABELS, **spec))
+
 
 @st.composite
 def templates(draw: st.DrawFn) -> Any:
@@ -63,22 +79,22 @@ def planned(number: int, subject: Pod, *around: Any) -> int:
     return len(plan(snapshot, CONTEXT).placed)
 
 
-@settings(max_examples=50, deadline=None)
-@given(nodes_with_gpus(), templates(), subjects)
+@law
+@given(nodes_with_gpus(), templates(), subjects | sociable)
 def test_as_many_fit_as_a_plan_places(around: list[Any], wanted: Any, subject: Pod) -> None:
     found = fitted(subject, wanted, *around)
     assert planned(found.total, subject, wanted, *around) == found.total
     assert planned(found.total + 2, subject, wanted, *around) == found.total
 
 
-@settings(max_examples=50, deadline=None)
+@law
 @given(nodes_with_gpus(), templates(), subjects)
 def test_no_bound_is_below_what_fits(around: list[Any], wanted: Any, subject: Pod) -> None:
     found = fitted(subject, wanted, *around, with_levers=False)
     assert found.bound is None or found.total <= found.bound
 
 
-@settings(max_examples=50, deadline=None)
+@law
 @given(nodes_with_gpus(), nodes_with_gpus("yz"), templates(), subjects)
 def test_one_more_node_never_lowers_it(
     around: list[Any], more: list[Any], wanted: Any, subject: Pod
@@ -88,7 +104,7 @@ def test_one_more_node_never_lowers_it(
     assert after.total >= before.total
 
 
-@settings(max_examples=50, deadline=None)
+@law
 @given(nodes_with_gpus(), templates(), subjects)
 def test_every_node_has_a_limit_and_every_replica_a_node(
     around: list[Any], wanted: Any, subject: Pod
@@ -100,7 +116,7 @@ def test_every_node_has_a_limit_and_every_replica_a_node(
     assert sum(limit.replicas for limit in found.limits) == found.total
 
 
-@settings(max_examples=50, deadline=None)
+@law
 @given(nodes_with_gpus(), templates(), subjects)
 def test_every_lever_raises_the_number(around: list[Any], wanted: Any, subject: Pod) -> None:
     found = fitted(subject, wanted, *around)
