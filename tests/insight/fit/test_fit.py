@@ -235,7 +235,7 @@ def test_tainted_devices_are_told_and_tolerating_them_is_tried() -> None:
     assert limits(found) == [
         (
             "request gpu: 1 free of 2, 1 tainted, 0 usable, 1 wanted; "
-            "gpu-0: has the taint broken=:NoSchedule"
+            "gpu-0: has the taint broken:NoSchedule"
         )
     ]
     assert levers(found)["tolerating the taints of devices"] == 2
