@@ -27,7 +27,8 @@ SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "dev.py"]
 # What `run` shows: pods on a machine that has enough GPUs for them, but not where they want them.
 TOUR = [
     ["plan", "-f", "examples/training", "--profile", "dgx-h100"],
-    ["explain", "-f", "examples/training", "--profile", "dgx-h100"],
+    ["explain", "pod/training-1", "-f", "examples/training", "--profile", "dgx-h100"],
+    ["fit", "deployment/training", "-f", "examples/training", "--profile", "dgx-h100x4"],
 ]
 ANSWERED = (0, 1)  # fits, does not fit
 

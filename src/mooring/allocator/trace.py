@@ -86,7 +86,7 @@ def trace(problem: Problem) -> Trace:
     return Trace(
         asks=tuple(_ask(problem, slot) for stage in problem.stages for slot in stage),
         unusable=tuple((pool.id, pool.state, pool.reason) for pool in pools),
-        stuck_at=_stuck_at(problem),
+        stuck_at=stuck_at(problem),
     )
 
 
@@ -184,7 +184,7 @@ def _cause_of(
             yield Cause.ATTRIBUTE, rule.attribute
 
 
-def _stuck_at(problem: Problem) -> int | None:
+def stuck_at(problem: Problem) -> int | None:
     """Return the first stage that cannot be filled with those before it; None if unknown."""
     low, high = 0, len(problem.stages)
     while low < high:

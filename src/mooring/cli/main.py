@@ -17,6 +17,7 @@ COMMANDS = {
     "claims": "List claims: what they have, where, and for whom.",
     "devices": "List devices: who has them, and which are free.",
     "explain": "Say why pods get no node, and what would help.",
+    "fit": "Say how many more replicas fit, where, and what stops the next.",
     "lint": "Find what is odd about claims, classes, slices and pods.",
     "plan": "Say which node and which devices pods would get.",
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",

@@ -6,6 +6,7 @@
     plan         where pods would go; placements has it in plain terms
     explain      why a pod gets no node (stoppages, noderefusals, podfixes)
     diagnosis    why claims get no devices on a node, what conflicts, what would help
+    fit          how many more replicas fit, and what stops the next one
     holdings     who has which device, and what can be had
     whatif       what changes would mean for pods and devices
     archive      snapshots as files (redaction, pseudonyms)

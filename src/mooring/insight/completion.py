@@ -58,7 +58,7 @@ def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) 
 
 def with_claims(snapshot: Snapshot, features: Features) -> tuple[Snapshot, list[Concern]]:
     """Return the snapshot with the claims that pods and groups are still to get."""
-    maker = _Maker(snapshot, features)
+    maker = ClaimMaker(snapshot, features)
     groups = snapshot.groups
     if features.group_claims:
         groups = tuple(map(maker.complete_group, groups))
@@ -67,7 +67,7 @@ def with_claims(snapshot: Snapshot, features: Features) -> tuple[Snapshot, list[
     return changed, maker.concerns
 
 
-class _Maker:
+class ClaimMaker:
     """Makes claims, each under a name that nobody has."""
 
     def __init__(self, snapshot: Snapshot, features: Features) -> None:
@@ -86,6 +86,10 @@ class _Maker:
     def claims(self) -> tuple[ResourceClaim, ...]:
         """All claims: those that were there, then those made."""
         return tuple(self._claims.values())
+
+    def claim(self, namespace: str, name: str) -> ResourceClaim:
+        """Return a claim that was there or was made."""
+        return self._claims[f"{namespace}/{name}"]
 
     def complete_group(self, group: PodGroup) -> PodGroup:
         """Return the group with its claims, which its pods will find there."""

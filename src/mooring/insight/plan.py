@@ -8,7 +8,7 @@ those of a group come together. Pods that wait for others are tried again once t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.scheduling import PodGroup
 from mooring.claims.owners import controller_of, group_name
-from mooring.insight.completion import complete
+from mooring.insight.completion import Completed, complete
 from mooring.insight.concerns import Concern, full_name
 from mooring.insight.ownership import is_active
 from mooring.insight.snapshot import Controller, Snapshot
@@ -66,10 +66,20 @@ class Plan(Struct, frozen=True):
 
 def plan(snapshot: Snapshot, context: Context, *, progress: Progress = unwatched) -> Plan:
     """Return where the pods of a snapshot would go, or raise TooManyPodsError."""
-    completed = complete(snapshot, context)
+    return plan_completed(complete(snapshot, context), context, progress=progress)
+
+
+def plan_completed(
+    completed: Completed,
+    context: Context,
+    *,
+    left_out: Collection[str] = (),
+    progress: Progress = unwatched,
+) -> Plan:
+    """Return where pods would go; those that are left out, by their full names, go nowhere."""
     before = completed.snapshot
     cluster = cluster_of(before, context)
-    waiting = [pod for pod in before.pods if is_waiting(pod)]
+    waiting = [pod for pod in before.pods if is_waiting(pod) and full_name(pod) not in left_out]
     results = _Planner(cluster, before, progress, len(waiting)).run(waiting)
     ordered = tuple(results[full_name(pod)] for pod in waiting)
     return Plan(before, ordered, completed.concerns, cluster)

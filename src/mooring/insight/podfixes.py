@@ -33,7 +33,7 @@ class PodFix(Struct, frozen=True):
 def pod_fixes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[PodFix]:
     """Give single changes to the pod that would give it a node, the least first."""
     found = 0
-    for text, changed in _changes(cluster, pod, survey):
+    for text, changed in pod_changes(cluster, pod, survey):
         outcome = schedule(cluster, changed)
         if isinstance(outcome, Placed):
             yield PodFix(text, outcome.node)
@@ -42,7 +42,8 @@ def pod_fixes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[PodFix]:
                 return
 
 
-def _changes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
+def pod_changes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
+    """Give single changes to the pod that may help, in words and as the pod that has them."""
     yield from _tolerating(cluster, pod, survey)
     yield from _asking_less(cluster, pod, survey)
     spec = pod.spec

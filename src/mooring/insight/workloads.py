@@ -72,6 +72,13 @@ def with_controlled_pods(
     return Expanded(snapshot.with_objects(made) if made else snapshot, tuple(made), concerns)
 
 
+def model_pod(controller: Controller, context: Context) -> Pod | Concern:
+    """Return a pod as the controller makes them, or why a cluster would not take it."""
+    want = _Want(f"{controller.metadata.name}-0")
+    made = _make(controller, [want], ExistingPods(Snapshot()), context)
+    return made if isinstance(made, Concern) else made[0]
+
+
 # --- what is wanted -----------------------------------------------------------------------
 
 

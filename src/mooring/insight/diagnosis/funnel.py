@@ -41,6 +41,7 @@ STAGES = (
     "fitting",
     "together",
 )
+SELECTED, FREE, TOLERATED, FITTING, TOGETHER = range(2, len(STAGES))
 
 
 class Nearest(Struct, frozen=True):
@@ -93,11 +94,11 @@ def funnels(
 ) -> Funnels:
     """Return a funnel for each request and alternative."""
     slots = [slot for stage in problem.stages for slot in stage]
-    before = {slot.ask: _masks(problem, slot) for slot in slots}
-    fitting = {ask: masks[-1] for ask, masks in before.items()}
+    left = devices_left(problem)
+    fitting = {ask: masks[FITTING] for ask, masks in left.items()}
     found = []
     for slot in slots:
-        masks = [*before[slot.ask], _together(problem, slot, fitting)]
+        masks = left[slot.ask]
         wanted = None if slot.ask.wants_all else slot.count
         nearest = _nearest(problem, slot, masks, fitting, compiler)
         counts = [mask.bit_count() for mask in masks]
@@ -105,6 +106,14 @@ def funnels(
             Funnel(names[slot.ask.claim], slot.ask.full_name, wanted, nearest, in_fleet, *counts)
         )
     return Funnels(tuple(found), values_of(problem, fitting))
+
+
+def devices_left(problem: Problem) -> dict[Ask, tuple[int, ...]]:
+    """Return the devices that are left for each ask after each question."""
+    slots = [slot for stage in problem.stages for slot in stage]
+    before = {slot.ask: _masks(problem, slot) for slot in slots}
+    fitting = {ask: masks[-1] for ask, masks in before.items()}
+    return {slot.ask: (*before[slot.ask], _together(problem, slot, fitting)) for slot in slots}
 
 
 def _masks(problem: Problem, slot: Slot) -> list[int]:

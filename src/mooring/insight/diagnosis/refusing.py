@@ -199,12 +199,13 @@ def _short_counters(problem: Problem, position: int) -> Iterator[Amount]:
 
 
 def _shown(nano: int) -> str:
-    """Return an amount as people write it: in binary units if it is a round number of them."""
+    """Return an amount as people write it: in binary units if that is shorter."""
+    plain = str(Quantity.parse(f"{nano}n"))
     for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
         size = NANO * 1024**power
         if nano and nano % size == 0:
-            return f"{nano // size}{unit}"
-    return str(Quantity.parse(f"{nano}n"))
+            return min(f"{nano // size}{unit}", plain, key=len)
+    return plain
 
 
 # --- constraints --------------------------------------------------------------------------

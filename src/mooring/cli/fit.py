@@ -1,0 +1,292 @@
+"""`moor fit`: how many more replicas fit, where, and what stops the next one?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from mooring.api.apps import DaemonSet
+from mooring.cli import CONTEXT
+from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.collection import coloured
+from mooring.cli.exits import DOES_NOT_FIT, FITS
+from mooring.cli.listing import Row, echo, natural, print_table, print_tree, printable
+from mooring.cli.progress import Progress
+from mooring.cli.subjects import no_such, parse_subject
+from mooring.insight.concerns import Concern, full_name, listed, titled
+from mooring.insight.fit import REPLICAS_MAX, Fit, Leftover, Lever, Limit, Place, Subject, fit
+from mooring.insight.placements import Placement
+from mooring.insight.snapshot import Snapshot
+from mooring.insight.wording import counted
+from mooring.insight.workloads import TooManyPodsError
+from mooring.validation.context import Context
+
+REPLICAS_TRIED_MAX = 100_000
+LIMITS_SHOWN_MAX = 8
+APART_SHOWN_MAX = 4
+FUTILE_SHOWN_MAX = 3
+
+SUMMARY = ("REPLICAS", "NODES", "WHY NO MORE")
+PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 at least one fits (with --replicas: all of them), 1 none (not all), "
+    "2 usage or no such object, 3 something could not be read.",
+)
+@click.argument("subject", metavar="[KIND/NAME]", required=False)
+@click.option(
+    "--replicas",
+    type=click.IntRange(1, REPLICAS_TRIED_MAX),
+    metavar="N",
+    help="Ask whether so many fit, and try no more.",
+)
+@click.option(
+    "--max",
+    "replicas_max",
+    type=click.IntRange(1, REPLICAS_TRIED_MAX),
+    default=REPLICAS_MAX,
+    show_default=True,
+    metavar="N",
+    help="Stop after so many replicas.",
+)
+@click.option("--per-node", is_flag=True, help="A line for each node, with its devices.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
+    default="table",
+    show_default=True,
+    help="How to print; wide names all nodes and devices.",
+)
+@cluster_options
+def command(
+    given: ClusterInput,
+    subject: str | None,
+    replicas: int | None,
+    replicas_max: int,
+    per_node: bool,
+    output: str,
+) -> None:
+    """Say how many more replicas fit, where, and what stops the next one.
+
+    [KIND/NAME] is a pod, what makes pods (deployment/train), a claim or a template; it may be left
+    out if -f has only one. A claim or template stands for a pod that does nothing but use it. All
+    other pods are planned first; replicas of the subject that have no node yet are among those
+    counted. Then one replica after the other is scheduled until none fits.
+
+    The answer has the limit of each node, the devices that stay free and why they cannot be
+    combined, and what would let more replicas fit: each such change was tried.
+
+    \b
+    moor fit -f training.yaml --profile dgx-h100x4
+    moor fit deployment/train --on cluster.yaml --per-node
+    moor fit template/gpus --on cluster.yaml --replicas 8
+    """
+    chosen = _chosen(given, subject)
+    found = _fitted(given, chosen, replicas or replicas_max)
+    _print(found, replicas, output, per_node=per_node)
+    sys.exit(given.exit_status(FITS if found.total >= (replicas or 1) else DOES_NOT_FIT))
+
+
+def _fitted(given: ClusterInput, subject: Subject, replicas_max: int) -> Fit:
+    context = Context(gates=given.gates, now=given.now, extensions=given.extensions)
+    try:
+        with Progress("replicas placed") as progress:
+            found = fit(
+                given.everything, subject, context, replicas_max=replicas_max, progress=progress
+            )
+    except TooManyPodsError as error:
+        raise click.UsageError(str(error)) from None
+    if isinstance(found, Concern):
+        raise click.UsageError(str(found))
+    for concern in found.concerns:
+        click.echo(f"{coloured('warning', 'yellow')}: {concern}", err=True)
+    return found.fit
+
+
+# --- what is asked about ------------------------------------------------------------------
+
+
+def _chosen(given: ClusterInput, text: str | None) -> Subject:
+    found = _only(given.manifests) if text is None else _named(given, text)
+    if isinstance(found, DaemonSet):
+        raise click.UsageError(
+            f"{titled(found)} has one pod on each node; moor plan says which nodes get one"
+        )
+    return found
+
+
+def _only(manifests: Snapshot) -> Subject:
+    """Return what the manifests are about: what runs, or else what is claimed."""
+    of_pods: list[Subject] = [*manifests.controllers, *manifests.pods]
+    of_claims: list[Subject] = [*manifests.templates, *manifests.claims]
+    found = of_pods or of_claims
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise click.UsageError("name what should fit, KIND/NAME: there is no pod or claim in -f")
+    names = listed([f"{each.kind.lower()}/{each.metadata.name}" for each in found])
+    raise click.UsageError(f"name what should fit, KIND/NAME: there is {names}")
+
+
+def _named(given: ClusterInput, text: str) -> Subject:
+    subject = parse_subject(text, namespace=given.namespace)
+    if subject.kind == "PodGroup":
+        raise click.UsageError(f"{text}: replicas are counted of pods and claims, not of groups")
+    everything = given.everything
+    kinds: list[Subject] = [
+        *everything.pods,
+        *everything.controllers,
+        *everything.claims,
+        *everything.templates,
+    ]
+    of_kind = [each for each in kinds if each.kind == subject.kind]
+    for each in of_kind:
+        if full_name(each) == f"{subject.namespace}/{subject.name}":
+            return each
+    raise no_such(subject, map(full_name, of_kind))
+
+
+# --- printing -----------------------------------------------------------------------------
+
+
+def _print(found: Fit, replicas: int | None, output: str, *, per_node: bool) -> None:
+    match output:
+        case "json" | "yaml":
+            print_tree(msgspec.to_builtins(found), output)
+        case "name":
+            for place in found.places:
+                echo(printable(f"node/{place.node} {place.replicas}"))
+        case _:
+            _print_text(found, replicas, is_wide=output == "wide", per_node=per_node)
+
+
+def _print_text(found: Fit, replicas: int | None, *, is_wide: bool, per_node: bool) -> None:
+    echo(printable(_headline(found, replicas)))
+    for note in found.notes:
+        echo(printable(f"  {note}"))
+    if per_node:
+        echo("")
+        print_table(PER_NODE, _node_rows(found, is_wide=is_wide), is_wide=is_wide)
+    elif found.limits or found.places:
+        echo("")
+        print_table(SUMMARY, _limit_rows(found, is_wide=is_wide), is_wide=True)
+    for block in (_supply_lines(found), _leftover_lines(found), _lever_lines(found)):
+        lines = list(block)
+        if lines:
+            echo("")
+        for line in lines:
+            echo(printable(line))
+
+
+def _headline(found: Fit, replicas: int | None) -> str:
+    on = f", on {len(found.places)} of {counted(found.nodes, 'node')}" if found.places else ""
+    if replicas is not None:
+        if found.total >= replicas:
+            return f"{found.subject}: {counted(replicas, 'replica')} fit{on}"
+        return f"{found.subject}: {found.total:,} of {counted(replicas, 'replica')} fit{on}"
+    if not found.total:
+        return f"{found.subject}: no replica fits"
+    verb = "fits" if found.total == 1 else "fit"
+    maybe = ", and maybe more: --max" if found.is_more else ""
+    return f"{found.subject}: {counted(found.total, 'more replica')} {verb}{on}{maybe}"
+
+
+def _limit_rows(found: Fit, *, is_wide: bool) -> Iterator[Row]:
+    if found.is_more:
+        nodes = _nodes([place.node for place in found.places], is_wide=is_wide)
+        yield f"{found.total:,}", nodes, "no more were tried"
+        return
+    shown = found.limits if is_wide else found.limits[:LIMITS_SHOWN_MAX]
+    for limit in shown:
+        nodes = _nodes(limit.nodes, is_wide=is_wide) if limit.nodes else "all"
+        yield f"{limit.replicas:,}", nodes, str(limit)
+    rest = found.limits[len(shown) :]
+    if rest:
+        count = sum(len(limit.nodes) for limit in rest)
+        total = sum(limit.replicas for limit in rest)
+        yield f"{total:,}", counted(count, "node"), f"{len(rest)} more limits; -o wide has them"
+
+
+def _nodes(names: Any, *, is_wide: bool) -> str:
+    ordered = sorted(names, key=natural)
+    return ", ".join(ordered) if is_wide else listed(ordered)
+
+
+def _node_rows(found: Fit, *, is_wide: bool) -> Iterator[Row]:
+    places = {place.node: place for place in found.places}
+    why: dict[str, Limit] = {node: limit for limit in found.limits for node in limit.nodes}
+    for node in sorted({*places, *why}, key=natural):
+        place = places.get(node, Place(node, 0, ()))
+        limit = str(why[node]) if node in why else ""
+        yield node, str(place.replicas), _devices(place, is_wide=is_wide), limit
+
+
+def _devices(place: Place, *, is_wide: bool) -> str:
+    """Return the devices that the replicas of a node get: those of each replica together."""
+    texts = [text for each in place.placements if (text := _of_replica(each, is_wide=is_wide))]
+    return " | ".join(texts)
+
+
+def _of_replica(placement: Placement, *, is_wide: bool) -> str:
+    return ",".join(
+        f"{given.driver}/{given.pool}/{given.device}" if is_wide else given.device
+        for granted in placement.requests
+        for given in granted.devices
+    )
+
+
+def _supply_lines(found: Fit) -> Iterator[str]:
+    for each in found.supplies:
+        wanted = f"{each.wanted} wanted by each replica, " if each.is_countable else ""
+        there = counted(each.matching, "device")
+        yield f"request {each.request}: {wanted}{each.free:,} of {there} free"
+    if found.bound is not None:
+        yield (
+            f"  enough for {counted(found.bound, 'replica')} if nothing but their number mattered"
+        )
+
+
+def _leftover_lines(found: Fit) -> Iterator[str]:
+    left = [each for each in found.leftovers if each.free]
+    for each in left:
+        yield from _of_leftover(each)
+    if left and found.combined:
+        more = counted(found.combined, "more replica")
+        yield f"together they would do for {more}, if they could be combined"
+
+
+def _of_leftover(leftover: Leftover) -> Iterator[str]:
+    yield (
+        f"left over for request {leftover.request}: {counted(leftover.free, 'device')}, "
+        f"{leftover.percent:g} % of {leftover.matching:,}, free and of no use to a replica"
+    )
+    for apart in leftover.apart[:APART_SHOWN_MAX]:
+        where = counted(len(apart.nodes), "node")
+        yield f"  {apart.devices:,} on {where}: {apart.why}"
+    more = leftover.apart[APART_SHOWN_MAX:]
+    if more:
+        yield f"  {sum(each.devices for each in more):,} for {len(more)} more reasons"
+
+
+def _lever_lines(found: Fit) -> Iterator[str]:
+    if found.levers:
+        yield "more would fit, each was tried:"
+    for lever in found.levers:
+        yield f"  {_lever(lever)}"
+    if found.futile:
+        yield "no more would fit, each was tried:"
+    for lever in found.futile[:FUTILE_SHOWN_MAX]:
+        yield f"  {_lever(lever)}"
+
+
+def _lever(lever: Lever) -> str:
+    if lever.next is None:
+        return f"{lever.text}: {lever.total:,} and maybe more"
+    return f"{lever.text}: {lever.total:,}, then {lever.next}"

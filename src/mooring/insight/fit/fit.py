@@ -1,0 +1,195 @@
+"""How many more replicas fit, where, what stops the next one, and what would raise the number.
+
+snapshot ─ others planned ─ replica after replica ─ refused ─┬─ limits of nodes
+                                                             ├─ devices left over
+                                                             └─ changes, each tried: levers
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mooring.claims.features import Features
+from mooring.insight.completion import complete
+from mooring.insight.concerns import Concern
+from mooring.insight.fit.changes import changes_of
+from mooring.insight.fit.filling import Filling
+from mooring.insight.fit.leftovers import Leftover, leftovers_of
+from mooring.insight.fit.levers import Lever, Runner, levers_of
+from mooring.insight.fit.limits import Limit, fullness_of, limits_of
+from mooring.insight.fit.replicas import Model, Replicas, Subject, model_of, waiting_of
+from mooring.insight.fit.stocks import Stock, bound_of, stocks_of
+from mooring.insight.placements import Placement, placement_of
+from mooring.insight.plan import Plan, Progress, plan_completed, unwatched
+from mooring.insight.snapshot import Snapshot
+from mooring.scheduler.cycle import Pending
+from mooring.scheduler.reserving import Reservation
+from mooring.validation.claimstatus import RESERVED_FOR_MAX
+from mooring.validation.context import Context
+
+REPLICAS_MAX = 10_000
+
+
+class Place(Struct, frozen=True, rename="camel"):
+    """What a node takes."""
+
+    node: str
+    replicas: int
+    placements: tuple[Placement, ...]  # with the devices of each replica
+
+
+class Supply(Struct, frozen=True, rename="camel"):
+    """What there is for a request before the first replica."""
+
+    request: str
+    wanted: int
+    free: int
+    matching: int
+    is_countable: bool  # a replica takes whole devices, a known number of them
+
+
+class Fit(Struct, frozen=True, rename="camel"):
+    """How many more replicas fit."""
+
+    subject: str
+    total: int
+    is_more: bool  # more may fit: so many were asked for, and no more were tried
+    nodes: int
+    places: tuple[Place, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    message: str = ""  # what Kubernetes says to the first that does not fit
+    supplies: tuple[Supply, ...] = ()
+    bound: int | None = None  # if nothing but the number of free devices mattered
+    leftovers: tuple[Leftover, ...] = ()
+    combined: int | None = None  # replicas that these would do for, if they could be combined
+    levers: tuple[Lever, ...] = ()  # what would raise the number
+    futile: tuple[Lever, ...] = ()  # what would not: the next limit is as close
+    notes: tuple[str, ...] = ()
+
+
+class Fitted(Struct, frozen=True):
+    """The answer, and what is to be known before it is believed."""
+
+    fit: Fit
+    concerns: tuple[Concern, ...]
+    planned: Plan  # everything but the replicas
+
+
+def fit(
+    snapshot: Snapshot,
+    subject: Subject,
+    context: Context,
+    *,
+    replicas_max: int = REPLICAS_MAX,
+    with_levers: bool = True,
+    progress: Progress = unwatched,
+) -> Fitted | Concern:
+    """Return how many more replicas of a subject fit, or why there can be none.
+
+    All other pods are planned first. Replicas that have no node yet are among those counted.
+    """
+    model = model_of(subject, snapshot, context)
+    if isinstance(model, Concern):
+        return model
+    completed = complete(snapshot, context)
+    left_out = waiting_of(subject, completed.snapshot)
+    planned = plan_completed(completed, context, left_out=left_out)
+    fitter = _Fitter(planned, context)
+    found = fitter.fit(model, replicas_max, progress, with_levers=with_levers)
+    return Fitted(found, planned.concerns, planned)
+
+
+class _Fitter:
+    """Tries models on a cluster, and leaves it as it was."""
+
+    def __init__(self, planned: Plan, context: Context) -> None:
+        self._cluster = planned.cluster
+        self._features = Features.of(context.gates)
+        before = planned.before
+        self._around = Snapshot(
+            groups=before.groups,
+            pods=before.pods,
+            claims=tuple(self._cluster.claims.values()),
+        )
+
+    def fit(self, model: Model, replicas_max: int, progress: Progress, *, with_levers: bool) -> Fit:
+        """Return how many replicas of a model fit."""
+        filling = self._filling(model)
+        room, notes = self._shared_room(model)
+        first = filling.ask()
+        stocks = () if isinstance(first, Pending) else stocks_of(first, model.shared)
+        tried_max = min(room, replicas_max)
+        filling.run(tried_max, progress)
+        found = _answer(model, filling, stocks)
+        refused, changes = filling.refused, []
+        if refused is not None and with_levers:
+            changes = list(changes_of(model, refused, found.limits))
+        elif refused is None and room <= replicas_max:
+            limit = Limit((), found.total, (notes[-1],))
+            found = replace(found, limits=(limit,), is_more=False)
+        filling.empty()
+        runner = Runner(self._cluster, self._filling, tried_max, progress)
+        levers, futile = levers_of(changes, found.total, runner)
+        return replace(found, levers=levers, futile=futile, notes=tuple(notes))
+
+    def _filling(self, model: Model) -> Filling:
+        return Filling(self._cluster, Replicas(model, self._around, self._features))
+
+    def _shared_room(self, model: Model) -> tuple[int, list[str]]:
+        """Return how many pods can still share the model's claims, and what to know of that."""
+        notes: list[str] = []
+        if model.group is not None:
+            notes.append(f"replicas are placed one by one, not as pod group {model.group} asks")
+        room = 10**9
+        for name in model.shared:
+            notes.append(f"all replicas share claim {name}")
+            claim = self._cluster.find_claim(model.pod.metadata.namespace, name)
+            reserved = () if claim is None else claim.status.reserved_for
+            if model.group is None and RESERVED_FOR_MAX - len(reserved) < room:
+                room = RESERVED_FOR_MAX - len(reserved)
+        if room < 10**9:
+            notes.append(f"a claim can be reserved for {RESERVED_FOR_MAX} pods at most")
+        return max(room, 0), notes
+
+
+def _answer(model: Model, filling: Filling, stocks: Sequence[Stock]) -> Fit:
+    """Return what a full cluster says."""
+    refused, placed = filling.refused, filling.placed
+    counts = Counter(each.node for each in placed)
+    found = Fit(
+        subject=model.title,
+        total=len(placed),
+        is_more=refused is None,
+        nodes=len(filling.cluster.fleet.nodes),
+        places=_places(placed),
+        supplies=tuple(map(_supply, stocks)),
+        bound=bound_of(stocks),
+    )
+    if refused is None:
+        return found
+    fullness = fullness_of(refused)
+    left = () if refused.ready is None else stocks_of(refused.ready, model.shared)
+    return replace(
+        found,
+        limits=tuple(limits_of(refused, fullness, counts)),
+        message=refused.pending.message,
+        leftovers=leftovers_of(left, fullness),
+        combined=bound_of(left),
+    )
+
+
+def _places(placed: Sequence[Reservation]) -> tuple[Place, ...]:
+    by_node: dict[str, list[Placement]] = {}
+    for each in placed:
+        by_node.setdefault(each.node, []).append(placement_of(each))
+    return tuple(Place(node, len(found), tuple(found)) for node, found in sorted(by_node.items()))
+
+
+def _supply(stock: Stock) -> Supply:
+    return Supply(
+        stock.request, stock.wanted, stock.free_count, len(stock.matching), stock.is_countable
+    )

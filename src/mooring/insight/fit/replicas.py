@@ -1,0 +1,156 @@
+"""Replicas: pods alike, each with claims of its own.
+
+# model: what every replica is made from; a claim or template alone stands for a pod that does
+#   nothing but use it, and each replica then has a claim of its own like it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mooring.api.core import Pod
+from mooring.api.core.podstatus import PodStatus
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceClaimTemplateSpec,
+)
+from mooring.claims.features import Features
+from mooring.claims.owners import group_name
+from mooring.insight.completion import ClaimMaker
+from mooring.insight.concerns import Concern, full_name, titled
+from mooring.insight.identity import identified
+from mooring.insight.ownership import ExistingPods, is_active
+from mooring.insight.snapshot import Controller, Snapshot
+from mooring.insight.standins import stand_in
+from mooring.insight.workloads import model_pod
+from mooring.validation.context import Context
+
+Subject = Pod | Controller | ResourceClaim | ResourceClaimTemplate
+
+
+class Model(Struct, frozen=True):
+    """What replicas are made from."""
+
+    title: str  # the subject: `Deployment default/train`
+    base: str  # what the names of replicas begin with
+    pod: Pod
+    templates: tuple[ResourceClaimTemplate, ...] = ()  # those that claims of replicas come from
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The names of the claims that all replicas use together."""
+        names = (entry.resource_claim_name for entry in self.pod.spec.resource_claims)
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    @property
+    def group(self) -> str | None:
+        """The pod group that replicas would belong to."""
+        return group_name(self.pod)
+
+
+def model_of(subject: Subject, snapshot: Snapshot, context: Context) -> Model | Concern:
+    """Return what replicas of a subject are made from, or why there can be none."""
+    name, title = subject.metadata.name, titled(subject)
+    match subject:
+        case Pod():
+            return Model(title, name, _fresh(subject), _templates(subject, snapshot))
+        case ResourceClaimTemplate():
+            return Model(title, name, _fresh(stand_in(subject)), (subject,))
+        case ResourceClaim():
+            template = _template_like(subject)
+            return Model(title, name, _fresh(stand_in(template)), (template,))
+    pod = model_pod(subject, context)
+    if isinstance(pod, Concern):
+        return pod
+    return Model(title, name, _fresh(pod), _templates(pod, snapshot))
+
+
+def waiting_of(subject: Subject, snapshot: Snapshot) -> frozenset[str]:
+    """Return the full names of pods that are replicas of the subject already, but have no node."""
+    pods: Collection[Pod] = ()
+    match subject:
+        case Pod():
+            pods = [each for each in snapshot.pods if full_name(each) == full_name(subject)]
+        case ResourceClaim() | ResourceClaimTemplate():
+            pass
+        case controller:
+            pods = ExistingPods(snapshot).of(controller)
+    return frozenset(full_name(pod) for pod in pods if not pod.spec.node_name and is_active(pod))
+
+
+def _fresh(pod: Pod) -> Pod:
+    """Return a pod as it was when it was made: without uid, node and status."""
+    old = pod.metadata
+    metadata = ObjectMeta(
+        name=old.name,
+        namespace=old.namespace,
+        labels=old.labels,
+        annotations=old.annotations,
+        owner_references=old.owner_references,
+    )
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
+
+
+def _templates(pod: Pod, snapshot: Snapshot) -> tuple[ResourceClaimTemplate, ...]:
+    names = {entry.resource_claim_template_name for entry in pod.spec.resource_claims}
+    return tuple(
+        each
+        for each in snapshot.templates
+        if each.metadata.namespace == pod.metadata.namespace and each.metadata.name in names
+    )
+
+
+def _template_like(claim: ResourceClaim) -> ResourceClaimTemplate:
+    metadata = ObjectMeta(name=claim.metadata.name, namespace=claim.metadata.namespace)
+    spec = ResourceClaimTemplateSpec(spec=claim.spec)
+    return ResourceClaimTemplate(metadata=metadata, spec=spec)
+
+
+class Replica(NamedTuple):
+    """A pod, and the claims that were made for it."""
+
+    pod: Pod
+    claims: tuple[ResourceClaim, ...]
+
+
+class Replicas:
+    """Makes replicas of a model, one after the other, under names that nobody has."""
+
+    def __init__(self, model: Model, around: Snapshot, features: Features) -> None:
+        self._model = model
+        self._names = {full_name(pod) for pod in around.pods}
+        self._number = 0
+        made_from = Snapshot(templates=model.templates, groups=around.groups, claims=around.claims)
+        self._claims = ClaimMaker(made_from, features)
+
+    def next(self) -> Replica:
+        """Return one more."""
+        pod = self._claims.complete_pod(self._pod())
+        namespace = pod.metadata.namespace
+        shared = self._model.group is not None
+        statuses = pod.status.resource_claim_statuses or ()
+        names = [status.resource_claim_name for status in statuses]
+        made = [self._claims.claim(namespace, name) for name in names if name is not None]
+        if shared:  # What is the group's was there before.
+            made = [c for c in made if _is_owned(c, pod)]
+        return Replica(pod, tuple(made))
+
+    def _pod(self) -> Pod:
+        model = self._model.pod
+        while True:
+            name = f"{self._model.base}-{self._number}"
+            self._number += 1
+            if f"{model.metadata.namespace}/{name}" not in self._names:
+                break
+        named: Pod = identified(replace(model, metadata=replace(model.metadata, name=name)))
+        return named
+
+
+def _is_owned(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)

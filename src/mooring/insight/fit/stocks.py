@@ -1,0 +1,157 @@
+"""Stocks: the devices of the whole fleet that a request could have, each counted once.
+
+# free: would be given to the request now, if it asked for nothing but one device
+# countable: a replica takes so many devices of it and nobody else has them then; not so for
+#   devices that are shared, for claims that replicas share, for admin access, where all
+#   devices are wanted, and for what device plugins of some nodes give as well
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from mooring.allocator.bits import bits
+from mooring.allocator.errors import AllocationError
+from mooring.allocator.problem import Problem, Slot
+from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
+from mooring.insight.diagnosis.funnel import FITTING, SELECTED, devices_left
+from mooring.scheduler.cycle import Attempt
+
+OF_CLAIM = " of claim "
+
+
+class Stock(Struct, frozen=True):
+    """What there is for one request."""
+
+    request: str
+    wanted: int  # by one replica; of alternatives, the fewest
+    is_countable: bool
+    matching: frozenset[str]  # devices that are selected, free or not
+    free: Mapping[str, tuple[str, ...]]  # by node; a device that several see is with the first
+
+    @property
+    def free_count(self) -> int:
+        """How many devices are free."""
+        return sum(map(len, self.free.values()))
+
+
+def problem_on(ready: Attempt, node_name: str) -> Problem | None:
+    """Return what the claims of a pod ask of a node; None if they ask for nothing there."""
+    check = ready.check
+    if check is None:
+        return None
+    inventory, node = ready.cluster.inventory, ready.cluster.node(node_name)
+    claims = check.wanted_on(node)
+    try:
+        return inventory.problem(node, inventory.plan(claims)) if claims else None
+    except AllocationError:
+        return None
+
+
+class Names(NamedTuple):
+    """What the claims and requests of a problem are called: as the pod calls them."""
+
+    claims: Sequence[str]
+    resources: Mapping[str, str]  # extended resources, by the request that is made for one
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is one claim only, so that requests need no more than their names."""
+        return len(self.claims) == 1
+
+    def of(self, claim: int, request: str) -> str:
+        """Return what a request is called, with its claim where there are several."""
+        if request in self.resources and claim == len(self.claims) - 1:
+            resource = self.resources[request]
+            is_one = list(self.resources.values()).count(resource) == 1
+            return resource if is_one else f"{resource} ({request})"
+        return request if self.is_one else f"{request}{OF_CLAIM}{self.claims[claim]}"
+
+
+def names_of(ready: Attempt, node_name: str) -> Names:
+    """Return what is called how in the problem that a pod is for a node."""
+    check = ready.check
+    if check is None:
+        return Names((), {})
+    node = ready.cluster.node(node_name)
+    extended = check.extended_on(node)
+    mappings = () if extended is None else extended.mappings
+    resources = {each.request_name: each.resource_name for each in mappings}
+    return Names([_entry_name(claim) for claim in check.wanted_on(node)], resources)
+
+
+def _entry_name(claim: ResourceClaim) -> str:
+    metadata = claim.metadata
+    return metadata.annotations.get(POD_CLAIM_ANNOTATION) or metadata.name
+
+
+class _Stock:
+    """Gathers a stock, node by node."""
+
+    def __init__(self, *, is_countable: bool) -> None:
+        self.wanted: int | None = None
+        self.is_countable = is_countable
+        self.matching: set[str] = set()
+        self.free: dict[str, tuple[str, ...]] = {}
+        self._seen: set[str] = set()
+
+    def add(
+        self, node: str, problem: Problem, stage: Sequence[Slot], left: Sequence[Sequence[int]]
+    ) -> None:
+        """Add what the node has for a request and its alternatives."""
+        selected = free = 0
+        for masks in left:
+            selected |= masks[SELECTED]
+            free |= masks[FITTING]
+        least = min(slot.count for slot in stage)
+        self.wanted = least if self.wanted is None else min(self.wanted, least)
+        is_odd = any(slot.ask.is_admin or slot.ask.wants_all for slot in stage)
+        if is_odd or selected & problem.view.shareable:
+            self.is_countable = False
+        self.matching.update(map(problem.view.device_id, bits(selected)))
+        fresh = [d for d in map(problem.view.device_id, bits(free)) if d not in self._seen]
+        self._seen.update(fresh)
+        if fresh:
+            self.free[node] = tuple(fresh)
+
+    def done(self, request: str, *, is_countable: bool) -> Stock:
+        """Return the stock."""
+        wanted = self.wanted or 0
+        countable = is_countable and self.is_countable and wanted > 0
+        return Stock(request, wanted, countable, frozenset(self.matching), self.free)
+
+
+def stocks_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[Stock, ...]:
+    """Return what the fleet has for each request of a pod, some of whose claims are shared."""
+    found: dict[str, _Stock] = {}
+    is_served_otherwise = False  # by a device plugin, which is no business of ours
+    for node in sorted(ready.cluster.fleet.nodes):
+        problem = problem_on(ready, node)
+        if problem is None:
+            is_served_otherwise = True
+            continue
+        left = devices_left(problem)
+        names = names_of(ready, node)
+        for choice, stage in zip(problem.plan.choices, problem.stages, strict=True):
+            is_countable = names.claims[choice.claim] not in shared
+            name = names.of(choice.claim, choice.name)
+            stock = found.setdefault(name, _Stock(is_countable=is_countable))
+            stock.add(node, problem, stage, [left[slot.ask] for slot in stage])
+    return tuple(
+        stock.done(name, is_countable=not is_served_otherwise) for name, stock in found.items()
+    )
+
+
+def bound_of(stocks: Sequence[Stock]) -> int | None:
+    """Return how many replicas the free devices would do for, if nothing kept them apart."""
+    countable = [stock for stock in stocks if stock.is_countable]
+    if not countable:
+        return None
+    together = {device for stock in countable for own in stock.free.values() for device in own}
+    wanted = sum(stock.wanted for stock in countable)
+    return min(
+        [*(stock.free_count // stock.wanted for stock in countable), len(together) // wanted]
+    )
