@@ -102,11 +102,12 @@ def _keyed(element: Shape, words: list[str]) -> ListForm:
 
 def _blocks(text: str) -> dict[str, Block]:
     blocks: dict[str, Block] = {}
+    lines: list[str] = []  # of the struct that was named last
     for line in text.splitlines():
         if line.startswith(" "):
             lines.append(line)
         elif line:
             name, _, manner = line.partition(" ")
-            lines: list[str] = []
+            lines = []
             blocks[name] = (manner, lines)
     return blocks

@@ -37,9 +37,5 @@ def same(left: Tree, right: Tree) -> bool:
             and all(same(value, right[key]) for key, value in left.items())
         )
     if isinstance(left, list):
-        return (
-            isinstance(right, list)
-            and len(left) == len(right)
-            and all(map(same, left, right))
-        )
+        return isinstance(right, list) and len(left) == len(right) and all(map(same, left, right))
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from mooring.api.codec import to_tree
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
-from mooring.apiserver.patching import elements
 from mooring.apiserver.patching.errors import PatchError, Refusal, bad_request
 from mooring.apiserver.patching.fieldset import FieldSet
 from mooring.apiserver.patching.owning import updating
@@ -44,14 +43,18 @@ _BEFORE_FIRST_APPLY = "before-first-apply"
 _SELF = Owner("current-operation", UPDATE)
 
 _SERVERS_OWN = FieldSet.of(
-    *(
-        tuple(map(elements.field, text.split(".")))
-        for text in (
-            "apiVersion kind metadata metadata.name metadata.namespace metadata.creationTimestamp"
-            " metadata.selfLink metadata.uid metadata.clusterName metadata.generation"
-            " metadata.managedFields metadata.resourceVersion"
-        ).split()
-    )
+    ("f:apiVersion",),
+    ("f:kind",),
+    ("f:metadata",),
+    ("f:metadata", "f:name"),
+    ("f:metadata", "f:namespace"),
+    ("f:metadata", "f:creationTimestamp"),
+    ("f:metadata", "f:selfLink"),
+    ("f:metadata", "f:uid"),
+    ("f:metadata", "f:clusterName"),
+    ("f:metadata", "f:generation"),
+    ("f:metadata", "f:managedFields"),
+    ("f:metadata", "f:resourceVersion"),
 )
 
 
@@ -83,6 +86,8 @@ class FieldManager:
             return refusal.error
         except (ShapeError, ItemError, LedgerError, ApiError) as error:
             return bad_request(str(error)).error
+        except RecursionError:
+            return bad_request("error decoding patch: nested too deeply").error
 
     def update(self, live: Tree | None, new: Tree, *, manager: str, now: str) -> Tree:
         """Return a new object with its owners, once it was created, replaced or patched.
@@ -97,7 +102,7 @@ class FieldManager:
             bare = _with_entries(new, [])
             here = self._typed(bare, "new")
             self._update(self._live(live), here, ledger, manager, now)
-        except (Refusal, ShapeError, ItemError, LedgerError, ApiError):
+        except (Refusal, ShapeError, ItemError, LedgerError, ApiError, RecursionError):
             return _with_entries(new, before)
         return _with_entries(bare, ledger.to_json())
 
@@ -158,15 +163,11 @@ class FieldManager:
             check(self._shape, applied)
         except ShapeError as error:
             place = _shown_object(applied)
-            raise bad_request(
-                f"failed to create typed patch object ({place}): {error}"
-            ) from None
+            raise bad_request(f"failed to create typed patch object ({place}): {error}") from None
 
     # --- update ----------------------------------------------------------------------------
 
-    def _update(
-        self, live: Typed, new: Typed, ledger: Ledger, manager: str, now: str
-    ) -> None:
+    def _update(self, live: Typed, new: Typed, ledger: Ledger, manager: str, now: str) -> None:
         request = Request(_SELF, self._kind.api_version, self._reset)
         updating.update(live, new, ledger, request)
         self._strip(ledger, _SELF)
@@ -245,7 +246,7 @@ def with_times_kept(live: Tree, new: Tree) -> Tree:
 
 def _is_reset(entries: Tree) -> bool:
     """Whether a client asks to forget all owners: an empty list, or one empty entry."""
-    return entries == [] or entries == [{}]
+    return isinstance(entries, list) and entries in ([], [{}])
 
 
 def _entries(tree: Tree | None) -> list[Tree]:

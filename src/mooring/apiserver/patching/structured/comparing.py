@@ -117,9 +117,7 @@ def _sequence(value: Tree) -> list[Tree]:
     return value if isinstance(value, list) else []
 
 
-def _in_map(
-    form: MapForm, old: dict[str, Tree], new: dict[str, Tree], into: Comparison
-) -> None:
+def _in_map(form: MapForm, old: dict[str, Tree], new: dict[str, Tree], into: Comparison) -> None:
     fields, element = form.fields, form.element
     for name, before in old.items():
         after = new.get(name, ABSENT)

@@ -44,9 +44,7 @@ def _is_leaf(shape: Shape) -> bool:
     """
     if shape.map is not None:
         return shape.map.is_atomic or bool(shape.scalar)
-    return bool(shape.scalar) or (
-        shape.list is not None and shape.list.relation is Relation.ATOMIC
-    )
+    return bool(shape.scalar) or (shape.list is not None and shape.list.relation is Relation.ATOMIC)
 
 
 def _hang(below: FieldSet, step: Element, into: FieldSet) -> None:

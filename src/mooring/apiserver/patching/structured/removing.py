@@ -61,7 +61,8 @@ def without_emptied(shape: Shape, value: Tree) -> Tree:
 
 
 def _map_without_emptied(form: MapForm, value: dict[str, Tree]) -> Tree:
-    kept, is_same = {}, True
+    kept: dict[str, Tree] = {}
+    is_same = True
     for name, item in value.items():
         declared = form.fields.get(name)
         shape = declared.shape if declared is not None else form.element
