@@ -13,7 +13,9 @@ escapes, whole numbers without a point.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from mooring.apiserver.patching.gotext import quoted
@@ -35,10 +37,27 @@ def field(name: str) -> Element:
     return _FIELD + name
 
 
-def by_keys(keys: dict[str, Any]) -> Element:
+def by_keys(names: Sequence[str], values: Sequence[Any]) -> Element:
     """Return the step to the item with these key fields."""
-    pairs = ",".join(f"{_json(name)}:{_json(keys[name])}" for name in sorted(keys))
-    return f"{_KEY}{{{pairs}}}"
+    try:
+        # With the types, since 1 and true are one key of a dict.
+        return _by_scalar_keys(tuple(names), tuple(values), tuple(map(type, values)))
+    except TypeError:  # not scalars
+        return _by_keys(names, values)
+
+
+@lru_cache(maxsize=16384)
+def _by_scalar_keys(
+    names: tuple[str, ...],
+    values: tuple[Any, ...],
+    types: tuple[type, ...],  # noqa: ARG001
+) -> Element:
+    return _by_keys(names, values)
+
+
+def _by_keys(names: Sequence[str], values: Sequence[Any]) -> Element:
+    pairs = sorted(zip(names, values, strict=True), key=itemgetter(0))
+    return _KEY + "{" + ",".join(f"{_json(name)}:{_json(value)}" for name, value in pairs) + "}"
 
 
 def by_value(value: Any) -> Element:
@@ -78,7 +97,7 @@ def canonical(text: str) -> Element | None:
             keys = _parsed(rest)
             if not isinstance(keys, dict):
                 raise ElementError(f"not a map of keys: {text}")
-            return by_keys(keys)
+            return by_keys(list(keys), list(keys.values()))
         case "i:":
             return f"{_INDEX}{_index(rest)}"
         case _:

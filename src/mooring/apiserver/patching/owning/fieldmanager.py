@@ -100,8 +100,7 @@ class FieldManager:
             if (ledger := self._ledger_for(live, new)) is None:
                 return _with_entries(new, [])
             bare = _with_entries(new, [])
-            here = self._typed(bare, "new")
-            self._update(self._live(live), here, ledger, manager, now)
+            self._update(self._live(live), Typed(self._shape, bare), ledger, manager, now)
         except (Refusal, ShapeError, ItemError, LedgerError, ApiError, RecursionError):
             return _with_entries(new, before)
         return _with_entries(bare, ledger.to_json())
@@ -214,15 +213,7 @@ class FieldManager:
             raise bad_request(f"no corresponding type for {_shown_object(bare)}")
         here = in_version(Typed(shape, bare), self._kind.api_version)
         assert here is not None
-        check(here.shape, here.tree, duplicates=True)
         return here
-
-    def _typed(self, tree: Tree, word: str) -> Typed:
-        try:
-            check(self._shape, tree, duplicates=True)
-        except ShapeError as error:
-            raise bad_request(f"failed to convert {word} object: {error}") from None
-        return Typed(self._shape, tree)
 
     def _strip(self, ledger: Ledger, owner: Owner) -> None:
         """Take from an owner what only the server sets."""

@@ -49,10 +49,21 @@ def apply(live: Typed, applied: Typed, ledger: Ledger, request: Request) -> Type
     last = ledger.shares.get(request.owner)
     fields = fields_of(applied.shape, applied.tree).without(request.reset)
     ledger.shares[request.owner] = Share(fields, request.api_version)
-    if last is not None and not last.fields.is_empty:
+    if last is not None and _lost_something(last, fields, request):
         merged = _pruned(merged, ledger, last, request)
     _settle(live, merged, ledger, request)
     return merged
+
+
+def _lost_something(last: Share, fields: FieldSet, request: Request) -> bool:
+    """Whether a manager may have had what it does not apply now.
+
+    What is applied names the items and keys above all that it names. So if nothing of the last
+    share is missing, nothing can be taken away, and the long way round can be spared.
+    """
+    if last.api_version != request.api_version:
+        return not last.fields.is_empty
+    return not (last.fields - fields).is_empty
 
 
 def _reconcile(live: Typed, ledger: Ledger) -> None:

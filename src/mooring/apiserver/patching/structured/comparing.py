@@ -39,7 +39,7 @@ def compare(shape: Shape, old: Tree, new: Tree) -> Comparison:
 
 def _at(shape: Shape, old: Tree, new: Tree, step: Element, into: Comparison) -> None:
     """Note what changed at a step and below it."""
-    if old is new:
+    if old is new or (old == new and shape.is_plain):
         return
     for form in _forms(shape, old, new):
         is_leaf = _in_form(form, old, new, step, into)

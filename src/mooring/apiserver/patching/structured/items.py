@@ -21,19 +21,24 @@ def step_to(form: ListForm, item: Tree) -> Element:
         raise ItemError("associative list with keys may not have a null element")
     if not isinstance(item, dict):
         raise ItemError("associative list with keys may not have non-map elements")
-    keys = {}
-    for key in form.keys:
-        if key in item:
-            keys[key] = item[key]
-        elif key in form.key_defaults:
-            keys[key] = form.key_defaults[key]
+    defaults = form.key_defaults
+    try:
+        values = [item[key] if key in item else defaults[key] for key in form.keys]
+    except KeyError:  # A key without a default is left out.
+        return _by_some_keys(form, item)
+    return elements.by_keys(form.keys, values)
+
+
+def _by_some_keys(form: ListForm, item: dict[str, Tree]) -> Element:
+    known = {**form.key_defaults, **item}
+    keys = [key for key in form.keys if key in known]
     if not keys:
         names = " ".join(map(quoted, form.keys))
         raise ItemError(
             f"associative list with keys has an element that omits all key fields [{names}]"
             " (and doesn't have default values for any key fields)"
         )
-    return elements.by_keys(keys)
+    return elements.by_keys(keys, [known[key] for key in keys])
 
 
 def _by_value(item: Tree) -> Element:

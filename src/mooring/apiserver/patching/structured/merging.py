@@ -16,7 +16,7 @@ def merge(shape: Shape, live: Tree, applied: Tree) -> Tree:
     """
     if live is ABSENT:
         return applied
-    if applied is ABSENT:
+    if applied is ABSENT or (applied == live and shape.is_plain):
         return live
     match _form(shape, applied):
         case MapForm() as form if not form.is_atomic:
