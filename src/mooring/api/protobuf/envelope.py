@@ -1,7 +1,7 @@
 """Whole bodies: `k8s\\0`, then a message with apiVersion, kind and the bytes of the object.
 
-    body:     "k8s\\0" unknown
-    unknown:  1 typeMeta {1 apiVersion, 2 kind}, 2 raw, 3 contentEncoding, 4 contentType
+body:     "k8s\\0" unknown
+unknown:  1 typeMeta {1 apiVersion, 2 kind}, 2 raw, 3 contentEncoding, 4 contentType
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mooring.api.errors import ProtobufError
 from mooring.api.fieldpath import render
 from mooring.api.protobuf.reader import Budget, Tree, reader_of
 from mooring.api.protobuf.table import kind_named
-from mooring.api.protobuf.wire import LENGTH, Fault, Shape, delimited, tag_of
+from mooring.api.protobuf.wire import LENGTH, Shape, WireError, delimited, tag_of
 from mooring.api.protobuf.writer import writer_of
 
 MAGIC = b"k8s\x00"
@@ -62,7 +62,7 @@ def decode(
         message = _message(*said)
         tree: Tree = {"apiVersion": said[0], "kind": said[1]}
         reader_of(message).read(tree, data, *raw, Budget())
-    except Fault as fault:
+    except WireError as fault:
         raise _error(fault) from None
     return Body(*said, tree)
 
@@ -72,7 +72,7 @@ def encode(tree: Tree) -> bytes:
     try:
         said = (_text(tree, "apiVersion"), _text(tree, "kind"))
         return seal(*said, writer_of(_message(*said)).write(tree))
-    except Fault as fault:
+    except WireError as fault:
         raise _error(fault) from None
 
 
@@ -97,27 +97,29 @@ def is_protobuf(data: bytes) -> bool:
 def _open(data: bytes, bytes_max: int) -> tuple[tuple[int, int], tuple[str, str]]:
     """Return where the object is, and its apiVersion and kind."""
     if len(data) > bytes_max:
-        raise Fault(f"more than {bytes_max} bytes")
+        raise WireError(f"more than {bytes_max} bytes")
     if not is_protobuf(data):
-        raise Fault("not a Kubernetes object in protobuf: it does not begin with k8s and a zero")
+        raise WireError(
+            "not an object in protobuf: it does not begin with k8s and a zero"
+        )
     if len(data) == len(MAGIC):
-        raise Fault("the body is empty")
+        raise WireError("the body is empty")
     unknown = _UNKNOWN.read(data, len(MAGIC), len(data))
     said = _TYPE_META.read(data, *unknown.get("type_meta", _NONE))
     try:
         texts = [data[slice(*said.get(name, _NONE))].decode() for name in ("api_version", "kind")]
     except UnicodeDecodeError:
-        raise Fault("apiVersion or kind is not valid UTF-8") from None
+        raise WireError("apiVersion or kind is not valid UTF-8") from None
     return unknown.get("raw", _NONE), (texts[0], texts[1])
 
 
 def _message(api_version: str, kind: str) -> str:
     for name, value in (("apiVersion", api_version), ("kind", kind)):
         if not value:
-            raise Fault(f"not a Kubernetes object: {name} is not set")
+            raise WireError(f"not a Kubernetes object: {name} is not set")
     message = kind_named(api_version, kind)
     if message is None:
-        raise Fault(f'no protobuf form for kind "{kind[:64]}" in version "{api_version[:64]}"')
+        raise WireError(f'no protobuf form for kind "{kind[:64]}" in version "{api_version[:64]}"')
     return message
 
 
@@ -126,7 +128,7 @@ def _text(tree: Any, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _error(fault: Fault) -> ProtobufError:
+def _error(fault: WireError) -> ProtobufError:
     place = tuple(reversed(fault.place))
     where = render(place)
     return ProtobufError(f"{where}: {fault.fact}" if where else fault.fact, place)

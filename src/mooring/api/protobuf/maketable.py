@@ -1,4 +1,6 @@
-"""Make the table of fields: `python -m mooring.api.protobuf.maketable FIELDS PRESENCE > fields.txt`.
+"""Make the table of fields.
+
+    python -m mooring.api.protobuf.maketable FIELDS PRESENCE > fields.txt
 
 FIELDS    JSON: group version → messages → field → [number, optional | repeated | map, types …]
 PRESENCE  JSON: group version → message → {kind, fields: field → {number, json, pointer, omitempty,

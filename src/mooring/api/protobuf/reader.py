@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from mooring.api.fieldpath import Key
+from mooring.api.fieldpath import Key, Segment
 from mooring.api.protobuf.table import Field, declaration
 from mooring.api.protobuf.values import VALUES, Value
 from mooring.api.protobuf.wire import (
     LENGTH,
     VARINT,
-    Fault,
     Shape,
+    WireError,
     check_unknown,
     pass_over,
     tag_of,
@@ -31,6 +31,8 @@ from mooring.api.protobuf.wire import (
 )
 
 Tree = dict[str, Any]
+
+_KEY_TAG = tag_of(1, LENGTH)
 
 DEPTH_MAX = 100
 MESSAGES_MAX = 500_000
@@ -66,7 +68,10 @@ class MessageReader:
         """Put the fields of a message into a tree."""
         takes = self._takes
         name = ""
-        _enter(budget)
+        budget.messages_left -= 1
+        budget.depth_left -= 1
+        if budget.messages_left < 0 or budget.depth_left < 0:
+            raise _exhausted(budget)
         try:
             while at < end:
                 tag = data[at]
@@ -94,27 +99,26 @@ class MessageReader:
                     take(tree, data, start, at, budget)
             if at > end:
                 raise truncated()
-        except Fault as fault:
-            raise _within(fault, name) from None
-        except IndexError:
-            raise _within(truncated(), name) from None
-        except UnicodeDecodeError:
-            raise _within(Fault("the text is not valid UTF-8"), name) from None
+        except (WireError, UnicodeDecodeError, IndexError) as error:
+            raise _within(error, name) from None
         budget.depth_left += 1
 
 
-def _enter(budget: Budget) -> None:
-    budget.messages_left -= 1
-    budget.depth_left -= 1
-    if budget.messages_left < 0:
-        raise Fault("too many messages")
-    if budget.depth_left < 0:
-        raise Fault("nested too deeply")
+def _exhausted(budget: Budget) -> WireError:
+    return WireError("too many messages" if budget.messages_left < 0 else "nested too deeply")
 
 
-def _within(fault: Fault, name: str) -> Fault:
-    if name:
-        fault.place.append(name)
+def _within(error: WireError | UnicodeDecodeError | IndexError, segment: Segment) -> WireError:
+    """Return the fault that an error is, with one more segment of its place."""
+    match error:
+        case WireError():
+            fault = error
+        case UnicodeDecodeError():
+            fault = WireError("the text is not valid UTF-8")
+        case _:
+            fault = truncated()
+    if segment != "":
+        fault.place.append(segment)
     return fault
 
 
@@ -155,8 +159,10 @@ def _list_take(name: str, value: Value) -> Take:
         items = tree.get(name)
         if items is None:
             items = tree[name] = []
-        with _Item(items):
+        try:
             items.append(read(data, start, stop))
+        except (WireError, UnicodeDecodeError) as error:
+            raise _within(error, len(items)) from None
 
     return take
 
@@ -166,10 +172,9 @@ def _packed_take(name: str, value: Value) -> Take:
 
     def take(tree: Tree, data: bytes, at: int, stop: int, _: Budget) -> None:
         items = tree.setdefault(name, []) if at < stop else []
-        with _Item(items):
-            while at < stop:
-                number, at = varint(data, at, stop)
-                items.append(read(data, number, 0))
+        while at < stop:
+            number, at = varint(data, at, stop)
+            items.append(read(data, number, 0))
 
     return take
 
@@ -188,8 +193,10 @@ def _message_take(field: Field) -> Take:
             if items is None:
                 items = tree[name] = []
             item: Tree = {}
-            with _Item(items):
+            try:
                 reader_of(message).read(item, data, start, stop, budget)
+            except WireError as fault:
+                raise _within(fault, len(items)) from None
             items.append(item)
 
     else:
@@ -205,54 +212,42 @@ def _message_take(field: Field) -> Take:
 
 def _map_take(field: Field, value: Value | None) -> Take:
     name, message = field.name, field.type
-    wire_type = LENGTH if value is None else value.wire_type
-    entry = Shape(key=tag_of(1, LENGTH), value=tag_of(2, wire_type))
+    find = _entry_finder(LENGTH if value is None else value.wire_type)
 
     def take(tree: Tree, data: bytes, start: int, stop: int, budget: Budget) -> None:
         members = tree.get(name)
         if members is None:
             members = tree[name] = {}
-        found = entry.read(data, start, stop)
-        low, high = found.get("key", (0, 0))
-        key = data[low:high].decode()
-        place = found.get("value")
+        key, place = find(data, start, stop)
         try:
             if value is None:
-                members[key] = inner = {}
-                low, high = place or (0, 0)
-                reader_of(message).read(inner, data, low, high, budget)
+                inner: Tree = {}
+                members[key] = inner
+                reader_of(message).read(inner, data, *(place or (0, 0)), budget)
             else:
                 members[key] = value.read(data, *place) if place else value.zero
-        except Fault as fault:
-            fault.place.append(Key(key))
-            raise
-        except UnicodeDecodeError:
-            raise _at(Fault("the text is not valid UTF-8"), Key(key)) from None
+        except (WireError, UnicodeDecodeError) as error:
+            raise _within(error, Key(key)) from None
 
     return take
 
 
-def _at(fault: Fault, key: Key) -> Fault:
-    fault.place.append(key)
-    return fault
+def _entry_finder(
+    wire_type: int,
+) -> Callable[[bytes, int, int], tuple[str, tuple[int, int] | None]]:
+    """Return what finds the key of a map's entry, and where its value is."""
+    value_tag = tag_of(2, wire_type)
+    entry = Shape(key=_KEY_TAG, value=value_tag)
+    bytes_of = [bytes((value_tag, size)) for size in range(0x80)]
 
+    def find(data: bytes, start: int, stop: int) -> tuple[str, tuple[int, int] | None]:
+        # Nearly all entries are a short key, then a short value: no need to look at each part.
+        if wire_type == LENGTH and stop - start > 3 and data[start] == _KEY_TAG:
+            high = start + 2 + data[start + 1]
+            size = stop - high - 2
+            if 0 <= size < 0x80 > data[start + 1] and data[high : high + 2] == bytes_of[size]:
+                return data[start + 2 : high].decode(), (high + 2, stop)
+        found = entry.read(data, start, stop)
+        return data[slice(*found.get("key", (0, 0)))].decode(), found.get("value")
 
-class _Item:
-    """Tells a fault which item of a list it is about: the next one."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: list[Any]) -> None:
-        self._items = items
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        match error:
-            case Fault():
-                error.place.append(len(self._items))
-            case UnicodeDecodeError():
-                fault = Fault("the text is not valid UTF-8")
-                fault.place.append(len(self._items))
-                raise fault from None
+    return find

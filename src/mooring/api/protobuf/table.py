@@ -11,7 +11,10 @@ from importlib.resources import files
 from typing import NamedTuple
 
 # Kinds that are served although Kubernetes has them in another version only.
-_ELSEWHERE = {"resource/v1beta2.ResourcePoolStatusRequest": "resource/v1alpha3"}
+_ELSEWHERE = {
+    "resource/v1beta2.ResourcePoolStatusRequest": "resource/v1alpha3",
+    "resource/v1beta2.ResourcePoolStatusRequestList": "resource/v1alpha3",
+}
 
 # Kinds of meta/v1 that are kinds of every version of every group.
 _EVERYWHERE = frozenset(
@@ -29,6 +32,23 @@ _EVERYWHERE = frozenset(
 _UNVERSIONED = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"})
 
 _META = "meta/v1"
+
+# The table's names of API groups.
+_GROUPS = {
+    "": "core",
+    "apps": "apps",
+    "authentication.k8s.io": "authentication",
+    "authorization.k8s.io": "authorization",
+    "autoscaling": "autoscaling",
+    "batch": "batch",
+    "coordination.k8s.io": "coordination",
+    "events.k8s.io": "events",
+    "meta.k8s.io": "meta",
+    "policy": "policy",
+    "rbac.authorization.k8s.io": "rbac",
+    "resource.k8s.io": "resource",
+    "scheduling.k8s.io": "scheduling",
+}
 
 
 class Field(NamedTuple):
@@ -61,6 +81,8 @@ class Declaration(NamedTuple):
 def kind_named(api_version: str, kind: str) -> str | None:
     """Return the full name of the message of a kind, if it has one."""
     version = group_version(api_version)
+    if version is None:
+        return None
     if kind in _EVERYWHERE or (kind in _UNVERSIONED and version == "core/v1"):
         version = _META
     name = f"{version}.{kind}"
@@ -68,10 +90,13 @@ def kind_named(api_version: str, kind: str) -> str | None:
     return name if (line := _lines().get(name)) is not None and _is_kind(line) else None
 
 
-def group_version(api_version: str) -> str:
+def group_version(api_version: str) -> str | None:
     """Return the table's name of a version: resource/v1 for resource.k8s.io/v1, core/v1 for v1."""
-    group, _, version = api_version.rpartition("/")
-    return f"{group.partition('.')[0] or 'core'}/{version}"
+    group, slash, version = api_version.rpartition("/")
+    if group not in _GROUPS or (slash and not group):
+        return None
+    name = f"{_GROUPS[group]}/{version}"
+    return name if name in _versions() else None
 
 
 def kinds() -> tuple[str, ...]:
@@ -100,6 +125,11 @@ def _lines() -> dict[str, str]:
         elif not line.startswith("#"):
             lines[f"{version}.{line.partition(' ')[0].rstrip('!')}"] = line
     return lines
+
+
+@lru_cache(maxsize=1)
+def _versions() -> frozenset[str]:
+    return frozenset(name.rpartition(".")[0] for name in _lines())
 
 
 def _is_kind(line: str) -> bool:

@@ -28,8 +28,8 @@ from mooring.api.errors import ApiError
 from mooring.api.protobuf.wire import (
     LENGTH,
     VARINT,
-    Fault,
     Shape,
+    WireError,
     check_unknown,
     delimited,
     encode_varint,
@@ -62,9 +62,9 @@ class Value(NamedTuple):
     zero_bytes: bytes
 
 
-def mismatch(value: Any, wanted: str) -> Fault:
+def mismatch(value: Any, wanted: str) -> WireError:
     """Return the fault of a tree that holds something else than it should."""
-    return Fault(f"expected {wanted}, got {type(value).__name__}")
+    return WireError(f"expected {wanted}, got {type(value).__name__}")
 
 
 # --- plain values -------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def _integer_writer(bits: int) -> Callable[[Any], bytes]:
         if type(value) is not int:
             raise mismatch(value, "an integer")
         if not low <= value < high:
-            raise Fault(f"{str(value)[:40]} does not fit in {bits} bits")
+            raise WireError(f"{str(value)[:40]} does not fit in {bits} bits")
         return encode_varint(value)
 
     return write
@@ -121,22 +121,33 @@ def _write_bytes(value: Any) -> bytes:
     try:
         return a2b_base64(value, strict_mode=True)
     except (Base64Error, ValueError):
-        raise Fault("not valid base64") from None
+        raise WireError("not valid base64") from None
 
 
 # --- values that are messages on the wire -------------------------------------------------
 
-_TEXT_SHAPE = Shape(text=tag_of(1, LENGTH))
+_TEXT_TAG = tag_of(1, LENGTH)
+_TEXT_SHAPE = Shape(text=_TEXT_TAG)
 _TIME_SHAPE = Shape(seconds=tag_of(1, VARINT), nanos=tag_of(2, VARINT))
 _CHOICE_SHAPE = Shape(which=tag_of(1, VARINT), number=tag_of(2, VARINT), text=tag_of(3, LENGTH))
 
 _NONE = (0, 0)
 
 
+def _text_span(data: bytes, start: int, stop: int) -> tuple[int, int]:
+    """Return where the text of a message with one text is."""
+    size = stop - start - 2
+    if 0 <= size < 0x80 and data[start] == _TEXT_TAG and data[start + 1] == size:
+        return start + 2, stop
+    return _TEXT_SHAPE.read(data, start, stop).get("text", _NONE)
+
+
 def _read_quantity(data: bytes, start: int, stop: int) -> str:
-    low, high = _TEXT_SHAPE.read(data, start, stop).get("text", _NONE)
+    if start == stop:
+        return "0"
+    low, high = _text_span(data, start, stop)
     if low == high:
-        raise Fault("a quantity without text")
+        raise WireError("a quantity without text")
     return data[low:high].decode()
 
 
@@ -147,8 +158,12 @@ def _write_quantity(value: Any) -> bytes:
     return b"\x0a" + delimited(_write_string(text))
 
 
+def _time(wanted: type[Timestamp], unit: int) -> Value:
+    """Return a type of times; unit is how many nanoseconds the text tells apart."""
+    return Value(LENGTH, _time_reader(wanted, unit), _time_writer(wanted, unit), None, b"")
+
+
 def _time_reader(wanted: type[Timestamp], unit: int) -> Callable[[bytes, int, int], str | None]:
-    """Return the reader of times; unit is how many nanoseconds the text tells apart."""
 
     def read(data: bytes, start: int, stop: int) -> str | None:
         if start == stop:
@@ -159,8 +174,9 @@ def _time_reader(wanted: type[Timestamp], unit: int) -> Callable[[bytes, int, in
         try:
             instant = _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
         except OverflowError:
-            raise Fault(f"{seconds} seconds after 1970 is beyond the calendar") from None
-        return str(wanted(instant))
+            raise WireError(f"{seconds} seconds after 1970 is beyond the calendar") from None
+        time = wanted(instant)
+        return None if time.is_zero else str(time)
 
     return read
 
@@ -170,7 +186,7 @@ def _time_writer(wanted: type[Timestamp], unit: int) -> Callable[[Any], bytes]:
         try:
             time = wanted.parse(_as_text(value))
         except ApiError as error:
-            raise Fault(str(error)) from None
+            raise WireError(str(error)) from None
         if time.is_zero:
             return b""
         seconds, rest = divmod(time.instant - _EPOCH, _SECOND)
@@ -193,7 +209,7 @@ def _read_choice(data: bytes, start: int, stop: int) -> int | str:
         low, high = found.get("text", _NONE)
         return data[low:high].decode()
     if which:
-        raise Fault(f"neither an integer nor a string: type {which}")
+        raise WireError(f"neither an integer nor a string: type {which}")
     return signed(found.get("number", _NONE)[0], 32)
 
 
@@ -205,7 +221,7 @@ def _write_choice(value: Any) -> bytes:
 
 def _read_json(data: bytes, start: int, stop: int) -> Raw | None:
     """Return the very text, for it is kept and measured as it was written."""
-    low, high = _TEXT_SHAPE.read(data, start, stop).get("text", _NONE)
+    low, high = _text_span(data, start, stop)
     if low == high:
         return None
     text = data[low:high]
@@ -213,13 +229,23 @@ def _read_json(data: bytes, start: int, stop: int) -> Raw | None:
         parse_json(text)
         text.decode()
     except ApiError as error:
-        raise Fault(str(error)) from None
+        raise WireError(str(error)) from None
     return Raw(text)
 
 
 def _write_json(value: Any) -> bytes:
-    text = bytes(value) if isinstance(value, Raw) else msgspec.json.encode(value, enc_hook=float)
+    try:
+        text = msgspec.json.encode(value, enc_hook=_number_text)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise WireError(f"not a JSON value: {error}") from None
     return b"\x0a" + delimited(text)
+
+
+def _number_text(value: Any) -> Raw:
+    """Return the text of a number that JSON had, as it was written."""
+    if isinstance(value, NumberText):
+        return Raw(value.text.encode())
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def _read_strings(data: bytes, start: int, stop: int) -> list[str]:
@@ -256,7 +282,9 @@ VALUES: dict[str, Value] = {
     "int64": Value(VARINT, _read_int64, _integer_writer(64), 0, b"\x00"),
     "bytes": Value(LENGTH, _read_bytes, _write_bytes, "", b""),
     "quantity": Value(LENGTH, _read_quantity, _write_quantity, "0", b"\x0a\x010"),
-    "time": Value(LENGTH, _time_reader(Timestamp, 10**9), _time_writer(Timestamp, 10**9), None, b""),
+    "time": Value(
+        LENGTH, _time_reader(Timestamp, 10**9), _time_writer(Timestamp, 10**9), None, b""
+    ),
     "microtime": Value(
         LENGTH, _time_reader(MicroTimestamp, 1000), _time_writer(MicroTimestamp, 1000), None, b""
     ),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mooring.api.errors import ProtobufError
 from mooring.api.protobuf.envelope import BYTES_MAX, Body, decode
-from mooring.api.protobuf.wire import LENGTH, Fault, Shape, delimited, tag_of
+from mooring.api.protobuf.wire import LENGTH, Shape, WireError, delimited, tag_of
 
 LENGTH_BYTES = 4
 
@@ -56,7 +56,7 @@ def decode_event(message: bytes) -> WatchEvent:
         event = _EVENT.read(message, 0, len(message))
         low, high = _OBJECT.read(message, *event.get("object", _NONE)).get("raw", _NONE)
         event_type = message[slice(*event.get("type", _NONE))].decode()
-    except Fault as fault:
+    except WireError as fault:
         raise ProtobufError(fault.fact) from None
     except UnicodeDecodeError:
         raise ProtobufError("type: the text is not valid UTF-8", ("type",)) from None

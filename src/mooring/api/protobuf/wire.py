@@ -3,7 +3,7 @@
 tag     number of a field times eight, plus its wire type
 shape   the few fields of a small message, read in one go into a dict
 
-Whatever is wrong is a Fault. It says the fact; the place is put together on the way up, and the
+Whatever is wrong is a WireError. It says the fact; the place is put together on the way up, and the
 door (`mooring.api.protobuf.envelope`) makes one error of both.
 """
 
@@ -14,14 +14,14 @@ from mooring.api.fieldpath import Segment
 VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = range(6)
 
 VARINT_BYTES_MAX = 10
-NUMBER_MAX = 2**29 - 1
+NUMBER_MAX = 2**31 - 1  # Kubernetes takes more than protobuf allows.
 GROUPS_MAX = 32  # groups in one another, of which Kubernetes writes none
 
 _MASK64 = 2**64 - 1
 
 
-class Fault(Exception):
-    """A fact about bytes or a tree that cannot be carried over, and where; innermost place first."""
+class WireError(Exception):
+    """What is wrong with bytes or a tree, and where: segments of the place, innermost first."""
 
     def __init__(self, fact: str) -> None:
         super().__init__(fact)
@@ -29,9 +29,9 @@ class Fault(Exception):
         self.place: list[Segment] = []
 
 
-def truncated() -> Fault:
+def truncated() -> WireError:
     """Return the fault of bytes that stop before their end."""
-    return Fault("the bytes end too early")
+    return WireError("the bytes end too early")
 
 
 def tag_of(number: int, wire_type: int) -> int:
@@ -48,7 +48,9 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & _MASK64, position + 1
         shift += 7
-    raise truncated() if at + VARINT_BYTES_MAX > end else Fault("a number has more than 64 bits")
+    raise (
+        truncated() if at + VARINT_BYTES_MAX > end else WireError("a number has more than 64 bits")
+    )
 
 
 def span(data: bytes, at: int, end: int) -> tuple[int, int]:
@@ -73,9 +75,9 @@ def pass_over(tag: int, data: bytes, at: int, end: int, *, depth: int = 0) -> in
         case 5:
             after = at + 4
         case 4:
-            raise Fault("a group ends that has not begun")
+            raise WireError("a group ends that has not begun")
         case other:
-            raise Fault(f"there is no wire type {other}")
+            raise WireError(f"there is no wire type {other}")
     if after > end:
         raise truncated()
     return after
@@ -83,7 +85,7 @@ def pass_over(tag: int, data: bytes, at: int, end: int, *, depth: int = 0) -> in
 
 def _after_group(data: bytes, at: int, end: int, *, depth: int) -> int:
     if depth > GROUPS_MAX:
-        raise Fault(f"more than {GROUPS_MAX} groups in one another")
+        raise WireError(f"more than {GROUPS_MAX} groups in one another")
     while True:
         tag, at = varint(data, at, end)
         if tag & 7 == GROUP_END:
@@ -95,9 +97,9 @@ def check_unknown(tag: int, numbers: frozenset[int]) -> None:
     """Check that a tag nobody expects is of an unknown field, and not of one in a wrong form."""
     number = tag >> 3
     if number in numbers:
-        raise Fault(f"field {number} has the wrong wire type {tag & 7}")
+        raise WireError(f"field {number} has the wrong wire type {tag & 7}")
     if not 1 <= number <= NUMBER_MAX:
-        raise Fault(f"there is no field number {number}")
+        raise WireError(f"there is no field number {number}")
 
 
 class Shape:
@@ -117,7 +119,8 @@ class Shape:
                 check_unknown(tag, self._numbers)
                 at = pass_over(tag, data, at, end)
             elif tag & 7 == LENGTH:
-                found[name] = start, at = span(data, at, end)
+                found[name] = span(data, at, end)
+                at = found[name][1]
             else:
                 value, at = varint(data, at, end)
                 found[name] = value, at

@@ -6,14 +6,14 @@ the tree does not have it, as zero. What the message has no field for is left ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from mooring.api.fieldpath import Key, Segment
+from mooring.api.fieldpath import Key
 from mooring.api.protobuf.table import Field, declaration
 from mooring.api.protobuf.values import VALUES, mismatch
-from mooring.api.protobuf.wire import LENGTH, Fault, delimited, encode_varint, tag_of
+from mooring.api.protobuf.wire import LENGTH, WireError, delimited, encode_varint, tag_of
 
 DEPTH_MAX = 100
 
@@ -41,7 +41,7 @@ class MessageWriter:
         if not isinstance(tree, dict):
             raise mismatch(tree, "a map")
         if depth < 0:
-            raise Fault("nested too deeply")
+            raise WireError("nested too deeply")
         parts: list[bytes] = []
         for name, write, absent in self._writes:
             value = tree.get(name) if name else tree
@@ -50,11 +50,19 @@ class MessageWriter:
                 continue
             try:
                 parts.append(write(value, depth - 1))
-            except Fault as fault:
+            except WireError as error:
                 if name:
-                    fault.place.append(name)
+                    error.place.append(name)
                 raise
+            except UnicodeEncodeError:
+                raise _half_character(name) from None
         return b"".join(parts)
+
+
+def _half_character(name: str) -> WireError:
+    error = WireError("the text has half a character")
+    error.place.append(name)
+    return error
 
 
 def _write(field: Field) -> Write:
@@ -102,10 +110,15 @@ def _list_write(field: Field, tag: bytes) -> Write:
     def write(value: Any, depth: int) -> bytes:
         if not isinstance(value, list):
             raise mismatch(value, "a list")
-        return _joined(
-            (i, lambda item=item: tag + (zero() if item is None else payload(item, depth)))
-            for i, item in enumerate(value)
-        )
+        parts: list[bytes] = []
+        try:
+            for item in value:
+                encoded = zero() if item is None else payload(item, depth)
+                parts.append(tag + encoded)
+        except WireError as error:
+            error.place.append(len(parts))
+            raise
+        return b"".join(parts)
 
     return write
 
@@ -115,28 +128,24 @@ def _map_write(field: Field, tag: bytes) -> Write:
     value_type = VALUES.get(field.type)
     value_tag = bytes([tag_of(2, LENGTH if value_type is None else value_type.wire_type)])
 
-    def entry(key: str, item: Any, depth: int) -> bytes:
-        encoded = zero() if item is None else payload(item, depth)
-        return tag + delimited(b"\x0a" + delimited(key.encode()) + value_tag + encoded)
-
     def write(value: Any, depth: int) -> bytes:
         if not isinstance(value, dict):
             raise mismatch(value, "a map")
-        members = sorted(value.items(), key=lambda member: member[0].encode())
-        return _joined(
-            (Key(key), lambda key=key, item=item: entry(key, item, depth)) for key, item in members
-        )
+        parts: list[bytes] = []
+        key = ""
+        try:
+            for key, encoded_key in _sorted_keys(value):
+                item = value[key]
+                encoded = value_tag + (zero() if item is None else payload(item, depth))
+                parts.append(tag + delimited(b"\x0a" + delimited(encoded_key) + encoded))
+        except WireError as error:
+            error.place.append(Key(key))
+            raise
+        return b"".join(parts)
 
     return write
 
 
-def _joined(parts: Iterable[tuple[Segment, Callable[[], bytes]]]) -> bytes:
-    """Return the parts one after another; a fault is told which of them it is about."""
-    written: list[bytes] = []
-    for segment, part in parts:
-        try:
-            written.append(part())
-        except Fault as fault:
-            fault.place.append(segment)
-            raise
-    return b"".join(written)
+def _sorted_keys(members: dict[str, Any]) -> list[tuple[str, bytes]]:
+    """Return the keys of a map by their bytes, which is how Go sorts them."""
+    return sorted(((key, key.encode()) for key in members), key=lambda pair: pair[1])
