@@ -168,7 +168,7 @@ def _inner(annotation: Any) -> Any:
 # --- laws ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_what_is_written_reads_back_equal(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(kinds()))
@@ -194,7 +194,7 @@ def test_objects_survive(kind: Any, data: st.DataObject) -> None:
         assert read.value == decode_tree(tree, kind.struct).value
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_bad_bytes_give_the_one_error(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(kinds()))

@@ -99,9 +99,7 @@ def _open(data: bytes, bytes_max: int) -> tuple[tuple[int, int], tuple[str, str]
     if len(data) > bytes_max:
         raise WireError(f"more than {bytes_max} bytes")
     if not is_protobuf(data):
-        raise WireError(
-            "not an object in protobuf: it does not begin with k8s and a zero"
-        )
+        raise WireError("not an object in protobuf: it does not begin with k8s and a zero")
     if len(data) == len(MAGIC):
         raise WireError("the body is empty")
     unknown = _UNKNOWN.read(data, len(MAGIC), len(data))
