@@ -44,11 +44,15 @@ PRESENCE: dict[str, Any] = {
 }
 
 
+THING = (
+    "Thing! made:1:time :2:~Source uid:3:+string count:4:*int32 parts:5:[]Source labels:6:{}string"
+)
+
+
 def test_the_table_says_names_numbers_types_and_presence() -> None:
     assert list(table(FIELDS, PRESENCE)) == [
         *HEADER.splitlines(),
         "= core/v1",
-        "Thing! made:1:time :2:~Source uid:3:+string count:4:*int32 parts:5:[]Source "
-        "labels:6:{}string",
+        THING,
         "Source path:1:string",
     ]

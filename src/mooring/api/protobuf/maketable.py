@@ -91,8 +91,15 @@ def _marks(fact: dict[str, Any], label: str, *, is_scalar: bool) -> str:
 
 def main(arguments: list[str]) -> None:
     """Read the two files and print the table."""
-    fields, presence = (json.load(open(name, encoding="utf-8")) for name in arguments)  # noqa: SIM115
+    if len(arguments) != 2:
+        sys.exit("usage: python -m mooring.api.protobuf.maketable FIELDS PRESENCE")
+    fields, presence = map(_loaded, arguments)
     sys.stdout.write("\n".join(table(fields, presence)) + "\n")
+
+
+def _loaded(name: str) -> Any:
+    with open(name, encoding="utf-8") as file:
+        return json.load(file)
 
 
 if __name__ == "__main__":
