@@ -18,14 +18,13 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mooring.store.contract import Entry, Store
-from mooring.store.errors import TooOldError
-
 from mooring.api.fieldpath import Path, path_of
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selectors import Selection
 from mooring.apiserver.status import About, bad_request, invalid, too_new, too_old
+from mooring.store.contract import Entry, Store
+from mooring.store.errors import TooOldError
 from mooring.validation.errors import Errors, forbidden
 
 TOKEN_VERSION = "meta.k8s.io/v1"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from mooring.store.contract import Entry, Store
-from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
 from msgspec.structs import replace
 
 from mooring.api.codec import decode_json, encode_json
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import MODIFIED, already_exists, conflict, not_found
+from mooring.store.contract import Entry, Store
+from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
 
 RETRIES_MAX = 16
 

@@ -170,8 +170,8 @@ def _of_event(value: Event) -> Fields:
         "involvedObject.resourceVersion": about.resource_version,
         "involvedObject.fieldPath": about.field_path,
         "reason": value.reason,
-        "reportingComponent": value.reporting_component or value.source.component,
-        "source": value.source.component or value.reporting_component,
+        "reportingComponent": value.reporting_controller or value.source.component,
+        "source": value.source.component or value.reporting_controller,
         "type": value.type,
     }
 

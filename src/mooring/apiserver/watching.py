@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
-from mooring.store.contract import Deletion, Entry, Event, Progress, Put
-from mooring.store.errors import SlowWatcherError, TooOldError
-
 from mooring.apiserver.listing import ListOptions, list_entries, read_revision
 from mooring.apiserver.registry import Registry, with_revision
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selectors import Selection
 from mooring.apiserver.status import Status, too_new, too_old
+from mooring.store.contract import Deletion, Entry, Event, Progress, Put
+from mooring.store.errors import SlowWatcherError, TooOldError
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
