@@ -27,7 +27,7 @@ from mooring.claims.owners import controller_of
 from mooring.claims.specialclaim import is_special_for
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.fleet import Fleet
-from mooring.scheduler.ranking import Ranking
+from mooring.scheduler.ranking import Ranking, Work
 from mooring.scheduler.shape import DEFAULT_SETTINGS, PodShape, Settings
 from mooring.scheduler.shapes import Shapes, key_of
 from mooring.scheduler.taintrules import Reach, TaintRules
@@ -62,6 +62,7 @@ class Cluster:
         self._class_names: set[str] = set()
         self._slices: dict[str, ResourceSlice] = {}  # as published, without taints of rules
         self._rules = TaintRules()
+        self.work = Work()
         self._rankings: OrderedDict[RankingKey, Ranking] = OrderedDict()
 
     # --- nodes and pods -------------------------------------------------------------------------
@@ -236,7 +237,7 @@ class Cluster:
         key = (shape, plan, held)
         ranking = self._rankings.pop(key, None)
         if ranking is None:
-            ranking = Ranking(self.fleet, shape, has_alternatives=has_alternatives)
+            ranking = Ranking(self.fleet, shape, self.work, has_alternatives=has_alternatives)
             if len(self._rankings) >= RANKINGS_MAX:
                 self._rankings.popitem(last=False)
         self._rankings[key] = ranking

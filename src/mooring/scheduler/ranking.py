@@ -37,11 +37,21 @@ GRANTED = True
 Known = Refusal | bool | None  # None: not asked yet
 
 
+class Work:
+    """How much was looked at, by all rankings of a cluster."""
+
+    nodes_judged = 0  # by the filters and scores
+    nodes_asked = 0  # for their devices
+
+
 class Ranking:
     """The nodes of a fleet, as pods of one kind see them."""
 
-    def __init__(self, fleet: Fleet, shape: PodShape, *, has_alternatives: bool) -> None:
+    def __init__(
+        self, fleet: Fleet, shape: PodShape, work: Work, *, has_alternatives: bool
+    ) -> None:
         self._fleet = fleet
+        self._work = work
         self._shape = shape
         self._has_alternatives = has_alternatives
         self._epoch = -1
@@ -58,8 +68,6 @@ class Ranking:
         self._choices: list[int] = []  # by node, how good the alternatives are that claims get
         self._scores: list[int] = []
         self._heap: list[tuple[int, int]] = []
-        self.nodes_judged = 0
-        self.nodes_asked = 0
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -135,7 +143,7 @@ class Ranking:
 
     def _ask(self, place: int, ask: AskClaims) -> Grant | Refusal:
         """Ask a node for its devices and remember what it said."""
-        self.nodes_asked += 1
+        self._work.nodes_asked += 1
         state = self._state(place)
         grant = ask(state)
         if isinstance(grant, Grant):
@@ -211,7 +219,7 @@ class Ranking:
             self._judge(place)
 
     def _judge(self, place: int) -> None:
-        self.nodes_judged += 1
+        self._work.nodes_judged += 1
         shape, outlook = self._shape, self._outlook
         state = self._fleet.nodes[self._names[place]]
         for check in self._first:
