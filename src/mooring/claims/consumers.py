@@ -76,10 +76,16 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod, features: Features) -> bool:
     group = group_name(pod) if features.group_claims else None
     # By name, because a pod does not know the uid of its group.
     return any(
-        consumer.uid == pod.metadata.uid
+        _is_pod(consumer, pod)
         or (group is not None and is_group_consumer(consumer) and consumer.name == group)
         for consumer in claim.status.reserved_for
     )
+
+
+def _is_pod(consumer: ResourceClaimConsumerReference, pod: Pod) -> bool:
+    """Tell by the uid whether a reservation is for the pod; from files pods may have none."""
+    uid = pod.metadata.uid
+    return consumer.uid == uid and (uid != "" or consumer.name == pod.metadata.name)
 
 
 def is_at_most_for(claim: ResourceClaim, uid: str) -> bool:

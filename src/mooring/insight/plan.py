@@ -98,8 +98,7 @@ def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     for group in snapshot.groups:
         cluster.put_group(group)
     for pod in snapshot.pods:
-        if pod.spec.node_name and is_active(pod):
-            cluster.put_pod(pod)
+        cluster.put_pod(pod)
     return cluster
 
 

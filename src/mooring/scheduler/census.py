@@ -42,6 +42,7 @@ class Census:
     def __init__(self) -> None:
         self.kinds: dict[str, dict[Kind, PodsByNode]] = {}
         self.terms: dict[tuple[Role, PodTerm], PodsByNode] = {}
+        self.priorities: dict[int, int] = {}  # pods by priority
 
     def count(self, occupant: Occupant, node: str, sign: int) -> None:
         """Add a pod on a node, or take it away."""
@@ -52,6 +53,7 @@ class Census:
             del self.kinds[kind.namespace]
         for role, term in terms_of(occupant):
             _count(self.terms, (role, term), node, sign)
+        add(self.priorities, occupant.priority, sign)
 
     def kinds_in(self, namespaces: frozenset[str] | None) -> Iterator[tuple[Kind, PodsByNode]]:
         """Yield the kinds in some namespaces, or in all, with the nodes they are on."""

@@ -6,6 +6,7 @@ the node resources that come with devices; at last, claims whose devices are not
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Protocol
 
 from msgspec import Struct
@@ -23,15 +24,17 @@ from mooring.claims import (
     needs_on_node,
     with_requests,
 )
-from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, refusal
+from mooring.claims.consumers import is_at_most_for
+from mooring.claims.specialclaim import is_in_memory
+from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, Held, refusal
 from mooring.scheduler.claimresources import NodeClaims, NodeResources
 from mooring.scheduler.errors import CycleFault
 from mooring.scheduler.features import Features
+from mooring.scheduler.filtering import Survey
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.refusals import Refusal
 from mooring.scheduler.scores.claims import chosen_score, held_score
 
-NODE_OPERATIONS = "DRAOptionalNodeOperations"
 CANNOT_ALLOCATE = refusal("cannot allocate all claims")
 NOT_AVAILABLE = refusal("resourceclaim not available on the node")
 
@@ -47,6 +50,13 @@ class Grant(Struct, frozen=True):
 
 
 NOTHING_NEEDED = Grant()
+
+
+class GivenUp(Struct, frozen=True):
+    """A claim that is in the pod's way: without its devices, or without it, another try may do."""
+
+    claim: ResourceClaim
+    is_deleted: bool = False  # not only its devices are given back
 
 
 class Known(Protocol):
@@ -83,9 +93,11 @@ class ClaimCheck:
         self._node_claims = NodeClaims(needs, known.inventory, known.features)
 
     @property
-    def plan(self) -> object:
-        """What is wanted apart from extended resources: the same for claims that are alike."""
-        return self._plain.wanted.plan
+    def key(self) -> Hashable:
+        """What nodes' answers depend on besides the pod's shape: the same for claims alike."""
+        special = self.needs.special
+        is_stale = special is not None and check_fresh(special) is not None
+        return (self._plain.wanted.plan, self.needs.key, is_stale, self._node_claims.key)
 
     def __call__(self, state: NodeState) -> Grant | Refusal:
         """Return what a node has for the claims, or why it has not; raise CycleFault on a fault."""
@@ -97,9 +109,14 @@ class ClaimCheck:
             if not isinstance(found, _Variant):
                 return found
             variant = found
-        lost = self._is_unavailable(node)
-        if shared := self._node_claims.check_unshared():
-            return shared
+        is_lost = False
+        for held, shared in zip(needs.held, self._node_claims.shared, strict=True):
+            if not held.is_within_reach(node):
+                is_lost = True
+                continue
+            if shared is not None:
+                return shared
+            is_lost = is_lost or held.is_lost
         answer = None
         if variant.wanted.claims:
             allocated = self._allocate(node, variant)
@@ -109,10 +126,28 @@ class ClaimCheck:
         resources = self._node_claims.check_room(node, state, answer)
         if isinstance(resources, Refusal):
             return resources
-        if lost:
+        if is_lost:
             return NOT_AVAILABLE
         score = self._held_score + chosen_score(answer) if needs.has_alternatives else 0
         return Grant(answer, variant.special, variant.extended, resources, score)
+
+    def given_up(self, survey: Survey) -> GivenUp | None:
+        """Return the first claim in the pod's way that nobody else holds, once all nodes refuse."""
+        refused = [name for name, said in survey.refusals.items() if said == NOT_AVAILABLE]
+        for held in self.needs.held if refused else ():
+            claim = held.claim
+            if is_at_most_for(claim, self.needs.pod.metadata.uid) and self._is_in_the_way(
+                held, refused
+            ):
+                return GivenUp(claim)
+        special = self.needs.special
+        if special is not None and not is_in_memory(special):
+            return GivenUp(special, is_deleted=True)
+        return None
+
+    def _is_in_the_way(self, held: Held, nodes: Iterable[str]) -> bool:
+        known = self._known
+        return held.is_lost or any(not held.is_within_reach(known.node(name)) for name in nodes)
 
     def _variant(self, node: Node) -> _Variant | Refusal | Grant:
         """Return what is wanted on a node with these resources of its own."""
@@ -134,19 +169,6 @@ class ClaimCheck:
             wanted = prepare(self._known.inventory, (*self.needs.wanted, claim))
             variant = self._variants[key] = _Variant(wanted, claim, extended)
         return variant
-
-    def _is_unavailable(self, node: Node) -> bool:
-        """Return whether the devices of some claim are of no use on the node."""
-        for held in self.needs.held:
-            if held.query is not None and not held.query.matches(
-                node.metadata.name, node.metadata.labels
-            ):
-                return True
-            if held.needs_node_operations and NODE_OPERATIONS not in node.status.declared_features:
-                return True
-            if held.is_lost:
-                return True
-        return False
 
     def _allocate(self, node: Node, variant: _Variant) -> Allocated | Refusal:
         answer = allocate_wanted(self._known.inventory, node, variant.wanted, budget=self._budget)

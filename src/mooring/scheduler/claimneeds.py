@@ -13,6 +13,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.nodequery import NodeQuery, read_node_selector
 from mooring.api.resource.v1 import DeviceRequest, ResourceClaim
@@ -23,6 +24,7 @@ from mooring.scheduler.features import Features
 from mooring.scheduler.refusals import Fault, Obstacle, Refusal
 
 PLUGIN = "DynamicResources"
+NODE_OPERATIONS = "DRAOptionalNodeOperations"
 
 
 class Held(Struct, frozen=True):
@@ -33,12 +35,19 @@ class Held(Struct, frozen=True):
     needs_node_operations: bool  # only where the node agent can do without the driver
     is_lost: bool  # its devices failed, or took too long: it must be allocated anew
 
+    def is_within_reach(self, node: Node) -> bool:
+        """Return whether the devices can be used on a node."""
+        metadata = node.metadata
+        if self.query is not None and not self.query.matches(metadata.name, metadata.labels):
+            return False
+        return not self.needs_node_operations or NODE_OPERATIONS in node.status.declared_features
+
 
 class ClaimNeeds(Struct, frozen=True):
-    """The claims of one pod."""
+    """The claims of one pod; one that several entries mean counts once."""
 
     pod: Pod
-    uses: tuple[Use, ...] = ()
+    uses: tuple[Use, ...] = ()  # by entry
     held: tuple[Held, ...] = ()
     wanted: tuple[ResourceClaim, ...] = ()  # the special one not among them
     special: ResourceClaim | None = None
@@ -48,10 +57,7 @@ class ClaimNeeds(Struct, frozen=True):
     @property
     def key(self) -> Hashable:
         """What tells apart the claims that are held; what is wanted has a plan of its own."""
-        return tuple(
-            (each.query, each.needs_node_operations, each.is_lost, each.claim.status.reserved_for)
-            for each in self.held
-        )
+        return tuple([(each.query, each.needs_node_operations, each.is_lost) for each in self.held])
 
 
 class Waiting(Struct, frozen=True):
@@ -89,17 +95,17 @@ def claim_needs(pod: Pod, uses: tuple[Use, ...], known: Known) -> ClaimNeeds | O
     special = _special(pod, known) if extended else None
     held: list[Held] = []
     wanted: list[ResourceClaim] = []
-    for use in uses:
-        if use.claim.status.allocation is not None:
-            match _held(use.claim, known):
+    for claim in distinct_claims(uses):
+        if claim.status.allocation is not None:
+            match _held(claim, known):
                 case Held() as found:
                     held.append(found)
                 case fault:
                     return fault
         else:
-            if obstacle := _check_requests(use.claim, known):
+            if obstacle := _check_requests(claim, known):
                 return obstacle
-            wanted.append(use.claim)
+            wanted.append(claim)
     return ClaimNeeds(
         pod=pod,
         uses=uses,
@@ -110,6 +116,11 @@ def claim_needs(pod: Pod, uses: tuple[Use, ...], known: Known) -> ClaimNeeds | O
         has_alternatives=known.features.claims.prioritized_list
         and any(r.first_available for use in uses for r in use.claim.spec.devices.requests or ()),
     )
+
+
+def distinct_claims(uses: Iterable[Use]) -> tuple[ResourceClaim, ...]:
+    """Return the claims that entries mean, each once and in the order of the entries."""
+    return tuple({use.claim.metadata.name: use.claim for use in uses}.values())
 
 
 def refusal(text: str) -> Refusal:

@@ -7,6 +7,8 @@ for itself.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from mooring.allocator import Allocated, Inventory
 from mooring.allocator.nodes import matches_node
 from mooring.api.core.node import Node
@@ -27,7 +29,7 @@ from mooring.claims import (
 )
 from mooring.claims.nodeallocatable import FindDevice
 from mooring.scheduler.amounts import Amounts
-from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, refusal
+from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, distinct_claims, refusal
 from mooring.scheduler.errors import CycleFault
 from mooring.scheduler.features import Features
 from mooring.scheduler.nodestate import NodeState
@@ -44,13 +46,24 @@ class NodeClaims:
         self._inventory = inventory
         self._features = features
         self._is_idle = not (features.node_allocatable and inventory.has_node_resources)
-        self._unshared: Refusal | None = None
-        if not self._is_idle:
-            self._unshared = self._find_shared()
+        # By claim that is held: why it cannot be shared, if it stands for node resources.
+        self.shared: tuple[Refusal | None, ...] = (None,) * len(needs.held)
+        if not self._is_idle and needs.held:
+            find = self._finder(None)
+            self.shared = tuple([self._find_shared(held.claim, find) for held in needs.held])
 
-    def check_unshared(self) -> Refusal | None:
-        """Refuse a claim that stands for node resources and that other pods have."""
-        return self._unshared
+    @property
+    def key(self) -> Hashable:
+        """What the answers depend on, besides the shape of the pod and what its claims want."""
+        if self._is_idle:
+            return None
+        claims = distinct_claims(self._needs.uses)
+        names = [claim.metadata.name for claim in claims]
+        entries = [
+            (use.entry.name, names.index(use.claim.metadata.name)) for use in self._needs.uses
+        ]
+        held = [_key(held.claim) for held in self._needs.held]
+        return (self.shared, tuple(entries), tuple(held))
 
     def check_room(
         self, node: Node, state: NodeState, answer: Allocated | None
@@ -76,20 +89,17 @@ class NodeClaims:
             return Refusal(PLUGIN, texts, any(each.is_unresolvable for each in short))
         return statuses
 
-    def _find_shared(self) -> Refusal | None:
-        for held in self._needs.held:
-            allocation = held.claim.status.allocation
-            if allocation is None or not is_mapped(allocation, self._finder(None)):
-                continue
-            pod, features = self._needs.pod, self._features.claims
-            if (shared := check_unshared(held.claim, pod, features)) is not None:
-                return refusal(shared.reason)
-        return None
+    def _find_shared(self, claim: ResourceClaim, find: FindDevice) -> Refusal | None:
+        allocation = claim.status.allocation
+        if allocation is None or not is_mapped(allocation, find):
+            return None
+        shared = check_unshared(claim, self._needs.pod, self._features.claims)
+        return None if shared is None else refusal(shared.reason)
 
     def _allocated(self, answer: Allocated | None) -> list[AllocatedClaim]:
         """Return the pod's claims with the devices that they have or would get."""
         given: dict[tuple[str, str], AllocationResult] = {}
-        claims: list[ResourceClaim] = [use.claim for use in self._needs.uses]
+        claims: list[ResourceClaim] = [*distinct_claims(self._needs.uses)]
         if answer is not None:
             # Which share it is does not matter for what comes with it.
             results = answer.results(lambda: "")
@@ -102,7 +112,7 @@ class NodeClaims:
             allocation = given.get(_key(claim)) or claim.status.allocation
             if allocation is not None:
                 entries = frozenset(
-                    use.entry.name for use in self._needs.uses if use.claim is claim
+                    use.entry.name for use in self._needs.uses if _key(use.claim) == _key(claim)
                 )
                 found.append(AllocatedClaim(claim, allocation, entries))
         return found

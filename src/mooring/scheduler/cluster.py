@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from mooring.allocator import Inventory
 from mooring.api.core.node import Node
@@ -28,14 +31,22 @@ from mooring.claims.specialclaim import is_special_for
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.fleet import Fleet
 from mooring.scheduler.ranking import Ranking, Work
-from mooring.scheduler.shape import DEFAULT_SETTINGS, PodShape, Settings
+from mooring.scheduler.shape import DEFAULT_SETTINGS, Occupant, PodShape, Settings
 from mooring.scheduler.shapes import Shapes, key_of
 from mooring.scheduler.taintrules import Reach, TaintRules
 
 RANKINGS_MAX = 256
+FINISHED = ("Succeeded", "Failed")
 
 ClaimKey = tuple[str, str]  # namespace, name
-RankingKey = tuple[PodShape, object, Hashable]
+RankingKey = tuple[PodShape, Hashable]
+
+
+class Hold(NamedTuple):
+    """A claim that pods were given which are not written yet."""
+
+    before: ResourceClaim  # as it was when the first of them got it
+    pods: frozenset[str]
 
 
 class Cluster:
@@ -52,11 +63,16 @@ class Cluster:
         self.features = features
         self.now = now
         self.fleet = Fleet()
-        self.shapes = Shapes(settings)
+        counts = settings.counts_claims and features.node_allocatable
+        self.shapes = Shapes(replace(settings, counts_claims=counts))
         self.inventory = Inventory(features.allocator)
         self.index = ClassIndex()
         self.groups: dict[ClaimKey, PodGroup] = {}
         self.spread_selector = spread_selector
+        self.holds: dict[ClaimKey, Hold] = {}  # what `reserve` has written and `release` may undo
+        # Pods on nodes that are not there: by node, and which node a pod is on.
+        self._homeless: dict[str, dict[str, Occupant]] = {}
+        self._home_of: dict[str, str] = {}
         self._claims: dict[ClaimKey, ResourceClaim] = {}
         self._claims_of: dict[str, set[ClaimKey]] = {}  # by the uid of the controller
         self._class_names: set[str] = set()
@@ -68,12 +84,19 @@ class Cluster:
     # --- nodes and pods -------------------------------------------------------------------------
 
     def put_node(self, node: Node) -> None:
-        """Take in a node, or its newer version."""
+        """Take in a node, or its newer version; pods that are on it count from now on."""
+        name = node.metadata.name
         self.fleet.put_node(node)
+        for key, occupant in self._homeless.pop(name, {}).items():
+            del self._home_of[key]
+            self.fleet.place(occupant, name)
 
     def remove_node(self, name: str) -> None:
-        """Take away a node with the pods on it."""
+        """Take away a node; pods on it count again once it is back."""
+        pods = self.fleet.nodes[name].pods
         self.fleet.remove_node(name)
+        for occupant in pods.values():
+            self._await(occupant, name)
         self.inventory.forget_node(name)
 
     def node(self, name: str) -> Node:
@@ -85,17 +108,40 @@ class Cluster:
         return self.shapes.of(pod, spread_selector=self.spread_selector(pod))
 
     def put_pod(self, pod: Pod) -> None:
-        """Note a pod that is on a node, or its newer version; on an unknown node it is left out."""
-        occupant = self.shapes.occupant(pod)
+        """Note a pod, or its newer version: it holds something if it has a node and runs on."""
         self.remove_pod(pod)
-        if pod.spec.node_name in self.fleet.nodes:
-            self.fleet.place(occupant, pod.spec.node_name)
+        node = pod.spec.node_name
+        if not node or pod.status.phase in FINISHED:
+            return
+        occupant = self.shapes.occupant(pod)
+        if node in self.fleet.nodes:
+            self.fleet.place(occupant, node)
+        else:
+            self._await(occupant, node)
 
     def remove_pod(self, pod: Pod) -> None:
         """Forget a pod."""
         key = key_of(pod)
         if self.fleet.node_of(key) is not None:
             self.fleet.displace(key)
+        node = self._home_of.pop(key, None)
+        if node is not None:
+            del self._homeless[node][key]
+            if not self._homeless[node]:
+                del self._homeless[node]
+
+    def priority_of(self, occupant: Occupant) -> int:
+        """Return the priority that decides who gives way: that of the pod's group, if any."""
+        if occupant.group is not None and self.features.pod_groups:
+            group = self.groups.get((occupant.shape.namespace, occupant.group))
+            if group is not None:
+                return group.spec.priority or 0
+        return occupant.priority
+
+    def _await(self, occupant: Occupant, node: str) -> None:
+        """Keep a pod until its node comes."""
+        self._homeless.setdefault(node, {})[occupant.key] = occupant
+        self._home_of[occupant.key] = node
 
     # --- devices and classes --------------------------------------------------------------------
 
@@ -182,8 +228,9 @@ class Cluster:
                 yield self._claims[key]
 
     def put_claim(self, claim: ResourceClaim) -> None:
-        """Take in a claim, with the devices that it has."""
+        """Take in a claim, with the devices that it has: that is how it is, whatever was held."""
         key = (claim.metadata.namespace, claim.metadata.name)
+        self.holds.pop(key, None)
         self._forget_claim(key)
         self._claims[key] = claim
         owner = controller_of(claim.metadata)
@@ -194,6 +241,7 @@ class Cluster:
 
     def remove_claim(self, namespace: str, name: str) -> None:
         """Forget a claim and give back what it has."""
+        self.holds.pop((namespace, name), None)
         self._forget_claim((namespace, name))
         self.inventory.remove_claim(namespace, name)
 
@@ -230,11 +278,9 @@ class Cluster:
 
     # --- rankings -------------------------------------------------------------------------------
 
-    def ranking(
-        self, shape: PodShape, plan: object, held: Hashable, *, has_alternatives: bool
-    ) -> Ranking:
-        """Return what is known of all nodes for such pods."""
-        key = (shape, plan, held)
+    def ranking(self, shape: PodShape, claims: Hashable, *, has_alternatives: bool) -> Ranking:
+        """Return what is known of all nodes for pods of a shape with such claims."""
+        key = (shape, claims)
         ranking = self._rankings.pop(key, None)
         if ranking is None:
             ranking = Ranking(self.fleet, shape, self.work, has_alternatives=has_alternatives)

@@ -3,6 +3,8 @@
     waits? ─ stopped anywhere? ─ claims found ─ nodes filtered ─ weighed ─► Placed | Pending
 
 It decides and changes nothing; `reserve` writes what was decided.
+
+    # alone: not as one of a group; only then it is asked what else could make room for the pod
 """
 
 from __future__ import annotations
@@ -10,19 +12,22 @@ from __future__ import annotations
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
+from mooring.claims.owners import group_name
 from mooring.scheduler import messages
-from mooring.scheduler.claimcheck import ClaimCheck, Grant
+from mooring.scheduler.claimcheck import ClaimCheck, GivenUp, Grant
 from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, Waiting, claim_needs, find_uses
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.errors import CycleFault
 from mooring.scheduler.filtering import Survey
 from mooring.scheduler.obstacles import SCHEDULING_GATES
+from mooring.scheduler.preemption import Preemption, preempt
 from mooring.scheduler.ranking import AskClaims, Ranking, ask_nothing
 from mooring.scheduler.refusals import Fault, Obstacle, Refusal
 from mooring.scheduler.shape import PodShape
 from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
 
 NEVER_PREEMPTS = "Never"
+SILENT = (SCHEDULING_GATES, UNMODELLED)  # Kubernetes does not try such pods, and says nothing.
 
 
 class Placed(Struct, frozen=True):
@@ -42,109 +47,143 @@ class Pending(Struct, frozen=True):
     reason: str  # why, in one line
     message: str  # what Kubernetes writes; "" where it writes nothing
     is_fault: bool = False  # the attempt failed; Kubernetes tries again by itself
+    preemption: Preemption | None = None  # the pods that Kubernetes would remove for it
+    given_up: GivenUp | None = None  # the claim that Kubernetes would deallocate or delete for it
 
 
 Outcome = Placed | Pending
 
 
-def schedule(cluster: Cluster, pod: Pod) -> Outcome:
+def schedule(cluster: Cluster, pod: Pod, *, alone: bool = True) -> Outcome:
     """Return where a pod goes, or why nowhere."""
-    this = attempt(cluster, pod)
-    if this.pending is not None:
-        return this.pending
-    try:
-        found = this.ranking.choose(this.ask)
-    except CycleFault as fault:
-        return this.failed(Fault(PLUGIN, str(fault)))
-    if found is None:
-        return this.refused()
-    state, grant = found
-    return this.placed(state.facts.name, grant)
+    ready = attempt(cluster, pod)
+    return ready if isinstance(ready, Pending) else ready.best(alone=alone)
 
 
-def attempt(cluster: Cluster, pod: Pod) -> Attempt:
-    """Return a pod that is ready to be put to nodes, or stopped before that."""
-    return Attempt(cluster, pod)
+def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
+    """Return a pod that is ready to be put to nodes, or what stops it before that."""
+    shape = cluster.shape(pod)
+    obstacle = shape.obstacle
+    if obstacle is not None and obstacle.plugin in SILENT:
+        return _stopped(cluster, pod, obstacle)
+    uses = find_uses(pod, cluster)
+    if isinstance(uses, Waiting):
+        return _waiting(cluster, pod, uses.text)
+    if (name := _missing_group(cluster, pod)) is not None:
+        text = f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
+        return _waiting(cluster, pod, text)
+    if obstacle is not None:
+        return _stopped(cluster, pod, obstacle)
+    needs = claim_needs(pod, uses, cluster)
+    if isinstance(needs, Refusal | Fault):
+        return _stopped(cluster, pod, needs)
+    if needs is None:
+        ranking = cluster.ranking(shape, None, has_alternatives=False)
+        return Attempt(cluster, pod, shape, ranking)
+    check = ClaimCheck(needs, cluster)
+    ranking = cluster.ranking(shape, check.key, has_alternatives=needs.has_alternatives)
+    return Attempt(cluster, pod, shape, ranking, check)
 
 
-class Attempt:
-    """All that is found out about a pod before nodes are asked."""
+class Attempt(Struct, frozen=True):
+    """A pod that is ready to be put to nodes."""
 
-    pending: Pending | None = None
-    needs: ClaimNeeds | None = None
-    check: ClaimCheck | None = None
-    ask: AskClaims = staticmethod(ask_nothing)
-    ranking: Ranking
+    cluster: Cluster
+    pod: Pod
     shape: PodShape
+    ranking: Ranking
+    check: ClaimCheck | None = None  # None if it needs no devices
 
-    def __init__(self, cluster: Cluster, pod: Pod) -> None:
-        self.cluster = cluster
-        self.pod = pod
-        self.shape = cluster.shape(pod)
-        obstacle = self.shape.obstacle
-        if obstacle is not None:
-            self.pending = self.failed(obstacle)
-            return
-        uses = find_uses(pod, cluster)
-        if isinstance(uses, Waiting):
-            self.pending = self.waiting(uses.text)
-            return
-        needs = claim_needs(pod, uses, cluster)
-        if isinstance(needs, Refusal | Fault):
-            self.pending = self.failed(needs)
-            return
-        self.needs = needs
-        plan, held, has_alternatives = None, None, False
-        if needs is not None:
-            self.check = self.ask = ClaimCheck(needs, cluster)
-            plan, held, has_alternatives = self.check.plan, needs.key, needs.has_alternatives
-        self.ranking = cluster.ranking(self.shape, plan, held, has_alternatives=has_alternatives)
+    @property
+    def ask(self) -> AskClaims:
+        """What asks a node for the devices."""
+        return self.check or ask_nothing
+
+    def best(self, *, alone: bool) -> Outcome:
+        """Return the pod on the best node that will do, or that there is none."""
+        try:
+            found = self.ranking.choose(self.ask)
+        except CycleFault as fault:
+            return _stopped(self.cluster, self.pod, Fault(PLUGIN, str(fault)))
+        if found is None:
+            return self.refused(alone=alone)
+        state, grant = found
+        return self._placed(state.facts.name, grant)
 
     def nodes_by_score(self) -> list[str]:
         """Return the nodes that will do, the best first."""
-        if self.pending is not None:
-            return []
         try:
             return self.ranking.ordered(self.ask)
         except CycleFault:
             return []
 
-    def on(self, node: str) -> Outcome:
-        """Return what comes of the pod on a node that will do."""
+    def on(self, node: str) -> Placed | None:
+        """Return the pod on a node, if that has devices for it."""
         grant = self.ask(self.cluster.fleet.nodes[node])
-        return self.refused() if isinstance(grant, Refusal) else self.placed(node, grant)
+        return None if isinstance(grant, Refusal) else self._placed(node, grant)
 
-    def placed(self, node: str, grant: Grant) -> Placed:
-        """Return the pod on a node that gives this."""
-        return Placed(self.pod, node, self.needs, grant)
-
-    def waiting(self, text: str) -> Pending:
-        """Return that the pod is not tried yet."""
-        survey = Survey(len(self.cluster.fleet.nodes), obstacle=Refusal(PLUGIN, (text,)))
-        return Pending(self.pod, survey, reason=text, message="")
-
-    def failed(self, obstacle: Obstacle) -> Pending:
-        """Return that the pod is stopped wherever it might go."""
-        survey = Survey(len(self.cluster.fleet.nodes), obstacle=obstacle)
-        is_fault = isinstance(obstacle, Fault)
-        reason = obstacle.text if isinstance(obstacle, Fault) else ", ".join(obstacle.texts)
-        if obstacle.plugin in (SCHEDULING_GATES, UNMODELLED):
-            return Pending(self.pod, survey, reason, message="")
-        after = () if is_fault else (self._preemption(survey),)
-        return Pending(self.pod, survey, reason, messages.unavailable(survey, *after), is_fault)
-
-    def refused(self) -> Pending:
+    def refused(self, *, alone: bool) -> Pending:
         """Return what the nodes say, none of which will do."""
-        if self.pending is not None:
-            return self.pending
         try:
             survey = self.ranking.survey(self.ask)
         except CycleFault as fault:
-            return self.failed(Fault(PLUGIN, str(fault)))
-        message = messages.unavailable(survey, self._preemption(survey))
-        return Pending(self.pod, survey, messages.unavailable(survey), message)
+            return _stopped(self.cluster, self.pod, Fault(PLUGIN, str(fault)))
+        said = messages.unavailable(survey)
+        if not alone:
+            return Pending(self.pod, survey, said, said)
+        given_up = self.check.given_up(survey) if self.check is not None else None
+        preemption, text = self._preempted(survey)
+        after = (text,) if preemption is not None else (*_of_claim(given_up), text)
+        message = messages.unavailable(survey, *after)
+        return Pending(self.pod, survey, said, message, False, preemption, given_up)
 
-    def _preemption(self, survey: Survey) -> str:
+    def _placed(self, node: str, grant: Grant) -> Placed:
+        return Placed(self.pod, node, None if self.check is None else self.check.needs, grant)
+
+    def _preempted(self, survey: Survey) -> tuple[Preemption | None, str]:
+        """Return which pods could make room, and what is said of that."""
         if self.pod.spec.preemption_policy == NEVER_PREEMPTS:
-            return messages.no_preemption()
-        return messages.preemption(survey)
+            return None, messages.no_preemption()
+        priority = self.pod.spec.priority or 0
+        found = preempt(self.cluster, self.shape, priority, survey, self.ask)
+        if isinstance(found, Preemption):
+            return found, messages.preempting(found.node, len(found.victims))
+        if found.fault is not None:
+            return None, messages.preemption_fault(found.fault)
+        return None, messages.preemption(survey, found.outcomes)
+
+
+# --- pods that are stopped before nodes are asked -------------------------------------------------
+
+
+def _missing_group(cluster: Cluster, pod: Pod) -> str | None:
+    """Return the group of the pod if that is not there."""
+    name = group_name(pod) if cluster.features.pod_groups else None
+    is_there = name is None or (pod.metadata.namespace, name) in cluster.groups
+    return None if is_there else name
+
+
+def _waiting(cluster: Cluster, pod: Pod, text: str) -> Pending:
+    """Return that the pod is not tried yet."""
+    survey = Survey(len(cluster.fleet.nodes), obstacle=Refusal(PLUGIN, (text,)))
+    return Pending(pod, survey, reason=text, message="")
+
+
+def _stopped(cluster: Cluster, pod: Pod, obstacle: Obstacle) -> Pending:
+    """Return that the pod is stopped wherever it might go."""
+    survey = Survey(len(cluster.fleet.nodes), obstacle=obstacle)
+    if isinstance(obstacle, Fault):
+        return Pending(pod, survey, obstacle.text, messages.unavailable(survey), is_fault=True)
+    reason = ", ".join(obstacle.texts)
+    if obstacle.plugin in SILENT:
+        return Pending(pod, survey, reason, message="")
+    never = pod.spec.preemption_policy == NEVER_PREEMPTS
+    after = messages.no_preemption() if never else messages.preemption(survey)
+    return Pending(pod, survey, reason, messages.unavailable(survey, after))
+
+
+def _of_claim(given_up: GivenUp | None) -> tuple[str, ...]:
+    """Return what is said of a claim that is given up."""
+    if given_up is None:
+        return ()
+    return (messages.CLAIM_DELETED if given_up.is_deleted else messages.CLAIM_DEALLOCATED,)

@@ -9,7 +9,7 @@ number of steps, so that a gang for which there is room gets it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
 from mooring.scheduler import messages
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Outcome, Pending, Placed, attempt, schedule
+from mooring.scheduler.cycle import Attempt, Pending, Placed, attempt, schedule
 from mooring.scheduler.filtering import Survey
 from mooring.scheduler.refusals import Refusal
 from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
@@ -76,57 +76,87 @@ def _one_after_the_other(cluster: Cluster, gang: Gang, fresh: Fresh) -> tuple[Re
         placed = sum(isinstance(each, Reservation) for each in results)
         if placed + len(gang.pods) - number < gang.needed:
             break
-        results.append(_placed(cluster, schedule(cluster, pod), fresh))
+        outcome = schedule(cluster, pod, alone=False)
+        if isinstance(outcome, Placed):
+            results.append(reserve(cluster, outcome, fresh))
+        else:
+            results.append(_without_node(outcome))
     return tuple(results)
 
 
-def _placed(cluster: Cluster, outcome: Outcome, fresh: Fresh) -> Result:
-    match outcome:
-        case Placed():
-            return reserve(cluster, outcome, fresh)
-        case Pending():
-            # Preemption is tried for the whole group, not for each pod.
-            is_message = bool(outcome.message) and not outcome.is_fault
-            message = messages.unavailable(outcome.survey) if is_message else outcome.message
-            return replace(outcome, message=message)
+def _without_node(outcome: Attempt | Pending) -> Pending:
+    """Return what is said of a pod that gets no node, without what only pods by themselves get."""
+    if not isinstance(outcome, Pending):
+        return outcome.refused(alone=False)
+    is_message = bool(outcome.message) and not outcome.is_fault
+    message = messages.unavailable(outcome.survey) if is_message else outcome.message
+    return replace(outcome, message=message)
+
+
+class _Try(Struct):
+    """One pod of the gang in the search: the nodes that are left to try, and what it has."""
+
+    attempt: Attempt | Pending
+    nodes: Iterator[str]
+    result: Result | None = None  # None: not decided, or taken back
 
 
 class _Search:
-    """Goes back to earlier pods' choices until enough pods have a node."""
+    """Goes back to earlier pods' choices until enough pods have a node.
+
+    Each pod tries its nodes, the best first, and at last to go without; so does the next on what
+    is left. A pod that has nothing left to try sends the search back to the one before it.
+    """
 
     def __init__(self, cluster: Cluster, gang: Gang, fresh: Fresh, steps_max: int) -> None:
         self._cluster = cluster
         self._gang = gang
         self._fresh = fresh
         self._steps_left = steps_max
+        self._tries: list[_Try] = []
 
     def run(self) -> tuple[Result, ...] | None:
         """Return what became of each pod once enough have a node; None if that is not found."""
-        return self._from(0, 0)
+        self._begin()
+        while self._tries:
+            if not self._advance(self._tries[-1]):
+                self._tries.pop()
+            elif len(self._tries) == len(self._gang.pods):
+                return tuple(each.result for each in self._tries if each.result is not None)
+            else:
+                self._begin()
+        return None
 
-    def _from(self, number: int, placed: int) -> tuple[Result, ...] | None:
-        """Place the pods from a number on, the best node first; take back what leads nowhere."""
-        pods, cluster = self._gang.pods, self._cluster
-        if placed + len(pods) - number < self._gang.needed or self._steps_left <= 0:
-            return None
-        if number == len(pods):
-            return ()
-        this = attempt(cluster, pods[number])
-        for node in this.nodes_by_score():
-            self._steps_left -= 1
-            outcome = this.on(node)
-            if not isinstance(outcome, Placed):
-                continue
-            reservation = reserve(cluster, outcome, self._fresh)
-            rest = self._from(number + 1, placed + 1)
-            if rest is not None:
-                return (reservation, *rest)
-            release(cluster, reservation)
-            if self._steps_left <= 0:
-                return None
-        refused = _placed(cluster, this.refused(), self._fresh)
-        rest = self._from(number + 1, placed)
-        return None if rest is None else (refused, *rest)
+    def _begin(self) -> None:
+        ready = attempt(self._cluster, self._gang.pods[len(self._tries)])
+        nodes = () if isinstance(ready, Pending) else ready.nodes_by_score()
+        self._tries.append(_Try(ready, iter(nodes)))
+
+    def _advance(self, this: _Try) -> bool:
+        """Take back what the pod has and give it the next thing; False if there is none."""
+        if isinstance(this.result, Pending):
+            return False
+        if this.result is not None:
+            release(self._cluster, this.result)
+            this.result = None
+        if not isinstance(this.attempt, Pending):
+            for node in this.nodes:
+                if self._steps_left <= 0:
+                    return False
+                self._steps_left -= 1
+                placed = this.attempt.on(node)
+                if placed is not None:
+                    this.result = reserve(self._cluster, placed, self._fresh)
+                    return True
+        if self._steps_left <= 0 or self._most_placed() < self._gang.needed:
+            return False
+        this.result = _without_node(this.attempt)
+        return True
+
+    def _most_placed(self) -> int:
+        """Return how many pods can get a node if the last one tried gets none."""
+        placed = sum(isinstance(each.result, Reservation) for each in self._tries)
+        return placed + len(self._gang.pods) - len(self._tries)
 
 
 # --- what is said of pods without a node ----------------------------------------------------------

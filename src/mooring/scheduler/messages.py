@@ -17,6 +17,8 @@ from mooring.scheduler.refusals import Fault, Refusal
 NO_NODES = "no nodes available to schedule pods"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
+CLAIM_DEALLOCATED = "deallocation of ResourceClaim completed"
+CLAIM_DELETED = "deletion of ResourceClaim completed"
 NEVER_PREEMPTS = "not eligible due to preemptionPolicy=Never."
 
 
@@ -51,6 +53,17 @@ def preemption(survey: Survey, outcomes: Mapping[str, Refusal] | None = None) ->
     if survey.nodes_count > tried:
         texts[NOT_HELPFUL] = survey.nodes_count - tried
     return f"preemption: {_sentence(survey.nodes_count, _counted(texts))}"
+
+
+def preempting(node: str, victims: int) -> str:
+    """Return what is said once pods that must leave a node have been found."""
+    said = f"found a potential placement for pod on node {node}, preempting {victims} victims"
+    return f"preemption: {said}"
+
+
+def preemption_fault(text: str) -> str:
+    """Return what is said where it could not be found out whether preemption helps."""
+    return f"preemption: {text}"
 
 
 def no_preemption() -> str:

@@ -1,12 +1,13 @@
 """Writes a decision into the cluster: claims get their devices, the pod its node.
 
 `reserve` and `release` are exactly inverse. Planning reserves and goes on; a live scheduler
-reserves, writes to the API server, and releases if that fails.
+reserves, writes to the API server, and releases if that fails. Pods that share a claim may be
+released in any order: the claim keeps its devices until the last of them is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -30,9 +31,12 @@ from mooring.claims import (
     reserved,
     with_claim_name,
 )
+from mooring.claims.specialclaim import is_in_memory
 from mooring.scheduler.claimcheck import Grant
-from mooring.scheduler.cluster import ClaimKey, Cluster
+from mooring.scheduler.claimneeds import distinct_claims
+from mooring.scheduler.cluster import ClaimKey, Cluster, Hold
 from mooring.scheduler.cycle import Placed
+from mooring.scheduler.shapes import key_of
 
 
 class Fresh(NamedTuple):
@@ -53,52 +57,84 @@ class Reservation(Struct, frozen=True):
 
 def reserve(cluster: Cluster, placed: Placed, fresh: Fresh) -> Reservation:
     """Write a decision and return what was written."""
+    pod = _bound(placed.pod, placed.node, placed.grant)
     if placed.needs is None:
-        pod = _bound(placed.pod, placed.node, placed.grant)
         cluster.put_pod(pod)
         return Reservation(pod, placed.node)
-    claims, before = _claims(cluster, placed, fresh)
-    for claim in claims:
-        cluster.put_claim(claim)
-    pod = _bound(placed.pod, placed.node, placed.grant)
-    if before and before[-1] is None:
+    given = _allocations(placed.grant, fresh)
+    before: list[ResourceClaim | None] = [*distinct_claims(placed.needs.uses)]
+    claims = _claims(cluster, placed, given)
+    special = placed.grant.special
+    if special is not None and _key(special) in given:
+        claims.append(_special(cluster, special, given[_key(special)], pod, fresh))
+        before.append(None if is_in_memory(special) else cluster.find_claim(*_key(special)))
         pod = _with_special(pod, placed.grant, claims[-1].metadata.name)
+    for claim, old in zip(claims, before, strict=True):
+        _write(cluster, claim, old, pod)
     cluster.put_pod(pod)
     return Reservation(pod, placed.node, tuple(claims), tuple(before))
 
 
 def release(cluster: Cluster, reservation: Reservation) -> None:
     """Take back what was reserved."""
-    cluster.remove_pod(reservation.pod)
+    pod = reservation.pod
+    cluster.remove_pod(pod)
     for claim, before in zip(reservation.claims, reservation.before, strict=True):
         if before is None:
-            cluster.remove_claim(claim.metadata.namespace, claim.metadata.name)
+            cluster.remove_claim(*_key(claim))
         else:
-            cluster.put_claim(before)
+            _take_back(cluster, before, pod)
+
+
+def _write(cluster: Cluster, claim: ResourceClaim, before: ResourceClaim | None, pod: Pod) -> None:
+    """Put a claim as the pod has it, and keep in mind how it was before any pod held it."""
+    hold = cluster.holds.get(_key(claim))
+    cluster.put_claim(claim)
+    if hold is not None:
+        cluster.holds[_key(claim)] = Hold(hold.before, hold.pods | {key_of(pod)})
+    elif before is not None:
+        cluster.holds[_key(claim)] = Hold(before, frozenset((key_of(pod),)))
+
+
+def _take_back(cluster: Cluster, before: ResourceClaim, pod: Pod) -> None:
+    """Put a claim as it is without the pod: as it first was, unless others have got it since."""
+    key = _key(before)
+    hold, current = cluster.holds.get(key), cluster.find_claim(*key)
+    others = hold.pods - {key_of(pod)} if hold is not None else frozenset()
+    if hold is not None and not others:
+        cluster.put_claim(hold.before)
+    elif current is not None:
+        is_new = not _is_reserved(before, pod)
+        cluster.put_claim(_unreserved(current, pod) if is_new else current)
+        if hold is not None:
+            cluster.holds[key] = Hold(hold.before, others)
+
+
+def _is_reserved(claim: ResourceClaim, pod: Pod) -> bool:
+    return pod_consumer(pod) in claim.status.reserved_for
+
+
+def _unreserved(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+    """Return the claim without the pod; what is reserved for its group stays."""
+    consumers = tuple(each for each in claim.status.reserved_for if each != pod_consumer(pod))
+    return replace(claim, status=replace(claim.status, reserved_for=consumers))
 
 
 def _claims(
-    cluster: Cluster, placed: Placed, fresh: Fresh
-) -> tuple[list[ResourceClaim], list[ResourceClaim | None]]:
-    """Return the claims with their devices and reservations, and as they were."""
+    cluster: Cluster, placed: Placed, given: Mapping[ClaimKey, AllocationResult]
+) -> list[ResourceClaim]:
+    """Return the claims that the pod names, with their devices and reservations."""
     assert placed.needs is not None
-    pod, grant = placed.pod, placed.grant
-    given = _allocations(grant, fresh)
-    found: dict[ClaimKey, tuple[ResourceClaim, ResourceClaim]] = {}
+    pod = placed.pod
+    found: dict[ClaimKey, ResourceClaim] = {}
     for use in placed.needs.uses:
         key = _key(use.claim)
         if key not in found:
-            consumer = _consumer(cluster, pod, use.entry)
             claim = _with_devices(cluster, use.claim, given.get(key))
             if not is_reserved_for(claim, pod, cluster.features.claims):
-                claim = reserved(claim, consumer)
-            found[key] = (claim, use.claim)
-    claims = [claim for claim, _ in found.values()]
-    before: list[ResourceClaim | None] = [old for _, old in found.values()]
-    if grant.special is not None and _key(grant.special) in given:
-        claims.append(_special(cluster, grant.special, given[_key(grant.special)], pod, fresh))
-        before.append(None)
-    return claims, before
+                claim = reserved(claim, _consumer(cluster, pod, use.entry))
+            found[key] = claim
+    return [*found.values()]
 
 
 def _allocations(grant: Grant, fresh: Fresh) -> dict[ClaimKey, AllocationResult]:
@@ -131,9 +167,10 @@ def _with_devices(
 def _special(
     cluster: Cluster, special: ResourceClaim, allocation: AllocationResult, pod: Pod, fresh: Fresh
 ) -> ResourceClaim:
-    name = fresh.name(special.metadata.generate_name)
-    named = replace(special, metadata=replace(special.metadata, name=name))
-    return reserved(_with_devices(cluster, named, allocation), pod_consumer(pod))
+    if is_in_memory(special):
+        name = fresh.name(special.metadata.generate_name)
+        special = replace(special, metadata=replace(special.metadata, name=name))
+    return reserved(_with_devices(cluster, special, allocation), pod_consumer(pod))
 
 
 def _with_special(pod: Pod, grant: Grant, name: str) -> Pod:

@@ -10,6 +10,7 @@ What depends on other pods is in the outlook of the shape.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -83,6 +84,15 @@ class Occupant(Struct, frozen=True, gc=False):
     key: str
     shape: PodShape
     is_terminating: bool = False
+    name: str = ""
+    priority: int = 0
+    started: datetime | None = None
+    group: str | None = None  # that it is scheduled with
+
+    @property
+    def full_name(self) -> str:
+        """Its namespace and name."""
+        return f"{self.shape.namespace}/{self.name}"
 
 
 def prepare(

@@ -16,6 +16,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.core.podstatus import ContainerStatus
 from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.quantity import Quantity
+from mooring.claims.owners import group_name
 from mooring.scheduler.podrequests import RESIZE_PENDING
 from mooring.scheduler.shape import (
     DEFAULT_SETTINGS,
@@ -43,10 +44,15 @@ class Shapes:
 
     def occupant(self, pod: Pod) -> Occupant:
         """Return a pod that is on a node, whichever it is."""
+        started = pod.status.start_time
         return Occupant(
             key=key_of(pod),
             shape=self._shape(pod, "", EVERYTHING),
             is_terminating=pod.metadata.deletion_timestamp is not None,
+            name=pod.metadata.name,
+            priority=pod.spec.priority or 0,
+            started=None if started is None else started.instant,
+            group=group_name(pod),
         )
 
     def _shape(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodShape:
