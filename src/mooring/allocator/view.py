@@ -93,6 +93,7 @@ class View:
         self._taken_changes = 0
         # What others work out about this view and may keep as long as there is the view.
         self.problems: dict[Any, Any] = {}
+        self.hopeless: dict[Any, Taken] = {}  # plans without a solution while this is taken
         self.takes: dict[Wish, Mapping[int, int]] = {}
 
     def shows(self, node: Node, versions: list[int]) -> bool:

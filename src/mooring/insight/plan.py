@@ -105,13 +105,15 @@ def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
 def new_names(cluster: Cluster) -> Fresh:
     """Return where names of shares and claims come from: the same for the same cluster."""
     numbers = iter(range(1, 10**12))
+    taken = {name for _, name in cluster.claims}
 
     def share_id() -> str:
         return f"00000000-0000-4000-8000-{next(numbers):012x}"
 
     def name(prefix: str) -> str:
-        taken = {name for _, name in cluster.claims}
-        return next(found for n in range(10**9) if (found := f"{prefix}{n}") not in taken)
+        found = next(text for n in range(10**9) if (text := f"{prefix}{n}") not in taken)
+        taken.add(found)
+        return found
 
     return Fresh(share_id, name)
 
