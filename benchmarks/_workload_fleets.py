@@ -136,7 +136,9 @@ def halves(words: Words) -> list[Tree]:
         device(
             f"device-{first // 2 + 1}",
             words,
-            consumesCounters=[taking("counter-set", **{f"counter{first + n}": "1" for n in (1, 2)})],
+            consumesCounters=[
+                taking("counter-set", **{f"counter{first + n}": "1" for n in (1, 2)})
+            ],
         )
         for first in (0, 2)
     ]

@@ -119,9 +119,7 @@ class Maker:
         tree = claim_tree(claim, NAMESPACE, self._varied_claim(number, spec), owner=name)
         return Arrival(read(pod, Pod), (read(tree, ResourceClaim),))
 
-    def pod(
-        self, number: int, name: str, *, entry: Tree | None = None, **fields: Any
-    ) -> Tree:
+    def pod(self, number: int, name: str, *, entry: Tree | None = None, **fields: Any) -> Tree:
         """Return a pod of the shape whose turn it is."""
         resources: Tree = fields.pop("resources", {})
         spec: Tree = fields.pop("spec", {})

@@ -172,9 +172,15 @@ class Inventory:
         return problem
 
     def is_hopeless(self, node: Node, plan: Plan) -> bool:
-        """Return whether a plan was found to have no solution on the node as it is now."""
+        """Return whether a plan is known to have no solution on the node as it is now.
+
+        Where no device is free none has its turn, so there can be no fault either.
+        """
         view = self.view(node)
-        return view.hopeless.get(plan) is view.taken
+        taken = view.taken
+        if plan.needs_free_device and taken.whole == view.all and not view.is_invalid:
+            return True
+        return view.hopeless.get(plan) is taken
 
     def note_hopeless(self, problem: Problem) -> None:
         """Keep in mind that a problem has no solution."""

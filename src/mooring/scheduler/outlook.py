@@ -47,9 +47,7 @@ class Outlook:
         self.soft = _tallies(shape, world, is_hard=False) if spreading.soft else ()
         self.is_near_itself = _all_mean(self._near, shape.namespace, shape.labels)
         # Whether pods without terms of their own cannot change anything here.
-        self.is_idle = not (
-            self._near or self._apart or self._preferred or self.hard or self.soft
-        )
+        self.is_idle = not (self._near or self._apart or self._preferred or self.hard or self.soft)
         self._take_census()
 
     def count(self, occupant: Occupant, node: str, sign: int) -> None:

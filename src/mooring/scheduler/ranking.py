@@ -21,6 +21,7 @@ from mooring.scheduler.claimcheck import CANNOT_ALLOCATE, NOTHING_NEEDED, Grant
 from mooring.scheduler.filtering import Survey, judge
 from mooring.scheduler.filters import FILTERS, LAST, Check
 from mooring.scheduler.fleet import Fleet
+from mooring.scheduler.measure import Measure, measure_for
 from mooring.scheduler.nodestate import NodeFacts, NodeState
 from mooring.scheduler.outlook import Outlook
 from mooring.scheduler.refusals import Refusal
@@ -65,6 +66,7 @@ class Ranking:
         self._varying: tuple[Check, ...] = ()
         self._last: tuple[Check, ...] = ()
         self._own_scores: tuple[OwnScore, ...] = ()
+        self._measure: Measure | None = None
         self._is_wide = False
         self._names: list[str] = []
         self._places: dict[str, int] = {}
@@ -239,6 +241,7 @@ class Ranking:
         self._choices = [0] * len(self._names)
         self._first, self._last = self._applying()
         self._own_scores = own_scores(self._shape, self._outlook)
+        self._measure = None if self._is_wide else measure_for(self._shape)
         self._facts = [None] * len(self._names)
         self._barred = [None] * len(self._names)
         self._overdue.clear()
@@ -260,16 +263,15 @@ class Ranking:
             self._facts[place] = state.facts
             self._barred[place] = judge(shape, state, outlook, self._fixed)
         refusal = self._barred[place]
-        if refusal is None:
-            for check in self._varying:
-                refusal = check(shape, state, outlook)
-                if refusal is not None:
-                    break
+        score = None
+        if refusal is None and self._measure is not None:
+            score = self._measure(state)
+        if refusal is None and score is None:
+            refusal = judge(shape, state, outlook, self._varying)
+            score = sum([weight * own(shape, state) for weight, own in self._own_scores])
         self._refusals[place] = refusal
         if refusal is None:
-            score = 0
-            for weight, own in self._own_scores:
-                score += weight * own(shape, state)
+            assert score is not None
             self._scores[place] = score
             heappush(self._heap, (-score, place))
 

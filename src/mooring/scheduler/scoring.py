@@ -33,9 +33,7 @@ def is_relative(shape: PodShape, outlook: Outlook) -> bool:
 
 def own_scores(shape: PodShape, outlook: Outlook) -> tuple[OwnScore, ...]:
     """Return the scores that depend on the node alone and tell nodes apart."""
-    return tuple(
-        [(s.weight, s.own) for s in OWN if s.own is not None and s.tells(shape, outlook)]
-    )
+    return tuple([(s.weight, s.own) for s in OWN if s.own is not None and s.tells(shape, outlook)])
 
 
 def best(states: Sequence[NodeState], scores: Sequence[int]) -> NodeState:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.outlook import Outlook
+from mooring.scheduler.room import evenness
 from mooring.scheduler.scores.scale import SCORE_MAX
 from mooring.scheduler.shape import PodShape
 
@@ -35,15 +36,8 @@ def score(shape: PodShape, state: NodeState) -> int:
     if cpu_total == 0 or memory_total == 0:
         return HALF + HALF // 2
     milli_cpu, memory = held.milli_cpu, held.memory
-    before = _evenness(milli_cpu, cpu_total, memory, memory_total)
+    before = evenness(milli_cpu, cpu_total, memory, memory_total)
     milli_cpu, memory = milli_cpu + asked.milli_cpu, memory + asked.memory
-    after = _evenness(milli_cpu, cpu_total, memory, memory_total)
+    after = evenness(milli_cpu, cpu_total, memory, memory_total)
     # Go divides towards zero.
     return HALF + int((HALF + after - before) / 2)
-
-
-def _evenness(milli_cpu: int, cpu_total: int, memory: int, memory_total: int) -> int:
-    """Return 100 if both are used in equal parts; less by half the gap."""
-    cpu_part = milli_cpu / cpu_total if milli_cpu < cpu_total else 1.0
-    memory_part = memory / memory_total if memory < memory_total else 1.0
-    return int((1 - abs((cpu_part - memory_part) / 2)) * SCORE_MAX)
