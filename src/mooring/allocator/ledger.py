@@ -82,13 +82,13 @@ class Ledger:
         """Return whether one of the entries of a device is for the whole of it."""
         if self._shares_are_whole:
             return True
-        return any(entry.result.share_id is None for entry in entries)
+        return any([entry.result.share_id is None for entry in entries])
 
     def has_shares(self, entries: Iterable[Entry]) -> bool:
         """Return whether one of the entries of a device is for a share."""
         if self._shares_are_whole:
             return False
-        return any(entry.result.share_id is not None for entry in entries)
+        return any([entry.result.share_id is not None for entry in entries])
 
     def conflicts(self) -> Iterator[DeviceKey]:
         """Return the devices that claims have at once although none can share them."""

@@ -196,7 +196,8 @@ class Ranking:
 
     def _look_at(self, touched: Collection[str], eased: Collection[str]) -> None:
         """Judge the nodes that changed, unless that cannot make a difference."""
-        places, answers = self._places, self._answers
+        places, answers, refusals = self._places, self._answers, self._refusals
+        nodes, facts, barred, measure = self._fleet.nodes, self._facts, self._barred, self._measure
         for name in touched:
             place = places.get(name)
             if place is None:
@@ -205,7 +206,19 @@ class Ranking:
                 self._overdue.add(place)
                 continue
             answers[place] = None
-            self._judge(place)
+            state = nodes[name]
+            # Most nodes are judged here: a call for each of them would cost more than the rest.
+            if measure is None or barred[place] is not None or state.facts is not facts[place]:
+                self._judge(place)
+                continue
+            score = measure(state)
+            if score is None:
+                self._judge(place)
+                continue
+            self._work.nodes_judged += 1
+            refusals[place] = None
+            self._scores[place] = score
+            heappush(self._heap, (-score, place))
 
     def _judge_overdue(self) -> None:
         for place in self._overdue:
@@ -241,7 +254,8 @@ class Ranking:
         self._choices = [0] * len(self._names)
         self._first, self._last = self._applying()
         self._own_scores = own_scores(self._shape, self._outlook)
-        self._measure = None if self._is_wide else measure_for(self._shape)
+        delegated = fleet.world.delegated
+        self._measure = None if self._is_wide else measure_for(self._shape, delegated)
         self._facts = [None] * len(self._names)
         self._barred = [None] * len(self._names)
         self._overdue.clear()
