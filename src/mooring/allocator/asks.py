@@ -80,7 +80,7 @@ class Plan(Struct, frozen=True, eq=False, gc=False):
     choices: tuple[Choice, ...]
     constraints: tuple[tuple[DeviceConstraint, ...], ...]  # by claim
     checks: tuple[Check, ...]  # empty if nothing is wrong on any node
-    needs_free_device: bool = False  # whatever is chosen, and nothing is checked before
+    needs_free_device: bool = False  # before anything else is looked at
 
     @property
     def is_faulty(self) -> bool:
@@ -97,7 +97,7 @@ def plan_of(claims: Sequence[ResourceClaim], *, features: Features, classes: Cla
             break
     constraints = tuple([claim.spec.devices.constraints for claim in claims])
     choices = tuple(reader.choices)
-    needs_free = not reader.checks and any(map(_needs_free_device, choices))
+    needs_free = bool(choices) and not reader.checks and _needs_free_device(choices[0])
     return Plan(choices, constraints, tuple(reader.checks), needs_free)
 
 
