@@ -21,7 +21,7 @@ class Words:
     """Where names and values come from: plain ones, or made up ones from a seed."""
 
     def __init__(self, seed: int | None) -> None:
-        self._random = Random(seed)
+        self._random = Random(seed)  # noqa: S311
         self.is_mutated = seed is not None
         self.driver = "test-driver.cdi.k8s.io"
         self.domain = "dra.example.com"

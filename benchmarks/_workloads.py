@@ -7,7 +7,10 @@ claims that were made for it. It can be varied: pods of many shapes in turn, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from benchmarks import _workload_fleets as fleets
 from benchmarks._workload_fleets import Devices, Tree, Words
@@ -16,6 +19,8 @@ from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.api.scheduling import PodGroup
+
+T = TypeVar("T", bound=Struct)
 
 CLASS = "test-class"
 NAMESPACE = "test"
@@ -86,13 +91,13 @@ class Maker:
         found = []
         for number, name in enumerate(self.names):
             pool = self.words.text(f"resourceslice-{number}")
-            rest = {"words": self.words, "slices": 1 + bool(counters), "nodeName": name}
+            slice_ = partial(
+                fleets.slice_, pool=pool, words=self.words, slices=1 + bool(counters), nodeName=name
+            )
             listed = self.words.ordered(devices(self.words))
-            found.append(fleets.slice_(f"devices-{pool}", pool, **rest, devices=listed))
+            found.append(slice_(f"devices-{pool}", devices=listed))
             if counters:
-                found.append(
-                    fleets.slice_(f"counters-{pool}", pool, **rest, sharedCounters=counters)
-                )
+                found.append(slice_(f"counters-{pool}", sharedCounters=counters))
         return [read(tree, ResourceSlice) for tree in self.words.ordered(found)]
 
     def device_class(self, name: str = CLASS, also: str = "", **spec: Any) -> DeviceClass:
@@ -152,7 +157,7 @@ class Maker:
         return {"devices": {**spec["devices"], "requests": requests}}
 
 
-def read(tree: Tree, struct: type[Any]) -> Any:
+def read(tree: Tree, struct: type[T]) -> T:
     """Return an object."""
     return decode_tree(tree, struct).value
 

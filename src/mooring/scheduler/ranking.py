@@ -88,13 +88,15 @@ class Ranking:
             return self._choose_weighed(ask)
         if len(self._names) < NODES_ALL_ASKED_MAX:
             self._ask_all(ask)
-        while self._heap:
-            negative, place = self._heap[0]
-            if -negative == self._scores[place] and self._may_do(place):
+        heap, scores = self._heap, self._scores
+        while heap:
+            negative, place = heap[0]
+            # Most entries are old ones of nodes that have another score by now.
+            if -negative == scores[place] and self._may_do(place):
                 grant = self._ask(place, ask)
                 if isinstance(grant, Grant):
                     return self._state(place), grant
-            heappop(self._heap)
+            heappop(heap)
         return None
 
     def survey(self, ask: AskClaims) -> Survey:
@@ -197,7 +199,9 @@ class Ranking:
     def _look_at(self, touched: Collection[str], eased: Collection[str]) -> None:
         """Judge the nodes that changed, unless that cannot make a difference."""
         places, answers, refusals = self._places, self._answers, self._refusals
+        heap, scores = self._heap, self._scores
         nodes, facts, barred, measure = self._fleet.nodes, self._facts, self._barred, self._measure
+        judged = 0
         for name in touched:
             place = places.get(name)
             if place is None:
@@ -215,10 +219,11 @@ class Ranking:
             if score is None:
                 self._judge(place)
                 continue
-            self._work.nodes_judged += 1
+            judged += 1
             refusals[place] = None
-            self._scores[place] = score
-            heappush(self._heap, (-score, place))
+            scores[place] = score
+            heappush(heap, (-score, place))
+        self._work.nodes_judged += judged
 
     def _judge_overdue(self) -> None:
         for place in self._overdue:
@@ -233,7 +238,7 @@ class Ranking:
 
     def _applying(self) -> tuple[tuple[Check, ...], tuple[Check, ...]]:
         rules = [rule for rule in FILTERS if rule.applies(self._shape, self._outlook)]
-        self._is_wide = any([rule.is_wide for rule in rules])
+        self._is_wide = any(rule.is_wide for rule in rules)
         # Those that are fixed stand before all others.
         self._fixed = tuple([rule.check for rule in rules if rule.is_fixed])
         first = tuple([rule.check for rule in rules if rule.plugin not in LAST])
