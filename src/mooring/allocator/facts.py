@@ -52,6 +52,11 @@ class Facts:
         return len(self.pool.spots)
 
     @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Where each device is, by its name."""
+        return {spot.device.name: place for place, spot in enumerate(self.pool.spots)}
+
+    @cached_property
     def all(self) -> int:
         """All devices."""
         return (1 << self.size) - 1

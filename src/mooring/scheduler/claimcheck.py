@@ -82,13 +82,24 @@ class ClaimCheck:
 
     def __init__(self, needs: ClaimNeeds, known: Known, budget: Budget = BUDGET) -> None:
         self.needs = needs
-        self.answer: Unsatisfied | Failed | None = None  # what the allocator last refused with
+        self._refused: Unsatisfied | Failed | None = None
+        self._hopeless: tuple[Node, Wanted] | None = None  # refused without asking the allocator
         self._known = known
         self._budget = budget
         self._variants: dict[frozenset[str], _Variant] = {}
         self._plain = _Variant(prepare(known.inventory, needs.wanted))
         self._held_score = held_score(held.claim for held in needs.held)
         self._node_claims = NodeClaims(needs, known)
+
+    @property
+    def answer(self) -> Unsatisfied | Failed | None:
+        """What the allocator last refused with; None if it never did."""
+        if self._hopeless is not None:
+            node, wanted = self._hopeless
+            answer = allocate_wanted(self._known.inventory, node, wanted, budget=self._budget)
+            assert not isinstance(answer, Allocated), "what is hopeless stays so until a change"
+            return answer
+        return self._refused
 
     @property
     def key(self) -> Hashable:
@@ -181,16 +192,20 @@ class ClaimCheck:
         return variant
 
     def _allocate(self, node: Node, variant: _Variant) -> Allocated | Refusal:
+        if self._known.inventory.is_hopeless(node, variant.wanted.plan):
+            self._hopeless = (node, variant.wanted)
+            return CANNOT_ALLOCATE
+        self._hopeless = None
         answer = allocate_wanted(self._known.inventory, node, variant.wanted, budget=self._budget)
         match answer:
             case Allocated():
                 return answer
             case Failed(message=message, node_only=False):
-                self.answer = answer
+                self._refused = answer
                 raise CycleFault(f'running "{PLUGIN}" filter plugin: {message}')
             case Failed(message=message):
-                self.answer = answer
+                self._refused = answer
                 return refusal(message)
             case _:
-                self.answer = answer
+                self._refused = answer
                 return CANNOT_ALLOCATE

@@ -11,7 +11,8 @@ Whoever remembers something about nodes asks `touched_since` which of them to lo
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from mooring.api.core.node import Node
@@ -50,8 +51,11 @@ class Fleet:
         self._epoch = 0
         self._outlooks: OrderedDict[PodShape, _Kept] = OrderedDict()
         self.outlooks_made = 0
+        self._last_with_terms = 0  # when a pod with terms about others last came or went
         self._touched: deque[str] = deque(maxlen=JOURNAL_MAX)
         self.touches = 0  # how often a node was touched
+        self._eased: deque[str] = deque(maxlen=JOURNAL_MAX)
+        self.easings = 0  # how often a node may have got more to give
         self.device_touches = 0  # how often devices changed that any node may see
 
     @property
@@ -68,21 +72,28 @@ class Fleet:
         """Return a node as it was put."""
         return self._nodes[name]
 
-    def touch(self, name: str) -> None:
-        """Say that something about a node changed that is not kept here, such as its devices."""
+    def touch(self, name: str, *, has_less: bool = False) -> None:
+        """Say that something about a node changed, such as its devices.
+
+        A node that has less than before, and nothing else changed, still refuses what it refused.
+        """
         self._touched.append(name)
         self.touches += 1
+        if not has_less:
+            self._eased.append(name)
+            self.easings += 1
 
     def touch_devices(self) -> None:
         """Say that devices changed that any node may see."""
         self.device_touches += 1
 
-    def touched_since(self, touches: int) -> Iterable[str] | None:
+    def touched_since(self, touches: int) -> Collection[str] | None:
         """Return the nodes that changed since there were so many touches; None: look at all."""
-        unread = self.touches - touches
-        if unread > len(self._touched):
-            return None
-        return {self._touched[-1 - index] for index in range(unread)} if unread else ()
+        return _last(self._touched, self.touches - touches)
+
+    def eased_since(self, easings: int) -> Collection[str] | None:
+        """Return those of them that may have got more to give; None: look at all."""
+        return _last(self._eased, self.easings - easings)
 
     # --- nodes, namespaces and classes ----------------------------------------------------------
 
@@ -158,10 +169,12 @@ class Fleet:
         return self._node_of.get(key)
 
     def _note(self, occupant: Occupant, node: str, sign: int) -> None:
-        self.touch(node)
+        self.touch(node, has_less=sign > 0)
         self.world.census.count(occupant, node, sign)
         self._journal.append(Change(occupant, node, sign))
         self._written += 1
+        if not occupant.shape.terms.are_none:
+            self._last_with_terms = self._written
 
     # --- outlooks -------------------------------------------------------------------------------
 
@@ -174,10 +187,17 @@ class Fleet:
             self.outlooks_made += 1
         else:
             outlook = kept.outlook
-            for index in range(len(self._journal) - unread, len(self._journal)):
-                change = self._journal[index]
-                outlook.count(change.occupant, change.node, change.sign)
+            if not outlook.is_idle or self._last_with_terms > kept.position:
+                for change in reversed([*islice(reversed(self._journal), unread)]):
+                    outlook.count(change.occupant, change.node, change.sign)
         self._outlooks[shape] = _Kept(outlook, self._epoch, self._written)
         if len(self._outlooks) > OUTLOOKS_MAX:
             self._outlooks.popitem(last=False)
         return outlook
+
+
+def _last(names: deque[str], count: int) -> Collection[str] | None:
+    """Return the last names that were written, each once; None if so many are not there."""
+    if count > len(names):
+        return None
+    return set(islice(reversed(names), count)) if count else ()
