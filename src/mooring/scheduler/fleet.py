@@ -107,10 +107,10 @@ class Fleet:
             self._epoch += 1
         else:
             self._renew(known, facts)
-            self._count_soft_taints(known.facts, -1)
+            self._count_unwelcoming(known.facts, -1)
             self.world.images.remove(name, self._nodes[name].status.images)
         self._nodes[name] = node
-        self._count_soft_taints(facts, 1)
+        self._count_unwelcoming(facts, 1)
         self.world.images.put(name, node.status.images)
         self.touch(name)
 
@@ -118,7 +118,7 @@ class Fleet:
         """Take away a node with all pods on it."""
         for key in tuple(self.world.nodes[name].pods):
             self.displace(key)
-        self._count_soft_taints(self.world.nodes.pop(name).facts, -1)
+        self._count_unwelcoming(self.world.nodes.pop(name).facts, -1)
         self.world.images.remove(name, self._nodes.pop(name).status.images)
         self._epoch += 1
 
@@ -144,9 +144,11 @@ class Fleet:
         if (old.labels, old.hard_taints) != (facts.labels, facts.hard_taints):
             self._epoch += 1
 
-    def _count_soft_taints(self, facts: NodeFacts, sign: int) -> None:
-        if facts.soft_taints:
-            self.world.soft_tainted += sign
+    def _count_unwelcoming(self, facts: NodeFacts, sign: int) -> None:
+        """Count nodes that keep pods away, so that rules about that need not be asked for none."""
+        self.world.closed += sign * facts.is_unschedulable
+        self.world.hard_tainted += sign * bool(facts.hard_taints)
+        self.world.soft_tainted += sign * bool(facts.soft_taints)
 
     # --- pods -----------------------------------------------------------------------------------
 

@@ -271,7 +271,30 @@ class Ranking:
         self._refusals = [None] * count
         self._scores = [0] * count
         self._heap = []
-        for place in range(count):
+        if self._measure is None or self._fixed:
+            for place in range(count):
+                self._judge(place)
+        else:
+            self._measure_all(self._measure)
+
+    def _measure_all(self, measure: Measure) -> None:
+        """Judge every node where nothing but its room counts, without a call for each."""
+        nodes, facts, scores = self._fleet.nodes, self._facts, self._scores
+        heap = []
+        rest = []
+        for place, name in enumerate(self._names):
+            state = nodes[name]
+            facts[place] = state.facts
+            score = measure(state)
+            if score is None:
+                rest.append(place)
+            else:
+                scores[place] = score
+                heap.append((-score, place))
+        heapify(heap)
+        self._heap = heap
+        self._work.nodes_judged += len(heap)
+        for place in rest:
             self._judge(place)
 
     def _judge(self, place: int) -> None:
