@@ -105,6 +105,7 @@ def measure(name: str, variation: Variation, nodes: int) -> Figures:
     (workload,) = find([name])
     setting = workload.make(nodes, variation)
     gc.collect()
+    gc.freeze()  # as the commands do once all objects are read
     loop_s = loop_seconds()
     figures = simulate(setting)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

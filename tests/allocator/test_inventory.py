@@ -231,12 +231,15 @@ def test_a_plan_without_a_solution_is_known_until_something_is_given_back() -> N
     assert not found.is_hopeless(HERE, plan)
 
 
-def test_where_no_device_is_free_a_plan_is_hopeless_before_it_is_tried() -> None:
+def test_where_no_device_is_free_a_plan_that_needs_one_need_not_be_tried() -> None:
     taken = [allocated("owner", [held(DRIVER, "gpu-0")])]
     found = inventory(published(*gpus(1)), allocated=taken)
-    assert found.is_hopeless(HERE, found.plan([WANTING]))
+    assert found.is_full(HERE)
+    assert found.plan([WANTING]).needs_free_device
     admin = request("r", "gpu", admin_access=True)
-    assert not found.is_hopeless(HERE, found.plan([claim("claim", [admin, gpu("s")])]))
+    assert not found.plan([claim("claim", [admin, gpu("s")])]).needs_free_device
+    found.remove_claim("default", "owner")
+    assert not found.is_full(HERE)
 
 
 def test_plans_without_a_solution_are_not_kept_without_bound() -> None:

@@ -180,15 +180,17 @@ class Inventory:
         return problem
 
     def is_hopeless(self, node: Node, plan: Plan) -> bool:
-        """Return whether a plan is known to have no solution on the node as it is now.
+        """Return whether a plan is known to have no solution on the node as it is now."""
+        view = self.view(node)
+        return view.hopeless.get(plan) is view.taken
 
-        Where no device is free none has its turn, so there can be no fault either.
+    def is_full(self, node: Node) -> bool:
+        """Return whether no device of the node is free.
+
+        Then none has its turn, so a plan that needs one has no solution, and there is no fault.
         """
         view = self.view(node)
-        taken = view.taken
-        if plan.needs_free_device and taken.whole == view.all and not view.is_invalid:
-            return True
-        return view.hopeless.get(plan) is taken
+        return view.taken.whole == view.all and not view.is_invalid
 
     def note_hopeless(self, problem: Problem) -> None:
         """Keep in mind that a problem has no solution."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 from mooring.cli.cluster_options import ClusterInput
@@ -15,6 +17,7 @@ from mooring.validation.context import Context
 
 def planned(given: ClusterInput, snapshot: Snapshot | None = None) -> Plan:
     """Return the plan for what a command was given, or for a variant of it."""
+    gc.freeze()  # What was read stays; looking through it again and again would take a fifth.
     context = Context(gates=given.gates, now=given.now, extensions=given.extensions)
     try:
         with Progress("pods planned") as progress:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from mooring.allocator import Allocated, Failed, Unsatisfied, allocate_wanted, prepare
 from mooring.allocator.allocation import BUDGET, Budget, Wanted
+from mooring.allocator.asks import Plan
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import (
@@ -68,6 +69,9 @@ class Known(claimresources.Known, Protocol):
         """Return a node."""
         ...
 
+    def note_full(self, name: str) -> None:
+        """Keep in mind that a node has no free device."""
+
 
 class _Variant(Struct, frozen=True):
     """What is wanted on nodes that serve the same extended resources with devices."""
@@ -100,6 +104,11 @@ class ClaimCheck:
             assert not isinstance(answer, Allocated), "what is hopeless stays so until a change"
             return answer
         return self._refused
+
+    @property
+    def needs_free_device(self) -> bool:
+        """Whether a node where no device is free will not do, whatever else there is."""
+        return self.needs.special is None and self._plain.wanted.plan.needs_free_device
 
     @property
     def key(self) -> Hashable:
@@ -191,8 +200,16 @@ class ClaimCheck:
             variant = self._variants[key] = _Variant(wanted, claim, extended)
         return variant
 
+    def _is_hopeless(self, node: Node, plan: Plan) -> bool:
+        """Return whether it is known that the node has no devices for a plan."""
+        inventory = self._known.inventory
+        if plan.needs_free_device and inventory.is_full(node):
+            self._known.note_full(node.metadata.name)
+            return True
+        return inventory.is_hopeless(node, plan)
+
     def _allocate(self, node: Node, variant: _Variant) -> Allocated | Refusal:
-        if self._known.inventory.is_hopeless(node, variant.wanted.plan):
+        if self._is_hopeless(node, variant.wanted.plan):
             self._hopeless = (node, variant.wanted)
             return CANNOT_ALLOCATE
         self._hopeless = None

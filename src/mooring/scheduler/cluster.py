@@ -280,12 +280,29 @@ class Cluster:
 
     # --- rankings -------------------------------------------------------------------------------
 
-    def ranking(self, shape: PodShape, claims: Hashable, *, has_alternatives: bool) -> Ranking:
+    def note_full(self, name: str) -> None:
+        """Keep in mind that a node has no free device, until it gets some back."""
+        self.fleet.full.add(name)
+
+    def ranking(
+        self,
+        shape: PodShape,
+        claims: Hashable,
+        *,
+        has_alternatives: bool,
+        needs_free_device: bool = False,
+    ) -> Ranking:
         """Return what is known of all nodes for pods of a shape with such claims."""
         key = (shape, claims)
         ranking = self._rankings.pop(key, None)
         if ranking is None:
-            ranking = Ranking(self.fleet, shape, self.work, has_alternatives=has_alternatives)
+            ranking = Ranking(
+                self.fleet,
+                shape,
+                self.work,
+                has_alternatives=has_alternatives,
+                needs_free_device=needs_free_device,
+            )
             if len(self._rankings) >= RANKINGS_MAX:
                 self._rankings.popitem(last=False)
         self._rankings[key] = ranking

@@ -56,6 +56,7 @@ class Fleet:
         self.touches = 0  # how often a node was touched
         self._eased: deque[str] = deque(maxlen=JOURNAL_MAX)
         self.easings = 0  # how often a node may have got more to give
+        self.full: set[str] = set()  # nodes that were found to have no free device, and have none
         self.device_touches = 0  # how often devices changed that any node may see
 
     @property
@@ -82,10 +83,12 @@ class Fleet:
         if not has_less:
             self._eased.append(name)
             self.easings += 1
+            self.full.discard(name)
 
     def touch_devices(self) -> None:
         """Say that devices changed that any node may see."""
         self.device_touches += 1
+        self.full.clear()
 
     def touched_since(self, touches: int) -> Collection[str] | None:
         """Return the nodes that changed since there were so many touches; None: look at all."""

@@ -6,6 +6,7 @@ kind looks again only at nodes that were touched since.
     # refusal: what the filters say of a node, all but claims
     # answer: what claims say of it; asked when it matters, since that is dear
     # heap: nodes by their score, the best first; entries that are no longer true are skipped
+    # entry: how far a node's score is below the most there can be, and its place, in one number
     # overdue: nodes that had no devices, and have less since: looked at again for their words only
 
 In a small fleet every node is asked for its devices, as Kubernetes does. In a large one Kubernetes
@@ -33,6 +34,10 @@ from mooring.scheduler.shape import PodShape
 NODES_ALL_ASKED_MAX = 100
 HEAP_FACTOR_MAX = 4  # entries for each node before the heap is made anew
 
+PLACE_BITS = 24
+PLACE_MASK = (1 << PLACE_BITS) - 1
+SCORE_TOP = 1 << 16  # above any sum of scores
+
 AskClaims = Callable[[NodeState], Grant | Refusal]
 
 GRANTED = True
@@ -50,12 +55,20 @@ class Ranking:
     """The nodes of a fleet, as pods of one kind see them."""
 
     def __init__(
-        self, fleet: Fleet, shape: PodShape, work: Work, *, has_alternatives: bool
+        self,
+        fleet: Fleet,
+        shape: PodShape,
+        work: Work,
+        *,
+        has_alternatives: bool,
+        needs_free_device: bool = False,
     ) -> None:
         self._fleet = fleet
         self._work = work
         self._shape = shape
         self._has_alternatives = has_alternatives
+        # Nodes where no device is free are known to all rankings, and not asked by each.
+        self._full = fleet.full if needs_free_device else frozenset[str]()
         self._epoch = -1
         self._touches = 0
         self._easings = 0
@@ -76,7 +89,7 @@ class Ranking:
         self._answers: list[Known] = []
         self._choices: list[int] = []  # by node, how good the alternatives are that claims get
         self._scores: list[int] = []
-        self._heap: list[tuple[int, int]] = []
+        self._heap: list[int] = []
         self._overdue: set[int] = set()
 
     # --- asking ---------------------------------------------------------------------------------
@@ -88,14 +101,17 @@ class Ranking:
             return self._choose_weighed(ask)
         if len(self._names) < NODES_ALL_ASKED_MAX:
             self._ask_all(ask)
-        heap, scores = self._heap, self._scores
+        heap, scores, names, full = self._heap, self._scores, self._names, self._full
         while heap:
-            negative, place = heap[0]
+            place = heap[0] & PLACE_MASK
             # Most entries are old ones of nodes that have another score by now.
-            if -negative == scores[place] and self._may_do(place):
-                grant = self._ask(place, ask)
-                if isinstance(grant, Grant):
-                    return self._state(place), grant
+            if SCORE_TOP - (heap[0] >> PLACE_BITS) == scores[place] and self._may_do(place):
+                if names[place] in full:
+                    self._answers[place] = CANNOT_ALLOCATE
+                else:
+                    grant = self._ask(place, ask)
+                    if isinstance(grant, Grant):
+                        return self._state(place), grant
             heappop(heap)
         return None
 
@@ -199,12 +215,16 @@ class Ranking:
     def _look_at(self, touched: Collection[str], eased: Collection[str]) -> None:
         """Judge the nodes that changed, unless that cannot make a difference."""
         places, answers, refusals = self._places, self._answers, self._refusals
-        heap, scores = self._heap, self._scores
+        heap, scores, full = self._heap, self._scores, self._full
         nodes, facts, barred, measure = self._fleet.nodes, self._facts, self._barred, self._measure
         judged = 0
         for name in touched:
             place = places.get(name)
             if place is None:
+                continue
+            if name in full:
+                answers[place] = CANNOT_ALLOCATE
+                self._overdue.add(place)
                 continue
             if answers[place] is CANNOT_ALLOCATE and name not in eased:
                 self._overdue.add(place)
@@ -222,7 +242,7 @@ class Ranking:
             judged += 1
             refusals[place] = None
             scores[place] = score
-            heappush(heap, (-score, place))
+            heappush(heap, SCORE_TOP - score << PLACE_BITS | place)
         self._work.nodes_judged += judged
 
     def _judge_overdue(self) -> None:
@@ -290,7 +310,7 @@ class Ranking:
                 rest.append(place)
             else:
                 scores[place] = score
-                heap.append((-score, place))
+                heap.append(SCORE_TOP - score << PLACE_BITS | place)
         heapify(heap)
         self._heap = heap
         self._work.nodes_judged += len(heap)
@@ -315,11 +335,11 @@ class Ranking:
         if refusal is None:
             assert score is not None
             self._scores[place] = score
-            heappush(self._heap, (-score, place))
+            heappush(self._heap, SCORE_TOP - score << PLACE_BITS | place)
 
     def _rebuild_heap(self) -> None:
         self._heap = [
-            (-self._scores[place], place)
+            SCORE_TOP - self._scores[place] << PLACE_BITS | place
             for place in range(len(self._names))
             if self._may_do(place)
         ]
