@@ -8,17 +8,16 @@ from typing import Any
 
 import click
 
-from mooring.allocator.features import Features
-from mooring.api.gates import Gate
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.device_filters import DeviceFilter
 from mooring.cli.device_trees import device_tree
 from mooring.cli.exits import FITS
-from mooring.cli.listing import Cell, Row, echo, natural, print_table, print_tree, printable
-from mooring.insight.holdings import DeviceHolding, State, holdings_of
+from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
+from mooring.insight.holdings import DeviceHolding, State, holdings_in
 from mooring.insight.holdings.counting import Counts, by_node, count
 from mooring.insight.holdings.model import Reason
+from mooring.insight.ordering import natural
 from mooring.insight.wording import counted
 
 COLOURS = {
@@ -118,12 +117,7 @@ def command(
         drivers=drivers, pools=pools, nodes=nodes, states=states, attributes=attributes
     )
     selected = wanted.selection(snapshot, given, class_name=class_name, expression=expression)
-    found = holdings_of(
-        snapshot,
-        Features.of(given.gates),
-        with_taint_rules=given.gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
-        extensions=given.extensions,
-    )
+    found = holdings_in(snapshot, given.context)
     devices = wanted.chosen(found.devices, snapshot, selected)
     devices.sort(key=lambda each: list(map(natural, each.id)))
     devices.sort(key=SORTS[sort])
