@@ -14,6 +14,7 @@ from mooring.cli.device_filters import DeviceFilter
 from mooring.cli.device_trees import device_tree
 from mooring.cli.exits import FITS
 from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
+from mooring.cli.pictures import picture_option, write_picture
 from mooring.insight.holdings import DeviceHolding, State, holdings_in
 from mooring.insight.holdings.counting import Counts, by_node, count
 from mooring.insight.holdings.model import Reason
@@ -84,6 +85,7 @@ SORTS: dict[str, Callable[[DeviceHolding], Any]] = {
     show_default=True,
     help="How to print; name gives driver/pool/device.",
 )
+@picture_option
 @cluster_options
 def command(
     given: ClusterInput,
@@ -97,6 +99,7 @@ def command(
     sort: str,
     is_summary: bool,
     output: str,
+    picture_file: str | None,
 ) -> None:
     """List devices: who has them, and which can be had.
 
@@ -105,12 +108,14 @@ def command(
     claim gets: its pool is incomplete, invalid or old, or a feature is off. Missing is what claims
     have and no slice does.
 
-    Options that may be repeated take what matches one of their values.
+    Options that may be repeated take what matches one of their values. The picture has all
+    devices, whatever is listed.
 
     \b
     moor devices --profile dgx-h100x4 --summary
     moor devices --on cluster.yaml --node n1 --state free --state shared
     moor devices --on cluster.yaml --select 'device.attributes["gpu.example.com"].model == "H200"'
+    moor devices --on cluster.yaml --summary --picture devices.html
     """
     snapshot = given.everything
     wanted = DeviceFilter(
@@ -125,6 +130,8 @@ def command(
         _print_summary(devices, output)
     else:
         _print(devices, output)
+    if picture_file is not None:
+        write_picture(snapshot, found, picture_file, title="Devices as they are")
     if not found.are_nodes_known and found.devices:
         click.echo("no nodes given: each device is judged as if its node were there", err=True)
     sys.exit(given.exit_status(FITS))
