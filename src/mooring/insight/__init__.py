@@ -4,7 +4,8 @@
     intake       documents as objects of a snapshot; consistency says what is odd about them
     completion   the pods, priorities and claims that a cluster would add (workloads, daemons)
     plan         where pods would go; placements has it in plain terms
-    explain      why a pod gets no node (stoppages, noderefusals, podfixes)
+    explain      why a pod gets no node (stoppages, noderefusals, podfixes, patience);
+                 explanations has it as text and trees
     diagnosis    why claims get no devices on a node, what conflicts, what would help
     holdings     who has which device, and what can be had
     whatif       what changes would mean for pods and devices
@@ -20,7 +21,7 @@
 
     reads, parts, trees, atoms   expressions, taken apart
     objects, subjects, podparts  objects, and what selects devices or describes pods in them
-    wording, nearness            text
+    wording, nearness, ordering  text
 
 Pure: nothing here reads a file or a clock.
 """

@@ -11,10 +11,14 @@ one shortage must not hide the other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 from msgspec import Struct
 
 from mooring.allocator import Failed, Unsatisfied, allocate
-from mooring.insight.diagnosis import Diagnosis, diagnose_claims
+from mooring.allocator.allocation import Budget
+from mooring.insight.diagnosis import EFFORT, Diagnosis, Effort, diagnose_claims
 from mooring.insight.noderefusals import facts_of
 from mooring.insight.plan import Plan, Progress
 from mooring.insight.podfixes import PodFix, pod_fixes
@@ -55,14 +59,21 @@ class Explanation(Struct, frozen=True):
 
 
 def explain(
-    plan: Plan, pending: Pending, *, progress: Progress = lambda _, __: None
+    plan: Plan,
+    pending: Pending,
+    *,
+    effort: Callable[[], Effort] = lambda: EFFORT,
+    progress: Progress = lambda _, __: None,
 ) -> Explanation:
-    """Return why a pod gets no node on the cluster as the plan leaves it."""
+    """Return why a pod gets no node on the cluster as the plan leaves it.
+
+    `effort` is asked before each diagnosis, and once before nodes are told apart.
+    """
     cluster, pod = plan.cluster, pending.pod
     ready = attempt(cluster, pod)
     if isinstance(ready, Pending):
         return Explanation(pending, ready.reason, tuple(stoppage_facts(plan.before, ready)))
-    asked = _Asked(ready)
+    asked = _Asked(ready, effort)
     try:
         survey = ready.ranking.survey(asked)
     except CycleFault as fault:
@@ -80,9 +91,10 @@ def explain(
 class _Asked:
     """Asks nodes for the devices of one pod, and remembers which it asked last."""
 
-    def __init__(self, ready: Attempt) -> None:
+    def __init__(self, ready: Attempt, effort: Callable[[], Effort]) -> None:
         self._ready = ready
         self._cluster = ready.cluster
+        self._effort = effort
         self._last = ""
 
     def __call__(self, state: NodeState) -> Grant | Refusal:
@@ -114,9 +126,10 @@ class _Asked:
     def _kinds(self, survey: Survey, progress: Progress) -> dict[Kind, list[str]]:
         """Return nodes by what they say and how short their devices are."""
         kinds: dict[Kind, list[str]] = {}
+        budget = Budget(interrupt=self._effort().interrupt)
         for number, (name, refusal) in enumerate(sorted(survey.refusals.items())):
             progress(number, len(survey.refusals))
-            kinds.setdefault((refusal.texts, self._shortage(name)), []).append(name)
+            kinds.setdefault((refusal.texts, self._shortage(name, budget)), []).append(name)
         return kinds
 
     def _verdict(
@@ -131,14 +144,14 @@ class _Asked:
             is_behind=refusal.plugin != CLAIMS,
         )
 
-    def _shortage(self, name: str) -> Shortage:
+    def _shortage(self, name: str, budget: Budget) -> Shortage:
         """Return how many devices each request finds on a node that cannot serve them all."""
         check = self._ready.check
         node = self._cluster.node(name)
         claims = check.wanted_on(node) if check is not None else ()
         if not claims:
             return ()
-        match allocate(self._cluster.inventory, node, claims):
+        match allocate(self._cluster.inventory, node, claims, budget=budget):
             case Unsatisfied(problem=problem):
                 free = ~problem.taken.whole
                 counts = [
@@ -154,4 +167,17 @@ class _Asked:
         check = self._ready.check
         node = self._cluster.node(name)
         claims = check.wanted_on(node) if check is not None else ()
-        return diagnose_claims(self._cluster.inventory, node, claims) if claims else None
+        if not claims:
+            return None
+        return diagnose_claims(
+            self._cluster.inventory,
+            node,
+            claims,
+            fleet_devices=self._fleet_devices,
+            effort=self._effort(),
+        )
+
+    @cached_property
+    def _fleet_devices(self) -> int:
+        """How many devices there are: the same for every node."""
+        return self._cluster.inventory.devices_count
