@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.insight.patience import Patience
+from mooring.insight.pending.patience import Patience
 
 
 class Clock:

@@ -16,12 +16,12 @@ from mooring.cli.planning import planned
 from mooring.cli.progress import Progress
 from mooring.cli.subjects import Subject, no_such, parse_subject
 from mooring.insight.concerns import full_name
-from mooring.insight.explain import Explanation, explain
-from mooring.insight.explanations import lines, name_of, placed_line, tree
-from mooring.insight.patience import Patience
-from mooring.insight.placements import chosen_results
-from mooring.insight.plan import Plan, Result
-from mooring.insight.standins import stand_ins, stands_for
+from mooring.insight.pending.explain import Explanation, explain
+from mooring.insight.pending.explanations import lines, name_of, placed_line, tree
+from mooring.insight.pending.patience import Patience
+from mooring.insight.planning.placements import chosen_results
+from mooring.insight.planning.plan import Plan, Result
+from mooring.insight.planning.standins import stand_ins, stands_for
 from mooring.insight.wording import counted
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.reserving import Reservation

@@ -11,8 +11,8 @@ import click
 
 from mooring.cli.collection import complain
 from mooring.cli.exits import UNREADABLE
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.holdings import Holdings
-from mooring.insight.snapshot import Snapshot
 from mooring.insight.topology import Format, format_of, picture
 
 F = TypeVar("F", bound=Callable[..., Any])

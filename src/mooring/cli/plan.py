@@ -15,9 +15,15 @@ from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printa
 from mooring.cli.pictures import picture_option, write_picture
 from mooring.cli.planning import planned
 from mooring.insight.holdings import holdings_in
-from mooring.insight.placements import Given, Granted, Placement, chosen_results, placement_of
-from mooring.insight.plan import Plan
-from mooring.insight.standins import stand_ins
+from mooring.insight.planning.placements import (
+    Given,
+    Granted,
+    Placement,
+    chosen_results,
+    placement_of,
+)
+from mooring.insight.planning.plan import Plan
+from mooring.insight.planning.standins import stand_ins
 from mooring.insight.wording import counted
 
 SAME = " "  # a cell that says what the one above does

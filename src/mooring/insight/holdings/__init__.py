@@ -18,6 +18,7 @@ from mooring.allocator.ledger import Ledger
 from mooring.api.gates import Gate
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.holdings.claims import ClaimBook, holder_index
 from mooring.insight.holdings.devices import DeviceBook
 from mooring.insight.holdings.model import (
@@ -27,7 +28,6 @@ from mooring.insight.holdings.model import (
     Holdings,
     State,
 )
-from mooring.insight.snapshot import Snapshot
 from mooring.scheduler.taintrules import TaintRules
 from mooring.validation.context import Context
 

@@ -8,10 +8,10 @@ from typing import Any
 from mooring.insight.concerns import full_name, listed
 from mooring.insight.diagnosis import lines as diagnosis_lines
 from mooring.insight.diagnosis import tree as diagnosis_tree
-from mooring.insight.explain import Explanation, Verdict
-from mooring.insight.placements import placement_of
-from mooring.insight.plan import Result
-from mooring.insight.standins import stands_for
+from mooring.insight.pending.explain import Explanation, Verdict
+from mooring.insight.planning.placements import placement_of
+from mooring.insight.planning.plan import Result
+from mooring.insight.planning.standins import stands_for
 from mooring.insight.wording import counted
 from mooring.scheduler.reserving import Reservation
 

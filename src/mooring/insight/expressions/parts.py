@@ -17,7 +17,7 @@ from mooring.cel.lang.planner import plan
 from mooring.cel.lang.program import Program
 from mooring.cel.lang.steps import Budget, Failure
 from mooring.cel.lang.values import key_value
-from mooring.insight.trees import walk
+from mooring.insight.expressions.trees import walk
 from mooring.insight.wording import write
 
 Variables = dict[str, Any]

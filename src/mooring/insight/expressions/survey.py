@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from mooring.insight.explanation import SINCE, Reason, Reasons, Valued
-from mooring.insight.fleet import Fleet, FleetDevice
-from mooring.insight.inquiry import TOO_COMPLEX, Answer, Inquiry, Outcome
+from mooring.insight.expressions.explanation import SINCE, Reason, Reasons, Valued
+from mooring.insight.expressions.fleet import Fleet, FleetDevice
+from mooring.insight.expressions.inquiry import TOO_COMPLEX, Answer, Inquiry, Outcome
 
 ALIKE_MAX: Final = 3
 VALUES_SHOWN_MAX: Final = 3

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from mooring.api.core.pod import Pod
 from mooring.claims.owners import group_name
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import listed
-from mooring.insight.snapshot import Snapshot
 from mooring.insight.wording import counted
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Pending

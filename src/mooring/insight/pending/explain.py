@@ -19,10 +19,10 @@ from msgspec import Struct
 from mooring.allocator import Failed, Unsatisfied, allocate
 from mooring.allocator.allocation import Budget
 from mooring.insight.diagnosis import EFFORT, Diagnosis, Effort, diagnose_claims
-from mooring.insight.noderefusals import facts_of
-from mooring.insight.plan import Plan, Progress
-from mooring.insight.podfixes import PodFix, pod_fixes
-from mooring.insight.stoppages import group_facts, stoppage_facts
+from mooring.insight.pending.noderefusals import facts_of
+from mooring.insight.pending.podfixes import PodFix, pod_fixes
+from mooring.insight.pending.stoppages import group_facts, stoppage_facts
+from mooring.insight.planning.plan import Plan, Progress
 from mooring.scheduler.claimcheck import Grant
 from mooring.scheduler.claimneeds import PLUGIN as CLAIMS
 from mooring.scheduler.cycle import Attempt, Pending, attempt

@@ -17,10 +17,10 @@ from mooring.api.core.pod import Pod
 from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.scheduling import PodGroup
 from mooring.claims.owners import controller_of, group_name
-from mooring.insight.completion import complete
+from mooring.insight.clusters.completion import complete
+from mooring.insight.clusters.ownership import is_active
+from mooring.insight.clusters.snapshot import Controller, Snapshot
 from mooring.insight.concerns import Concern, full_name
-from mooring.insight.ownership import is_active
-from mooring.insight.snapshot import Controller, Snapshot
 from mooring.scheduler import default_selector
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Pending, Placed, schedule

@@ -22,11 +22,11 @@ from mooring.api.catalogue import CATALOGUE
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import FAILED, SUCCEEDED
 from mooring.api.meta import ObjectMeta, OwnerReference
+from mooring.insight.clusters.daemons import node_of_daemon, nodes_for, pinned
+from mooring.insight.clusters.identity import identified
+from mooring.insight.clusters.ownership import ExistingPods, is_active
+from mooring.insight.clusters.snapshot import Controller, Snapshot
 from mooring.insight.concerns import Concern, full_name, titled
-from mooring.insight.daemons import node_of_daemon, nodes_for, pinned
-from mooring.insight.identity import identified
-from mooring.insight.ownership import ExistingPods, is_active
-from mooring.insight.snapshot import Controller, Snapshot
 from mooring.validation.admission import admit_create
 from mooring.validation.context import Context
 

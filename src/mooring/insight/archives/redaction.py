@@ -32,7 +32,7 @@ from mooring.api.resource.v1 import (
     ResourceClaimTemplate,
 )
 from mooring.api.structs import NULL, Open
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.clusters.snapshot import Snapshot
 
 KEPT_ANNOTATIONS: Final = (EXTENDED_RESOURCE_CLAIM_ANNOTATION, POD_CLAIM_ANNOTATION)
 EMPTY: Final = Raw(b"{}")

@@ -12,10 +12,10 @@ from msgspec import Struct
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from mooring.claims import is_device_resource, pod_requests
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import full_name
-from mooring.insight.plan import Result
-from mooring.insight.snapshot import Snapshot
-from mooring.insight.standins import stands_for
+from mooring.insight.planning.plan import Result
+from mooring.insight.planning.standins import stands_for
 from mooring.scheduler.bindingconditions import is_ready
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.reserving import Reservation

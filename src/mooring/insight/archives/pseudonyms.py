@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from mooring.api.codec import decode_tree, to_tree
-from mooring.insight.identity import is_new, stand_in_uid
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.clusters.identity import is_new, stand_in_uid
+from mooring.insight.clusters.snapshot import Snapshot
 
 KEPT_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 

@@ -17,10 +17,10 @@ from mooring.cel.inputs import attribute_value
 from mooring.cel.lang import ast
 from mooring.cel.lang.steps import COST_EXCEEDED, Failure
 from mooring.cel.results import with_hint
-from mooring.insight.explanation import Reason, Reasons, explain
-from mooring.insight.fleet import Fleet, FleetDevice, Group
-from mooring.insight.parts import Parts
-from mooring.insight.reads import reads_of
+from mooring.insight.expressions.explanation import Reason, Reasons, explain
+from mooring.insight.expressions.fleet import Fleet, FleetDevice, Group
+from mooring.insight.expressions.parts import Parts
+from mooring.insight.expressions.reads import reads_of
 from mooring.insight.wording import shown
 from mooring.validation.devices import EXPRESSION_MAX_BYTES
 

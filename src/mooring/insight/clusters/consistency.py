@@ -21,8 +21,8 @@ from mooring.api.resource.v1 import (
 from mooring.claims.consumers import is_group_consumer, is_pod_consumer
 from mooring.claims.owners import Owner, group_name
 from mooring.claims.references import Named, NotCreated, reference_of
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name, listed, titled
-from mooring.insight.snapshot import Snapshot
 from mooring.insight.wording import counted
 
 

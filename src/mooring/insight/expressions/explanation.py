@@ -24,8 +24,8 @@ from mooring.cel.lang import ast
 from mooring.cel.lang.steps import Budget, Failure
 from mooring.cel.lang.values import Cancelled
 from mooring.cel.results import with_hint
-from mooring.insight.parts import Loop, Parts, Variables
-from mooring.insight.trees import Binding, binding, chains, terms
+from mooring.insight.expressions.parts import Loop, Parts, Variables
+from mooring.insight.expressions.trees import Binding, binding, chains, terms
 from mooring.insight.wording import shown
 
 DECISIVE: Final = {"_&&_": False, "_||_": True}

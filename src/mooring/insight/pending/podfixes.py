@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.placement import Toleration
 from mooring.api.core.pod import Pod
-from mooring.insight.noderefusals import amount, quantity, shown
+from mooring.insight.pending.noderefusals import amount, quantity, shown
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Placed, schedule
 from mooring.scheduler.filtering import Survey

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from mooring.cel.lang import ast
 from mooring.cel.lang.steps import Failure
-from mooring.insight.parts import Parts, Variables
-from mooring.insight.trees import LOGIC, Binding, binding
+from mooring.insight.expressions.parts import Parts, Variables
+from mooring.insight.expressions.trees import LOGIC, Binding, binding
 
 
 class Atom(NamedTuple):

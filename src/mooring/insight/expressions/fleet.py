@@ -17,7 +17,7 @@ from mooring.api.resource.v1 import Device, ResourceSlice
 from mooring.api.semver import Version
 from mooring.cel.inputs import Domains, device_variables
 from mooring.cel.lang.values import EvalError
-from mooring.insight.reads import MAPS, Read
+from mooring.insight.expressions.reads import MAPS, Read
 
 Look = tuple[Any, ...]  # what an expression sees of a device, as something to compare
 

@@ -20,7 +20,7 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from mooring.insight.fleet import FleetDevice
+from mooring.insight.expressions.fleet import FleetDevice
 from mooring.insight.objects import Object
 
 KINDS: Final = ("DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate")

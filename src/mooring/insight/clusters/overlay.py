@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.insight.clusters.snapshot import Snapshot, key_of
 from mooring.insight.concerns import Concern, listed, titled
-from mooring.insight.snapshot import Snapshot, key_of
 
 
 def overlay(cluster: Snapshot, manifests: Snapshot) -> tuple[Snapshot, list[Concern]]:

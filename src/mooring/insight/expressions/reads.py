@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from mooring.cel.lang import ast
-from mooring.insight.trees import binding
+from mooring.insight.expressions.trees import binding
 
 DEVICE: Final = "device"
 MAPS: Final = ("attributes", "capacity")

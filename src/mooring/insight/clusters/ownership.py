@@ -10,8 +10,8 @@ from mooring.api.core import Pod
 from mooring.api.core.podstatus import FAILED, SUCCEEDED
 from mooring.api.meta import OwnerReference
 from mooring.claims.owners import controller_of
+from mooring.insight.clusters.snapshot import Controller, Snapshot
 from mooring.insight.concerns import full_name
-from mooring.insight.snapshot import Controller, Snapshot
 
 
 class ExistingPods:

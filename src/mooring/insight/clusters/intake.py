@@ -22,9 +22,9 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gate, Gates
 from mooring.api.kinds import Kind
 from mooring.api.reading import kind_of, read_document
+from mooring.insight.clusters.identity import identified
+from mooring.insight.clusters.snapshot import FIELDS, Snapshot, key_of
 from mooring.insight.concerns import Concern, titled
-from mooring.insight.identity import identified
-from mooring.insight.snapshot import FIELDS, Snapshot, key_of
 from mooring.insight.wording import counted
 from mooring.validation.admission import GENERATED_SUFFIX, read_hub, strategy_of
 from mooring.validation.context import Context

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from mooring.api.scheduling import PriorityClass
 from mooring.api.scheduling.v1 import SYSTEM_CRITICAL_PRIORITY
 from mooring.api.scheduling.v1beta1 import PREEMPT_LOWER_PRIORITY
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, listed, titled
-from mooring.insight.snapshot import Snapshot
 
 BUILT_IN: Final = {
     "system-cluster-critical": SYSTEM_CRITICAL_PRIORITY,

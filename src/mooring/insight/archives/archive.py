@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from mooring.api.codec import encode_json
 from mooring.api.gates import Gates
-from mooring.insight.snapshot import Snapshot
-from mooring.insight.tarstream import ArchiveError, Member, pack, unpack
+from mooring.insight.archives.tarstream import ArchiveError, Member, pack, unpack
+from mooring.insight.clusters.snapshot import Snapshot
 
 FORMAT: Final = "mooring-snapshot"
 VERSION: Final = 1
