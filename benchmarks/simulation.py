@@ -25,7 +25,7 @@ from benchmarks._workloads import Setting, Variation, Workload, find
 from mooring.allocator import Allocated, Inventory, allocate
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.insight.plan import new_names
+from mooring.insight.planning.plan import new_names
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Placed, schedule
 from mooring.scheduler.groups import Gang, schedule_group

@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 
 from benchmarks._workloads import Setting, Variation, find
-from mooring.insight.plan import new_names
+from mooring.insight.planning.plan import new_names
 from mooring.scheduler import ranking
 from mooring.scheduler.cluster import ClaimKey, Cluster
 from mooring.scheduler.cycle import Outcome, Placed, schedule

@@ -18,10 +18,10 @@ from mooring.cli import CONTEXT
 from mooring.cli.collection import Collected, coloured, complain
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
-from mooring.insight.explanation import Reason, Reasons
-from mooring.insight.fleet import Fleet, FleetDevice
-from mooring.insight.inquiry import Answer, Outcome, Refusal, compiler_for, inquire
-from mooring.insight.survey import Explained, Survey, condensed
+from mooring.insight.expressions.explanation import Reason, Reasons
+from mooring.insight.expressions.fleet import Fleet, FleetDevice
+from mooring.insight.expressions.inquiry import Answer, Outcome, Refusal, compiler_for, inquire
+from mooring.insight.expressions.survey import Explained, Survey, condensed
 from mooring.insight.wording import counted, shown, shown_cost
 from mooring.validation.context import Context
 

@@ -28,11 +28,11 @@ from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import STDIN
 from mooring.hardware.attributes import Form
 from mooring.hardware.errors import ProfileError
+from mooring.insight.clusters.consistency import check_consistency
+from mooring.insight.clusters.intake import Intake
+from mooring.insight.clusters.overlay import overlay
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern
-from mooring.insight.consistency import check_consistency
-from mooring.insight.intake import Intake
-from mooring.insight.overlay import overlay
-from mooring.insight.snapshot import Snapshot
 from mooring.validation.context import Context
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -16,10 +16,10 @@ from mooring.cli.inputs import Source, UnreadableError, find_sources
 from mooring.cli.progress import Progress
 from mooring.hardware.attributes import Form
 from mooring.hardware.catalogue import Catalogue
-from mooring.insight.archive import Archive, read_archive
+from mooring.insight.archives.archive import Archive, read_archive
+from mooring.insight.archives.tarstream import ArchiveError
+from mooring.insight.clusters.intake import Intake
 from mooring.insight.concerns import Concern
-from mooring.insight.intake import Intake
-from mooring.insight.tarstream import ArchiveError
 
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 ARCHIVE_LIMITS = Limits(bytes_max=256 * 1024 * 1024)

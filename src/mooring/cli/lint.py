@@ -18,8 +18,8 @@ from mooring.cli.collection import Collected, coloured
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.report_options import report_options
-from mooring.insight.fleet import Fleet
-from mooring.insight.inquiry import compiler_for
+from mooring.insight.expressions.fleet import Fleet
+from mooring.insight.expressions.inquiry import compiler_for
 from mooring.insight.lint import (
     KINDS,
     RULE_IDS,

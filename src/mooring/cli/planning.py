@@ -9,9 +9,9 @@ import click
 from mooring.cli.cluster_options import ClusterInput
 from mooring.cli.collection import coloured
 from mooring.cli.progress import Progress
-from mooring.insight.plan import Plan, plan
-from mooring.insight.snapshot import Snapshot
-from mooring.insight.workloads import TooManyPodsError
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.clusters.workloads import TooManyPodsError
+from mooring.insight.planning.plan import Plan, plan
 from mooring.validation.context import Context
 
 

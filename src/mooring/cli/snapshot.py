@@ -16,10 +16,10 @@ from mooring.cli.cluster_sources import archive_at
 from mooring.cli.collection import complain
 from mooring.cli.exits import FITS, UNREADABLE
 from mooring.cli.inputs import UnreadableError
-from mooring.insight.archive import Manifest, read_archive, write_archive
-from mooring.insight.pseudonyms import anonymised
-from mooring.insight.redaction import redacted
-from mooring.insight.tarstream import ArchiveError
+from mooring.insight.archives.archive import Manifest, read_archive, write_archive
+from mooring.insight.archives.pseudonyms import anonymised
+from mooring.insight.archives.redaction import redacted
+from mooring.insight.archives.tarstream import ArchiveError
 from mooring.insight.wording import counted
 
 

@@ -18,7 +18,7 @@ from mooring.api.core.podstatus import ContainerStatus
 from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.quantity import Quantity
 from mooring.claims.owners import group_name
-from mooring.scheduler.podrequests import RESIZE_PENDING
+from mooring.claims.resizes import RESIZE_PENDING
 from mooring.scheduler.shape import (
     DEFAULT_SETTINGS,
     Occupant,

@@ -289,6 +289,20 @@ def test_a_search_that_is_given_up_claims_nothing() -> None:
     assert diagnosis.fixes == ()
     assert not diagnosis.conflict.is_minimal
     assert diagnosis.trials_given_up > 0
+    assert [*lines(diagnosis)][-1] == (
+        "the diagnosis was ended: out of time; there may be more fixes"
+    )
+
+
+def test_a_diagnosis_that_is_ended_tells_what_it_knows() -> None:
+    answers = iter([""])
+    situation = Situation.of(inventory(published(*gpus(1))), HERE, [wanting(gpu(count=2))])
+    effort = Effort(interrupt=lambda: next(answers, "out of time") or None)
+    diagnosis = diagnose(situation, effort=effort)
+    assert diagnosis is not None
+    assert diagnosis.ended_by == "out of time"
+    assert diagnosis.trials > 0
+    assert [funnel.request for funnel in diagnosis.funnels] == ["r"]
 
 
 # --- fleets -----------------------------------------------------------------------------------

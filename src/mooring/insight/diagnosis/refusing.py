@@ -35,7 +35,7 @@ from mooring.insight.diagnosis.refusals import (
     TooLittle,
     Unfit,
 )
-from mooring.insight.inquiry import Inquiry
+from mooring.insight.expressions.inquiry import Inquiry
 
 OTHERS_MAX = 4
 NANO = 10**9
