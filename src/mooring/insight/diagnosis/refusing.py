@@ -200,12 +200,13 @@ def _short_counters(problem: Problem, position: int) -> Iterator[Amount]:
 
 
 def _shown(nano: int) -> str:
-    """Return an amount as people write it: in binary units if it is a round number of them."""
+    """Return an amount as people write it: in the units that make it short, 8Gi or 10G."""
+    decimal = str(Quantity.parse(f"{nano}n"))
     for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
         size = NANO * 1024**power
         if nano and nano % size == 0:
-            return f"{nano // size}{unit}"
-    return str(Quantity.parse(f"{nano}n"))
+            return min(f"{nano // size}{unit}", decimal, key=len)
+    return decimal
 
 
 # --- constraints --------------------------------------------------------------------------
