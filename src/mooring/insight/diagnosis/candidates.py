@@ -182,9 +182,8 @@ def lists_for(
     for driver, own in sorted(scalars.items()):
         for size in range(2, len(some) + 1):
             rows = (tuple(some[first : first + size]) for first in range(len(some) - size + 1))
-            for row in rows:
-                if not own.isdisjoint(row):  # else it changes nothing
-                    found.append((size, len(own), PublishList(driver, attribute, row)))
+            useful = (row for row in rows if not own.isdisjoint(row))  # others change nothing
+            found += ((size, len(own), PublishList(driver, attribute, row)) for row in useful)
     return [change for _, _, change in sorted(found, key=lambda each: each[:2])]
 
 
