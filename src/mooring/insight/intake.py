@@ -55,7 +55,7 @@ class Intake:
         self._context = context
         self._namespace = namespace
         self._judge = Judge(context, namespace=namespace)
-        for each in known:  # namespaces that there are already; they decide about admin access
+        for each in known:  # namespaces that there are already decide about admin access
             self._judge.notice(each)
         self._objects: dict[tuple[str, str, str], tuple[Any, str]] = {}
         self._generated: Counter[str] = Counter()
