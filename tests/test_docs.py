@@ -44,7 +44,8 @@ from mooring.validation.errors import ErrorType, FieldError
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+STORIES = ROOT / "examples" / "stories" / "README.md"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), STORIES])
 LINKED_FOLDERS = ("conformance", "docs", "examples")
 TIMEOUT_S = 60
 

@@ -64,7 +64,8 @@ class Facts:
     @cached_property
     def devices(self) -> Devices:
         """The devices as expressions see them."""
-        return Devices(self.pool.id.driver, [spot.device for spot in self.pool.spots])
+        devices = [spot.device for spot in self.pool.spots]
+        return Devices(self.pool.id.driver, devices, names=self._compiler.extensions)
 
     @cached_property
     def shareable(self) -> int:

@@ -175,8 +175,8 @@ def read_cluster(
         base = give_all(cluster, Intake(context, namespace=namespace))
     except ProfileError as error:
         raise click.UsageError(str(error)) from None
-    added = give_all(manifests, Intake(context, namespace=namespace))
     of_cluster = base.snapshot()
+    added = give_all(manifests, Intake(context, namespace=namespace, known=of_cluster.namespaces))
     of_manifests, overlaid = overlay(of_cluster, added.snapshot())
     everything = of_cluster.with_objects(of_manifests.objects())
     warnings = (*base.concerns(), *added.concerns(), *overlaid, *check_consistency(everything))

@@ -129,6 +129,16 @@ class ClaimCheck:
         found = None if self.needs.special is None else self._variant(node)
         return found.extended if isinstance(found, _Variant) else None
 
+    def coming_with(self, node: Node) -> NodeResources:
+        """Return what of a node comes with the devices that it has for the claims."""
+        variant = self._plain if self.needs.special is None else self._variant(node)
+        if not isinstance(variant, _Variant):
+            return ()
+        answer = self._allocate(node, variant) if variant.wanted.claims else None
+        if isinstance(answer, Refusal):
+            return ()
+        return self._node_claims.coming_with(node, answer)
+
     def __call__(self, state: NodeState) -> Grant | Refusal:
         """Return what a node has for the claims, or why it has not; raise CycleFault on a fault."""
         needs = self.needs

@@ -25,6 +25,8 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.api.scheduling import PodGroup
+from mooring.cel.device import DeviceCompiler
+from mooring.cel.device import Features as CelFeatures
 from mooring.claims import ClassIndex, implicit_name
 from mooring.claims.owners import controller_of
 from mooring.claims.specialclaim import is_special_for
@@ -53,13 +55,15 @@ class Cluster:
         settings: Settings = DEFAULT_SETTINGS,
         now: datetime | None = None,
         spread_selector: Callable[[Pod], Selector] = lambda _: EVERYTHING,
+        extensions: bool = True,
     ) -> None:
+        compiler = DeviceCompiler(CelFeatures(list_attributes=True), extensions=extensions)
         self.features = features
         self.now = now
         self.fleet = Fleet()
         counts = settings.counts_claims and features.node_allocatable
         self.shapes = Shapes(replace(settings, counts_claims=counts))
-        self.inventory = Inventory(features.allocator)
+        self.inventory = Inventory(features.allocator, compiler=compiler)
         self.index = ClassIndex()
         self.groups: dict[ClaimKey, PodGroup] = {}
         self.spread_selector = spread_selector
@@ -71,7 +75,7 @@ class Cluster:
         self._claims_of: dict[str, set[ClaimKey]] = {}  # by the uid of the controller
         self._class_names: set[str] = set()
         self._slices: dict[str, ResourceSlice] = {}  # as published, without taints of rules
-        self._rules = TaintRules()
+        self._rules = TaintRules(compiler)
         self.work = Work()
         self._rankings: OrderedDict[RankingKey, Ranking] = OrderedDict()
 

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
+from mooring.api.core import Namespace
 from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gate, Gates
@@ -48,10 +49,14 @@ _INDEX = re.compile(r"\[\d+\]")
 class Intake:
     """Takes documents and objects; what is odd about them is noted."""
 
-    def __init__(self, context: Context, *, namespace: str = "default") -> None:
+    def __init__(
+        self, context: Context, *, namespace: str = "default", known: Iterable[Namespace] = ()
+    ) -> None:
         self._context = context
         self._namespace = namespace
         self._judge = Judge(context, namespace=namespace)
+        for each in known:  # namespaces that there are already decide about admin access
+            self._judge.notice(each)
         self._objects: dict[tuple[str, str, str], tuple[Any, str]] = {}
         self._generated: Counter[str] = Counter()
         self._warnings: list[Concern] = []

@@ -211,7 +211,8 @@ def _helping_lists(trials: Trials, change: DropConstraint) -> list[Change]:
     situation = trials.situation
     constraint = situation.claims[change.claim].spec.devices.constraints[change.constraint]
     found: dict[str, Change] = {}
-    for published in lists_for(situation, constraint)[:LISTS_MAX]:
+    drivers = trials.drivers([change])  # of the devices that the claims would get without it
+    for published in lists_for(situation, constraint, drivers)[:LISTS_MAX]:
         if published.driver not in found and trials.is_possible([published]):
             found[published.driver] = published
     return list(found.values())

@@ -100,6 +100,7 @@ def _no_match(
             spot.device.attributes,
             spot.device.capacity,
             allow_multiple_allocations=spot.device.allow_multiple_allocations,
+            name=spot.device.name if compiler.extensions else None,
         )
     except EvalError as error:
         return Fault(f"selector #{number}: {error}")

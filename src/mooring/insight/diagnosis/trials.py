@@ -109,6 +109,16 @@ class Trials:
         kind = self.outcome(changes).kind
         return None if kind is Kind.GIVEN_UP else kind is Kind.POSSIBLE
 
+    def drivers(self, changes: Collection[Change]) -> frozenset[str]:
+        """Return the drivers of the devices that the claims would get with the changes."""
+        effort = self._effort
+        budget = Budget(steps=effort.steps_each_max, interrupt=effort.interrupt)
+        answer = self._asked(frozenset(changes), budget)
+        if not isinstance(answer, Allocated):
+            return frozenset()
+        results = answer.results(lambda: "")  # which share it is does not matter
+        return frozenset(each.driver for one in results for each in one.devices.results)
+
     def _tried(self, changes: Changes) -> Outcome:
         effort = self._effort
         if self._is_ended() or self._trials_left <= 0 or self._steps_left <= 0:

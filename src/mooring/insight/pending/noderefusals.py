@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from mooring.api.core.pod import Pod
 from mooring.api.quantity import Quantity
+from mooring.claims import pod_requests
+from mooring.scheduler import claimneeds
 from mooring.scheduler.amounts import Amounts
 from mooring.scheduler.cycle import Attempt
 from mooring.scheduler.filters import nodeaffinity, noderesources
@@ -13,6 +15,7 @@ from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.refusals import Refusal
 
 MILLI = "cpu"
+INSUFFICIENT = "Insufficient "
 IN_BYTES = ("memory", "ephemeral-storage")
 
 
@@ -21,6 +24,8 @@ def facts_of(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str
     match refusal.plugin:
         case noderesources.PLUGIN:
             yield from _amounts(refusal, ready, state)
+        case claimneeds.PLUGIN:
+            yield from _amounts_with_devices(refusal, ready, state)
         case nodeaffinity.PLUGIN:
             yield from _labels(ready.pod, state)
 
@@ -30,10 +35,34 @@ def _amounts(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str
         if text == noderesources.TOO_MANY_PODS:
             yield f"{len(state.pods)} pods are there, {state.facts.pods_max} may be"
             continue
-        name = text.removeprefix("Insufficient ")
+        name = text.removeprefix(INSUFFICIENT)
         total, held = amount(state.facts.allocatable, name), amount(state.held, name)
         asked = shown(amount(ready.shape.asked, name), name)
         yield f"{name}: {asked} asked for, {shown(total - held, name)} of {shown(total, name)} free"
+
+
+def _amounts_with_devices(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
+    """Give what a pod asks for itself, and what of the node comes with its devices."""
+    short = [text for text in refusal.texts if text.startswith(INSUFFICIENT)]
+    if not short or ready.check is None:
+        return
+    comes = ready.check.coming_with(ready.cluster.node(state.facts.name))
+    alone, together = pod_requests(ready.pod), pod_requests(ready.pod, comes)
+    for text in short:
+        name = text.removeprefix(INSUFFICIENT)
+        own, with_devices = (_base(asked.get(name), name) for asked in (alone, together))
+        total, held = amount(state.facts.allocatable, name), amount(state.held, name)
+        yield (
+            f"{name}: {shown(own, name)} asked for and {shown(with_devices - own, name)} for the "
+            f"pod's devices, {shown(total - held, name)} of {shown(total, name)} free"
+        )
+
+
+def _base(asked: Quantity | None, name: str) -> int:
+    """Return an amount in base units."""
+    if asked is None:
+        return 0
+    return asked.milli_value if name == MILLI else asked.value
 
 
 def _labels(pod: Pod, state: NodeState) -> Iterator[str]:

@@ -96,6 +96,7 @@ def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
         Features.of(context.gates),
         now=context.now.instant,
         spread_selector=_Spreading(snapshot).selector_of,
+        extensions=context.extensions,
     )
     for namespace in snapshot.namespaces:
         cluster.fleet.put_namespace(namespace.metadata.name, namespace.metadata.labels)
