@@ -10,6 +10,7 @@ from mooring.api.documents import CORE, KUBERNETES, Document
 from mooring.api.errors import DecodeError
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.cli.inputs import Source, UnreadableError, find_sources
+from mooring.cli.listing import printable_lines
 from mooring.insight.objects import Object, read_object, read_slice, resource_kind
 from mooring.validation.context import Context
 
@@ -66,8 +67,8 @@ class Collected:
 
 
 def complain(message: str) -> None:
-    """Print an error."""
-    click.echo(f"{coloured('error', 'red')}: {message}", err=True)
+    """Print an error; names in it may hold anything."""
+    click.echo(f"{coloured('error', 'red')}: {printable_lines(message)}", err=True)
 
 
 def coloured(text: str, colour: str) -> str:

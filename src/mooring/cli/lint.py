@@ -17,6 +17,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.collection import Collected, coloured
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
+from mooring.cli.listing import printable
 from mooring.cli.report_options import report_options
 from mooring.insight.fleet import Fleet
 from mooring.insight.inquiry import compiler_for
@@ -135,9 +136,10 @@ def command(
 def _text(finding: Finding) -> str:
     place = f"{finding.source}:{finding.line}:{finding.column}"
     severity = coloured(finding.severity.value, _COLOURS[finding.severity])
-    first, *rest = finding.message.splitlines()
-    lines = [f"{place}: {severity}: {finding.kind} {finding.name}: {first} [{finding.rule}]"]
-    lines += (f"    {line}" for line in (*rest, finding.remedy))
+    first, *rest = map(printable, finding.message.splitlines())
+    subject = printable(f"{finding.kind} {finding.name}")
+    lines = [f"{printable(place)}: {severity}: {subject}: {first} [{finding.rule}]"]
+    lines += (f"    {line}" for line in (*rest, printable(finding.remedy)))
     return "\n".join(lines)
 
 

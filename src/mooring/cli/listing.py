@@ -62,6 +62,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
+def printable_lines(text: str) -> str:
+    """Return text of several lines, each as a terminal shows it."""
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
 def natural(text: str) -> list[Any]:
     """Return what to sort a name by so that gpu-10 comes after gpu-9."""
     parts: list[Any] = _DIGITS.split(text)
