@@ -46,8 +46,8 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
 @click.command(
     context_settings=CONTEXT,
     epilog=(
-        "Exit status: 0 written, 1 some objects were refused and left out, or there are none, 2 usage, "
-        "3 something could not be read or written."
+        "Exit status: 0 written, 1 some objects were refused and left out, or there are none, "
+        "2 usage, 3 something could not be read or written."
     ),
 )
 @click.option(
