@@ -180,7 +180,7 @@ def _name(result: Result) -> str:
 def _lines(explanation: Explanation) -> Iterator[str]:
     pending = explanation.pending
     yield f"{_name(pending)} gets no node"
-    if explanation.stopped_by:
+    if explanation.stopped_by and explanation.stopped_by != pending.message:
         yield f"  {explanation.stopped_by}"
     yield from (f"  {fact}" for fact in explanation.facts)
     for verdict in explanation.verdicts:
@@ -211,6 +211,9 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
         if verdict.is_behind:
             yield "  and behind that its claims cannot be allocated there either:"
         indent = "    " if verdict.is_behind else "  "
+        if len(verdict.nodes) > 1:
+            # Whose devices they are and who has them may differ from node to node.
+            yield f"{indent}on {verdict.diagnosis.situation.node.metadata.name}, as an example:"
         yield from (f"{indent}{line}" for line in diagnosis_lines(verdict.diagnosis))
 
 

@@ -104,6 +104,11 @@ class ClaimCheck:
         found = self._variant(node)
         return found.wanted.claims if isinstance(found, _Variant) else ()
 
+    def extended_on(self, node: Node) -> ExtendedRequests | None:
+        """Return what a node would have to serve of extended resources with devices."""
+        found = self._variant(node) if self.needs.special is not None else None
+        return found.extended if isinstance(found, _Variant) else None
+
     def __call__(self, state: NodeState) -> Grant | Refusal:
         """Return what a node has for the claims, or why it has not; raise CycleFault on a fault."""
         needs = self.needs

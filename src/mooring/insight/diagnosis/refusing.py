@@ -18,6 +18,7 @@ from mooring.allocator.rules.counters import amounts_of
 from mooring.allocator.rules.taints import blocking_taint
 from mooring.allocator.view import View
 from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import CapacityRequestPolicy, Device
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.inputs import device_variables
 from mooring.cel.lang.steps import COST_EXCEEDED
@@ -153,7 +154,27 @@ def _unfit(problem: Problem, slot: Slot, position: int) -> Refusal:
             return Unfit("is in no compatibility group of the devices in use beside it")
     if _is_overdrawn(problem, position):
         return Unfit("is in a pool of which more is taken than there is")
-    return Unfit("cannot serve the amounts that are asked for as it shares them out")
+    policies = "; ".join(_against_policies(slot, device))
+    return Unfit(policies or "cannot serve the amounts that are asked for as it shares them out")
+
+
+def _against_policies(slot: Slot, device: Device) -> Iterator[str]:
+    """Give the amounts that are asked for, beside those that the device gives out."""
+    for name, _, amount in slot.ask.wish.amounts:
+        capacity = device.capacity.get(name)
+        policy = capacity.request_policy if capacity is not None else None
+        if policy is not None:
+            yield f"gives out {name} {_given_out(policy)}; {amount} is wanted"
+
+
+def _given_out(policy: CapacityRequestPolicy) -> str:
+    if policy.valid_values:
+        return f"as {', '.join(map(str, policy.valid_values))}"
+    valid = policy.valid_range
+    if valid is None:
+        return f"as {policy.default}"
+    bounds = (("from", valid.min), ("to", valid.max), ("in steps of", valid.step))
+    return " ".join(f"{word} {amount}" for word, amount in bounds if amount is not None)
 
 
 def _is_overdrawn(problem: Problem, position: int) -> bool:
@@ -199,12 +220,13 @@ def _short_counters(problem: Problem, position: int) -> Iterator[Amount]:
 
 
 def _shown(nano: int) -> str:
-    """Return an amount as people write it: in binary units if it is a round number of them."""
+    """Return an amount as people write it: in binary or decimal units, whichever is shorter."""
+    decimal = str(Quantity.parse(f"{nano}n"))
     for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
         size = NANO * 1024**power
         if nano and nano % size == 0:
-            return f"{nano // size}{unit}"
-    return str(Quantity.parse(f"{nano}n"))
+            return min(f"{nano // size}{unit}", decimal, key=len)
+    return decimal
 
 
 # --- constraints --------------------------------------------------------------------------
