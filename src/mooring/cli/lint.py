@@ -62,7 +62,8 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     multiple=True,
     required=True,
     metavar="FILE|DIR|-",
-    help="YAML or JSON to look at: a file, a directory, or - for standard input. May be repeated.",
+    help="YAML, JSON or a snapshot to look at: a file, a directory, or - for standard input. "
+    "May be repeated.",
 )
 @click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too.")
 @click.option("--strict", is_flag=True, help="Know nothing that Kubernetes 1.37 does not have.")
