@@ -178,3 +178,9 @@ def test_a_file_that_is_not_there_does_not_hide_the_others(tmp_path: Path) -> No
     result = lint("-f", str(tmp_path / "nothing.yaml"), "-f", str(EXAMPLES))
     assert result.exit_code == 3
     assert "9 objects in 2 files" in result.output
+
+
+def test_what_is_not_looked_at_is_counted() -> None:
+    result = lint(text="replicas: 3\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+    assert result.exit_code == 0
+    assert "\nnot looked at: 2 objects of other kinds, or of none\n" in result.output

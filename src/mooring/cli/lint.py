@@ -154,6 +154,8 @@ def _summary(findings: list[Finding], found: Collected, world: World) -> str:
     looked_at = f"{counted(len(found.objects), 'object')} in {counted(found.files, 'file')}"
     against = counted(len(world.fleet), "device")
     text = f"{looked_at} against {against}: {', '.join(_counts(findings))}"
+    if found.ignored:
+        text += f"\nnot looked at: {counted(found.ignored, 'object')} of other kinds, or of none"
     unapplied = lacking(found.objects, world)
     if unapplied:
         needed = {rule.needs for rule in unapplied}
