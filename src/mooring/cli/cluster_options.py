@@ -221,7 +221,7 @@ def _now(text: str | None) -> Timestamp:
 def _tell(given: ClusterInput) -> None:
     errors = (*given.unreadable, *given.refused)
     for message in errors[:LINES_SHOWN_MAX]:
-        complain(_printable(message))
+        complain(message)
     for warning in given.warnings[:LINES_SHOWN_MAX]:
         click.echo(f"{coloured('warning', 'yellow')}: {_printable(str(warning))}", err=True)
     for what, found in (("errors", errors), ("warnings", given.warnings)):

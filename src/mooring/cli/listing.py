@@ -59,6 +59,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
+def printable_lines(text: str) -> str:
+    """Return text of several lines, each as a terminal shows it."""
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
 def age(then: Timestamp | None, now: Timestamp) -> str:
     """Return how long ago something was, as kubectl has it: 45s, 7m, 5h, 3d."""
     if then is None:

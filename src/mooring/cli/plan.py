@@ -111,7 +111,7 @@ def _tree(placements: list[Placement], plan: Plan) -> dict[str, object]:
 def _nothing(plan: Plan) -> str:
     with_nodes = sum(bool(pod.spec.node_name) for pod in plan.before.pods)
     if with_nodes:
-        return f"Nothing to plan: all {counted(with_nodes, 'pod')} have a node."
+        return f"Nothing to plan: none of {counted(with_nodes, 'pod')} waits for a node."
     return "Nothing to plan: there are no pods, and nothing that makes any."
 
 

@@ -60,6 +60,12 @@ class _World:
             for device in each.spec.devices or ()
         }
 
+    @property
+    def has_seekers(self) -> bool:
+        """Whether anything is there that looks for a node or for devices."""
+        found = self.snapshot
+        return bool(found.pods or found.controllers or found.claims or found.templates)
+
     def owners(self) -> Iterator[Owner]:
         """Give all that may have claims."""
         yield from self.snapshot.groups
@@ -79,6 +85,8 @@ def _missing_nodes(world: _World) -> Iterator[Concern]:
     if not missing:
         return
     if not world.nodes:
+        if not world.has_seekers:
+            return  # Slices by themselves are a fair thing to look at.
         fact = f"there are no Node objects, though slices are of {_nodes(missing)}"
         yield Concern("missing-nodes", fact, "pods have nowhere to go; add the nodes")
         return
@@ -141,6 +149,17 @@ def _classes(devices: DeviceClaim) -> Iterator[str]:
         if request.exactly is not None:
             yield request.exactly.device_class_name
         yield from (each.device_class_name for each in request.first_available)
+
+
+def _missing_slices(world: _World) -> Iterator[Concern]:
+    if world.snapshot.slices or not world.nodes:
+        return
+    waiting = [titled(each) for each in world.snapshot.claims if each.status.allocation is None]
+    waiting += map(titled, world.snapshot.templates)
+    if waiting:
+        fact = "there are no ResourceSlice objects, though devices are asked for by "
+        meaning = "no device can be found; add the slices"
+        yield Concern("missing-slices", fact + listed(waiting), meaning)
 
 
 def _incomplete_pools(world: _World) -> Iterator[Concern]:
@@ -279,6 +298,7 @@ CHECKS: Final[tuple[Callable[[_World], Iterable[Concern]], ...]] = (
     _nodes_without_capacity,
     _pods_on_unknown_nodes,
     _missing_classes,
+    _missing_slices,
     _incomplete_pools,
     _unknown_devices,
     _twice_held,

@@ -11,7 +11,12 @@ from collections.abc import Collection, Iterator
 from mooring.allocator.asks import RESULTS_MAX
 from mooring.allocator.rules.taints import tolerates
 from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import DeviceConstraint, DeviceTaint, DeviceToleration
+from mooring.api.resource.v1 import (
+    DeviceCapacity,
+    DeviceConstraint,
+    DeviceTaint,
+    DeviceToleration,
+)
 from mooring.insight.diagnosis.applying import attribute_names
 from mooring.insight.diagnosis.changes import (
     AskCapacity,
@@ -156,14 +161,42 @@ def smaller_amounts(situation: Situation, change: AskCapacity) -> list[AskCapaci
     details = situation.details(change.place)
     assert details.capacity is not None
     wanted = details.capacity.requests[change.name]
+    consumed = _consumed(situation)
     amounts: set[Quantity] = set()
     for slice_ in situation.slices:
-        for device in slice_.spec.devices or ():
-            for name in attribute_names(change.name, slice_.spec.driver):
-                if name in device.capacity and device.capacity[name].value < wanted:
-                    amounts.add(device.capacity[name].value)
-    largest = sorted(amounts, reverse=True)[:AMOUNTS_MAX]
+        spec = slice_.spec
+        for device in spec.devices or ():
+            for name in attribute_names(change.name, spec.driver):
+                if name in device.capacity:
+                    taken = consumed.get((spec.driver, spec.pool.name, device.name, name))
+                    amounts.update(_amounts(device.capacity[name], taken))
+    smaller = (amount for amount in amounts if Quantity.ZERO < amount < wanted)
+    largest = sorted(smaller, reverse=True)[:AMOUNTS_MAX]
     return [AskCapacity(change.place, change.name, amount) for amount in largest]
+
+
+def _amounts(capacity: DeviceCapacity, taken: Quantity | None) -> Iterator[Quantity]:
+    """Give all there is of a capacity, what is left of it, and what is given out at most."""
+    yield capacity.value
+    if taken is not None:
+        yield capacity.value - taken
+    policy = capacity.request_policy
+    if policy is not None:
+        yield from policy.valid_values
+        if policy.valid_range is not None and policy.valid_range.max is not None:
+            yield policy.valid_range.max
+
+
+def _consumed(situation: Situation) -> dict[tuple[str, str, str, str], Quantity]:
+    """Return how much claims have of the capacities of devices that they share."""
+    found: dict[tuple[str, str, str, str], Quantity] = {}
+    for claim in situation.allocated:
+        allocation = claim.status.allocation
+        for result in allocation.devices.results if allocation is not None else ():
+            for name, amount in (result.consumed_capacity or {}).items():
+                key = (result.driver, result.pool, result.device, name)
+                found[key] = found.get(key, Quantity.ZERO) + amount
+    return found
 
 
 def lists_for(

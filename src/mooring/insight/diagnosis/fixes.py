@@ -64,6 +64,8 @@ def single_changes(trials: Trials, around: Surroundings) -> list[Change]:
             found += _helping_tolerations(trials, group)
         elif isinstance(group[0], FreeClaim):
             found += _helping_among(trials, group)
+        elif isinstance(group[0], AskCapacity):
+            found += _helping_amounts(trials, group)
         else:
             found += [change for change in group if trials.is_possible([change])]
     return found
@@ -137,6 +139,19 @@ def _helping_tolerations(trials: Trials, group: Sequence[Change]) -> list[Change
         if not _is_covered(change, tolerated) and trials.is_possible([change]):
             found.append(change)
             tolerated.add((change.toleration.key, change.place))
+    return found
+
+
+def _helping_amounts(trials: Trials, group: Sequence[Change]) -> list[Change]:
+    """Return the capacities that need not be asked for, or not so much of them.
+
+    Where a device gives all that it has to who does not say how much, only less helps.
+    """
+    found: list[Change] = []
+    for change in group:
+        assert isinstance(change, AskCapacity)
+        ways = (change, *smaller_amounts(trials.situation, change))
+        found += islice((way for way in ways if trials.is_possible([way])), 1)
     return found
 
 

@@ -31,6 +31,7 @@ from mooring.scheduler.filtering import Survey
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.refusals import Refusal
 
+ENDS = "the attempt ends here, whatever other nodes have"
 DIAGNOSES_MAX = 12  # kinds of nodes whose devices are looked into
 
 Shortage = tuple[int, ...]  # how many devices each request finds; () if the devices are there
@@ -103,7 +104,8 @@ class _Asked:
 
     def after_fault(self, pending: Pending, fault: str) -> Explanation:
         """Return what is behind a fault, which ends the attempt on whatever node it is met."""
-        verdict = Verdict((self._last,), (fault,), diagnosis=self._diagnosis(self._last))
+        diagnosis = self._diagnosis(self._last)
+        verdict = Verdict((self._last,), (ENDS,), diagnosis=diagnosis)
         return Explanation(pending, fault, verdicts=(verdict,))
 
     def verdicts(self, survey: Survey, progress: Progress) -> tuple[tuple[Verdict, ...], int]:

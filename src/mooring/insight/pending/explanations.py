@@ -33,7 +33,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
     """Give the lines that tell why a pod gets no node."""
     pending = explanation.pending
     yield f"{name_of(pending)} gets no node"
-    if explanation.stopped_by:
+    if explanation.stopped_by and explanation.stopped_by != pending.message:
         yield f"  {explanation.stopped_by}"
     yield from (f"  {fact}" for fact in explanation.facts)
     for verdict in explanation.verdicts:
@@ -64,6 +64,9 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
         if verdict.is_behind:
             yield "  and behind that its claims cannot be allocated there either:"
         indent = "    " if verdict.is_behind else "  "
+        if len(verdict.nodes) > 1:
+            # Whose devices they are and who has them may differ from node to node.
+            yield f"{indent}on {verdict.diagnosis.situation.node.metadata.name}, as an example:"
         yield from (f"{indent}{line}" for line in diagnosis_lines(verdict.diagnosis))
 
 

@@ -1,16 +1,28 @@
-"""What is behind a node's refusal: amounts, labels, taints."""
+"""What is behind a node's refusal: amounts, labels, taints, claims that are bound elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.quantity import Quantity
-from mooring.claims import pod_requests
+from mooring.claims import ClassIndex, pod_requests
+from mooring.claims.classindex import is_device_resource
+from mooring.insight.concerns import full_name, listed
+from mooring.insight.nearness import nearest
 from mooring.scheduler import claimneeds
 from mooring.scheduler.amounts import Amounts
+from mooring.scheduler.claimcheck import NOT_AVAILABLE, ClaimCheck
+from mooring.scheduler.claimneeds import Held
+from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt
-from mooring.scheduler.filters import nodeaffinity, noderesources
+from mooring.scheduler.filters import (
+    nodeaffinity,
+    noderesources,
+    nodeunschedulable,
+    tainttoleration,
+)
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.refusals import Refusal
 
@@ -24,10 +36,46 @@ def facts_of(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str
     match refusal.plugin:
         case noderesources.PLUGIN:
             yield from _amounts(refusal, ready, state)
-        case claimneeds.PLUGIN:
-            yield from _amounts_with_devices(refusal, ready, state)
         case nodeaffinity.PLUGIN:
             yield from _labels(ready.pod, state)
+        case nodeunschedulable.PLUGIN:
+            yield "the node is cordoned: spec.unschedulable is true"
+        case tainttoleration.PLUGIN:
+            yield from _taints(ready, state)
+        case claimneeds.PLUGIN if ready.check is not None:
+            yield from _amounts_with_devices(refusal, ready, state)
+            if refusal == NOT_AVAILABLE:
+                yield from _held(ready.check.needs.held, ready.cluster)
+            yield from _extended(ready.check, ready.cluster.node(state.facts.name))
+
+
+def _taints(ready: Attempt, state: NodeState) -> Iterator[str]:
+    for taint in state.facts.hard_taints:
+        if not ready.shape.tolerations.tolerate_all((taint,)):
+            value = f"={taint.value}" if taint.value else ""
+            yield f"taint {taint.key}{value}:{taint.effect} is not tolerated"
+
+
+def _held(claims: Iterable[Held], cluster: Cluster) -> Iterator[str]:
+    """Give where the devices that claims have already can be used."""
+    for held in claims:
+        name = full_name(held.claim)
+        if held.is_lost:
+            yield f"claim {name} has devices that failed, and must be allocated anew"
+            continue
+        nodes = [node for node in cluster.fleet.nodes if held.is_within_reach(cluster.node(node))]
+        where = f"only on {listed(nodes)}" if nodes else "on no node that is here"
+        yield f"claim {name} has devices already, which can be used {where}"
+
+
+def _extended(check: ClaimCheck, node: Node) -> Iterator[str]:
+    """Give what requests stand for that nobody has written."""
+    found = check.extended_on(node)
+    for mapping in found.mappings if found is not None else ():
+        yield (
+            f"request {mapping.request_name} is what container {mapping.container_name} asks for "
+            f"of {mapping.resource_name}"
+        )
 
 
 def _amounts(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
@@ -39,6 +87,17 @@ def _amounts(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str
         total, held = amount(state.facts.allocatable, name), amount(state.held, name)
         asked = shown(amount(ready.shape.asked, name), name)
         yield f"{name}: {asked} asked for, {shown(total - held, name)} of {shown(total, name)} free"
+        if not total and is_device_resource(name):
+            yield from _unbacked(name, ready.cluster.index, state)
+
+
+def _unbacked(name: str, index: ClassIndex, state: NodeState) -> Iterator[str]:
+    """Say of an extended resource that nothing stands behind it."""
+    if index.class_for(name) is not None:
+        return
+    near = nearest(name, (*index.resources(), *state.facts.allocatable.others))
+    hint = f"; did you mean {near}?" if near else ""
+    yield f"no device class and no device plugin of the node has {name}{hint}"
 
 
 def _amounts_with_devices(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:

@@ -44,9 +44,13 @@ def group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) 
         if each.metadata.namespace == pod.metadata.namespace and group_name(each) == name
     ]
     minimum = gang.min_count if gang is not None else 1
+    alone = f"by itself the pod would fit on {counted(len(survey.fitting), 'node')}"
+    if len(members) < minimum:
+        yield f"{alone}, but its group {name} waits for {minimum} pods and has {len(members)}"
+        return
     yield (
-        f"by itself the pod would fit on {counted(len(survey.fitting), 'node')}, but its group "
-        f"{name} needs {minimum} of its {counted(len(members), 'pod')} placed together"
+        f"{alone}, but its group {name} needs {minimum} of its {counted(len(members), 'pod')} "
+        "placed together"
     )
 
 
