@@ -104,7 +104,12 @@ def _page_then(
     Left to one query, SQLite would look at all keys for every page.
     """
     entries: list[Entry] = []
-    for (revision,) in _newest_changes(connection, prefix, after, at):
+    newest = connection.execute(
+        """SELECT max(revision) FROM change
+           WHERE key >= ? AND key < ? AND key > ? AND revision <= ? GROUP BY key ORDER BY key""",
+        (prefix, prefix + LAST, after, at),
+    )
+    for (revision,) in newest:
         row = connection.execute(
             f"SELECT {_ENTRY} FROM change WHERE revision = ? AND value IS NOT NULL",  # noqa: S608
             (revision,),
@@ -116,25 +121,23 @@ def _page_then(
     return Page(entries, at)
 
 
-_NEWEST = """
-    SELECT max(revision) AS revision FROM change
-    WHERE key >= ? AND key < ? AND key > ? AND revision <= ? GROUP BY key ORDER BY key
-"""
-
-
-def _newest_changes(
-    connection: sqlite3.Connection, prefix: str, after: str, at: int
-) -> sqlite3.Cursor:
-    return connection.execute(_NEWEST, (prefix, prefix + LAST, after, at))
-
-
 def _count_then(connection: sqlite3.Connection, prefix: str, after: str, at: int) -> int:
+    """Return how many entries there were: those of now, and the difference that changes made.
+
+    The first change of a key since then says whether it was there: it has a previous one or not.
+    """
+    bounds = (prefix, prefix + LAST, after)
     (count,) = connection.execute(
-        f"SELECT count(*) FROM ({_NEWEST}) CROSS JOIN change USING (revision) "  # noqa: S608
-        "WHERE value IS NOT NULL",
-        (prefix, prefix + LAST, after, at),
+        "SELECT count(*) FROM current WHERE key >= ? AND key < ? AND key > ?", bounds
     ).fetchone()
-    return int(count)
+    (difference,) = connection.execute(
+        """SELECT total((change.previous <> 0) - (current.key IS NOT NULL))
+           FROM (SELECT min(revision) AS revision FROM change
+                 WHERE revision > ? AND +key >= ? AND +key < ? AND +key > ? GROUP BY +key)
+           JOIN change USING (revision) LEFT JOIN current ON current.key = change.key""",
+        (at, *bounds),
+    ).fetchone()
+    return int(count + difference)
 
 
 def read_stretch(connection: sqlite3.Connection, prefix: str, after: int, through: int) -> Stretch:
