@@ -108,7 +108,6 @@ class Watcher:
         self.entries: dict[str, Entry] = {}
         self.seen = 0
         self.changes = 0
-        self.has_seen_last = False
         self.counts: Counter[str] = Counter()
         self._place = place
         self._is_slow = is_slow
@@ -143,8 +142,6 @@ class Watcher:
         assert change.revision > self.seen, f"{change.revision} comes after {self.seen}"
         self.seen = change.revision
         self.changes += 1
-        if change.key == f"{self.prefix}~last":
-            self.has_seen_last = isinstance(change, Deletion)
         match change:
             case Put(entry, previous):
                 assert self.entries.get(entry.key) == previous, f"{entry.key}: missed"
@@ -235,14 +232,13 @@ class WatchCase:
     async def _wait_until_seen(self, place: Place, watchers: list[Watcher]) -> None:
         """Wait until each watcher has seen the newest change below its prefix."""
         store = await place.current()
-        for prefix in {watcher.prefix for watcher in watchers}:
+        newest: dict[str, int] = {}
+        # The prefix of all comes last: what is newest below it is newer than all others.
+        for prefix in sorted({watcher.prefix for watcher in watchers}, reverse=True):
             last = await store.create(f"{prefix}~last", b"")
-            await store.delete(last.key, expected=last.revision)
-        newest = await store.revision()
-        waiting = list(watchers)
-        while waiting:
+            newest[prefix] = (await store.delete(last.key, expected=last.revision)).revision
+        while any(watcher.seen < newest[watcher.prefix] for watcher in watchers):
             await asyncio.sleep(0.01)
-            waiting = [w for w in waiting if not w.has_seen_last and w.seen < newest]
 
     async def _compare(
         self, store: SqliteStore, writers: list[Writer], watchers: list[Watcher]
