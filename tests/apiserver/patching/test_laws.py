@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mooring.apiserver.patching import (
@@ -24,6 +24,14 @@ from tests.apiserver.patching.diffs import json_patch_back, strategic_diff
 from tests.apiserver.patching.makers import LATER, POD, apply, owners, pod, written
 
 SHAPE = table("v1").shape("Pod")
+
+
+law = settings(
+    max_examples=80,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 def subset(items: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
@@ -66,6 +74,7 @@ def stripped(tree: Any) -> Any:
     return {**tree, "metadata": kept}
 
 
+@law
 @given(pods, pods)
 def test_applying_twice_is_applying_once(live: Any, applied: Any) -> None:
     start = apply(None, live, "other")
@@ -74,6 +83,7 @@ def test_applying_twice_is_applying_once(live: Any, applied: Any) -> None:
     assert with_times_kept(once, apply(once, applied, force=True, now=LATER)) == once
 
 
+@law
 @given(metadata, specs)
 def test_managers_of_different_fields_can_go_in_any_order(meta: Any, spec: Any) -> None:
     first, second = pod(meta), pod(**spec)
@@ -82,6 +92,7 @@ def test_managers_of_different_fields_can_go_in_any_order(meta: Any, spec: Any) 
     assert forth == back
 
 
+@law
 @given(pods, pods)
 def test_taking_back_what_one_alone_applied_restores(live: Any, applied: Any) -> None:
     start = apply(None, live, "other")
@@ -103,6 +114,7 @@ def _unordered(tree: Any) -> Any:
     return tree
 
 
+@law
 @given(pods, pods)
 def test_what_is_applied_is_there(live: Any, applied: Any) -> None:
     result = apply(apply(None, live, "other"), applied, force=True)
@@ -112,6 +124,7 @@ def test_what_is_applied_is_there(live: Any, applied: Any) -> None:
     assert missing <= {"f:tty"}  # false is stored by leaving it out
 
 
+@law
 @given(pods, pods)
 def test_strategic_merge_of_a_difference_gives_the_target(old: Any, new: Any) -> None:
     patch = strategic_diff(SHAPE, old, new)
@@ -142,6 +155,7 @@ def operations(draw: st.DrawFn, document: Any) -> dict[str, Any]:
     return {"op": op, "path": f"/{where}/{key}", "value": draw(st.integers(0, 5))}
 
 
+@law
 @given(documents.flatmap(lambda d: st.tuples(st.just(d), operations(d))))
 def test_a_json_patch_can_be_undone(case: tuple[Any, dict[str, Any]]) -> None:
     document, operation = case
@@ -158,6 +172,7 @@ plain = st.recursive(
 maps = st.dictionaries(st.sampled_from("klm"), plain, max_size=3)
 
 
+@law
 @given(maps, maps)
 def test_a_merge_patch_of_a_difference_gives_the_target(old: Any, new: Any) -> None:
     def difference(left: Any, right: Any) -> Any:
@@ -171,12 +186,14 @@ def test_a_merge_patch_of_a_difference_gives_the_target(old: Any, new: Any) -> N
     assert same(result, new)
 
 
+@law
 @given(maps, maps)
 def test_same_is_what_json_says(left: Any, right: Any) -> None:
     texts = [json.dumps(value, sort_keys=True) for value in (left, right)]
     assert same(left, right) == (texts[0] == texts[1])
 
 
+@law
 @given(pods, pods)
 def test_field_sets_are_sets(left: Any, right: Any) -> None:
     one, other = fields_of(SHAPE, left), fields_of(SHAPE, right)
@@ -190,6 +207,7 @@ def test_field_sets_are_sets(left: Any, right: Any) -> None:
     assert FieldSet.of(*mine) == one
 
 
+@law
 @given(pods, pods)
 def test_a_comparison_says_what_came_and_went(old: Any, new: Any) -> None:
     removed, modified, added = compare(SHAPE, old, new)
@@ -200,6 +218,7 @@ def test_a_comparison_says_what_came_and_went(old: Any, new: Any) -> None:
     assert compare(SHAPE, old, old).added.is_empty
 
 
+@law
 @given(pods, pods)
 def test_merging_loses_nothing_and_removing_takes_all(live: Any, applied: Any) -> None:
     merged = merge(SHAPE, live, applied)

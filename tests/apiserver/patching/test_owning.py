@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mooring.apiserver.patching import FieldManager, PatchError
+from mooring.apiserver.patching import FieldManager, PatchError, manager_name
 from mooring.apiserver.patching.values import Tree
 from tests.apiserver.patching.makers import (
     CLAIM,
@@ -293,3 +293,23 @@ def test_conditions_are_told_apart_by_type() -> None:
     live = apply(None, node("Ready"), kind=NODE, subresource="status")
     live = apply(live, node("Hot"), "b", kind=NODE, subresource="status")
     assert [c["type"] for c in live["status"]["conditions"]] == ["Ready", "Hot"]
+
+
+@pytest.mark.parametrize(
+    ("field_manager", "user_agent", "name"),
+    [
+        ("me", "kubectl/v1", "me"),
+        ("", "kubectl/v1.37.0 (linux/amd64)", "kubectl"),
+        ("", "a\tb\x00c/1", "abc"),
+        ("", "é" * 100, "é" * 64),
+        ("", "", ""),
+    ],
+)
+def test_a_manager_is_named_by_the_request_or_its_user_agent(
+    field_manager: str, user_agent: str, name: str
+) -> None:
+    assert manager_name(field_manager, user_agent) == name
+
+
+def test_who_has_no_name_is_unknown() -> None:
+    assert list(owners(update(None, pod({"labels": {"x": "1"}}), ""))) == ["unknown"]

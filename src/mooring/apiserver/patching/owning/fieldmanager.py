@@ -188,7 +188,7 @@ class FieldManager:
 
     def _ledger_sent(self, live: Tree | None, new: Tree) -> Ledger:
         if not self._subresource:  # Subresources cannot set them.
-            sent = new.get("metadata", {}).get("managedFields")
+            sent = (new.get("metadata") or {}).get("managedFields")
             if _is_reset(sent):
                 return Ledger()
             try:
