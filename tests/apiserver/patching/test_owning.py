@@ -182,6 +182,12 @@ def test_a_list_has_the_order_of_who_applied_last_and_others_between() -> None:
     assert [c["name"] for c in live["spec"]["containers"]] == ["b", "c", "x", "a"]
 
 
+def test_new_items_come_after_those_that_only_others_have() -> None:
+    live = apply(None, pod(containers=[{"name": n, "image": "x"} for n in "abc"]))
+    live = apply(live, pod(containers=[{"name": n} for n in "ax"]), "b")
+    assert [c["name"] for c in live["spec"]["containers"]] == ["a", "b", "c", "x"]
+
+
 def test_a_set_is_the_union() -> None:
     live = apply(None, pod({"finalizers": ["x/1", "x/2"]}))
     live = apply(live, pod({"finalizers": ["x/3"]}), "b")
