@@ -111,8 +111,8 @@ def _review_paths(base: str, review: Review) -> Iterator[tuple[str, Tree]]:
 
 
 def _tag(group: str, version: str) -> str:
-    short = group.partition(".")[0] or "core"
-    return f"{short.capitalize()}{version.capitalize()}"
+    words = (group.removesuffix(".k8s.io") or "core").split(".")
+    return "".join(word.capitalize() for word in (*words, version))
 
 
 def _shared(namespaced: bool, kind: str = "") -> list[Tree]:
@@ -133,7 +133,7 @@ def _operations(place: _Place, verbs: dict[str, tuple[str, str, str]], shared: l
 def _operation(place: _Place, method: str, action: str, word: str) -> Tree:
     tree: Tree = {
         "description": f"{_DONE[word]}: {place.gvk['kind']}.",
-        "operationId": f"{word}{place.tag}{place.label}",
+        "operationId": _operation_id(place, word),
         "parameters": PARAMETERS[action if action in PARAMETERS else method],
     }
     if (body := _body(place, action)) is not None:
@@ -144,6 +144,11 @@ def _operation(place: _Place, method: str, action: str, word: str) -> Tree:
     types = _ANSWERS + (_STREAMS if action == "list" else ())
     tree["responses"] = {"200": _answer(answer, types), "401": {"description": "Unauthorized"}}
     return {**tree, "x-kubernetes-action": action, "x-kubernetes-group-version-kind": place.gvk}
+
+
+def _operation_id(place: _Place, word: str) -> str:
+    verb, is_collection, _ = word.partition("Collection")
+    return f"{verb}{place.tag}{is_collection}{place.label}"
 
 
 def _body(place: _Place, action: str) -> Tree | None:

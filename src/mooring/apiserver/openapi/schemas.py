@@ -1,8 +1,8 @@
 """Schemas of all structs that the kinds of a version are made of.
 
 Two sources are laid over each other: the shapes of `patching`, which know every field that
-Kubernetes has and what lists mean, and our structs, which know types and formats, what is
-always written, and in their docstrings what it is all for.
+Kubernetes has and what lists mean, and our structs, which know types and formats, and in their
+docstrings what it is all for.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from mooring.api.kinds import Kind
 from mooring.apiserver.openapi import common, names
+from mooring.apiserver.openapi.choices import choices_of
 from mooring.apiserver.openapi.descriptions import describe_field
 from mooring.apiserver.openapi.hints import (
     declared_fields,
@@ -24,7 +25,7 @@ from mooring.apiserver.openapi.hints import (
     struct_of,
 )
 from mooring.apiserver.openapi.required import required_fields
-from mooring.apiserver.patching import shapes
+from mooring.apiserver.openapi.structs import StructsFound, is_free, struct_shape
 from mooring.apiserver.patching.shapes import Field, Relation, Shape
 from mooring.apiserver.patching.tables import find_shape
 from mooring.apiserver.served import verbs_of
@@ -68,14 +69,13 @@ class _Builder:
     def __init__(self, group: str, version: str, kinds: Iterable[Kind]) -> None:
         self._group, self._version = group, version
         self._kinds = tuple(kinds)
-        self._shapes: dict[str, Shape | None] = {}
-        self._structs: dict[str, type[Struct]] = {}
+        self._found = StructsFound()
         self._components: dict[str, Tree] = dict(common.COMPONENTS)
 
     def components(self) -> dict[str, Tree]:
         for kind in self._kinds:
-            self._learn(find_shape(kind.api_version, kind.name), kind.struct)
-        for struct_name, shape in self._shapes.items():
+            self._found.learn(find_shape(kind.api_version, kind.name), kind.struct)
+        for struct_name, shape in self._found.shapes.items():
             self._components[self._name(struct_name)] = self._struct(struct_name, shape)
         for kind in self._kinds:
             self._mark(kind)
@@ -84,40 +84,8 @@ class _Builder:
     def _name(self, struct_name: str) -> str:
         return names.component_name(self._group, self._version, struct_name)
 
-    # --- which structs there are ------------------------------------------------------------------
-
-    def _learn(self, shape: Shape | None, hint: Any) -> None:
-        """Note the structs below a value."""
-        if shape is shapes.JSON or shape is shapes.DEDUCED:
-            return
-        struct = struct_of(hint)
-        if struct is not None or (shape is not None and shape.is_struct):
-            self._learn_struct(_struct_shape(shape), struct)
-        elif shape is not None and shape.list is not None:
-            self._learn(shape.list.element, element_hint(hint))
-        elif shape is not None and shape.map is not None:
-            self._learn(shape.map.element, element_hint(hint))
-        elif shape is None and element_hint(hint) is not Any:
-            self._learn(None, element_hint(hint))
-
-    def _learn_struct(self, shape: Shape | None, struct: type[Struct] | None) -> None:
-        struct_name = shape.name if shape is not None else struct.__name__ if struct else ""
-        is_new_struct = struct is not None and struct_name not in self._structs
-        if struct_name in self._shapes and not is_new_struct:
-            return
-        self._shapes.setdefault(struct_name, shape)
-        if struct is not None:
-            self._structs.setdefault(struct_name, struct)
-        known = declared_fields(struct) if struct is not None else {}
-        listed = shape.map.fields if shape is not None and shape.map is not None else {}
-        for field_name in {**listed, **known}:
-            field = listed.get(field_name)
-            self._learn(None if field is None else field.shape, known.get(field_name, Any))
-
-    # --- what they look like ----------------------------------------------------------------------
-
     def _struct(self, struct_name: str, shape: Shape | None) -> Tree:
-        struct = self._structs.get(struct_name)
+        struct = self._found.structs.get(struct_name)
         known = declared_fields(struct) if struct is not None else {}
         form = None if shape is None else shape.map
         listed = form.fields if form is not None else {}
@@ -142,6 +110,8 @@ class _Builder:
         schema = self._value(shape, hint, name)
         if (struct_name, name) in _BYTES:
             schema["additionalProperties"] = {"type": "string", "format": "byte"}
+        if choices := choices_of(struct_name, name):
+            schema.get("items", schema)["enum"] = choices
         described = describe_field(self._group, struct_name, name)
         description = described or _described_by(shape, hint)
         tree: Tree = {"description": description} if description else {}
@@ -153,9 +123,9 @@ class _Builder:
         if (schema := scalar_schema(hint)) is not None:
             is_fields = name == "fieldsV1"
             return names.reference(names.FIELDS) if is_fields else dict(schema)
-        if shape is shapes.JSON or shape is shapes.DEDUCED:
+        if is_free(shape):
             return names.reference(names.RAW)
-        if (struct := struct_of(hint)) is not None and _struct_shape(shape) is None:
+        if (struct := struct_of(hint)) is not None and struct_shape(shape) is None:
             return names.reference(self._name(struct.__name__))
         if shape is None:
             return self._hinted(hint, name)
@@ -189,16 +159,11 @@ class _Builder:
 def _described_by(shape: Shape | None, hint: Any) -> str:
     """Return the description of the struct that a field holds, or of its items."""
     while shape is not None and not shape.is_struct and (shape.list or shape.map):
-        if shape is shapes.JSON or shape is shapes.DEDUCED:
+        if is_free(shape):
             return ""
         below = shape.list.element if shape.list else shape.map.element if shape.map else None
         shape, hint = below, element_hint(hint)
     return _docstring(struct_of(hint))
-
-
-def _struct_shape(shape: Shape | None) -> Shape | None:
-    """Return the shape if it is a struct's: ours may have one where Kubernetes had a word."""
-    return shape if shape is not None and shape.is_struct else None
 
 
 def _used(components: dict[str, Tree]) -> dict[str, Tree]:
@@ -222,7 +187,7 @@ def _guessed(name: str) -> Tree:
 
 def _extensions(field: Field | None) -> Tree:
     """Return what a field's list or map means when two objects are merged."""
-    if field is None or field.shape is shapes.JSON or field.shape is shapes.DEDUCED:
+    if field is None or is_free(field.shape):
         return {}
     tree: Tree = {}
     form = field.shape.list
