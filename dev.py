@@ -34,6 +34,7 @@ TOUR = [
 ANSWERED = (0, 1)  # fits, does not fit
 
 PYTHON_MIN = (3, 11)
+FETCH_S_MAX = 120
 
 
 def main(arguments: list[str]) -> int:
@@ -229,7 +230,7 @@ def ensure_etcd() -> None:
     print("fetching etcd-server into .tools …", flush=True)
     folder = TOOLS / "etcd"
     folder.mkdir(parents=True, exist_ok=True)
-    fetch = ["apt-get", "download", "-qq", "etcd-server"]
+    fetch = ["apt-get", "download", "-qq", "-o", "Acquire::http::Timeout=10", "etcd-server"]
     if (
         _quiet_status(fetch, folder) != 0 and os.geteuid() == 0
     ):  # A fresh machine has no lists of packages yet.
@@ -243,7 +244,13 @@ def ensure_etcd() -> None:
 
 
 def _quiet_status(command: list[str], folder: Path) -> int:
-    return subprocess.run(command, cwd=folder, check=False, capture_output=True).returncode
+    try:
+        done = subprocess.run(
+            command, cwd=folder, check=False, capture_output=True, timeout=FETCH_S_MAX
+        )
+    except subprocess.TimeoutExpired:
+        return 1
+    return done.returncode
 
 
 def _fingerprint(*files: Path) -> str:

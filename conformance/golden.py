@@ -35,9 +35,9 @@ from mooring.api.core import Node
 from mooring.api.documents import CORE, Document, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.intake import Intake
-from mooring.insight.plan import Plan, plan
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.clusters.intake import Intake
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.planning.plan import Plan, plan
 from mooring.scheduler.cycle import Pending
 from mooring.validation.context import Context
 

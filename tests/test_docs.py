@@ -44,7 +44,8 @@ from mooring.validation.errors import ErrorType, FieldError
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+STORIES = ROOT / "examples" / "stories" / "README.md"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), STORIES])
 LINKED_FOLDERS = ("conformance", "docs", "examples")
 TIMEOUT_S = 60
 
@@ -410,7 +411,7 @@ def test_every_error_type_is_documented_with_its_words(error_type: ErrorType) ->
 def test_every_exit_status_is_documented() -> None:
     page = text_of("docs/reference/errors.md")
     statuses = [value for name, value in vars(exits).items() if name.isupper()]
-    assert sorted(statuses) == [0, 1, 2, 3]
+    assert sorted(statuses) == [0, 1, 2, 3, 130]
     assert [status for status in statuses if f"\n| {status} | " not in page] == []
 
 
@@ -425,7 +426,11 @@ def declared_dependencies() -> set[str]:
     project: dict[str, Any] = tomllib.loads(text_of("pyproject.toml"))
     inputs = (text_of(f"requirements/{name}.in").splitlines() for name in ("dev", "uv"))
     lines = [line for lines in inputs for line in lines if line and not line.startswith("#")]
-    wanted = project["project"]["dependencies"] + project["build-system"]["requires"] + lines
+    extras = [
+        name for extra in project["project"]["optional-dependencies"].values() for name in extra
+    ]
+    users = project["project"]["dependencies"] + extras
+    wanted = users + project["build-system"]["requires"] + lines
     return {re.split(r"[^\w-]", requirement)[0].lower() for requirement in wanted}
 
 

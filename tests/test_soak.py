@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from soak import Plan, allocator, cel, reading, scheduler
+from soak import Plan, allocator, cel, reading, store_crash, store_watch
 from soak.__main__ import campaigns, main
 from tests.allocator.problems import FAMILIES
 
@@ -57,6 +58,20 @@ def test_clusters_with_a_history_answer_as_clusters_made_anew() -> None:
 def test_a_history_is_decided_by_seed_and_number() -> None:
     assert scheduler.make_case(SEED, 7) == scheduler.make_case(SEED, 7)
     assert scheduler.make_case(SEED, 7) != scheduler.make_case(SEED, 8)
+def test_a_killed_writer_loses_nothing_that_was_answered() -> None:
+    outcome = store_crash.run(Plan(SEED, cases=2), rounds=4)
+    assert outcome.faults == ()
+    assert outcome.figures["kills"] == "8"
+    assert int(outcome.figures["answered writes"].replace(",", "")) > 0
+
+
+def test_watchers_of_a_store_that_is_compacted_and_restarted_miss_nothing() -> None:
+    size = store_watch.Size(watchers=40, writers=8, writes=2000, compactions=5, restarts=2)
+    outcome = store_watch.run(Plan(SEED, cases=1), size)
+    assert outcome.faults == ()
+    assert outcome.figures["writes"] == "2,000"
+    assert outcome.figures["restarts"] == "2"
+    assert outcome.figures["watches resumed after a restart"]
 
 
 def test_every_seed_of_the_expressions_is_one() -> None:
@@ -94,6 +109,8 @@ def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[st
     lines = capsys.readouterr().out.splitlines()
     names = ["allocator", "cel", "reading", "scheduler"]
     assert [line.split()[0] for line in lines] == campaigns() == names
+    assert [line.split()[0] for line in lines] == campaigns()
+    assert campaigns() == ["allocator", "cel", "reading", "store-crash", "store-watch"]
 
 
 def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,6 +126,8 @@ def test_unknown_campaign_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -
         capsys.readouterr().err
         == "soak: no campaign 'raeding'; there are: allocator, cel, reading, scheduler\n"
     )
+    there = "allocator, cel, reading, store-crash, store-watch"
+    assert capsys.readouterr().err == f"soak: no campaign 'raeding'; there are: {there}\n"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.allocator import ALL_FEATURES, Allocated, Failed, Inventory, Unsatisfied
-from mooring.allocator.inventory import PLANS_MAX, PROBLEMS_MAX
+from mooring.allocator.inventory import HOPELESS_MAX, PLANS_MAX, PROBLEMS_MAX
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import Device, ResourceClaim, ResourcePool, ResourceSlice
@@ -23,7 +23,18 @@ from tests.allocator.problems.parts import (
     selectors,
     slice_,
 )
-from tests.allocator.scenes import DRIVER, HERE, asked, gpu, gpus, inventory, published, shareable
+from tests.allocator.scenes import (
+    DRIVER,
+    HERE,
+    asked,
+    consuming,
+    gpu,
+    gpus,
+    inventory,
+    published,
+    shareable,
+    with_counters,
+)
 
 THERE = Node(metadata=ObjectMeta(name="node-2"))
 FAR = published(*gpus(1), name="far", node_name="node-2", pool=ResourcePool("node-2", 1, 1))
@@ -208,6 +219,42 @@ def test_problems_of_a_node_are_not_kept_without_bound() -> None:
     for number in range(3 * PROBLEMS_MAX):
         asked(found, claim("claim", [gpu(f"r{number}")]))
     assert len(found.view(HERE).problems) <= PROBLEMS_MAX
+
+
+def test_a_plan_without_a_solution_is_known_until_something_is_given_back() -> None:
+    found = inventory(published(*gpus(3)), allocated=[allocated("owner", [held(DRIVER, "gpu-0")])])
+    plan = found.plan([claim("claim", [gpu(count=3)])])
+    assert not found.is_hopeless(HERE, plan)
+    assert isinstance(asked(found, claim("claim", [gpu(count=3)])), Unsatisfied)
+    assert found.is_hopeless(HERE, plan)
+    found.remove_claim("default", "owner")
+    assert not found.is_hopeless(HERE, plan)
+
+
+def test_where_no_device_is_free_a_plan_that_needs_one_need_not_be_tried() -> None:
+    taken = [allocated("owner", [held(DRIVER, "gpu-0")])]
+    found = inventory(published(*gpus(1)), allocated=taken)
+    assert found.is_full(HERE)
+    assert found.plan([WANTING]).needs_free_device
+    admin = request("r", "gpu", admin_access=True)
+    assert not found.plan([claim("claim", [admin, gpu("s")])]).needs_free_device
+    found.remove_claim("default", "owner")
+    assert not found.is_full(HERE)
+
+
+def test_plans_without_a_solution_are_not_kept_without_bound() -> None:
+    found = inventory(published(*gpus(1)))
+    for number in range(HOPELESS_MAX + 5):
+        asked(found, claim("claim", [gpu(f"r{number}", count=2)]))
+    assert len(found.view(HERE).hopeless) <= HOPELESS_MAX
+
+
+@pytest.mark.parametrize(("amount", "may_gain"), [("1", False), ("-1", True)])
+def test_a_device_that_takes_less_than_nothing_may_help_others(amount: str, may_gain: bool) -> None:
+    found = inventory(*with_counters({"c": "4"}, [consuming("gpu-0", {"c": amount})]))
+    assert found.may_gain_by_taking is may_gain
+    found.remove_slice("devices")
+    assert not found.may_gain_by_taking
 
 
 def test_a_forgotten_node_gets_the_same_answer_again() -> None:

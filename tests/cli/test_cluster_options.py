@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tarfile
 from pathlib import Path
 
 import click
@@ -122,3 +123,17 @@ def test_wrong_command_lines(arguments: tuple[str, ...], message: str) -> None:
     result = count(*arguments, text="")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_file_without_objects_is_told() -> None:
+    result = count("--on", "-", text="apiVersion: v1\nkind: List\nitems: []\n")
+    assert "warning: <stdin> has no objects: nothing of it is in the answer" in result.stderr
+
+
+def test_an_archive_under_another_name_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "cluster"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("manifest.json"))
+    result = count("--on", str(path))
+    assert result.exit_code == 3
+    assert "the name of a snapshot must end in .tar.gz or .tgz" in result.stderr

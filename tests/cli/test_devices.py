@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mooring.api.timestamp import Timestamp
-from mooring.cli.listing import age, natural, printable
+from mooring.cli.listing import age, printable
 from mooring.cli.main import moor
 
 BUSY = str(Path(__file__).parents[2] / "examples/busy-node")
@@ -197,9 +197,21 @@ def test_without_nodes_the_assumption_is_said() -> None:
     assert "no nodes given" in result.stderr
 
 
-def test_names_sort_as_people_count() -> None:
-    found = sorted(["gpu-10", "gpu-9", "gpu-09", "a", "gpu-" + "1" * 5000], key=natural)
-    assert found[:4] == ["a", "gpu-09", "gpu-9", "gpu-10"]
+def test_the_picture_has_all_devices_with_the_states_of_the_list(tmp_path: Path) -> None:
+    file = tmp_path / "devices.svg"
+    result = run("--on", BUSY, "--state", "free", "--picture", str(file))
+    assert result.exit_code == 0, result.output
+    text = file.read_text()
+    assert "Devices as they are" in text
+    free = result.stdout.count(" free ")
+    assert f"5 devices, {free} free" in text
+    assert "counter " in text  # why gpu-0 is blocked
+
+
+def test_a_picture_has_to_be_svg_or_html(tmp_path: Path) -> None:
+    result = run("--on", BUSY, "--picture", str(tmp_path / "devices.png"))
+    assert result.exit_code == 2
+    assert "does not end in .svg or .html" in result.stderr
 
 
 def test_what_a_terminal_would_obey_is_shown_instead() -> None:

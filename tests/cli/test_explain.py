@@ -149,3 +149,119 @@ def test_nothing_to_explain() -> None:
     result = explain("--profile", "dgx-h100")
     assert result.exit_code == 0
     assert result.stdout == "Nothing to explain: there are no pods that look for a node.\n"
+
+
+# --- what is behind refusals --------------------------------------------------------------
+
+CLUSTER = """\
+apiVersion: v1
+kind: Node
+metadata: {name: %(node)s}
+spec: {unschedulable: %(cordoned)s}
+status: {allocatable: {cpu: 8, pods: 10}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: %(node)s}
+spec:
+  driver: gpu.example.com
+  nodeName: %(node)s
+  pool: {name: %(node)s, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}, {name: gpu-1}]
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {extendedResourceName: example.com/gpu}
+---
+"""
+
+
+def cluster(*nodes: str, cordoned: str = "false") -> str:
+    return "".join(CLUSTER % {"node": node, "cordoned": cordoned} for node in nodes)
+
+
+def asking(resource: str, amount: int) -> str:
+    asked = f"{{{resource}: {amount}}}"
+    return f"""\
+apiVersion: v1
+kind: Pod
+metadata: {{name: p}}
+spec:
+  containers:
+  - name: main
+    image: x
+    resources: {{requests: {asked}, limits: {asked}}}
+"""
+
+
+def test_a_cordoned_node_is_called_so() -> None:
+    result = explain(text=cluster("n1", cordoned="true") + POD % (1, ""))
+    assert "    the node is cordoned: spec.unschedulable is true\n" in result.stdout
+
+
+def test_a_resource_that_nothing_stands_behind_has_a_neighbour() -> None:
+    result = explain(text=cluster("n1") + asking("example.com/gpus", 1))
+    assert (
+        "    no device class and no device plugin of the node has example.com/gpus; "
+        "did you mean example.com/gpu?\n"
+    ) in result.stdout
+
+
+def test_requests_for_extended_resources_are_told_by_container() -> None:
+    result = explain(text=cluster("n1") + asking("example.com/gpu", 3))
+    assert (
+        "    request container-0-request-0 is what container main asks for of example.com/gpu\n"
+    ) in result.stdout
+    assert "      count of request container-0-request-0 3 → 2\n" in result.stdout
+
+
+HELD = """\
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: on-%(node)s, namespace: default, uid: uid-%(node)s}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+status:
+  allocation:
+    devices:
+      results: [{request: gpu, driver: gpu.example.com, pool: %(node)s, device: gpu-0}]
+    nodeSelector:
+      nodeSelectorTerms:
+      - matchFields: [{key: metadata.name, operator: In, values: [%(node)s]}]
+"""
+
+
+def test_claims_that_are_bound_to_different_nodes_are_told() -> None:
+    claims = "".join(HELD % {"node": node} for node in ("n1", "n2"))
+    entries = ", ".join(f"{{name: {n}, resourceClaimName: on-{n}}}" for n in ("n1", "n2"))
+    pod = POD % (1, f"resourceClaims: [{entries}]")
+    result = explain("pod/p", text=cluster("n1", "n2") + pod + claims)
+    for node in ("n1", "n2"):
+        told = f"claim default/on-{node} has devices already, which can be used only on {node}"
+        assert f"    {told}\n" in result.stdout
+
+
+def test_of_nodes_alike_it_is_said_which_one_is_the_example() -> None:
+    result = explain(text=cluster("n1", "n2") + asking("example.com/gpu", 3))
+    assert "  nodes n1, n2: cannot allocate all claims\n" in result.stdout
+    assert "    on n1, as an example:\n" in result.stdout
+
+
+def test_what_ends_an_attempt_is_told_once_beside_kubernetes() -> None:
+    claim = """\
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: c}
+spec:
+  devices:
+    requests:
+    - name: gpu
+      exactly:
+        deviceClassName: gpu
+        selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].a == 1'}}]
+"""
+    result = explain(text=cluster("n1") + claim.removeprefix("---\n"))
+    assert "  node n1: the attempt ends here, whatever other nodes have\n" in result.stdout
+    assert result.stdout.count('running "DynamicResources" filter plugin') == 1

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mooring.cli.lint import command
+from mooring.cli.snapshot import command as snapshot
 from mooring.insight.lint import RULES
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"
@@ -163,3 +164,23 @@ def test_what_cannot_be_read_is_status_3(text: str, message: str) -> None:
 
 def test_a_file_is_required() -> None:
     assert lint().exit_code == 2
+
+
+def test_a_snapshot_is_read_like_files(tmp_path: Path) -> None:
+    target = str(tmp_path / "cluster.tar.gz")
+    CliRunner().invoke(snapshot, ["-f", str(EXAMPLES), "-o", target])
+    result = lint("-f", target)
+    assert result.exit_code == 0
+    assert result.output.startswith("9 objects in 1 file against 6 devices: 0 errors")
+
+
+def test_a_file_that_is_not_there_does_not_hide_the_others(tmp_path: Path) -> None:
+    result = lint("-f", str(tmp_path / "nothing.yaml"), "-f", str(EXAMPLES))
+    assert result.exit_code == 3
+    assert "9 objects in 2 files" in result.output
+
+
+def test_what_is_not_looked_at_is_counted() -> None:
+    result = lint(text="replicas: 3\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+    assert result.exit_code == 0
+    assert "\nnot looked at: 2 objects of other kinds, or of none\n" in result.output

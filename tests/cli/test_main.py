@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import click
+import pytest
 from click.testing import CliRunner
 
 from mooring import __version__
-from mooring.cli.main import COMMANDS, moor
+from mooring.cli.main import COMMANDS, LazyGroup, moor
 
 
 def test_help_lists_every_command_without_loading_one() -> None:
@@ -38,3 +42,62 @@ def test_an_unknown_command_is_wrong_usage() -> None:
     result = CliRunner().invoke(moor, ["valdate"])
     assert result.exit_code == 2
     assert "No such command 'valdate'" in result.stderr
+    assert "Did you mean validate?" in result.stderr
+
+
+def test_what_is_stopped_from_the_keyboard_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def command() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: command)
+    result = CliRunner().invoke(moor, ["plan"])
+    assert result.exit_code == 130
+    assert "stopped" in result.stderr
+
+
+def test_output_that_cannot_be_written_is_told() -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("there is no device that is always full")
+    script = "from mooring.cli.main import main; main()"
+    with full.open("w") as target:
+        result = subprocess.run(
+            [sys.executable, "-c", script, "profiles"],
+            stdout=target,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert result.returncode == 3
+    assert result.stderr == "error: cannot write the answer: No space left on device\n"
+
+
+HOSTILE = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: "slice\\e[31m\\a"}
+spec:
+  driver: gpu.example.com
+  nodeName: "node\\e[31m"
+  pool: {name: "pool\\e[31m", generation: 1, resourceSliceCount: 1}
+  devices: [{name: "gpu\\e[31m"}]
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("lint",),
+        ("validate",),
+        ("cel", "true"),
+        ("cel", "true", "-o", "name"),
+        ("cel", "false"),
+        ("devices",),
+        ("devices", "-o", "name"),
+    ],
+)
+def test_no_name_commands_the_terminal(arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(moor, [*arguments, "-f", "-"], input=HOSTILE, color=True)
+    assert "[31m" in result.output
+    assert not re.search("(slice|node|pool|gpu)\x1b", result.output)

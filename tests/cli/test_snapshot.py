@@ -84,6 +84,24 @@ def test_a_target_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_refused_objects_are_left_out_and_told(tmp_path: Path) -> None:
     text = "apiVersion: v1\nkind: Pod\nmetadata: {name: Web}\nspec: {containers: []}\n"
-    result = snapshot("-f", "-", "-o", str(tmp_path / "a.tar.gz"), text=text)
+    target = str(tmp_path / "a.tar.gz")
+    result = snapshot("-f", "-", "-f", str(EXAMPLES), "-o", target, text=text)
     assert result.exit_code == 1
-    assert "0 objects" in result.stdout
+    assert "9 objects" in result.stdout
+
+
+def test_an_archive_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    target = tmp_path / "cluster.tar.gz"
+    target.write_bytes(b"precious")
+    missing = snapshot("-f", str(tmp_path / "nothing.yaml"), "-o", str(target))
+    assert missing.exit_code == 3
+    assert "not written: there are no objects" in missing.stderr
+    assert snapshot("-f", "-", "-o", str(target), text="").exit_code == 1
+    assert target.read_bytes() == b"precious"
+
+
+def test_archives_have_names_that_commands_know_them_by(tmp_path: Path) -> None:
+    result = snapshot("-f", str(EXAMPLES), "-o", str(tmp_path / "cluster.yaml"))
+    assert result.exit_code == 2
+    assert "does not end in .tar.gz or .tgz" in result.stderr
+    assert not list(tmp_path.iterdir())

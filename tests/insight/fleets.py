@@ -15,7 +15,7 @@ from mooring.api.resource.v1 import (
     ResourceSliceSpec,
 )
 from mooring.cel.device import DeviceCompiler, Features
-from mooring.insight.fleet import Fleet
+from mooring.insight.expressions.fleet import Fleet
 
 GPU = "gpu.example.com"
 NIC = "nic.example.com"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.fleet import Fleet
-from mooring.insight.inquiry import compiler_for
+from mooring.insight.expressions.fleet import Fleet
+from mooring.insight.expressions.inquiry import compiler_for
 from mooring.insight.lint import KINDS, Finding, Surroundings, World, lint
 from mooring.insight.objects import Object, read_object, read_slice, resource_kind
 from mooring.validation.context import Context

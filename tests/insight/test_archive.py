@@ -21,12 +21,12 @@ from mooring.api.resource.v1 import (
     DeviceClassSpec,
     OpaqueDeviceConfiguration,
 )
-from mooring.insight.archive import MANIFEST, read_archive, write_archive
-from mooring.insight.completion import complete
-from mooring.insight.intake import Intake
-from mooring.insight.redaction import redacted
-from mooring.insight.snapshot import Snapshot
-from mooring.insight.tarstream import ArchiveError, Member, pack, unpack
+from mooring.insight.archives.archive import MANIFEST, read_archive, write_archive
+from mooring.insight.archives.redaction import redacted
+from mooring.insight.archives.tarstream import ArchiveError, Member, pack, unpack
+from mooring.insight.clusters.completion import complete
+from mooring.insight.clusters.intake import Intake
+from mooring.insight.clusters.snapshot import Snapshot
 from tests.insight.test_intake import intake
 from tests.insight.test_workloads import CONTEXT, DAEMONS, DEPLOYMENT
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.insight.consistency import check_consistency
+from mooring.insight.clusters.consistency import check_consistency
 from tests.insight.test_intake import intake
 
 NODE = """\
@@ -46,6 +46,7 @@ status:
       results: [{request: gpu, driver: gpu.example.com, pool: node-1, device: gpu-0}]
   reservedFor: [{resource: pods, name: web, uid: pod-uid}]
 """
+PENDING = CLAIM[: CLAIM.index("status:")]
 
 
 def concerns(*texts: str) -> list[str]:
@@ -68,12 +69,26 @@ def test_claims_without_slices_are_named_with_their_devices() -> None:
 
 
 def test_without_nodes_the_nodes_of_slices_are_named() -> None:
-    assert concerns(CLASS, SLICE) == [
+    assert concerns(CLASS, SLICE, PENDING) == [
         (
             "there are no Node objects, though slices are of 1 node (node-1): "
             "pods have nowhere to go; add the nodes"
         )
     ]
+
+
+def test_slices_by_themselves_are_whole() -> None:
+    assert concerns(SLICE) == []
+
+
+def test_nodes_without_slices_have_no_devices() -> None:
+    assert concerns(NODE, CLASS, PENDING) == [
+        (
+            "there are no ResourceSlice objects, though devices are asked for by "
+            "ResourceClaim default/gpu: no device can be found; add the slices"
+        )
+    ]
+    assert concerns(NODE, CLASS) == []
 
 
 def test_some_nodes_missing() -> None:
@@ -100,8 +115,7 @@ def test_a_pod_on_a_node_that_is_not_there() -> None:
 
 
 def test_a_missing_class_is_named_with_who_asks_for_it() -> None:
-    pending = CLAIM[: CLAIM.index("status:")]
-    assert concerns(pending) == [
+    assert concerns(PENDING) == [
         (
             "DeviceClass gpu.example.com is not among the objects, but asked for by "
             "ResourceClaim default/gpu: no device can be found for it"

@@ -12,9 +12,9 @@ from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.cel.device import Compiled, DeviceCompiler, Features, Scope
 from mooring.cel.inputs import Domains, device_variables
 from mooring.cel.lang.values import EvalError
-from mooring.insight.explanation import explain
-from mooring.insight.inquiry import Inquiry
-from mooring.insight.reads import MAPS, Read, reads_of
+from mooring.insight.expressions.explanation import explain
+from mooring.insight.expressions.inquiry import Inquiry
+from mooring.insight.expressions.reads import MAPS, Read, reads_of
 from tests.corpus import corpus
 
 Cases = list[tuple[Compiled, dict[str, Any]]]

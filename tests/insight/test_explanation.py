@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.cel.results import KEY_HINT, with_hint
-from mooring.insight.inquiry import Inquiry, inquire
-from mooring.insight.survey import Survey
+from mooring.insight.expressions.inquiry import Inquiry, inquire
+from mooring.insight.expressions.survey import Survey
 from tests.insight.fleets import GPU, compiler, device, fleet
 
 H200 = device(

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from mooring.api.resource.v1 import Device, DeviceAttribute
-from mooring.insight.fleet import Fleet
-from mooring.insight.reads import EVERYTHING, Read
+from mooring.insight.expressions.fleet import Fleet
+from mooring.insight.expressions.reads import EVERYTHING, Read
 from tests.insight.fleets import GPU, NIC, device, fleet, slice_of
 
 MODEL = Read("attributes", GPU, "model")

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.identity import is_new
-from mooring.insight.intake import Intake
+from mooring.insight.clusters.identity import is_new
+from mooring.insight.clusters.intake import Intake
 from mooring.validation.context import Context
 
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))

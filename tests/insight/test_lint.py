@@ -5,7 +5,7 @@ import pytest
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.fleet import Fleet
+from mooring.insight.expressions.fleet import Fleet
 from mooring.insight.lint import RULES, Finding, Needs, Severity, lint, rules_that_run
 from mooring.insight.lint.world import World
 from mooring.insight.objects import Object, read_object

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mooring.api.codec import encode_json
-from mooring.insight.completion import complete
-from mooring.insight.consistency import check_consistency
-from mooring.insight.identity import is_new
-from mooring.insight.pseudonyms import anonymised
-from mooring.insight.redaction import redacted
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.archives.pseudonyms import anonymised
+from mooring.insight.archives.redaction import redacted
+from mooring.insight.clusters.completion import complete
+from mooring.insight.clusters.consistency import check_consistency
+from mooring.insight.clusters.identity import is_new
+from mooring.insight.clusters.snapshot import Snapshot
 from tests.insight.test_intake import intake
 from tests.insight.test_workloads import CONTEXT, DEPLOYMENT, pod
 

@@ -5,7 +5,7 @@ import pytest
 from mooring.cel.lang.library import bindings, optionals
 from mooring.cel.lang.macros import STANDARD_MACROS
 from mooring.cel.lang.parser import parse
-from mooring.insight.reads import EVERYTHING, Read, reads_of
+from mooring.insight.expressions.reads import EVERYTHING, Read, reads_of
 
 MACROS = (*STANDARD_MACROS, *optionals.library().macros, *bindings.library().macros)
 MODEL = Read("attributes", "d", "model")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mooring.api.codec import encode_json
-from mooring.insight.completion import complete
-from mooring.insight.redaction import redact, redacted
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.archives.redaction import redact, redacted
+from mooring.insight.clusters.completion import complete
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.scheduler.shape import PodShape, prepare
 from tests.insight.test_archive import FILES, taken
 from tests.insight.test_intake import intake

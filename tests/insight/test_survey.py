@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from mooring.api.resource.v1 import Device, DeviceAttribute
-from mooring.insight.fleet import Fleet
-from mooring.insight.inquiry import Inquiry, Outcome, Refusal, inquire
-from mooring.insight.survey import Survey
+from mooring.insight.expressions.fleet import Fleet
+from mooring.insight.expressions.inquiry import Inquiry, Outcome, Refusal, inquire
+from mooring.insight.expressions.survey import Survey
 from tests.insight.fleets import GPU, NIC, compiler, device, fleet, slice_of
 
 MODEL = f'device.attributes["{GPU}"].model'

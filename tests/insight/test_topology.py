@@ -5,17 +5,22 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from mooring.allocator.features import ALL_FEATURES
 from mooring.api.meta import ObjectMeta
 from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.resource.v1 import (
+    DeviceClass,
     DeviceTaint,
     DeviceTaintRule,
     DeviceTaintRuleSpec,
     DeviceTaintSelector,
 )
 from mooring.hardware import Catalogue, Form
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.holdings import State, holdings_of
 from mooring.insight.topology import topology
 from mooring.insight.topology.model import Partitions
 from tests.insight.topologies import (
@@ -193,18 +198,18 @@ def test_shares_have_several_owners_and_add_up() -> None:
         ("team/b", "3Gi"),
     ]
     assert (str(use.taken), use.fraction) == ("5Gi", 0.5)
-    assert not item.has_conflict
+    assert not item.conflict
 
 
 def test_two_owners_of_a_whole_device_are_a_conflict() -> None:
     found = drawn(slice_of(device("d")), claim("a", result("d")), claim("b", result("d")))
-    assert item_of(found, "d").has_conflict
+    assert item_of(found, "d").conflict
 
 
 def test_a_held_device_that_no_slice_has_is_shown() -> None:
     found = drawn(claim("a", result("ghost")))
     assert outline(found.elsewhere[0]) == ["ghost"]
-    assert item_of(found, "ghost").problem == "no slice publishes it"
+    assert item_of(found, "ghost").problem == "no slice has it"
 
 
 # --- partitions --------------------------------------------------------------------------------
@@ -240,16 +245,16 @@ def test_devices_of_old_generations_are_unusable_unless_they_are_still_there() -
         slice_of(device("both"), generation=2),
     )
     assert item_of(found, "both").problem == ""
-    assert item_of(found, "old").problem == "only in generation 1; the pool is at 2"
+    assert item_of(found, "old").problem == "generation 1 is old: the pool is at 2"
 
 
 def test_pools_that_do_not_count_are_unusable() -> None:
     incomplete = drawn(slice_of(device("d"), count=3))
-    assert item_of(incomplete, "d").problem == "the pool is incomplete: 1 of 3 slices"
+    assert item_of(incomplete, "d").problem == "its pool is incomplete: 1 of 3 slices"
     twice = drawn(slice_of(device("d"), device("d")))
-    assert "twice" in item_of(twice, "d").problem
+    assert "duplicate device name d" in item_of(twice, "d").problem
     dangling = drawn(slice_of(partition("d", 1)))
-    assert "counters that are not there" in item_of(dangling, "d").problem
+    assert "counter set gpu-0 not found" in item_of(dangling, "d").problem
 
 
 def test_taints_come_from_slices_and_rules() -> None:
@@ -264,8 +269,40 @@ def test_taints_come_from_slices_and_rules() -> None:
     found = drawn(slice_of(device("d", taints=(own,)), device("e")), rule)
     assert item_of(found, "d").taints == ("own=x:NoExecute", "ruled:NoSchedule")
     assert item_of(found, "e").taints == ()
+    assert [item.is_free for item in found.items()] == [False, True]
     nobody = DeviceTaintRule(metadata=ObjectMeta(name="r"))
     assert item_of(drawn(slice_of(device("d")), nobody), "d").taints == ()
+
+
+def test_rules_may_select_by_class() -> None:
+    rule = DeviceTaintRule(
+        metadata=ObjectMeta(name="r"),
+        spec=DeviceTaintRuleSpec(
+            device_selector=DeviceTaintSelector(device_class_name="all"),
+            taint=DeviceTaint(key="ruled", effect="NoSchedule"),
+        ),
+    )
+    found = drawn(slice_of(device("d")), rule, DeviceClass(metadata=ObjectMeta(name="all")))
+    assert item_of(found, "d").state is State.TAINTED
+
+
+def test_what_a_taint_without_effect_marks_is_free() -> None:
+    taint = DeviceTaint(key="seen", effect="None")
+    item = item_of(drawn(slice_of(device("d", taints=(taint,)))), "d")
+    assert item.is_free
+    assert item.taints == ("seen:None",)
+
+
+def test_gates_decide_what_can_be_had() -> None:
+    objects = Snapshot.of(
+        [
+            slice_of(partition("d", 1), count=2),
+            slice_of(name="counters", count=2, shared_counters=(counters(7),)),
+        ]
+    )
+    assert item_of(topology(objects), "d").is_free
+    off = holdings_of(objects, ALL_FEATURES._replace(partitionable_devices=False))
+    assert item_of(topology(objects, off), "d").state is State.UNUSABLE
 
 
 # --- laws --------------------------------------------------------------------------------------
@@ -284,6 +321,33 @@ def test_every_device_of_a_profile_stands_once_whatever_the_order(profile: str) 
     assert sorted(item.key for item in found.items()) == published
     random.Random(7).shuffle(objects)
     assert topology(Snapshot.of(objects)) == found
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=25, deadline=None)
+def test_the_picture_says_of_every_device_what_the_list_says(seed: int) -> None:
+    snapshot = _cluster(random.Random(seed))
+    listed = {each.id: each.state for each in holdings_of(snapshot).devices if not each.is_replaced}
+    assert {item.key: item.state for item in topology(snapshot).items()} == listed
+
+
+def _cluster(choice: random.Random) -> Snapshot:
+    """Return partitions, shared and plain devices, some held, in pools that may be incomplete."""
+    taint = DeviceTaint(key="broken", effect=choice.choice(["NoSchedule", "None"]))
+    slices = [
+        slice_of(
+            *(partition(f"p{size}", size) for size in (1, 2, 4)),
+            shareable("s", memory="8Gi"),
+            device("d", taints=choice.choice([(), (taint,)])),
+            count=choice.choice([2, 2, 3]),
+            generation=choice.choice([1, 2]),
+        ),
+        slice_of(name="counters", count=2, shared_counters=(counters(4),)),
+    ]
+    held = choice.sample(["p1", "p2", "p4", "d", "ghost"], choice.randrange(3))
+    claims = [claim(f"c{name}", result(name)) for name in held]
+    claims.append(claim("shares", share("s", 1, memory=choice.choice(["1Gi", "8Gi", "9Gi"]))))
+    return Snapshot.of([node(choice.choice(["n", "m"])), *slices, *claims])
 
 
 def test_a_board_is_drawn_as_it_is() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.core.pod import Pod
+from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Placed, schedule
 from mooring.scheduler.features import ALL_FEATURES
 from mooring.scheduler.reserving import release
@@ -19,6 +20,7 @@ from tests.scheduler.scenes import (
     devices_of,
     only_on,
     placed,
+    put,
     reasons,
     refused,
     slice_of,
@@ -91,6 +93,24 @@ def test_devices_of_a_network_can_be_used_from_every_node_that_they_are_for() ->
         "node-2": ("resourceclaim not available on the node",),
         "node-3": ("Insufficient cpu",),
     }
+
+
+def test_names_of_devices_can_be_read_if_extensions_are_on() -> None:
+    selectors = [{"cel": {"expression": 'device.name == "second"'}}]
+    wanted = wanting()
+    wanted["exactly"]["selectors"] = selectors
+    objects = (
+        node("node-1"),
+        node("node-2"),
+        device_class(),
+        slice_of("node-1", listed=[{"name": "first"}]),
+        slice_of("node-2", listed=[{"name": "second"}]),
+        claim("c", wanted),
+    )
+    assert devices_of(placed(cluster(*objects), user("p", "c"))) == ["node-2/second"]
+    strict = Cluster(extensions=False)
+    put(strict, objects)
+    assert "undefined field 'name'" in refused(strict, user("p", "c")).message
 
 
 def test_devices_for_all_nodes_are_given_once() -> None:

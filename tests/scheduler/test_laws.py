@@ -13,7 +13,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Placed, attempt, schedule
-from mooring.scheduler.ranking import NODES_ALL_ASKED_MAX, Ranking
+from mooring.scheduler.ranking import NODES_ALL_ASKED_MAX
 from mooring.scheduler.reserving import Reservation, release, reserve
 from tests.scheduler.histories import described, pods, run_history, some_node, some_slice
 from tests.scheduler.makers import ZONE, node, pod
@@ -127,12 +127,6 @@ def test_asking_the_best_first_finds_the_node_that_weighing_all_finds(seed: int)
         reserve(made, outcome, new_names())
 
 
-def ranking_of(made: Cluster, one: Pod) -> Ranking:
-    ready = attempt(made, one)
-    assert isinstance(ready, Attempt)
-    return ready.ranking
-
-
 def test_one_more_pod_of_a_kind_costs_what_changed() -> None:
     size = 500
     made = cluster(device_class(), *(node(f"node-{number:03}") for number in range(size)))
@@ -141,11 +135,10 @@ def test_one_more_pod_of_a_kind_costs_what_changed() -> None:
     for number in range(10):
         made.put_claim(claim(f"c-{number}"))
         one = user(f"p-{number}", f"c-{number}", requests={"cpu": "1"})
-        ranking = ranking_of(made, one)
         assert placed(made, one).node == f"node-{number:03}"
         # Every node once, and then the one that the pod before got.
-        assert ranking.nodes_judged == size + number
-        assert ranking.nodes_asked == number + 1
+        assert made.work.nodes_judged == size + number
+        assert made.work.nodes_asked == number + 1
 
 
 def test_a_shared_claim_costs_what_changed() -> None:
@@ -154,12 +147,10 @@ def test_a_shared_claim_costs_what_changed() -> None:
     made.put_slice(slice_of("net", where={"allNodes": True}))
     made.put_claim(claim("c"))
     assert placed(made, user("p", "c")).node == "node-000"
+    before = made.work.nodes_judged
     for number in range(10):
-        one = user(f"p-{number}", "c")
-        ready = attempt(made, one)
-        placed(made, one)
-    assert isinstance(ready, Attempt)
-    assert ready.ranking.nodes_judged == size + 9
+        placed(made, user(f"p-{number}", "c"))
+    assert made.work.nodes_judged == before + size + 9
 
 
 def test_what_is_released_costs_what_changed() -> None:
@@ -170,4 +161,4 @@ def test_what_is_released_costs_what_changed() -> None:
         before = described(schedule(made, one))
         release(made, placed(made, one))
         assert described(schedule(made, one)) == before
-    assert ranking_of(made, one).nodes_judged == size + 10
+    assert made.work.nodes_judged == size + 10

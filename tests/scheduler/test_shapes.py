@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from mooring.api.core.placement import Toleration
 from mooring.api.core.pod import Pod
 from mooring.scheduler import Fleet, Shapes, survey
 from mooring.scheduler.fleet import JOURNAL_MAX, OUTLOOKS_MAX
@@ -126,3 +128,14 @@ def test_the_number_of_outlooks_is_bounded() -> None:
     for number in range(OUTLOOKS_MAX + 5):
         survey(made, shapes.of(pod(labels={"n": str(number)})))
     assert len(made._outlooks) == OUTLOOKS_MAX
+
+
+def test_a_pod_that_comes_again_with_its_node_has_the_shape_that_it_had() -> None:
+    shapes = Shapes()
+    one = pod("one", requests={"cpu": "1"})
+    shape = shapes.of(one)
+    bound = replace(one, spec=replace(one.spec, node_name="node-1"))
+    assert shapes.occupant(bound).shape is shape
+    other = replace(one, spec=replace(one.spec, tolerations=(Toleration(operator="Exists"),)))
+    assert shapes.of(other) is not shape
+    assert shapes.occupant(bound).shape is shape

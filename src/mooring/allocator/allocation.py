@@ -75,6 +75,7 @@ def allocate_wanted(
         if solution is None:
             if problem.view.is_invalid:
                 raise NodeError("invalid resource pools were encountered")
+            inventory.note_hopeless(problem)
             return Unsatisfied(claims, problem, steps)
         assert _has_one_user_each(problem, solution)
         if problem.view.has_odd_selectors:

@@ -80,6 +80,7 @@ class Plan(Struct, frozen=True, eq=False, gc=False):
     choices: tuple[Choice, ...]
     constraints: tuple[tuple[DeviceConstraint, ...], ...]  # by claim
     checks: tuple[Check, ...]  # empty if nothing is wrong on any node
+    needs_free_device: bool = False  # before anything else is looked at
 
     @property
     def is_faulty(self) -> bool:
@@ -95,7 +96,13 @@ def plan_of(claims: Sequence[ResourceClaim], *, features: Features, classes: Cla
         if reader.is_stopped:
             break
     constraints = tuple([claim.spec.devices.constraints for claim in claims])
-    return Plan(tuple(reader.choices), constraints, tuple(reader.checks))
+    choices = tuple(reader.choices)
+    needs_free = bool(choices) and not reader.checks and _needs_free_device(choices[0])
+    return Plan(choices, constraints, tuple(reader.checks), needs_free)
+
+
+def _needs_free_device(choice: Choice) -> bool:
+    return all(ask.count > 0 and not ask.is_admin for ask in choice.asks)
 
 
 def content_of(claims: Iterable[ResourceClaim]) -> tuple[bytes, ...]:

@@ -52,6 +52,11 @@ class Facts:
         return len(self.pool.spots)
 
     @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Where each device is, by its name."""
+        return {spot.device.name: place for place, spot in enumerate(self.pool.spots)}
+
+    @cached_property
     def all(self) -> int:
         """All devices."""
         return (1 << self.size) - 1
@@ -59,7 +64,8 @@ class Facts:
     @cached_property
     def devices(self) -> Devices:
         """The devices as expressions see them."""
-        return Devices(self.pool.id.driver, [spot.device for spot in self.pool.spots])
+        devices = [spot.device for spot in self.pool.spots]
+        return Devices(self.pool.id.driver, devices, names=self._compiler.extensions)
 
     @cached_property
     def shareable(self) -> int:

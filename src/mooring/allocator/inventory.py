@@ -16,14 +16,16 @@ from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
 from mooring.allocator.pools import Pool, PoolId, PoolSlices
 from mooring.allocator.problem import Problem
+from mooring.allocator.rules.counters import amounts_of
 from mooring.allocator.view import View
 from mooring.api.core.node import Node
-from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
+from mooring.api.resource.v1 import Device, DeviceClass, ResourceClaim, ResourceSlice
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
 
 PLANS_MAX = 1024
 PROBLEMS_MAX = 8  # of one node
+HOPELESS_MAX = 256  # of one node
 
 
 class Inventory:
@@ -43,6 +45,7 @@ class Inventory:
         self._shared_version = 0
         self._changes = 0  # how often a slice was put or removed
         self._with_node_resources = 0  # slices whose devices stand for resources of the node
+        self._with_gains = 0  # slices with devices that take less than nothing of a counter
         # Facts know their pool, so they must not be kept for it, but as long as a view has them.
         self._facts: WeakValueDictionary[Pool, Facts] = WeakValueDictionary()
         self._views: dict[str, View] = {}
@@ -109,6 +112,11 @@ class Inventory:
         """Whether some device stands for, or costs, resources of its node."""
         return self._with_node_resources > 0
 
+    @property
+    def may_gain_by_taking(self) -> bool:
+        """Whether a device, once taken, may leave more to others than there was before."""
+        return self._with_gains > 0
+
     def nodes_of(self, driver: str, pool: str) -> Collection[str] | None:
         """Return the nodes that see a pool; None if any node may."""
         slices = self._pools.get(PoolId(driver, pool))
@@ -171,6 +179,26 @@ class Inventory:
             problem = view.problems[plan] = Problem(plan, view)
         return problem
 
+    def is_hopeless(self, node: Node, plan: Plan) -> bool:
+        """Return whether a plan is known to have no solution on the node as it is now."""
+        view = self.view(node)
+        return view.hopeless.get(plan) is view.taken
+
+    def is_full(self, node: Node) -> bool:
+        """Return whether no device of the node is free.
+
+        Then none has its turn, so a plan that needs one has no solution, and there is no fault.
+        """
+        view = self.view(node)
+        return view.taken.whole == view.all and not view.is_invalid
+
+    def note_hopeless(self, problem: Problem) -> None:
+        """Keep in mind that a problem has no solution."""
+        hopeless = problem.view.hopeless
+        if len(hopeless) >= HOPELESS_MAX:
+            hopeless.clear()
+        hopeless[problem.plan] = problem.taken
+
     def _visible(self, node_name: str) -> set[PoolId]:
         """Return the pools that may have devices for a node."""
         return self._shared_pools.union(self._pools_of_node.get(node_name, ()))
@@ -191,6 +219,8 @@ class Inventory:
         """Keep in mind which nodes may see the pool."""
         if any(device.node_allocatable_resources for device in slice_.spec.devices or ()):
             self._with_node_resources += change
+        if any(device.consumes_counters and _gains(device) for device in slice_.spec.devices or ()):
+            self._with_gains += change
         node_name = slice_.spec.node_name
         if node_name:
             pools = self._pools_of_node.setdefault(node_name, {})
@@ -205,6 +235,11 @@ class Inventory:
                 self._shared_pools.add(pool.id)
             else:
                 self._shared_pools.discard(pool.id)
+
+
+def _gains(device: Device) -> bool:
+    """Return whether a device takes less than nothing of some counter."""
+    return any(amount < 0 for _, amount in amounts_of(device))
 
 
 def _pool_id(slice_: ResourceSlice) -> PoolId:

@@ -8,6 +8,7 @@ is one owner among several; without consumable capacity it is the owner of the w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
@@ -23,6 +24,8 @@ class Entry(NamedTuple):
     claim: ClaimKey
     result: DeviceRequestAllocationResult
 
+
+_share_id = attrgetter("result.share_id")
 
 NOTHING: Mapping[str, list[Entry]] = {}
 
@@ -86,7 +89,7 @@ class Ledger:
         """Return whether one of the entries of a device is for the whole of it."""
         if self._shares_are_whole:
             return True
-        return any(entry.result.share_id is None for entry in entries)
+        return None in map(_share_id, entries)
 
     def has_shares(self, entries: Iterable[Entry]) -> bool:
         """Return whether one of the entries of a device is for a share."""

@@ -57,7 +57,8 @@ class Taken(NamedTuple):
     shared: int  # devices of which there are shares
     counters: tuple[int | None, ...]  # what is left in each pool, packed; None: overdrawn
     capacity: Mapping[int, Mapping[str, int]]  # what shares have of a device, in nano
-    devices: tuple[tuple[Device, ...], ...]  # by pool, all that have an owner or shares
+    # By pool, all that have an owner or shares, where counters or groups make that matter.
+    devices: tuple[tuple[Device, ...], ...]
 
 
 class View:
@@ -93,6 +94,7 @@ class View:
         self._taken_changes = 0
         # What others work out about this view and may keep as long as there is the view.
         self.problems: dict[Any, Any] = {}
+        self.hopeless: dict[Any, Taken] = {}  # plans without a solution while this is taken
         self.takes: dict[Wish, Mapping[int, int]] = {}
 
     def shows(self, node: Node, versions: list[int]) -> bool:
@@ -286,20 +288,21 @@ class View:
         ledger = self.ledger
         for facts, offset in zip(self.pools, self.offsets, strict=True):
             entries = ledger.taken(facts.pool.id)
+            positions = facts.positions
+            for name, found in entries.items():
+                place = positions.get(name)
+                if place is None:
+                    continue
+                position = place + offset
+                if ledger.has_owner(found):
+                    whole |= 1 << position
+                if ledger.has_shares(found):
+                    shared |= 1 << position
+                    capacity[position] = consumed_by_shares(found)
             taken: list[Device] = []
-            if entries:
-                for position, spot in enumerate(facts.pool.spots, offset):
-                    found = entries.get(spot.device.name)
-                    if found is None:
-                        continue
-                    taken.append(spot.device)
-                    if ledger.has_owner(found):
-                        whole |= 1 << position
-                    if ledger.has_shares(found):
-                        shared |= 1 << position
-                        capacity[position] = consumed_by_shares(found)
-                others = facts.pool.others
-                taken += [spot.device for spot in others if spot.device.name in entries]
+            if entries and (facts.counters is not None or facts.has_groups):
+                spots = (*facts.pool.spots, *facts.pool.others)
+                taken = [spot.device for spot in spots if spot.device.name in entries]
             counters.append(None if facts.counters is None else facts.counters.left(taken))
             devices.append(tuple(taken))
         return Taken(whole, shared, tuple(counters), capacity, tuple(devices))

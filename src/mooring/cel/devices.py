@@ -29,9 +29,10 @@ MAPS: frozenset[Path] = frozenset([("device",), *(("device", name) for name in D
 class Devices:
     """Devices of one driver."""
 
-    def __init__(self, driver: str, devices: Sequence[Device]) -> None:
+    def __init__(self, driver: str, devices: Sequence[Device], *, names: bool = False) -> None:
         self._driver = driver
         self._devices = devices
+        self._names = names  # whether expressions may read device.name, an extension
         self._numbers = list(range(len(devices)))
         self._columns: dict[Path, list[Any]] = {}
         self._variables: dict[int, dict[str, Any] | str] = {}
@@ -84,6 +85,8 @@ class Devices:
         match path:
             case (_, "driver"):
                 return repeat(self._driver, len(devices))
+            case (_, "name") if self._names:
+                return [device.name for device in devices]
             case (_, "allowMultipleAllocations"):
                 return [bool(device.allow_multiple_allocations) for device in devices]
             case (_, "attributes", domain, name):
@@ -122,6 +125,7 @@ class Devices:
                 device.attributes,
                 device.capacity,
                 allow_multiple_allocations=device.allow_multiple_allocations,
+                name=device.name if self._names else None,
             )
         except EvalError as error:
             return str(error)

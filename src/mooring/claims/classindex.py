@@ -60,6 +60,10 @@ class ClassIndex:
             return self._classes.get(resource.removeprefix(DEVICE_CLASS_RESOURCE_PREFIX))
         return self._meant.get(resource)
 
+    def resources(self) -> list[str]:
+        """Return the resources that classes give themselves the names of."""
+        return sorted(self._meant)
+
     def has_class(self, name: str) -> bool:
         """Tell whether there is a class of this name."""
         return name in self._classes

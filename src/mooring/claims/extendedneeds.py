@@ -20,12 +20,22 @@ Needs = Mapping[str, int]
 
 def extended_needs(pod: Pod, index: ClassIndex) -> Needs:
     """Return all extended resources of the pod if devices of a class may have to serve one."""
+    if not any(index.class_for(name) for name in _names(pod)):
+        return {}
     needs = {
         name: quantity.value
         for name, quantity in pod_requests(pod).items()
         if is_device_resource(name) and not quantity.is_zero
     }
     return needs if any(index.class_for(name) for name in needs) else {}
+
+
+def _names(pod: Pod) -> set[str]:
+    """Return the resources that the pod may ask for."""
+    names = set(pod.spec.overhead)
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        names.update(container.resources.requests)
+    return names
 
 
 def is_served_by_devices(resource: str, allocatable: ResourceList, index: ClassIndex) -> bool:

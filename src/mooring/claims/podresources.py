@@ -1,44 +1,63 @@
 """What a pod asks for in all: of its containers, of the pod as a whole, of its claims.
 
-Init containers run one after the other, before the others, so only the largest counts; a sidecar
-is an init container that stays, so it counts with all that run after it. What running containers
-were resized to is not looked at.
+1. Containers count as `resourcesums` has it.
+2. The node resources that come with the pod's claims are added.
+3. What the pod as a whole asks for takes the place of what its containers and claims ask for.
+4. The overhead of running the pod comes on top.
 
-    # claim statuses: the node resources that come with the pod's claims; always added
+On its node a pod counts with the most of what it asks for, was given and uses (`resizes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from mooring.api.core.container import Container
 from mooring.api.core.pod import Pod
 from mooring.api.core.podstatus import NodeAllocatableResourceClaimStatus
 from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, ResourceList
 from mooring.api.quantity import Quantity
+from mooring.claims.resizes import (
+    has_resource_status,
+    is_resize_infeasible,
+    reported_as_a_whole,
+    reported_by_container,
+)
+from mooring.claims.resourcesums import Source, add, at_once, raise_to
 
 ClaimStatuses = Iterable[NodeAllocatableResourceClaimStatus]
 
 
-def pod_requests(pod: Pod, claim_statuses: ClaimStatuses = ()) -> ResourceList:
-    """Return what a node must have free for the pod.
+class Reading(NamedTuple):
+    """Which sources count."""
 
-    What the pod asks for as a whole is there for its containers and claims together, and its
-    overhead comes on top.
-    """
-    total = container_requests(pod, claim_statuses)
-    for name, quantity in _pod_level_requests(pod).items():
-        if is_pod_level_resource(name):
-            total[name] = quantity
-    _add(total, pod.spec.overhead)
+    claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()  # what comes with claims
+    defaults: Mapping[str, Quantity] = {}  # what a container counts for that does not say
+    with_pod_level: bool = True
+    with_status: bool = False
+
+
+ASKED = Reading()
+
+
+def pod_requests(pod: Pod, claim_statuses: ClaimStatuses = ()) -> ResourceList:
+    """Return what a node must have free for the pod."""
+    return requests_read(pod, Reading(tuple(claim_statuses)))
+
+
+def requests_read(pod: Pod, reading: Reading) -> ResourceList:
+    """Return what the pod asks for, as a reading has it."""
+    total = _container_requests(pod, reading)
+    if reading.with_pod_level and has_pod_level_requests(pod):
+        total |= _pod_level_requests(pod, with_status=reading.with_status)
+    add(total, pod.spec.overhead)
     return total
 
 
 def container_requests(pod: Pod, claim_statuses: ClaimStatuses = ()) -> ResourceList:
     """Return what the containers and the claims of the pod ask for."""
-    total = _aggregate(pod, lambda container: container.resources.requests)
-    _add(total, claim_resources(claim_statuses))
-    return total
+    return _container_requests(pod, Reading(tuple(claim_statuses)))
 
 
 def container_limits(pod: Pod, claim_statuses: ClaimStatuses = ()) -> ResourceList:
@@ -47,13 +66,13 @@ def container_limits(pod: Pod, claim_statuses: ClaimStatuses = ()) -> ResourceLi
     Claims raise limits that are declared; huge pages cannot be overcommitted, so these are
     limited by claims alone, too.
     """
-    total = _aggregate(pod, lambda container: container.resources.limits)
+    total = at_once(pod, lambda container: container.resources.limits)
     raised = {
         name: quantity
         for name, quantity in claim_resources(claim_statuses).items()
         if name in total or is_huge_page(name)
     }
-    _add(total, raised)
+    add(total, raised)
     return total
 
 
@@ -63,11 +82,12 @@ def claim_resources(claim_statuses: ClaimStatuses) -> ResourceList:
     for status in claim_statuses:
         for mapped in status.mapping:
             if mapped.quantity is not None:
-                _add(total, {mapped.name: mapped.quantity})
+                add(total, {mapped.name: mapped.quantity})
         for overhead in status.overhead:
-            per_pod = overhead.per_pod or Quantity.ZERO
-            per_container = overhead.per_container or Quantity.ZERO
-            _add(total, {overhead.name: per_pod + per_container * len(status.containers)})
+            if overhead.per_pod is not None:
+                add(total, {overhead.name: overhead.per_pod})
+            if overhead.per_container is not None and status.containers:
+                add(total, {overhead.name: overhead.per_container * len(status.containers)})
     return total
 
 
@@ -79,10 +99,10 @@ def container_claim_resources(claim_statuses: ClaimStatuses, container: str) -> 
             continue
         for mapped in status.mapping:
             if mapped.quantity is not None:
-                _add(total, {mapped.name: mapped.quantity})
+                add(total, {mapped.name: mapped.quantity})
         for overhead in status.overhead:
             per_pod = overhead.per_pod or Quantity.ZERO
-            _add(total, {overhead.name: per_pod + (overhead.per_container or Quantity.ZERO)})
+            add(total, {overhead.name: per_pod + (overhead.per_container or Quantity.ZERO)})
     return total
 
 
@@ -96,36 +116,53 @@ def is_pod_level_resource(name: str) -> bool:
     return name in (CPU, MEMORY) or is_huge_page(name)
 
 
-def _pod_level_requests(pod: Pod) -> ResourceList:
-    return {} if pod.spec.resources is None else pod.spec.resources.requests
+def has_pod_level_requests(pod: Pod) -> bool:
+    """Tell whether the pod asks for something as a whole."""
+    resources = pod.spec.resources
+    return resources is not None and any(map(is_pod_level_resource, resources.requests))
 
 
-def _aggregate(pod: Pod, amounts_of: Callable[[Container], ResourceList]) -> ResourceList:
-    running: ResourceList = {}
-    for container in pod.spec.containers:
-        _add(running, amounts_of(container))
-    sidecars: ResourceList = {}
-    starting: ResourceList = {}
-    for container in pod.spec.init_containers:
-        amounts = amounts_of(container)
-        if container.is_sidecar:
-            _add(running, amounts)
-            _add(sidecars, amounts)
-            _raise(starting, sidecars)
-        else:
-            together = dict(amounts)
-            _add(together, sidecars)
-            _raise(starting, together)
-    _raise(running, starting)
-    return running
+# --- sums -----------------------------------------------------------------------------------
 
 
-def _add(total: ResourceList, more: ResourceList) -> None:
-    for name, quantity in more.items():
-        total[name] = total[name] + quantity if name in total else quantity
+def _pod_level_requests(pod: Pod, *, with_status: bool) -> ResourceList:
+    assert pod.spec.resources is not None
+    requests = dict(pod.spec.resources.requests)
+    if with_status and pod.status.resources is not None:
+        requests = {} if is_resize_infeasible(pod) else requests
+        raise_to(requests, pod.status.resources.requests)
+        raise_to(requests, pod.status.allocated_resources)
+    return {name: amount for name, amount in requests.items() if is_pod_level_resource(name)}
 
 
-def _raise(total: ResourceList, least: ResourceList) -> None:
-    for name, quantity in least.items():
-        if name not in total or quantity > total[name]:
-            total[name] = quantity
+def _container_requests(pod: Pod, reading: Reading) -> ResourceList:
+    """Return the sum over containers and claims: of the spec, or the most of spec and status."""
+    wanted = at_once(pod, _completed(_requests, reading))
+    add(wanted, claim_resources(reading.claim_statuses))
+    if not reading.with_status or not has_resource_status(pod):
+        return wanted
+    total = {} if is_resize_infeasible(pod) else wanted
+    for reported in _reported_requests(pod, reading):
+        raise_to(total, reported)
+    return total
+
+
+def _reported_requests(pod: Pod, reading: Reading) -> tuple[ResourceList, ResourceList]:
+    """Return what the node gave and what the pod uses; claims are in what was given."""
+    whole = reported_as_a_whole(pod)
+    if whole is not None:
+        return whole
+    given, used = reported_by_container(pod)
+    allocated = at_once(pod, _completed(given, reading))
+    add(allocated, claim_resources(reading.claim_statuses))
+    return allocated, at_once(pod, _completed(used, reading))
+
+
+def _requests(container: Container) -> ResourceList:
+    return container.resources.requests
+
+
+def _completed(source: Source, reading: Reading) -> Source:
+    """Return a source that says something of all that has a default."""
+    defaults = reading.defaults
+    return (lambda container: {**defaults, **source(container)}) if defaults else source

@@ -18,10 +18,11 @@ from mooring.cli import CONTEXT
 from mooring.cli.collection import Collected, coloured, complain
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
-from mooring.insight.explanation import Reason, Reasons
-from mooring.insight.fleet import Fleet, FleetDevice
-from mooring.insight.inquiry import Answer, Outcome, Refusal, compiler_for, inquire
-from mooring.insight.survey import Explained, Survey, condensed
+from mooring.cli.listing import printable, printable_lines
+from mooring.insight.expressions.explanation import Reason, Reasons
+from mooring.insight.expressions.fleet import Fleet, FleetDevice
+from mooring.insight.expressions.inquiry import Answer, Outcome, Refusal, compiler_for, inquire
+from mooring.insight.expressions.survey import Explained, Survey, condensed
 from mooring.insight.wording import counted, shown, shown_cost
 from mooring.validation.context import Context
 
@@ -120,7 +121,7 @@ def _print_refusal(refusal: Refusal, expression: str, *, output: str) -> None:
 def _print_names(survey: Survey) -> None:
     for device, answer in survey.by_device():
         if answer.outcome is survey.wanted:
-            click.echo(str(device))
+            click.echo(printable(str(device)))
 
 
 # --- tables -------------------------------------------------------------------------------
@@ -133,7 +134,8 @@ def _print_table(survey: Survey, found: Collected, *, is_wide: bool, show_all: b
         if answer.outcome is survey.wanted
     ]
     if rows:
-        for line in _aligned([_header(survey, is_wide=is_wide), *rows]):
+        shown_rows = [tuple(map(printable, row)) for row in rows]
+        for line in _aligned([_header(survey, is_wide=is_wide), *shown_rows]):
             click.echo(line)
         click.echo()
     for explained in survey.explained if show_all else condensed(survey.explained):
@@ -165,9 +167,9 @@ def _print_reasons(explained: Explained, *, show_all: bool) -> None:
     is_error = explained.outcome is Outcome.ERROR
     label = coloured("error", "red") if is_error else coloured("no", "yellow")
     for text in list(map(str, explained.reasons)) or [explained.error]:
-        click.echo(f"{label}: {text}")
+        click.echo(f"{label}: {printable_lines(text)}")
     for line in _named(explained.devices, show_all=show_all):
-        click.echo(f"    {line}")
+        click.echo(f"    {printable(line)}")
     click.echo()
 
 

@@ -21,9 +21,9 @@ from mooring.cli.listing import printable
 from mooring.cli.taint_texts import TaintTextError, device_taint, node_taint
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import ProfileError
-from mooring.insight.intake import Intake
+from mooring.insight.clusters.intake import Intake
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.nearness import nearest
-from mooring.insight.snapshot import Snapshot
 from mooring.insight.whatif import (
     AddObjects,
     AddTaintRule,

@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from mooring.allocator.features import Features
 from mooring.api.codec import to_tree
-from mooring.api.gates import Gate
 from mooring.api.labels import Selector
 from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
@@ -18,9 +16,10 @@ from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.device_trees import amounts_tree
 from mooring.cli.exits import FITS
 from mooring.cli.label_option import read_labels
-from mooring.cli.listing import Cell, age, natural, print_table, print_tree, printable
-from mooring.insight.holdings import ClaimHolding, ClaimState, holdings_of
+from mooring.cli.listing import Cell, age, print_table, print_tree, printable
+from mooring.insight.holdings import ClaimHolding, ClaimState, holdings_in
 from mooring.insight.holdings.model import Held, Wanted
+from mooring.insight.ordering import natural
 from mooring.insight.wording import counted
 
 COLOURS = {
@@ -127,12 +126,7 @@ def command(
         nodes=nodes,
         pods=pods,
     )
-    found = holdings_of(
-        given.everything,
-        Features.of(given.gates),
-        with_taint_rules=given.gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
-        extensions=given.extensions,
-    )
+    found = holdings_in(given.everything, given.context)
     claims = [each for each in found.claims if wanted.takes(each)]
     claims.sort(key=lambda each: list(map(natural, each.id)))
     claims.sort(key=SORTS[sort])

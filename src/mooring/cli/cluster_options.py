@@ -28,11 +28,11 @@ from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import STDIN
 from mooring.hardware.attributes import Form
 from mooring.hardware.errors import ProfileError
+from mooring.insight.clusters.consistency import check_consistency
+from mooring.insight.clusters.intake import Intake
+from mooring.insight.clusters.overlay import overlay
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern
-from mooring.insight.consistency import check_consistency
-from mooring.insight.intake import Intake
-from mooring.insight.overlay import overlay
-from mooring.insight.snapshot import Snapshot
 from mooring.validation.context import Context
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -175,8 +175,8 @@ def read_cluster(
         base = give_all(cluster, Intake(context, namespace=namespace))
     except ProfileError as error:
         raise click.UsageError(str(error)) from None
-    added = give_all(manifests, Intake(context, namespace=namespace))
     of_cluster = base.snapshot()
+    added = give_all(manifests, Intake(context, namespace=namespace, known=of_cluster.namespaces))
     of_manifests, overlaid = overlay(of_cluster, added.snapshot())
     everything = of_cluster.with_objects(of_manifests.objects())
     warnings = (*base.concerns(), *added.concerns(), *overlaid, *check_consistency(everything))
@@ -221,7 +221,7 @@ def _now(text: str | None) -> Timestamp:
 def _tell(given: ClusterInput) -> None:
     errors = (*given.unreadable, *given.refused)
     for message in errors[:LINES_SHOWN_MAX]:
-        complain(_printable(message))
+        complain(message)
     for warning in given.warnings[:LINES_SHOWN_MAX]:
         click.echo(f"{coloured('warning', 'yellow')}: {_printable(str(warning))}", err=True)
     for what, found in (("errors", errors), ("warnings", given.warnings)):

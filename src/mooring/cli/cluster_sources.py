@@ -6,20 +6,20 @@ asked over the network will be one more source.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from mooring.api.documents import Limits, Schema, read
+from mooring.api.documents import Document, Limits, Schema, read
 from mooring.api.errors import DocumentError
 from mooring.cli.inputs import Source, UnreadableError, find_sources
 from mooring.cli.progress import Progress
 from mooring.hardware.attributes import Form
 from mooring.hardware.catalogue import Catalogue
-from mooring.insight.archive import Archive, read_archive
+from mooring.insight.archives.archive import Archive, read_archive
+from mooring.insight.archives.tarstream import ArchiveError
+from mooring.insight.clusters.intake import Intake
 from mooring.insight.concerns import Concern
-from mooring.insight.intake import Intake
-from mooring.insight.tarstream import ArchiveError
 
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 ARCHIVE_LIMITS = Limits(bytes_max=256 * 1024 * 1024)
@@ -50,9 +50,16 @@ class Files(NamedTuple):
                 intake.unreadable.append(str(error))
 
     def _give_file(self, source: Source, intake: Intake) -> None:
+        found = False
         try:
             for document in source.documents(schema=self.schema):
                 intake.add_document(document)
+                found = True
+            if not found:
+                meaning = "nothing of it is in the answer; was it written whole?"
+                intake.add_concerns(
+                    [Concern("empty-file", f"{source.name} has no objects", meaning)]
+                )
         except UnreadableError as error:
             intake.unreadable.append(str(error))
 
@@ -69,9 +76,8 @@ class Archives(NamedTuple):
             try:
                 archive = archive_at(Path(name))
                 intake.add_concerns(_concerns(name, archive, intake))
-                for place, line in archive.lines():
-                    for document in read(line, source=f"{name}!{place}", schema=self.schema):
-                        intake.add_document(document)
+                for document in archived_documents(name, archive, self.schema):
+                    intake.add_document(document)
             except (UnreadableError, DocumentError) as error:
                 intake.unreadable.append(str(error))
 
@@ -88,6 +94,12 @@ def archive_at(path: Path) -> Archive:
         return read_archive(source.packed(ARCHIVE_LIMITS))
     except ArchiveError as error:
         raise UnreadableError(f"{path}: {error}") from None
+
+
+def archived_documents(name: str, archive: Archive, schema: Schema) -> Iterator[Document]:
+    """Yield the documents of an archive until one cannot be read."""
+    for place, line in archive.lines():
+        yield from read(line, source=f"{name}!{place}", schema=schema)
 
 
 def _concerns(name: str, archive: Archive, intake: Intake) -> Iterable[Concern]:

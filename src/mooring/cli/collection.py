@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 
 import click
 
 from mooring.api.documents import CORE, KUBERNETES, Document
-from mooring.api.errors import DecodeError
+from mooring.api.errors import DecodeError, DocumentError
 from mooring.api.resource.v1 import ResourceSlice
-from mooring.cli.inputs import Source, UnreadableError, find_sources
+from mooring.cli.cluster_sources import archive_at, archived_documents, is_archive
+from mooring.cli.inputs import UnreadableError, find_sources
+from mooring.cli.listing import printable_lines
 from mooring.insight.objects import Object, read_object, read_slice, resource_kind
 from mooring.validation.context import Context
 
@@ -29,20 +32,27 @@ class Collected:
 
     def read(self, names: Iterable[str], *, recursive: bool) -> None:
         """Read all files."""
-        for source in self._sources(names, recursive=recursive):
-            self.files += 1
-            try:
-                schema = CORE if self._context.extensions else KUBERNETES
-                for document in source.documents(schema=schema):
-                    self._add(document)
-            except UnreadableError as error:
-                self._complain(str(error))
+        for name in names:
+            for documents in self._parts(name, recursive=recursive):
+                self.files += 1
+                try:
+                    for document in documents:
+                        self._add(document)
+                except (UnreadableError, DocumentError) as error:
+                    self._complain(str(error))
 
-    def _sources(self, names: Iterable[str], *, recursive: bool) -> Iterator[Source]:
+    def _parts(self, name: str, *, recursive: bool) -> Iterator[Iterable[Document]]:
+        """Give the documents of an archive, or of each file that the name stands for."""
+        schema = CORE if self._context.extensions else KUBERNETES
         try:
-            yield from list(find_sources(names, recursive=recursive))
+            if is_archive(name):
+                yield archived_documents(name, archive_at(Path(name)), schema)
+                return
+            sources = list(find_sources([name], recursive=recursive))
         except UnreadableError as error:
             self._complain(str(error))
+            return
+        yield from (source.documents(schema=schema) for source in sources)
 
     def _add(self, document: Document) -> None:
         kind = resource_kind(document)
@@ -66,8 +76,8 @@ class Collected:
 
 
 def complain(message: str) -> None:
-    """Print an error."""
-    click.echo(f"{coloured('error', 'red')}: {message}", err=True)
+    """Print an error; names in it may hold anything."""
+    click.echo(f"{coloured('error', 'red')}: {printable_lines(message)}", err=True)
 
 
 def coloured(text: str, colour: str) -> str:

@@ -12,15 +12,15 @@ from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import DeviceAttribute
 from mooring.cli.cluster_options import ClusterInput
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.expressions.inquiry import Refusal, compiler_for
 from mooring.insight.holdings import DeviceHolding, State
 from mooring.insight.holdings.selecting import (
     Selected,
     selected_by_class,
     selected_by_expression,
 )
-from mooring.insight.inquiry import Refusal, compiler_for
 from mooring.insight.nearness import nearest
-from mooring.insight.snapshot import Snapshot
 
 
 class DeviceFilter(NamedTuple):

@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from mooring.allocator.features import Features
-from mooring.api.gates import Gate
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.device_filters import DeviceFilter
 from mooring.cli.device_trees import device_tree
 from mooring.cli.exits import FITS
-from mooring.cli.listing import Cell, Row, echo, natural, print_table, print_tree, printable
-from mooring.insight.holdings import DeviceHolding, State, holdings_of
+from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
+from mooring.cli.pictures import picture_option, write_picture
+from mooring.insight.holdings import DeviceHolding, State, holdings_in
 from mooring.insight.holdings.counting import Counts, by_node, count
 from mooring.insight.holdings.model import Reason
+from mooring.insight.ordering import natural
 from mooring.insight.wording import counted
 
 COLOURS = {
@@ -85,6 +85,7 @@ SORTS: dict[str, Callable[[DeviceHolding], Any]] = {
     show_default=True,
     help="How to print; name gives driver/pool/device.",
 )
+@picture_option
 @cluster_options
 def command(
     given: ClusterInput,
@@ -98,6 +99,7 @@ def command(
     sort: str,
     is_summary: bool,
     output: str,
+    picture_file: str | None,
 ) -> None:
     """List devices: who has them, and which can be had.
 
@@ -106,24 +108,21 @@ def command(
     claim gets: its pool is incomplete, invalid or old, or a feature is off. Missing is what claims
     have and no slice does.
 
-    Options that may be repeated take what matches one of their values.
+    Options that may be repeated take what matches one of their values. The picture has all
+    devices, whatever is listed.
 
     \b
     moor devices --profile dgx-h100x4 --summary
     moor devices --on cluster.yaml --node n1 --state free --state shared
     moor devices --on cluster.yaml --select 'device.attributes["gpu.example.com"].model == "H200"'
+    moor devices --on cluster.yaml --summary --picture devices.html
     """
     snapshot = given.everything
     wanted = DeviceFilter(
         drivers=drivers, pools=pools, nodes=nodes, states=states, attributes=attributes
     )
     selected = wanted.selection(snapshot, given, class_name=class_name, expression=expression)
-    found = holdings_of(
-        snapshot,
-        Features.of(given.gates),
-        with_taint_rules=given.gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
-        extensions=given.extensions,
-    )
+    found = holdings_in(snapshot, given.context)
     devices = wanted.chosen(found.devices, snapshot, selected)
     devices.sort(key=lambda each: list(map(natural, each.id)))
     devices.sort(key=SORTS[sort])
@@ -131,6 +130,8 @@ def command(
         _print_summary(devices, output)
     else:
         _print(devices, output)
+    if picture_file is not None:
+        write_picture(snapshot, found, picture_file, title="Devices as they are")
     if not found.are_nodes_known and found.devices:
         click.echo("no nodes given: each device is judged as if its node were there", err=True)
     sys.exit(given.exit_status(FITS))

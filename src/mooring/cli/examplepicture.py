@@ -29,7 +29,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.hardware import Catalogue, Fleet, Form
 from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.topology import picture
 
 PROFILE = "dgx-h100x2"

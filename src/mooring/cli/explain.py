@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
 from typing import Any
 
 import click
@@ -15,13 +15,13 @@ from mooring.cli.listing import echo, print_tree, printable
 from mooring.cli.planning import planned
 from mooring.cli.progress import Progress
 from mooring.cli.subjects import Subject, no_such, parse_subject
-from mooring.insight.concerns import full_name, listed
-from mooring.insight.diagnosis import lines as diagnosis_lines
-from mooring.insight.diagnosis import tree as diagnosis_tree
-from mooring.insight.explain import Explanation, Verdict, explain
-from mooring.insight.placements import chosen_results, placement_of
-from mooring.insight.plan import Plan, Result
-from mooring.insight.standins import stand_ins, stands_for
+from mooring.insight.concerns import full_name
+from mooring.insight.pending.explain import Explanation, explain
+from mooring.insight.pending.explanations import lines, name_of, placed_line, tree
+from mooring.insight.pending.patience import Patience
+from mooring.insight.planning.placements import chosen_results
+from mooring.insight.planning.plan import Plan, Result
+from mooring.insight.planning.standins import stand_ins, stands_for
 from mooring.insight.wording import counted
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.reserving import Reservation
@@ -63,9 +63,11 @@ def command(given: ClusterInput, subject: str | None, output: str) -> None:
     plan = planned(given, everything.with_objects(added))
     results = _chosen(plan, given, added, subject)
     pending = [each for each in results if isinstance(each, Pending)]
+    patience = Patience(time.monotonic)
     with Progress("nodes looked at") as progress:
         explanations = [
-            explain(plan, each, progress=progress) for each in pending[:PODS_EXPLAINED_MAX]
+            explain(plan, each, effort=patience.effort, progress=progress)
+            for each in pending[:PODS_EXPLAINED_MAX]
         ]
     if output == "text":
         _print_text(results, explanations, len(pending))
@@ -146,7 +148,7 @@ def _well(value: Any, subject: Subject) -> str:
     return f"{subject} has no pods that look for a node."
 
 
-# --- text ---------------------------------------------------------------------------------
+# --- what is printed ----------------------------------------------------------------------
 
 
 def _print_text(results: list[Result], explanations: list[Explanation], pending: int) -> None:
@@ -154,91 +156,17 @@ def _print_text(results: list[Result], explanations: list[Explanation], pending:
         echo("Nothing to explain: there are no pods that look for a node.")
     for each in results:
         if isinstance(each, Reservation):
-            echo(_placed_line(each))
+            echo(printable(placed_line(each)))
     for number, explanation in enumerate(explanations):
         if number or any(isinstance(each, Reservation) for each in results):
             echo("")
-        for line in _lines(explanation):
+        for line in lines(explanation):
             echo(printable(line))
     if pending > len(explanations):
         more = pending - len(explanations)
         echo(f"\n{counted(more, 'more pod')} without a node; name one to have it explained")
 
 
-def _placed_line(result: Reservation) -> str:
-    placement = placement_of(result)
-    devices = sum(len(granted.devices) for granted in placement.requests)
-    with_devices = f" with {counted(devices, 'device')}" if devices else ""
-    return printable(f"{_name(result)} gets node {result.node}{with_devices}")
-
-
-def _name(result: Result) -> str:
-    instead = stands_for(result.pod)
-    return instead or f"pod {full_name(result.pod)}"
-
-
-def _lines(explanation: Explanation) -> Iterator[str]:
-    pending = explanation.pending
-    yield f"{_name(pending)} gets no node"
-    if explanation.stopped_by:
-        yield f"  {explanation.stopped_by}"
-    yield from (f"  {fact}" for fact in explanation.facts)
-    for verdict in explanation.verdicts:
-        yield from (f"  {line}".rstrip() for line in _verdict(verdict))
-    if explanation.undiagnosed:
-        kinds = counted(explanation.undiagnosed, "more kind")
-        yield f"  {kinds} of nodes, whose devices were not looked into"
-    if explanation.fixes:
-        yield "  any of these changes to the pod would give it a node, each was tried:"
-        for fix in explanation.fixes:
-            yield f"    {fix.text} → {fix.node}"
-    if pending.preemption is not None:
-        victims = listed([victim.full_name for victim in pending.preemption.victims])
-        yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
-    if pending.message:
-        yield f"  Kubernetes: {pending.message}"
-    else:
-        yield "  Kubernetes writes no event and no condition for this"
-
-
-def _verdict(verdict: Verdict) -> Iterator[str]:
-    yield ""
-    nodes = listed(verdict.nodes)
-    title = f"{'node' if len(verdict.nodes) == 1 else 'nodes'} {nodes}"
-    yield f"{title}: {', '.join(verdict.texts) or 'would do'}"
-    yield from (f"  {fact}" for fact in verdict.facts)
-    if verdict.diagnosis is not None:
-        if verdict.is_behind:
-            yield "  and behind that its claims cannot be allocated there either:"
-        indent = "    " if verdict.is_behind else "  "
-        yield from (f"{indent}{line}" for line in diagnosis_lines(verdict.diagnosis))
-
-
-# --- trees --------------------------------------------------------------------------------
-
-
 def _tree(results: list[Result], explanations: list[Explanation]) -> dict[str, Any]:
-    placed = [_name(each) for each in results if isinstance(each, Reservation)]
-    return {"placed": placed, "pending": list(map(_explanation_tree, explanations))}
-
-
-def _explanation_tree(explanation: Explanation) -> dict[str, Any]:
-    pending = explanation.pending
-    return {
-        "pod": full_name(pending.pod),
-        "standsFor": stands_for(pending.pod),
-        "stoppedBy": explanation.stopped_by,
-        "facts": list(explanation.facts),
-        "verdicts": [
-            {
-                "nodes": list(verdict.nodes),
-                "reasons": list(verdict.texts),
-                "facts": list(verdict.facts),
-                "diagnosis": verdict.diagnosis and diagnosis_tree(verdict.diagnosis),
-                "isBehind": verdict.is_behind,
-            }
-            for verdict in explanation.verdicts
-        ],
-        "podFixes": [{"text": fix.text, "node": fix.node} for fix in explanation.fixes],
-        "message": pending.message,
-    }
+    placed = [name_of(each) for each in results if isinstance(each, Reservation)]
+    return {"placed": placed, "pending": list(map(tree, explanations))}

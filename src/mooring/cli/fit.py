@@ -14,15 +14,16 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.collection import coloured
 from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import Row, echo, natural, print_table, print_tree, printable
+from mooring.cli.listing import Row, echo, print_table, print_tree, printable
 from mooring.cli.progress import Progress
 from mooring.cli.subjects import no_such, parse_subject
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.clusters.workloads import TooManyPodsError
 from mooring.insight.concerns import Concern, full_name, listed, titled
 from mooring.insight.fit import REPLICAS_MAX, Fit, Leftover, Lever, Limit, Place, Subject, fit
-from mooring.insight.placements import Placement
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.ordering import natural
+from mooring.insight.planning.placements import Placement
 from mooring.insight.wording import counted
-from mooring.insight.workloads import TooManyPodsError
 from mooring.validation.context import Context
 
 REPLICAS_TRIED_MAX = 100_000

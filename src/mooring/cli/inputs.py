@@ -19,6 +19,8 @@ from mooring.api.errors import DocumentError
 
 SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
 STDIN = "-"
+TAR_MAGIC, TAR_MAGIC_AT = b"ustar", 257
+ARCHIVE_HINT = "an archive, not YAML or JSON; the name of a snapshot must end in .tar.gz or .tgz"
 GZIP_MAGIC = b"\x1f\x8b"  # no text begins like this
 
 
@@ -60,6 +62,8 @@ class Source(NamedTuple):
             raise UnreadableError(f"{self.name}: not a whole gzip file: {error}") from None
         if len(unpacked) > limits.bytes_max:
             raise self._too_large(limits)
+        if unpacked.startswith(TAR_MAGIC, TAR_MAGIC_AT):
+            raise UnreadableError(f"{self.name}: {ARCHIVE_HINT}")
         return unpacked
 
     def _too_large(self, limits: Limits) -> UnreadableError:

@@ -17,9 +17,10 @@ from mooring.cli import CONTEXT
 from mooring.cli.collection import Collected, coloured
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
+from mooring.cli.listing import printable
 from mooring.cli.report_options import report_options
-from mooring.insight.fleet import Fleet
-from mooring.insight.inquiry import compiler_for
+from mooring.insight.expressions.fleet import Fleet
+from mooring.insight.expressions.inquiry import compiler_for
 from mooring.insight.lint import (
     KINDS,
     RULE_IDS,
@@ -61,7 +62,8 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     multiple=True,
     required=True,
     metavar="FILE|DIR|-",
-    help="YAML or JSON to look at: a file, a directory, or - for standard input. May be repeated.",
+    help="YAML, JSON or a snapshot to look at: a file, a directory, or - for standard input. "
+    "May be repeated.",
 )
 @click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too.")
 @click.option("--strict", is_flag=True, help="Know nothing that Kubernetes 1.37 does not have.")
@@ -135,9 +137,10 @@ def command(
 def _text(finding: Finding) -> str:
     place = f"{finding.source}:{finding.line}:{finding.column}"
     severity = coloured(finding.severity.value, _COLOURS[finding.severity])
-    first, *rest = finding.message.splitlines()
-    lines = [f"{place}: {severity}: {finding.kind} {finding.name}: {first} [{finding.rule}]"]
-    lines += (f"    {line}" for line in (*rest, finding.remedy))
+    first, *rest = map(printable, finding.message.splitlines())
+    subject = printable(f"{finding.kind} {finding.name}")
+    lines = [f"{printable(place)}: {severity}: {subject}: {first} [{finding.rule}]"]
+    lines += (f"    {line}" for line in (*rest, printable(finding.remedy)))
     return "\n".join(lines)
 
 
@@ -151,6 +154,8 @@ def _summary(findings: list[Finding], found: Collected, world: World) -> str:
     looked_at = f"{counted(len(found.objects), 'object')} in {counted(found.files, 'file')}"
     against = counted(len(world.fleet), "device")
     text = f"{looked_at} against {against}: {', '.join(_counts(findings))}"
+    if found.ignored:
+        text += f"\nnot looked at: {counted(found.ignored, 'object')} of other kinds, or of none"
     unapplied = lacking(found.objects, world)
     if unapplied:
         needed = {rule.needs for rule in unapplied}

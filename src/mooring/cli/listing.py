@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -24,8 +23,6 @@ class Cell(NamedTuple):
 
 
 Row = Sequence[str | Cell]
-
-_DIGITS = re.compile(r"([0-9]+)")
 
 
 def print_table(header: Sequence[str], rows: Iterable[Row], *, is_wide: bool) -> None:
@@ -62,12 +59,9 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
-def natural(text: str) -> list[Any]:
-    """Return what to sort a name by so that gpu-10 comes after gpu-9."""
-    parts: list[Any] = _DIGITS.split(text)
-    # By length first, then by digits: a number may be too long to be read as one.
-    parts[1::2] = [(len(each.lstrip("0")), each.lstrip("0")) for each in parts[1::2]]
-    return [*parts, text]
+def printable_lines(text: str) -> str:
+    """Return text of several lines, each as a terminal shows it."""
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
 def age(then: Timestamp | None, now: Timestamp) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
+from typing import Any
 
 import click
 
 from mooring import __version__
 from mooring.cli import CONTEXT
+from mooring.cli.exits import INTERRUPTED, UNREADABLE
 
 # name: what it is for; the module of the same name holds a click command called `command`.
 COMMANDS = {
@@ -29,6 +32,25 @@ COMMANDS = {
 
 class LazyGroup(click.Group):
     """A group that imports a subcommand when it runs, and lists all without importing any."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand; stopped from the keyboard, it has no answer, not even no."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nstopped: there is no answer", err=True)
+            ctx.exit(INTERRUPTED)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a subcommand; for one that there is not, name the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise click.UsageError(f"{error.message}{hint}", ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of all subcommands."""
@@ -65,8 +87,18 @@ def main() -> None:
         moor(prog_name="kubectl moor" if name.startswith("kubectl") else "moor")
     except BrokenPipeError:
         # Whoever reads our output has seen enough; there is nowhere left to write to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         sys.exit(1)
+    except OSError as error:
+        # All that commands read and write is theirs to tell of; this is the terminal or a pipe.
+        print(f"error: cannot write the answer: {error.strerror or error}", file=sys.stderr)
+        _forget_output()
+        sys.exit(UNREADABLE)
+
+
+def _forget_output() -> None:
+    """Send what is still to be written nowhere, so that Python does not fail over it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import click
 
 from mooring.cli.collection import complain
 from mooring.cli.exits import UNREADABLE
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.holdings import Holdings
 from mooring.insight.topology import Format, format_of, picture
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,12 +36,13 @@ def _check(_: click.Context, __: click.Parameter, name: str | None) -> str | Non
     return name
 
 
-def write_picture(snapshot: Snapshot, name: str, *, title: str) -> None:
+def write_picture(snapshot: Snapshot, holdings: Holdings, name: str, *, title: str) -> None:
     """Write the picture of a snapshot, or say why that is not possible and exit."""
     format_ = format_of(name)
     assert format_ is not None
+    drawn = picture(snapshot, title=title, format=format_, holdings=holdings)
     try:
-        Path(name).write_text(picture(snapshot, title=title, format=format_), encoding="utf-8")
+        Path(name).write_text(drawn, encoding="utf-8")
     except OSError as error:
         complain(f"{name}: {error.strerror or error}")
         sys.exit(UNREADABLE)

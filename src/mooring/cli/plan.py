@@ -14,9 +14,16 @@ from mooring.cli.exits import DOES_NOT_FIT, FITS
 from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
 from mooring.cli.pictures import picture_option, write_picture
 from mooring.cli.planning import planned
-from mooring.insight.placements import Given, Granted, Placement, chosen_results, placement_of
-from mooring.insight.plan import Plan
-from mooring.insight.standins import stand_ins
+from mooring.insight.holdings import holdings_in
+from mooring.insight.planning.placements import (
+    Given,
+    Granted,
+    Placement,
+    chosen_results,
+    placement_of,
+)
+from mooring.insight.planning.plan import Plan
+from mooring.insight.planning.standins import stand_ins
 from mooring.insight.wording import counted
 
 SAME = " "  # a cell that says what the one above does
@@ -68,7 +75,8 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
     placements = [placement_of(result) for result in chosen]
     _print(placements, plan, output)
     if picture_file is not None:
-        write_picture(plan.after, picture_file, title="Devices as planned")
+        found = holdings_in(plan.after, given.context)
+        write_picture(plan.after, found, picture_file, title="Devices as planned")
     fits = all(each.node for each in placements)
     sys.exit(given.exit_status(FITS if fits else DOES_NOT_FIT))
 
@@ -103,7 +111,7 @@ def _tree(placements: list[Placement], plan: Plan) -> dict[str, object]:
 def _nothing(plan: Plan) -> str:
     with_nodes = sum(bool(pod.spec.node_name) for pod in plan.before.pods)
     if with_nodes:
-        return f"Nothing to plan: all {counted(with_nodes, 'pod')} have a node."
+        return f"Nothing to plan: none of {counted(with_nodes, 'pod')} waits for a node."
     return "Nothing to plan: there are no pods, and nothing that makes any."
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 from mooring.cli.cluster_options import ClusterInput
 from mooring.cli.collection import coloured
 from mooring.cli.progress import Progress
-from mooring.insight.plan import Plan, plan
-from mooring.insight.snapshot import Snapshot
-from mooring.insight.workloads import TooManyPodsError
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.clusters.workloads import TooManyPodsError
+from mooring.insight.planning.plan import Plan, plan
 from mooring.validation.context import Context
 
 
 def planned(given: ClusterInput, snapshot: Snapshot | None = None) -> Plan:
     """Return the plan for what a command was given, or for a variant of it."""
+    gc.freeze()  # What was read stays; looking through it again and again would take a fifth.
     context = Context(gates=given.gates, now=given.now, extensions=given.extensions)
     try:
         with Progress("pods planned") as progress:

@@ -42,8 +42,8 @@ from mooring.cli.gatespage import gates_page
 from mooring.cli.main import moor
 from mooring.cli.markdown import MADE, page_of, table_of
 from mooring.cli.profilepage import profile_sections
-from mooring.insight.archive import UNPACKED_BYTES_MAX
-from mooring.insight.workloads import PODS_MAX
+from mooring.insight.archives.archive import UNPACKED_BYTES_MAX
+from mooring.insight.clusters.workloads import PODS_MAX
 from mooring.validation.admission import MetadataOnly, strategy_of
 from mooring.validation.strategy import Strategy
 

@@ -12,15 +12,22 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.cluster_sources import archive_at
+from mooring.cli.cluster_sources import archive_at, is_archive
 from mooring.cli.collection import complain
-from mooring.cli.exits import FITS, UNREADABLE
+from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.inputs import UnreadableError
-from mooring.insight.archive import Manifest, read_archive, write_archive
-from mooring.insight.pseudonyms import anonymised
-from mooring.insight.redaction import redacted
-from mooring.insight.tarstream import ArchiveError
+from mooring.insight.archives.archive import Manifest, read_archive, write_archive
+from mooring.insight.archives.pseudonyms import anonymised
+from mooring.insight.archives.redaction import redacted
+from mooring.insight.archives.tarstream import ArchiveError
 from mooring.insight.wording import counted
+
+
+def _target(_: click.Context, __: click.Parameter, name: str) -> str:
+    if not is_archive(name):
+        # Commands know an archive by its name.
+        raise click.BadParameter(f"{name!r} does not end in .tar.gz or .tgz")
+    return name
 
 
 def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
@@ -39,8 +46,8 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
 @click.command(
     context_settings=CONTEXT,
     epilog=(
-        "Exit status: 0 written, 1 some objects were refused and left out, 2 usage, "
-        "3 something could not be read or written."
+        "Exit status: 0 written, 1 some objects were refused and left out, or there are none, "
+        "2 usage, 3 something could not be read or written."
     ),
 )
 @click.option(
@@ -49,6 +56,7 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
     "target",
     required=True,
     metavar="FILE.tar.gz",
+    callback=_target,
     help="The archive to write.",
 )
 @click.option(
@@ -91,6 +99,10 @@ def command(target: str, redacts: bool, anonymises: bool, given: ClusterInput) -
     if anonymises and not redacts:
         raise click.UsageError("--anonymise needs redaction: texts that are kept hold names, too")
     snapshot = given.everything
+    if not any(snapshot.objects()):
+        # An archive that is there already is worth more than an empty one.
+        complain(f"{target}: not written: there are no objects to put into it")
+        sys.exit(given.exit_status(DOES_NOT_FIT))
     if redacts:
         snapshot = redacted(snapshot)
     if anonymises:

@@ -19,6 +19,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import UnreadableError, find_sources
+from mooring.cli.listing import printable_lines
 from mooring.cli.progress import Progress
 from mooring.cli.report_options import report_options
 from mooring.validation.context import Context
@@ -126,7 +127,7 @@ class _TextPrinter(_Printer):
 
     def unreadable(self, message: str) -> None:
         super().unreadable(message)
-        click.echo(f"{_coloured('error', 'red')}: {message}", err=True)
+        click.echo(f"{_coloured('error', 'red')}: {printable_lines(message)}", err=True)
 
     def finish(self, *, files: int) -> None:
         if self._quiet:
@@ -193,7 +194,8 @@ def _finding_line(verdict: Verdict, finding: Finding) -> str:
     place = f"{verdict.source}:{finding.line}:{finding.column}"
     subject = " ".join(part for part in (verdict.kind, _full_name(verdict)) if part)
     about = f"{subject}: " if subject else ""
-    return f"{place}: {_coloured(finding.severity.value, colour)}: {about}{finding.message}"
+    severity = _coloured(finding.severity.value, colour)
+    return f"{place}: {severity}: {printable_lines(about + finding.message)}"
 
 
 def _full_name(verdict: Verdict) -> str:

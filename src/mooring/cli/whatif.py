@@ -15,16 +15,16 @@ from mooring.cli.collection import coloured
 from mooring.cli.exits import DOES_NOT_FIT, FITS
 from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
 from mooring.cli.progress import Progress
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.clusters.workloads import TooManyPodsError
 from mooring.insight.concerns import listed
-from mooring.insight.plan import Plan, plan
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.planning.plan import Plan, plan
 from mooring.insight.whatif import Difference, UnknownNameError, difference
 from mooring.insight.whatif.difference import PodTurn, Turn
 from mooring.insight.whatif.freedoms import Freedom
 from mooring.insight.whatif.leavings import Leaving, Preview
 from mooring.insight.whatif.standings import Standing
 from mooring.insight.wording import counted
-from mooring.insight.workloads import TooManyPodsError
 from mooring.validation.context import Context
 
 NO_NODE = "<none>"

@@ -1,27 +1,20 @@
 """Insight: objects in, answers out.
 
-    snapshot     a cluster at one moment, as it is put to every question
-    intake       documents as objects of a snapshot; consistency says what is odd about them
-    completion   the pods, priorities and claims that a cluster would add (workloads, daemons)
-    plan         where pods would go; placements has it in plain terms
-    explain      why a pod gets no node (stoppages, noderefusals, podfixes)
+    clusters     a cluster at one moment, from documents, checked and completed
+    archives     snapshots as files
+    planning     where pods would go
+    pending      why a pod gets no node
     diagnosis    why claims get no devices on a node, what conflicts, what would help
     fit          how many more replicas fit, and what stops the next one
     holdings     who has which device, and what can be had
     whatif       what changes would mean for pods and devices
-    archive      snapshots as files (redaction, pseudonyms)
     topology     a picture of nodes, devices and owners
+    expressions  an expression, put to devices: which part of it said no, and from which values
+    lint         what is odd about claims, classes, slices and pods: one table of rules a module
 
-    fleet        the devices of many slices, and what they carry
-    inquiry      an expression, put to the devices of a fleet
-    explanation  which part of an expression said no, and from which values
-    survey       all of that together, to be shown
-    lint         what is odd about claims, classes, slices and pods: a package, one table of
-                 rules a module
-
-    reads, parts, trees, atoms   expressions, taken apart
-    objects, subjects, podparts  objects, and what selects devices or describes pods in them
-    wording, nearness            text
+    concerns                     what is to be known before an answer is believed
+    objects                      documents as objects, each with its text
+    wording, nearness, ordering  text
 
 Pure: nothing here reads a file or a clock.
 """

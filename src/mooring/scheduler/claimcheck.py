@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from mooring.allocator import Allocated, Failed, Unsatisfied, allocate_wanted, prepare
 from mooring.allocator.allocation import BUDGET, Budget, Wanted
+from mooring.allocator.asks import Plan
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import (
@@ -68,6 +69,9 @@ class Known(claimresources.Known, Protocol):
         """Return a node."""
         ...
 
+    def note_full(self, name: str) -> None:
+        """Keep in mind that a node has no free device."""
+
 
 class _Variant(Struct, frozen=True):
     """What is wanted on nodes that serve the same extended resources with devices."""
@@ -82,13 +86,29 @@ class ClaimCheck:
 
     def __init__(self, needs: ClaimNeeds, known: Known, budget: Budget = BUDGET) -> None:
         self.needs = needs
-        self.answer: Unsatisfied | Failed | None = None  # what the allocator last refused with
+        self._refused: Unsatisfied | Failed | None = None
+        self._hopeless: tuple[Node, Wanted] | None = None  # refused without asking the allocator
         self._known = known
         self._budget = budget
         self._variants: dict[frozenset[str], _Variant] = {}
         self._plain = _Variant(prepare(known.inventory, needs.wanted))
         self._held_score = held_score(held.claim for held in needs.held)
         self._node_claims = NodeClaims(needs, known)
+
+    @property
+    def answer(self) -> Unsatisfied | Failed | None:
+        """What the allocator last refused with; None if it never did."""
+        if self._hopeless is not None:
+            node, wanted = self._hopeless
+            answer = allocate_wanted(self._known.inventory, node, wanted, budget=self._budget)
+            assert not isinstance(answer, Allocated), "what is hopeless stays so until a change"
+            return answer
+        return self._refused
+
+    @property
+    def needs_free_device(self) -> bool:
+        """Whether a node where no device is free will not do, whatever else there is."""
+        return self.needs.special is None and self._plain.wanted.plan.needs_free_device
 
     @property
     def key(self) -> Hashable:
@@ -108,6 +128,16 @@ class ClaimCheck:
         """Return the requests for extended resources that a node would have to serve."""
         found = None if self.needs.special is None else self._variant(node)
         return found.extended if isinstance(found, _Variant) else None
+
+    def coming_with(self, node: Node) -> NodeResources:
+        """Return what of a node comes with the devices that it has for the claims."""
+        variant = self._plain if self.needs.special is None else self._variant(node)
+        if not isinstance(variant, _Variant):
+            return ()
+        answer = self._allocate(node, variant) if variant.wanted.claims else None
+        if isinstance(answer, Refusal):
+            return ()
+        return self._node_claims.coming_with(node, answer)
 
     def __call__(self, state: NodeState) -> Grant | Refusal:
         """Return what a node has for the claims, or why it has not; raise CycleFault on a fault."""
@@ -180,17 +210,29 @@ class ClaimCheck:
             variant = self._variants[key] = _Variant(wanted, claim, extended)
         return variant
 
+    def _is_hopeless(self, node: Node, plan: Plan) -> bool:
+        """Return whether it is known that the node has no devices for a plan."""
+        inventory = self._known.inventory
+        if plan.needs_free_device and inventory.is_full(node):
+            self._known.note_full(node.metadata.name)
+            return True
+        return inventory.is_hopeless(node, plan)
+
     def _allocate(self, node: Node, variant: _Variant) -> Allocated | Refusal:
+        if self._is_hopeless(node, variant.wanted.plan):
+            self._hopeless = (node, variant.wanted)
+            return CANNOT_ALLOCATE
+        self._hopeless = None
         answer = allocate_wanted(self._known.inventory, node, variant.wanted, budget=self._budget)
         match answer:
             case Allocated():
                 return answer
             case Failed(message=message, node_only=False):
-                self.answer = answer
+                self._refused = answer
                 raise CycleFault(f'running "{PLUGIN}" filter plugin: {message}')
             case Failed(message=message):
-                self.answer = answer
+                self._refused = answer
                 return refusal(message)
             case _:
-                self.answer = answer
+                self._refused = answer
                 return CANNOT_ALLOCATE

@@ -85,11 +85,7 @@ class NodeClaims:
         if self._is_idle:
             return ()
         pod = self._needs.pod
-        claims = self._allocated(answer)
-        find = self._finder([each.allocation for each in claims], node)
-        statuses = claim_statuses(pod, claims, find)
-        if isinstance(statuses, Refused):
-            raise CycleFault(f'running "{PLUGIN}" filter plugin: {statuses.reason}')
+        statuses = self.coming_with(node, answer)
         if not statuses:
             return ()
         if (below := check_pod_level(pod, statuses)) is not None:
@@ -102,6 +98,15 @@ class NodeClaims:
         if short:
             texts = tuple(each.reason for each in short)
             return Refusal(PLUGIN, texts, any(each.is_unresolvable for each in short))
+        return statuses
+
+    def coming_with(self, node: Node, answer: Allocated | None) -> NodeResources:
+        """Return what of the node comes with the claims, room for it or not."""
+        claims = self._allocated(answer)
+        find = self._finder([each.allocation for each in claims], node)
+        statuses = claim_statuses(self._needs.pod, claims, find)
+        if isinstance(statuses, Refused):
+            raise CycleFault(f'running "{PLUGIN}" filter plugin: {statuses.reason}')
         return statuses
 
     def _find_shared(self, claim: ResourceClaim) -> Refusal | None:

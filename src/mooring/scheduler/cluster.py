@@ -18,19 +18,22 @@ from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.resource.v1 import (
+    AllocationResult,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
 from mooring.api.scheduling import PodGroup
+from mooring.cel.device import DeviceCompiler
+from mooring.cel.device import Features as CelFeatures
 from mooring.claims import ClassIndex, implicit_name
 from mooring.claims.owners import controller_of
 from mooring.claims.specialclaim import is_special_for
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.fleet import Fleet
 from mooring.scheduler.holds import Hold
-from mooring.scheduler.ranking import Ranking
+from mooring.scheduler.ranking import Ranking, Work
 from mooring.scheduler.shape import DEFAULT_SETTINGS, Occupant, PodShape, Settings
 from mooring.scheduler.shapes import Shapes, key_of
 from mooring.scheduler.taintrules import Reach, TaintRules
@@ -52,13 +55,15 @@ class Cluster:
         settings: Settings = DEFAULT_SETTINGS,
         now: datetime | None = None,
         spread_selector: Callable[[Pod], Selector] = lambda _: EVERYTHING,
+        extensions: bool = True,
     ) -> None:
+        compiler = DeviceCompiler(CelFeatures(list_attributes=True), extensions=extensions)
         self.features = features
         self.now = now
         self.fleet = Fleet()
         counts = settings.counts_claims and features.node_allocatable
         self.shapes = Shapes(replace(settings, counts_claims=counts))
-        self.inventory = Inventory(features.allocator)
+        self.inventory = Inventory(features.allocator, compiler=compiler)
         self.index = ClassIndex()
         self.groups: dict[ClaimKey, PodGroup] = {}
         self.spread_selector = spread_selector
@@ -70,7 +75,8 @@ class Cluster:
         self._claims_of: dict[str, set[ClaimKey]] = {}  # by the uid of the controller
         self._class_names: set[str] = set()
         self._slices: dict[str, ResourceSlice] = {}  # as published, without taints of rules
-        self._rules = TaintRules()
+        self._rules = TaintRules(compiler)
+        self.work = Work()
         self._rankings: OrderedDict[RankingKey, Ranking] = OrderedDict()
 
     # --- nodes and pods -------------------------------------------------------------------------
@@ -198,9 +204,9 @@ class Cluster:
         else:
             self._touch({*nodes, slice_.spec.node_name})
 
-    def _touch(self, nodes: Iterable[str]) -> None:
+    def _touch(self, nodes: Iterable[str], *, has_less: bool = False) -> None:
         for name in nodes:
-            self.fleet.touch(name)
+            self.fleet.touch(name, has_less=has_less)
 
     # --- claims and groups ----------------------------------------------------------------------
 
@@ -223,19 +229,25 @@ class Cluster:
         """Take in a claim, with the devices that it has: that is how it is, whatever was held."""
         key = (claim.metadata.namespace, claim.metadata.name)
         self.holds.pop(key, None)
-        self._forget_claim(key)
+        before = self._claims.get(key)
         self._claims[key] = claim
-        owner = controller_of(claim.metadata)
-        if owner is not None:
-            self._claims_of.setdefault(owner.uid, set()).add(key)
-        self.inventory.put_claim(claim)
-        self._touch_devices_of(claim)
+        if before is None or before.metadata.owner_references != claim.metadata.owner_references:
+            self._own(before, claim)
+        had = before.status.allocation if before is not None else None
+        has = claim.status.allocation
+        if had != has:
+            self.inventory.put_claim(claim)
+            self._touch_devices(had)
+            self._touch_devices(has, are_taken=True)
 
     def remove_claim(self, namespace: str, name: str) -> None:
         """Forget a claim and give back what it has."""
         self.holds.pop((namespace, name), None)
-        self._forget_claim((namespace, name))
-        self.inventory.remove_claim(namespace, name)
+        claim = self._claims.pop((namespace, name), None)
+        if claim is not None:
+            self._own(claim, None)
+            self.inventory.remove_claim(namespace, name)
+            self._touch_devices(claim.status.allocation)
 
     def put_group(self, group: PodGroup) -> None:
         """Take in a group."""
@@ -245,37 +257,56 @@ class Cluster:
         """Forget a group."""
         self.groups.pop((namespace, name), None)
 
-    def _forget_claim(self, key: ClaimKey) -> None:
-        claim = self._claims.pop(key, None)
-        if claim is None:
-            return
-        owner = controller_of(claim.metadata)
-        if owner is not None:
+    def _own(self, before: ResourceClaim | None, claim: ResourceClaim | None) -> None:
+        """Keep in mind whose a claim is."""
+        if before is not None and (owner := controller_of(before.metadata)) is not None:
             owned = self._claims_of[owner.uid]
-            owned.discard(key)
+            owned.discard((before.metadata.namespace, before.metadata.name))
             if not owned:
                 del self._claims_of[owner.uid]
-        self._touch_devices_of(claim)
+        if claim is not None and (owner := controller_of(claim.metadata)) is not None:
+            owned = self._claims_of.setdefault(owner.uid, set())
+            owned.add((claim.metadata.namespace, claim.metadata.name))
 
-    def _touch_devices_of(self, claim: ResourceClaim) -> None:
-        allocation = claim.status.allocation
+    def _touch_devices(
+        self, allocation: AllocationResult | None, *, are_taken: bool = False
+    ) -> None:
+        """Touch the nodes that see devices which were given back, or taken."""
         if allocation is None:
             return
+        has_less = are_taken and not self.inventory.may_gain_by_taking
         for driver, pool in {(r.driver, r.pool) for r in allocation.devices.results}:
             nodes = self.inventory.nodes_of(driver, pool)
             if nodes is None:
                 self.fleet.touch_devices()
             else:
-                self._touch(nodes)
+                self._touch(nodes, has_less=has_less)
 
     # --- rankings -------------------------------------------------------------------------------
 
-    def ranking(self, shape: PodShape, claims: Hashable, *, has_alternatives: bool) -> Ranking:
+    def note_full(self, name: str) -> None:
+        """Keep in mind that a node has no free device, until it gets some back."""
+        self.fleet.full.add(name)
+
+    def ranking(
+        self,
+        shape: PodShape,
+        claims: Hashable,
+        *,
+        has_alternatives: bool,
+        needs_free_device: bool = False,
+    ) -> Ranking:
         """Return what is known of all nodes for pods of a shape with such claims."""
         key = (shape, claims)
         ranking = self._rankings.pop(key, None)
         if ranking is None:
-            ranking = Ranking(self.fleet, shape, has_alternatives=has_alternatives)
+            ranking = Ranking(
+                self.fleet,
+                shape,
+                self.work,
+                has_alternatives=has_alternatives,
+                needs_free_device=needs_free_device,
+            )
             if len(self._rankings) >= RANKINGS_MAX:
                 self._rankings.popitem(last=False)
         self._rankings[key] = ranking

@@ -81,7 +81,12 @@ def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
         ranking = cluster.ranking(shape, None, has_alternatives=False)
         return Attempt(cluster, pod, shape, ranking)
     check = ClaimCheck(needs, cluster)
-    ranking = cluster.ranking(shape, check.key, has_alternatives=needs.has_alternatives)
+    ranking = cluster.ranking(
+        shape,
+        check.key,
+        has_alternatives=needs.has_alternatives,
+        needs_free_device=check.needs_free_device,
+    )
     return Attempt(cluster, pod, shape, ranking, check)
 
 

@@ -11,7 +11,8 @@ Whoever remembers something about nodes asks `touched_since` which of them to lo
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from mooring.api.core.node import Node
@@ -50,8 +51,12 @@ class Fleet:
         self._epoch = 0
         self._outlooks: OrderedDict[PodShape, _Kept] = OrderedDict()
         self.outlooks_made = 0
+        self._last_with_terms = 0  # when a pod with terms about others last came or went
         self._touched: deque[str] = deque(maxlen=JOURNAL_MAX)
         self.touches = 0  # how often a node was touched
+        self._eased: deque[str] = deque(maxlen=JOURNAL_MAX)
+        self.easings = 0  # how often a node may have got more to give
+        self.full: set[str] = set()  # nodes that were found to have no free device, and have none
         self.device_touches = 0  # how often devices changed that any node may see
 
     @property
@@ -68,21 +73,30 @@ class Fleet:
         """Return a node as it was put."""
         return self._nodes[name]
 
-    def touch(self, name: str) -> None:
-        """Say that something about a node changed that is not kept here, such as its devices."""
+    def touch(self, name: str, *, has_less: bool = False) -> None:
+        """Say that something about a node changed, such as its devices.
+
+        A node that has less than before, and nothing else changed, still refuses what it refused.
+        """
         self._touched.append(name)
         self.touches += 1
+        if not has_less:
+            self._eased.append(name)
+            self.easings += 1
+            self.full.discard(name)
 
     def touch_devices(self) -> None:
         """Say that devices changed that any node may see."""
         self.device_touches += 1
+        self.full.clear()
 
-    def touched_since(self, touches: int) -> Iterable[str] | None:
+    def touched_since(self, touches: int) -> Collection[str] | None:
         """Return the nodes that changed since there were so many touches; None: look at all."""
-        unread = self.touches - touches
-        if unread > len(self._touched):
-            return None
-        return {self._touched[-1 - index] for index in range(unread)} if unread else ()
+        return _last(self._touched, self.touches - touches)
+
+    def eased_since(self, easings: int) -> Collection[str] | None:
+        """Return those of them that may have got more to give; None: look at all."""
+        return _last(self._eased, self.easings - easings)
 
     # --- nodes, namespaces and classes ----------------------------------------------------------
 
@@ -96,10 +110,10 @@ class Fleet:
             self._epoch += 1
         else:
             self._renew(known, facts)
-            self._count_soft_taints(known.facts, -1)
+            self._count_unwelcoming(known.facts, -1)
             self.world.images.remove(name, self._nodes[name].status.images)
         self._nodes[name] = node
-        self._count_soft_taints(facts, 1)
+        self._count_unwelcoming(facts, 1)
         self.world.images.put(name, node.status.images)
         self.touch(name)
 
@@ -107,7 +121,7 @@ class Fleet:
         """Take away a node with all pods on it."""
         for key in tuple(self.world.nodes[name].pods):
             self.displace(key)
-        self._count_soft_taints(self.world.nodes.pop(name).facts, -1)
+        self._count_unwelcoming(self.world.nodes.pop(name).facts, -1)
         self.world.images.remove(name, self._nodes.pop(name).status.images)
         self._epoch += 1
 
@@ -133,9 +147,11 @@ class Fleet:
         if (old.labels, old.hard_taints) != (facts.labels, facts.hard_taints):
             self._epoch += 1
 
-    def _count_soft_taints(self, facts: NodeFacts, sign: int) -> None:
-        if facts.soft_taints:
-            self.world.soft_tainted += sign
+    def _count_unwelcoming(self, facts: NodeFacts, sign: int) -> None:
+        """Count nodes that keep pods away, so that rules about that need not be asked for none."""
+        self.world.closed += sign * facts.is_unschedulable
+        self.world.hard_tainted += sign * bool(facts.hard_taints)
+        self.world.soft_tainted += sign * bool(facts.soft_taints)
 
     # --- pods -----------------------------------------------------------------------------------
 
@@ -158,10 +174,12 @@ class Fleet:
         return self._node_of.get(key)
 
     def _note(self, occupant: Occupant, node: str, sign: int) -> None:
-        self.touch(node)
+        self.touch(node, has_less=sign > 0)
         self.world.census.count(occupant, node, sign)
         self._journal.append(Change(occupant, node, sign))
         self._written += 1
+        if not occupant.shape.terms.are_none:
+            self._last_with_terms = self._written
 
     # --- outlooks -------------------------------------------------------------------------------
 
@@ -174,10 +192,17 @@ class Fleet:
             self.outlooks_made += 1
         else:
             outlook = kept.outlook
-            for index in range(len(self._journal) - unread, len(self._journal)):
-                change = self._journal[index]
-                outlook.count(change.occupant, change.node, change.sign)
+            if not outlook.is_idle or self._last_with_terms > kept.position:
+                for change in reversed([*islice(reversed(self._journal), unread)]):
+                    outlook.count(change.occupant, change.node, change.sign)
         self._outlooks[shape] = _Kept(outlook, self._epoch, self._written)
         if len(self._outlooks) > OUTLOOKS_MAX:
             self._outlooks.popitem(last=False)
         return outlook
+
+
+def _last(names: deque[str], count: int) -> Collection[str] | None:
+    """Return the last names that were written, each once; None if so many are not there."""
+    if count > len(names):
+        return None
+    return set(islice(reversed(names), count)) if count else ()

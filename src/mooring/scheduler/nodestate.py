@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from mooring.api.core.node import Node
 from mooring.api.core.placement import PREFER_NO_SCHEDULE, Taint
@@ -19,6 +20,7 @@ from mooring.api.core.resources import PODS
 from mooring.api.quantity import Quantity
 from mooring.scheduler.amounts import Amounts, Weights, amounts
 from mooring.scheduler.podports import TakenPorts, with_ports, without_ports
+from mooring.scheduler.room import NO_ROOM, Room, room_of
 from mooring.scheduler.shape import Occupant
 from mooring.scheduler.tolerations import HARD_EFFECTS
 
@@ -44,6 +46,12 @@ class NodeState(Struct, frozen=True, gc=False):
     held: Amounts = Amounts()
     held_in_scores: Weights = Weights(0, 0)
     ports: TakenPorts = {}
+    room: Room = NO_ROOM  # follows from the others
+
+    def __post_init__(self) -> None:
+        pods_free = self.facts.pods_max - len(self.pods)
+        room = room_of(self.facts.allocatable, pods_free, self.held, self.held_in_scores)
+        force_setattr(self, "room", room)
 
     def with_pod(self, occupant: Occupant) -> NodeState:
         """Return the node with one pod more."""

@@ -46,12 +46,9 @@ class Outlook:
         self.hard = _tallies(shape, world, is_hard=True) if spreading.hard else ()
         self.soft = _tallies(shape, world, is_hard=False) if spreading.soft else ()
         self.is_near_itself = _all_mean(self._near, shape.namespace, shape.labels)
+        # Whether pods without terms of their own cannot change anything here.
+        self.is_idle = not (self._near or self._apart or self._preferred or self.hard or self.soft)
         self._take_census()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether pods without terms of their own cannot change anything here."""
-        return not (self._near or self._apart or self._preferred or self.hard or self.soft)
 
     def count(self, occupant: Occupant, node: str, sign: int) -> None:
         """Follow a pod that came to a node (sign 1) or left it (-1)."""

@@ -6,6 +6,8 @@ kind looks again only at nodes that were touched since.
     # refusal: what the filters say of a node, all but claims
     # answer: what claims say of it; asked when it matters, since that is dear
     # heap: nodes by their score, the best first; entries that are no longer true are skipped
+    # entry: how far a node's score is below the most there can be, and its place, in one number
+    # overdue: nodes that had no devices, and have less since: looked at again for their words only
 
 In a small fleet every node is asked for its devices, as Kubernetes does. In a large one Kubernetes
 looks at a part of the nodes; a ranking asks the best first and stops at the first that has them.
@@ -13,23 +15,28 @@ looks at a part of the nodes; a ranking asks the best first and stops at the fir
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from heapq import heapify, heappop, heappush
 
-from mooring.scheduler.claimcheck import NOTHING_NEEDED, Grant
-from mooring.scheduler.filtering import Survey
+from mooring.scheduler.claimcheck import CANNOT_ALLOCATE, NOTHING_NEEDED, Grant
+from mooring.scheduler.filtering import Survey, judge
 from mooring.scheduler.filters import FILTERS, LAST, Check
 from mooring.scheduler.fleet import Fleet
-from mooring.scheduler.nodestate import NodeState
+from mooring.scheduler.measure import Measure, measure_for
+from mooring.scheduler.nodestate import NodeFacts, NodeState
 from mooring.scheduler.outlook import Outlook
 from mooring.scheduler.refusals import Refusal
 from mooring.scheduler.scores.claims import WEIGHT as CLAIMS_WEIGHT
 from mooring.scheduler.scores.scale import proportional
-from mooring.scheduler.scoring import is_relative, own_total, totals
+from mooring.scheduler.scoring import OwnScore, is_relative, own_scores, totals
 from mooring.scheduler.shape import PodShape
 
 NODES_ALL_ASKED_MAX = 100
 HEAP_FACTOR_MAX = 4  # entries for each node before the heap is made anew
+
+PLACE_BITS = 24
+PLACE_MASK = (1 << PLACE_BITS) - 1
+SCORE_TOP = 1 << 16  # above any sum of scores
 
 AskClaims = Callable[[NodeState], Grant | Refusal]
 
@@ -37,29 +44,53 @@ GRANTED = True
 Known = Refusal | bool | None  # None: not asked yet
 
 
+class Work:
+    """How much was looked at, by all rankings of a cluster."""
+
+    nodes_judged = 0  # by the filters and scores
+    nodes_asked = 0  # for their devices
+
+
 class Ranking:
     """The nodes of a fleet, as pods of one kind see them."""
 
-    def __init__(self, fleet: Fleet, shape: PodShape, *, has_alternatives: bool) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        shape: PodShape,
+        work: Work,
+        *,
+        has_alternatives: bool,
+        needs_free_device: bool = False,
+    ) -> None:
         self._fleet = fleet
+        self._work = work
         self._shape = shape
         self._has_alternatives = has_alternatives
+        # Nodes where no device is free are known to all rankings, and not asked by each.
+        self._full = fleet.full if needs_free_device else frozenset[str]()
         self._epoch = -1
         self._touches = 0
+        self._easings = 0
         self._device_touches = 0
         self._outlook: Outlook = fleet.outlook(shape)
-        self._first: tuple[Check, ...] = ()
+        self._first: tuple[Check, ...] = ()  # all before claims: the fixed ones, and the others
+        self._fixed: tuple[Check, ...] = ()
+        self._varying: tuple[Check, ...] = ()
         self._last: tuple[Check, ...] = ()
+        self._own_scores: tuple[OwnScore, ...] = ()
+        self._measure: Measure | None = None
         self._is_wide = False
         self._names: list[str] = []
         self._places: dict[str, int] = {}
+        self._facts: list[NodeFacts | None] = []  # that the fixed filters have looked at
+        self._barred: list[Refusal | None] = []  # what these said
         self._refusals: list[Refusal | None] = []
         self._answers: list[Known] = []
         self._choices: list[int] = []  # by node, how good the alternatives are that claims get
         self._scores: list[int] = []
-        self._heap: list[tuple[int, int]] = []
-        self.nodes_judged = 0
-        self.nodes_asked = 0
+        self._heap: list[int] = []
+        self._overdue: set[int] = set()
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -70,18 +101,24 @@ class Ranking:
             return self._choose_weighed(ask)
         if len(self._names) < NODES_ALL_ASKED_MAX:
             self._ask_all(ask)
-        while self._heap:
-            negative, place = self._heap[0]
-            if -negative == self._scores[place] and self._may_do(place):
-                grant = self._ask(place, ask)
-                if isinstance(grant, Grant):
-                    return self._state(place), grant
-            heappop(self._heap)
+        heap, scores, names, full = self._heap, self._scores, self._names, self._full
+        while heap:
+            place = heap[0] & PLACE_MASK
+            # Most entries are old ones of nodes that have another score by now.
+            if SCORE_TOP - (heap[0] >> PLACE_BITS) == scores[place] and self._may_do(place):
+                if names[place] in full:
+                    self._answers[place] = CANNOT_ALLOCATE
+                else:
+                    grant = self._ask(place, ask)
+                    if isinstance(grant, Grant):
+                        return self._state(place), grant
+            heappop(heap)
         return None
 
     def survey(self, ask: AskClaims) -> Survey:
         """Return what every node says; those that claims were not asked of are asked now."""
         self._refresh()
+        self._judge_overdue()
         self._ask_all(ask)
         fitting, refusals = [], {}
         for place, name in enumerate(self._names):
@@ -135,7 +172,7 @@ class Ranking:
 
     def _ask(self, place: int, ask: AskClaims) -> Grant | Refusal:
         """Ask a node for its devices and remember what it said."""
-        self.nodes_asked += 1
+        self._work.nodes_asked += 1
         state = self._state(place)
         grant = ask(state)
         if isinstance(grant, Grant):
@@ -159,23 +196,60 @@ class Ranking:
         fleet = self._fleet
         self._outlook = fleet.outlook(self._shape)
         touched = fleet.touched_since(self._touches)
-        if self._epoch != fleet.epoch or touched is None or self._is_changed():
+        eased = fleet.eased_since(self._easings)
+        if self._epoch != fleet.epoch or touched is None or eased is None or self._is_changed():
             self._begin()
             return
         if fleet.device_touches != self._device_touches:
+            self._judge_overdue()
             self._answers = [None] * len(self._names)
             self._device_touches = fleet.device_touches
             self._rebuild_heap()
-        for name in touched:
-            place = self._places.get(name)
-            if place is not None:
-                self._answers[place] = None
-                self._judge(place)
+        self._look_at(touched, eased)
         if self._is_wide and fleet.touches != self._touches:
             self._judge_all()
-        self._touches = fleet.touches
+        self._touches, self._easings = fleet.touches, fleet.easings
         if len(self._heap) > HEAP_FACTOR_MAX * (len(self._names) + 16):
             self._rebuild_heap()
+
+    def _look_at(self, touched: Collection[str], eased: Collection[str]) -> None:
+        """Judge the nodes that changed, unless that cannot make a difference."""
+        places, answers, refusals = self._places, self._answers, self._refusals
+        heap, scores, full = self._heap, self._scores, self._full
+        nodes, facts, barred, measure = self._fleet.nodes, self._facts, self._barred, self._measure
+        judged = 0
+        for name in touched:
+            place = places.get(name)
+            if place is None:
+                continue
+            if name in full:
+                answers[place] = CANNOT_ALLOCATE
+                self._overdue.add(place)
+                continue
+            if answers[place] is CANNOT_ALLOCATE and name not in eased:
+                self._overdue.add(place)
+                continue
+            answers[place] = None
+            state = nodes[name]
+            # Most nodes are judged here: a call for each of them would cost more than the rest.
+            if measure is None or barred[place] is not None or state.facts is not facts[place]:
+                self._judge(place)
+                continue
+            score = measure(state)
+            if score is None:
+                self._judge(place)
+                continue
+            judged += 1
+            refusals[place] = None
+            scores[place] = score
+            heappush(heap, SCORE_TOP - score << PLACE_BITS | place)
+        self._work.nodes_judged += judged
+
+    def _judge_overdue(self) -> None:
+        for place in self._overdue:
+            self._answers[place] = None
+            self._judge(place)
+        self._overdue.clear()
 
     def _is_changed(self) -> bool:
         """Return whether other filters apply than when the nodes were judged."""
@@ -185,13 +259,17 @@ class Ranking:
     def _applying(self) -> tuple[tuple[Check, ...], tuple[Check, ...]]:
         rules = [rule for rule in FILTERS if rule.applies(self._shape, self._outlook)]
         self._is_wide = any(rule.is_wide for rule in rules)
+        # Those that are fixed stand before all others.
+        self._fixed = tuple([rule.check for rule in rules if rule.is_fixed])
         first = tuple([rule.check for rule in rules if rule.plugin not in LAST])
+        self._varying = first[len(self._fixed) :]
         return first, tuple([rule.check for rule in rules if rule.plugin in LAST])
 
     def _begin(self) -> None:
         """Look at every node, for the first time or because all may have changed."""
         fleet = self._fleet
-        self._epoch, self._touches = fleet.epoch, fleet.touches
+        self._epoch = fleet.epoch
+        self._touches, self._easings = fleet.touches, fleet.easings
         self._device_touches = fleet.device_touches
         named = self._shape.node_names
         names = fleet.nodes if named is None else (n for n in named if n in fleet.nodes)
@@ -200,6 +278,12 @@ class Ranking:
         self._answers = [None] * len(self._names)
         self._choices = [0] * len(self._names)
         self._first, self._last = self._applying()
+        self._own_scores = own_scores(self._shape, self._outlook)
+        delegated = fleet.world.delegated
+        self._measure = None if self._is_wide else measure_for(self._shape, delegated)
+        self._facts = [None] * len(self._names)
+        self._barred = [None] * len(self._names)
+        self._overdue.clear()
         self._judge_all()
 
     def _judge_all(self) -> None:
@@ -207,25 +291,55 @@ class Ranking:
         self._refusals = [None] * count
         self._scores = [0] * count
         self._heap = []
-        for place in range(count):
+        if self._measure is None or self._fixed:
+            for place in range(count):
+                self._judge(place)
+        else:
+            self._measure_all(self._measure)
+
+    def _measure_all(self, measure: Measure) -> None:
+        """Judge every node where nothing but its room counts, without a call for each."""
+        nodes, facts, scores = self._fleet.nodes, self._facts, self._scores
+        heap = []
+        rest = []
+        for place, name in enumerate(self._names):
+            state = nodes[name]
+            facts[place] = state.facts
+            score = measure(state)
+            if score is None:
+                rest.append(place)
+            else:
+                scores[place] = score
+                heap.append(SCORE_TOP - score << PLACE_BITS | place)
+        heapify(heap)
+        self._heap = heap
+        self._work.nodes_judged += len(heap)
+        for place in rest:
             self._judge(place)
 
     def _judge(self, place: int) -> None:
-        self.nodes_judged += 1
+        self._work.nodes_judged += 1
         shape, outlook = self._shape, self._outlook
         state = self._fleet.nodes[self._names[place]]
-        for check in self._first:
-            refusal = check(shape, state, outlook)
-            if refusal is not None:
-                self._refusals[place] = refusal
-                return
-        self._refusals[place] = None
-        score = self._scores[place] = own_total(shape, state, outlook)
-        heappush(self._heap, (-score, place))
+        if state.facts is not self._facts[place]:
+            self._facts[place] = state.facts
+            self._barred[place] = judge(shape, state, outlook, self._fixed)
+        refusal = self._barred[place]
+        score = None
+        if refusal is None and self._measure is not None:
+            score = self._measure(state)
+        if refusal is None and score is None:
+            refusal = judge(shape, state, outlook, self._varying)
+            score = sum([weight * own(shape, state) for weight, own in self._own_scores])
+        self._refusals[place] = refusal
+        if refusal is None:
+            assert score is not None
+            self._scores[place] = score
+            heappush(self._heap, SCORE_TOP - score << PLACE_BITS | place)
 
     def _rebuild_heap(self) -> None:
         self._heap = [
-            (-self._scores[place], place)
+            SCORE_TOP - self._scores[place] << PLACE_BITS | place
             for place in range(len(self._names))
             if self._may_do(place)
         ]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.outlook import Outlook
 from mooring.scheduler.scores import SCORES
 from mooring.scheduler.shape import PodShape
 
-OWN = tuple(score for score in SCORES if score.is_own)
-RELATIVE = tuple(score for score in SCORES if not score.is_own)
+OWN = tuple(score for score in SCORES if score.own is not None)
+RELATIVE = tuple(score for score in SCORES if score.own is None)
+
+OwnScore = tuple[int, Callable[[PodShape, NodeState], int]]  # with its weight
 
 
 def totals(shape: PodShape, states: Sequence[NodeState], outlook: Outlook) -> list[int]:
@@ -29,14 +31,9 @@ def is_relative(shape: PodShape, outlook: Outlook) -> bool:
     return any(score.tells(shape, outlook) for score in RELATIVE)
 
 
-def own_total(shape: PodShape, state: NodeState, outlook: Outlook) -> int:
-    """Return the weighed sum of the scores that depend on the node alone."""
-    total = 0
-    for score in OWN:
-        one = score.scores(shape, (state,), outlook)
-        if one is not None:
-            total += score.weight * one[0]
-    return total
+def own_scores(shape: PodShape, outlook: Outlook) -> tuple[OwnScore, ...]:
+    """Return the scores that depend on the node alone and tell nodes apart."""
+    return tuple([(s.weight, s.own) for s in OWN if s.own is not None and s.tells(shape, outlook)])
 
 
 def best(states: Sequence[NodeState], scores: Sequence[int]) -> NodeState:

@@ -7,6 +7,7 @@ What does decide is written down as bytes, for some µs; pods with the same byte
 from __future__ import annotations
 
 from collections import OrderedDict
+from operator import attrgetter, is_
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from mooring.api.core.podstatus import ContainerStatus
 from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.quantity import Quantity
 from mooring.claims.owners import group_name
-from mooring.scheduler.podrequests import RESIZE_PENDING
+from mooring.claims.resizes import RESIZE_PENDING
 from mooring.scheduler.shape import (
     DEFAULT_SETTINGS,
     Occupant,
@@ -37,6 +38,8 @@ class Shapes:
         self.prepared = 0
         self._shapes_max = shapes_max
         self._known: OrderedDict[tuple[bytes, Selector], PodShape] = OrderedDict()
+        # What the last pod's shape is made from: it often comes again at once, with its node.
+        self._last: tuple[tuple[object, ...], bytes] = ((), b"")
 
     def of(self, pod: Pod, *, spread_selector: Selector = EVERYTHING) -> PodShape:
         """Return the shape of a pod that looks for a node."""
@@ -56,7 +59,7 @@ class Shapes:
         )
 
     def _shape(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodShape:
-        key = (_encoder.encode(_essence(pod, node_name)), spread_selector)
+        key = (self._content(pod, node_name), spread_selector)
         shape = self._known.get(key)
         if shape is not None:
             self._known.move_to_end(key)
@@ -71,11 +74,39 @@ class Shapes:
             self._known.popitem(last=False)
         return shape
 
+    def _content(self, pod: Pod, node_name: str) -> bytes:
+        parts = (node_name, *_parts(pod.metadata), *_parts_of_spec(pod.spec), pod.status)
+        known, content = self._last
+        if len(parts) != len(known) or not all(map(is_, parts, known)):
+            content = _encoder.encode(_essence(pod, node_name))
+            self._last = (parts, content)
+        return content
+
 
 def key_of(pod: Pod) -> str:
     """Return what tells a pod from all others."""
     metadata = pod.metadata
     return metadata.uid or f"{metadata.namespace}/{metadata.name}"
+
+
+# All that `_essence` reads, besides the status.
+_parts = attrgetter("namespace", "labels")
+_parts_of_spec = attrgetter(
+    "init_containers",
+    "containers",
+    "volumes",
+    "node_selector",
+    "affinity",
+    "tolerations",
+    "topology_spread_constraints",
+    "overhead",
+    "resources",
+    "scheduler_name",
+    "runtime_class_name",
+    "scheduling_gates",
+    "host_network",
+    "host_users",
+)
 
 
 def _essence(pod: Pod, node_name: str) -> Any:

@@ -17,6 +17,8 @@ class World:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.census = Census()
         self.images = Images()
+        self.closed = 0  # nodes that take no new pods
+        self.hard_tainted = 0  # nodes that pods without a toleration stay away from
         self.soft_tainted = 0  # nodes that pods should rather avoid
         # Extended resources that device classes provide, where a node does not have them itself.
         self.delegated: frozenset[str] = frozenset()

@@ -18,6 +18,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, Self
+from weakref import WeakSet
 
 from mooring.store.contract import Change, Event, Progress
 from mooring.store.errors import ClosedError, SlowWatcherError, StoreError
@@ -44,7 +45,8 @@ class Hub:
         self.revision = revision
         self._history = history
         self._watches: dict[str, set[HubWatch]] = {}
-        self._open: set[HubWatch] = set()
+        # Weak: a watch that nobody reads any more and that was not closed just goes.
+        self._open: WeakSet[HubWatch] = WeakSet()
         self._fault: StoreError | None = None
 
     def watch(self, prefix: str, after: int, events_max: int) -> HubWatch:
@@ -195,6 +197,8 @@ class HubWatch:
 
     def _append_progress(self) -> None:
         self._progress_wanted = False
+        if self._fault is not None:
+            return
         if self._waiting and isinstance(self._waiting[-1], Progress):
             self._waiting.pop()  # The newer one says it, too; so none pile up.
         self._waiting.append(Progress(max(self._hub.revision, self.seen)))

@@ -8,8 +8,12 @@ from typing import Any
 from mooring.allocator import ALL_FEATURES, Allocated, Inventory, allocate
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
+from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
     Device,
+    DeviceCapacity,
     DeviceConstraint,
     DeviceRequest,
     DeviceSubRequest,
@@ -48,8 +52,10 @@ from tests.allocator.problems.parts import (
     claim,
     class_,
     held,
+    quantities,
     request,
     selectors,
+    share,
     slice_,
 )
 from tests.allocator.scenes import (
@@ -190,6 +196,30 @@ def test_capacity_is_lowered_to_what_a_device_has() -> None:
     assert fixes(diagnosis)[0] == "capacity memory 6Gi → 4Gi of request r"
 
 
+def test_amounts_are_told_as_they_are_written() -> None:
+    user = held(DRIVER, "nic", share_id=share(1), consumed_capacity=quantities({"rate": "70G"}))
+    found = inventory(
+        published(shareable("nic", rate="100G")), allocated=[allocated("user", [user])]
+    )
+    diagnosis = explained(found, wanting(gpu(capacity=amounts({"rate": "60G"}))))
+    assert refused(diagnosis) == "nic of rate 60G is wanted, 30G is left of 100G"
+    assert fixes(diagnosis)[0] == "capacity rate 60G → 30G of request r"
+
+
+def test_a_policy_is_told_and_kept() -> None:
+    valid = CapacityRequestPolicyRange(
+        min=Quantity.parse("10G"), max=Quantity.parse("50G"), step=Quantity.parse("10G")
+    )
+    policy = CapacityRequestPolicy(default=Quantity.parse("10G"), valid_range=valid)
+    rate = DeviceCapacity(Quantity.parse("100G"), policy)
+    nic = Device(name="nic", allow_multiple_allocations=True, capacity={"rate": rate})
+    wanted = wanting(gpu(capacity=amounts({"rate": "60G"})))
+    diagnosis = explained(inventory(published(nic)), wanted)
+    told = "nic gives out rate from 10G to 50G in steps of 10G; 60G is wanted"
+    assert refused(diagnosis) == told
+    assert fixes(diagnosis)[0] == "capacity rate 60G → 50G of request r"
+
+
 def test_an_alternative_that_cannot_be_judged_can_be_dropped() -> None:
     alternatives = (
         DeviceSubRequest("first", "missing", allocation_mode="ExactCount", count=1),
@@ -289,6 +319,20 @@ def test_a_search_that_is_given_up_claims_nothing() -> None:
     assert diagnosis.fixes == ()
     assert not diagnosis.conflict.is_minimal
     assert diagnosis.trials_given_up > 0
+    assert [*lines(diagnosis)][-1] == (
+        "the diagnosis was ended: out of time; there may be more fixes"
+    )
+
+
+def test_a_diagnosis_that_is_ended_tells_what_it_knows() -> None:
+    answers = iter([""])
+    situation = Situation.of(inventory(published(*gpus(1))), HERE, [wanting(gpu(count=2))])
+    effort = Effort(interrupt=lambda: next(answers, "out of time") or None)
+    diagnosis = diagnose(situation, effort=effort)
+    assert diagnosis is not None
+    assert diagnosis.ended_by == "out of time"
+    assert diagnosis.trials > 0
+    assert [funnel.request for funnel in diagnosis.funnels] == ["r"]
 
 
 # --- fleets -----------------------------------------------------------------------------------

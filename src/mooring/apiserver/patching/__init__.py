@@ -3,6 +3,8 @@
     apply_patch     JSON patch, merge patch and strategic merge patch
     FieldManager    server-side apply, and the owners of fields after every other write
     read_applied    the body of an apply
+    manager_name    who writes
+    with_times_kept the live object, if a write changed nothing but times
     PatchError      why something was refused, as the server answers it
 
 What lists and maps mean is in `tables`: one table a group, from the Go types of Kubernetes.
@@ -22,6 +24,7 @@ from mooring.apiserver.patching.door import (
 from mooring.apiserver.patching.errors import Cause, PatchError
 from mooring.apiserver.patching.owning import FieldManager
 from mooring.apiserver.patching.owning.fieldmanager import with_times_kept
+from mooring.apiserver.patching.owning.managername import manager_name
 
 __all__ = [
     "APPLY_PATCH",
@@ -33,6 +36,7 @@ __all__ = [
     "FieldManager",
     "PatchError",
     "apply_patch",
+    "manager_name",
     "read_applied",
     "with_times_kept",
 ]

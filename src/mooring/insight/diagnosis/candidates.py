@@ -6,12 +6,17 @@ devices, a selector; then what others hold; then what the cluster is like.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from mooring.allocator.asks import RESULTS_MAX
 from mooring.allocator.rules.taints import tolerates
 from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import DeviceConstraint, DeviceTaint, DeviceToleration
+from mooring.api.resource.v1 import (
+    DeviceCapacity,
+    DeviceConstraint,
+    DeviceTaint,
+    DeviceToleration,
+)
 from mooring.insight.diagnosis.applying import attribute_names
 from mooring.insight.diagnosis.changes import (
     AskCapacity,
@@ -156,43 +161,82 @@ def smaller_amounts(situation: Situation, change: AskCapacity) -> list[AskCapaci
     details = situation.details(change.place)
     assert details.capacity is not None
     wanted = details.capacity.requests[change.name]
+    consumed = _consumed(situation)
     amounts: set[Quantity] = set()
     for slice_ in situation.slices:
-        for device in slice_.spec.devices or ():
-            for name in attribute_names(change.name, slice_.spec.driver):
-                if name in device.capacity and device.capacity[name].value < wanted:
-                    amounts.add(device.capacity[name].value)
-    largest = sorted(amounts, reverse=True)[:AMOUNTS_MAX]
+        spec = slice_.spec
+        for device in spec.devices or ():
+            for name in attribute_names(change.name, spec.driver):
+                if name in device.capacity:
+                    taken = consumed.get((spec.driver, spec.pool.name, device.name, name))
+                    amounts.update(_amounts(device.capacity[name], taken))
+    smaller = (amount for amount in amounts if Quantity.ZERO < amount < wanted)
+    largest = sorted(smaller, reverse=True)[:AMOUNTS_MAX]
     return [AskCapacity(change.place, change.name, amount) for amount in largest]
 
 
-def lists_for(situation: Situation, constraint: DeviceConstraint) -> list[PublishList]:
-    """Return the lists that drivers might publish so that more devices match, short ones first."""
+def _amounts(capacity: DeviceCapacity, taken: Quantity | None) -> Iterator[Quantity]:
+    """Give all there is of a capacity, what is left of it, and what is given out at most."""
+    yield capacity.value
+    if taken is not None:
+        yield capacity.value - taken
+    policy = capacity.request_policy
+    if policy is not None:
+        yield from policy.valid_values
+        if policy.valid_range is not None and policy.valid_range.max is not None:
+            yield policy.valid_range.max
+
+
+def _consumed(situation: Situation) -> dict[tuple[str, str, str, str], Quantity]:
+    """Return how much claims have of the capacities of devices that they share."""
+    found: dict[tuple[str, str, str, str], Quantity] = {}
+    for claim in situation.allocated:
+        allocation = claim.status.allocation
+        for result in allocation.devices.results if allocation is not None else ():
+            for name, amount in (result.consumed_capacity or {}).items():
+                key = (result.driver, result.pool, result.device, name)
+                found[key] = found.get(key, Quantity.ZERO) + amount
+    return found
+
+
+def lists_for(
+    situation: Situation, constraint: DeviceConstraint, drivers: Collection[str]
+) -> list[PublishList]:
+    """Return the lists that drivers might publish so that more devices match.
+
+    Short ones come first, and those of drivers whose devices have few values of their own.
+    """
     attribute = constraint.match_attribute
     if attribute is None or not situation.features.list_type_attributes:
         return []
-    found: list[PublishList] = []
-    for driver, values in sorted(_published_values(situation, attribute).items()):
-        some = values[:VALUES_MAX]
+    scalars, numbers = _published_values(situation, attribute, drivers)
+    some = sorted(numbers)[:VALUES_MAX]
+    found: list[tuple[int, int, PublishList]] = []
+    for driver, own in sorted(scalars.items()):
         for size in range(2, len(some) + 1):
             rows = (tuple(some[first : first + size]) for first in range(len(some) - size + 1))
-            found += (PublishList(driver, attribute, row) for row in rows)
-    return sorted(found, key=lambda change: len(change.values))
+            useful = (row for row in rows if not own.isdisjoint(row))  # others change nothing
+            found += ((size, len(own), PublishList(driver, attribute, row)) for row in useful)
+    return [change for _, _, change in sorted(found, key=lambda each: each[:2])]
 
 
-def _published_values(situation: Situation, attribute: str) -> dict[str, list[int]]:
-    """Return the numbers that drivers publish, for each driver that has one of them."""
-    drivers: set[str] = set()
+def _published_values(
+    situation: Situation, attribute: str, drivers: Collection[str]
+) -> tuple[dict[str, set[int]], set[int]]:
+    """Return the single numbers of each driver, and all that are published."""
+    scalars: dict[str, set[int]] = {}
     numbers: set[int] = set()
     for slice_ in situation.slices:
         driver = slice_.spec.driver
+        if driver not in drivers:
+            continue
         for device in slice_.spec.devices or ():
             for name in attribute_names(attribute, driver):
                 value = device.attributes.get(name)
                 if value is None:
                     continue
                 if value.int_value is not None:
-                    drivers.add(driver)
+                    scalars.setdefault(driver, set()).add(value.int_value)
                     numbers.add(value.int_value)
                 numbers.update(value.int_values or ())
-    return {driver: sorted(numbers) for driver in drivers}
+    return scalars, numbers

@@ -57,6 +57,7 @@ class Diagnosis(Struct, frozen=True):
     fixes: tuple[Fix, ...]  # the nearest first
     trials: int  # how often the allocator was asked
     trials_given_up: int  # how often it took too long: there may be more fixes then
+    ended_by: str = ""  # what ended the diagnosis before its time
 
 
 def diagnose_claims(
@@ -96,6 +97,7 @@ def diagnose(
         fixes=tuple(fixes),
         trials=trials.count,
         trials_given_up=trials.given_up,
+        ended_by=trials.ended_by,
     )
 
 

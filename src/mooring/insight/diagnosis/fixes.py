@@ -64,6 +64,8 @@ def single_changes(trials: Trials, around: Surroundings) -> list[Change]:
             found += _helping_tolerations(trials, group)
         elif isinstance(group[0], FreeClaim):
             found += _helping_among(trials, group)
+        elif isinstance(group[0], AskCapacity):
+            found += _helping_amounts(trials, group)
         else:
             found += [change for change in group if trials.is_possible([change])]
     return found
@@ -140,6 +142,19 @@ def _helping_tolerations(trials: Trials, group: Sequence[Change]) -> list[Change
     return found
 
 
+def _helping_amounts(trials: Trials, group: Sequence[Change]) -> list[Change]:
+    """Return the capacities that need not be asked for, or not so much of them.
+
+    Where a device gives all that it has to who does not say how much, only less helps.
+    """
+    found: list[Change] = []
+    for change in group:
+        assert isinstance(change, AskCapacity)
+        ways = (change, *smaller_amounts(trials.situation, change))
+        found += islice((way for way in ways if trials.is_possible([way])), 1)
+    return found
+
+
 def _is_covered(change: Tolerate, tolerated: set[tuple[str, Place | None]]) -> bool:
     """Return whether a narrower toleration helps already."""
     if change.place is None:
@@ -211,7 +226,8 @@ def _helping_lists(trials: Trials, change: DropConstraint) -> list[Change]:
     situation = trials.situation
     constraint = situation.claims[change.claim].spec.devices.constraints[change.constraint]
     found: dict[str, Change] = {}
-    for published in lists_for(situation, constraint)[:LISTS_MAX]:
+    drivers = trials.drivers([change])  # of the devices that the claims would get without it
+    for published in lists_for(situation, constraint, drivers)[:LISTS_MAX]:
         if published.driver not in found and trials.is_possible([published]):
             found[published.driver] = published
     return list(found.values())

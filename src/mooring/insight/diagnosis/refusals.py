@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from mooring.insight.explanation import Reason
+from mooring.insight.expressions.explanation import Reason
 
 
 class _Tagged(Struct, frozen=True, tag_field="refused"):

@@ -18,6 +18,7 @@ from mooring.allocator.rules.counters import amounts_of
 from mooring.allocator.rules.taints import blocking_taint
 from mooring.allocator.view import View
 from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import CapacityRequestPolicy, Device
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.inputs import device_variables
 from mooring.cel.lang.steps import COST_EXCEEDED
@@ -35,7 +36,7 @@ from mooring.insight.diagnosis.refusals import (
     TooLittle,
     Unfit,
 )
-from mooring.insight.inquiry import Inquiry
+from mooring.insight.expressions.inquiry import Inquiry
 
 OTHERS_MAX = 4
 NANO = 10**9
@@ -100,6 +101,7 @@ def _no_match(
             spot.device.attributes,
             spot.device.capacity,
             allow_multiple_allocations=spot.device.allow_multiple_allocations,
+            name=spot.device.name if compiler.extensions else None,
         )
     except EvalError as error:
         return Fault(f"selector #{number}: {error}")
@@ -153,7 +155,27 @@ def _unfit(problem: Problem, slot: Slot, position: int) -> Refusal:
             return Unfit("is in no compatibility group of the devices in use beside it")
     if _is_overdrawn(problem, position):
         return Unfit("is in a pool of which more is taken than there is")
-    return Unfit("cannot serve the amounts that are asked for as it shares them out")
+    policies = "; ".join(_against_policies(slot, device))
+    return Unfit(policies or "cannot serve the amounts that are asked for as it shares them out")
+
+
+def _against_policies(slot: Slot, device: Device) -> Iterator[str]:
+    """Give the amounts that are asked for, beside those that the device gives out."""
+    for name, _, amount in slot.ask.wish.amounts:
+        capacity = device.capacity.get(name)
+        policy = capacity.request_policy if capacity is not None else None
+        if policy is not None:
+            yield f"gives out {name} {_given_out(policy)}; {amount} is wanted"
+
+
+def _given_out(policy: CapacityRequestPolicy) -> str:
+    if policy.valid_values:
+        return f"as {', '.join(map(str, policy.valid_values))}"
+    valid = policy.valid_range
+    if valid is None:
+        return f"as {policy.default}"
+    bounds = (("from", valid.min), ("to", valid.max), ("in steps of", valid.step))
+    return " ".join(f"{word} {amount}" for word, amount in bounds if amount is not None)
 
 
 def _is_overdrawn(problem: Problem, position: int) -> bool:

@@ -103,9 +103,11 @@ def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
         yield "any of these would make it fit, each was tried:"
         for fix in fixes:
             yield f"  {fix_text(fix, diagnosis)}"
-    else:
+    elif diagnosis.trials:
         yield f"no fix of one or two changes was found in {tried}"
-    if diagnosis.trials_given_up:
+    if diagnosis.ended_by:
+        yield f"the diagnosis was ended: {diagnosis.ended_by}; there may be more fixes"
+    elif diagnosis.trials_given_up:
         given_up = counted(diagnosis.trials_given_up, "trial")
         yield f"{given_up} took too long; there may be more fixes"
 
@@ -143,6 +145,7 @@ def tree(diagnosis: Diagnosis) -> dict[str, Any]:
         ],
         "trials": diagnosis.trials,
         "trialsGivenUp": diagnosis.trials_given_up,
+        "endedBy": diagnosis.ended_by,
     }
 
 

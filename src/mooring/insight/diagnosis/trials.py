@@ -59,6 +59,7 @@ class Outcome(NamedTuple):
 
 
 SPENT = Outcome(Kind.GIVEN_UP, "the diagnosis has taken all its steps")
+ENDED = Outcome(Kind.GIVEN_UP)  # by an interrupt, which `Trials.ended_by` has
 
 
 class Trials:
@@ -74,6 +75,7 @@ class Trials:
         self.situation = situation
         self.count = 0
         self.given_up = 0  # how many trials had no answer
+        self.ended_by = ""  # the interrupt that ended the diagnosis
         self._effort = effort
         self._compiler = compiler
         self._outcomes: dict[Changes, Outcome] = {}
@@ -107,12 +109,21 @@ class Trials:
         kind = self.outcome(changes).kind
         return None if kind is Kind.GIVEN_UP else kind is Kind.POSSIBLE
 
+    def drivers(self, changes: Collection[Change]) -> frozenset[str]:
+        """Return the drivers of the devices that the claims would get with the changes."""
+        effort = self._effort
+        budget = Budget(steps=effort.steps_each_max, interrupt=effort.interrupt)
+        answer = self._asked(frozenset(changes), budget)
+        if not isinstance(answer, Allocated):
+            return frozenset()
+        results = answer.results(lambda: "")  # which share it is does not matter
+        return frozenset(each.driver for one in results for each in one.devices.results)
+
     def _tried(self, changes: Changes) -> Outcome:
         effort = self._effort
-        is_late = effort.interrupt is not None and effort.interrupt() is not None
-        if is_late or self._trials_left <= 0 or self._steps_left <= 0:
+        if self._is_ended() or self._trials_left <= 0 or self._steps_left <= 0:
             self.given_up += 1
-            return SPENT
+            return ENDED if self.ended_by else SPENT
         self.count += 1
         self._trials_left -= 1
         steps = min(effort.steps_each_max, self._steps_left)
@@ -122,7 +133,14 @@ class Trials:
         if outcome.kind is Kind.GIVEN_UP:
             self.given_up += 1
             self._steps_left -= steps
+            return ENDED if self._is_ended() else outcome
         return outcome
+
+    def _is_ended(self) -> bool:
+        """Ask the interrupt, once it has spoken no more."""
+        if self._effort.interrupt is not None and not self.ended_by:
+            self.ended_by = self._effort.interrupt() or ""
+        return bool(self.ended_by)
 
     def _asked(self, changes: Changes, budget: Budget) -> Answer:
         bench = self._bench(changes)

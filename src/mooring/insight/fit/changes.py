@@ -20,7 +20,7 @@ from mooring.insight.fit.limits import Limit
 from mooring.insight.fit.replicas import Model
 from mooring.insight.fit.shortages import Shortage
 from mooring.insight.fit.stocks import OF_CLAIM
-from mooring.insight.podfixes import pod_changes
+from mooring.insight.pending.podfixes import pod_changes
 from mooring.scheduler.filters.noderesources import TOO_MANY_PODS
 
 SHORT_OF = "Insufficient "

@@ -14,7 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.claims.features import Features
-from mooring.insight.completion import complete
+from mooring.insight.clusters.completion import complete
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern
 from mooring.insight.fit.changes import changes_of
 from mooring.insight.fit.filling import Filling
@@ -23,9 +24,8 @@ from mooring.insight.fit.levers import Lever, Runner, levers_of
 from mooring.insight.fit.limits import Limit, fullness_of, limits_of
 from mooring.insight.fit.replicas import Model, Replicas, Subject, model_of, waiting_of
 from mooring.insight.fit.stocks import Stock, bound_of, stocks_of
-from mooring.insight.placements import Placement, placement_of
-from mooring.insight.plan import Plan, Progress, plan_completed, unwatched
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.planning.placements import Placement, placement_of
+from mooring.insight.planning.plan import Plan, Progress, plan_completed, unwatched
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.reserving import Reservation
 from mooring.validation.claimstatus import RESERVED_FOR_MAX

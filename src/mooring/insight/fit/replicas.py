@@ -22,13 +22,13 @@ from mooring.api.resource.v1 import (
 )
 from mooring.claims.features import Features
 from mooring.claims.owners import group_name
-from mooring.insight.completion import ClaimMaker
+from mooring.insight.clusters.completion import ClaimMaker
+from mooring.insight.clusters.identity import identified
+from mooring.insight.clusters.ownership import ExistingPods, is_active
+from mooring.insight.clusters.snapshot import Controller, Snapshot
+from mooring.insight.clusters.workloads import model_pod
 from mooring.insight.concerns import Concern, full_name, titled
-from mooring.insight.identity import identified
-from mooring.insight.ownership import ExistingPods, is_active
-from mooring.insight.snapshot import Controller, Snapshot
-from mooring.insight.standins import stand_in
-from mooring.insight.workloads import model_pod
+from mooring.insight.planning.standins import stand_in
 from mooring.validation.context import Context
 
 Subject = Pod | Controller | ResourceClaim | ResourceClaimTemplate

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
+from mooring.api.gates import Gate
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.holdings.claims import ClaimBook, holder_index
 from mooring.insight.holdings.devices import DeviceBook
 from mooring.insight.holdings.model import (
@@ -26,8 +28,8 @@ from mooring.insight.holdings.model import (
     Holdings,
     State,
 )
-from mooring.insight.snapshot import Snapshot
 from mooring.scheduler.taintrules import TaintRules
+from mooring.validation.context import Context
 
 __all__ = [
     "ClaimHolding",
@@ -35,8 +37,19 @@ __all__ = [
     "DeviceHolding",
     "Holdings",
     "State",
+    "holdings_in",
     "holdings_of",
 ]
+
+
+def holdings_in(snapshot: Snapshot, context: Context) -> Holdings:
+    """Return who has what, and what is free, with the gates of a context."""
+    return holdings_of(
+        snapshot,
+        Features.of(context.gates),
+        with_taint_rules=context.gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
+        extensions=context.extensions,
+    )
 
 
 def holdings_of(

@@ -17,6 +17,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.claims.consumers import is_group_consumer, is_pod_consumer
 from mooring.claims.owners import controller_of, group_name
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.holdings.model import (
     ClaimHolding,
     ClaimId,
@@ -30,7 +31,6 @@ from mooring.insight.holdings.model import (
     Wanted,
 )
 from mooring.insight.holdings.places import only_node
-from mooring.insight.snapshot import Snapshot
 
 Conditions = Mapping[tuple[DeviceId, str], tuple[Condition, ...]]
 

@@ -99,6 +99,7 @@ class DeviceBook:
                     holders=() if is_replaced else tuple(self._holders.get(device_id, ())),
                     reasons=reasons,
                     is_open=judgement is not None and not judgement.causes,
+                    is_replaced=is_replaced,
                 )
 
     def _holding(
@@ -111,6 +112,7 @@ class DeviceBook:
         holders: tuple[Holder, ...],
         reasons: tuple[Reason, ...],
         is_open: bool,
+        is_replaced: bool,
     ) -> DeviceHolding:
         owners = tuple(holder for holder in holders if not holder.is_admin)
         rooms = tuple(_rooms(device, owners)) if self.features.consumable_capacity else ()
@@ -128,6 +130,7 @@ class DeviceBook:
             marks=marks,
             reasons=reasons,
             conflict=self._conflict(owners, rooms),
+            is_replaced=is_replaced,
         )
 
     def _state(

@@ -121,6 +121,7 @@ class DeviceHolding(Struct, frozen=True):
     marks: tuple[Mark, ...] = ()
     reasons: tuple[Reason, ...] = ()
     conflict: str = ""  # how claims have more of it than there is
+    is_replaced: bool = False  # a newer generation of the pool has it, too
 
 
 class ClaimState(StrEnum):

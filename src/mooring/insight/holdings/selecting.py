@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from mooring.api.resource.v1 import DeviceClass, ResourceSlice
 from mooring.cel.device import DeviceCompiler
-from mooring.insight.fleet import Fleet
+from mooring.insight.expressions.fleet import Fleet
+from mooring.insight.expressions.inquiry import Inquiry, Outcome, Refusal, inquire
 from mooring.insight.holdings.model import DeviceId
-from mooring.insight.inquiry import Inquiry, Outcome, Refusal, inquire
 
 Selected = frozenset[DeviceId]
 

@@ -7,10 +7,10 @@ from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
 from mooring.api.codec import Place
+from mooring.insight.lint.podparts import POD_KINDS
+from mooring.insight.lint.subjects import KINDS as ASKING_KINDS
 from mooring.insight.lint.world import Stage, World
 from mooring.insight.objects import Object
-from mooring.insight.podparts import POD_KINDS
-from mooring.insight.subjects import KINDS as ASKING_KINDS
 
 Kinds = frozenset[str]
 

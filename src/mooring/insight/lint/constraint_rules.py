@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.insight.fleet import FleetDevice
+from mooring.insight.expressions.fleet import FleetDevice
+from mooring.insight.expressions.reads import Read
 from mooring.insight.lint.cases import (
     Case,
     Needs,
@@ -12,9 +13,8 @@ from mooring.insight.lint.cases import (
     Rule,
     W,
 )
+from mooring.insight.lint.subjects import Ask, asks_of, constraints_of
 from mooring.insight.lint.suggestions import did_you_mean, qualified
-from mooring.insight.reads import Read
-from mooring.insight.subjects import Ask, asks_of, constraints_of
 
 
 def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:

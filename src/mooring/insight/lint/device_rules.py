@@ -16,9 +16,12 @@ from mooring.api.resource.v1 import DeviceClass
 from mooring.cel.lang import ast
 from mooring.cel.lang.steps import Failure
 from mooring.cel.results import KEY_HINT, NO_SUCH_KEY
-from mooring.insight.atoms import Atom, atoms
-from mooring.insight.fleet import FleetDevice
-from mooring.insight.inquiry import Inquiry
+from mooring.insight.expressions.atoms import Atom, atoms
+from mooring.insight.expressions.fleet import FleetDevice
+from mooring.insight.expressions.inquiry import Inquiry
+from mooring.insight.expressions.reads import Read, Reading, readings
+from mooring.insight.expressions.survey import tallied
+from mooring.insight.expressions.trees import chains
 from mooring.insight.lint.cases import (
     Case,
     E,
@@ -27,13 +30,10 @@ from mooring.insight.lint.cases import (
     Rule,
     W,
 )
+from mooring.insight.lint.subjects import asks_of
 from mooring.insight.lint.suggestions import did_you_mean, written
 from mooring.insight.lint.world import Stage
 from mooring.insight.nearness import nearest
-from mooring.insight.reads import Read, Reading, readings
-from mooring.insight.subjects import asks_of
-from mooring.insight.survey import tallied
-from mooring.insight.trees import chains
 from mooring.insight.wording import counted, shown
 
 VALUES_SHOWN_MAX: Final = 5

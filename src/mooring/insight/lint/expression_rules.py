@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mooring.cel.device import COST_LIMIT
-from mooring.insight.inquiry import TOO_COMPLEX, TOO_LONG, Refusal
+from mooring.insight.expressions.inquiry import TOO_COMPLEX, TOO_LONG, Refusal
 from mooring.insight.lint.cases import (
     Case,
     E,
@@ -15,8 +15,8 @@ from mooring.insight.lint.cases import (
     Rule,
     W,
 )
+from mooring.insight.lint.subjects import claim_of
 from mooring.insight.lint.world import Stage
-from mooring.insight.subjects import claim_of
 from mooring.insight.wording import shown_cost
 
 NEAR_THE_LIMIT: Final = COST_LIMIT // 2

@@ -12,9 +12,9 @@ from mooring.api.core.pod import PodResourceClaim
 from mooring.api.resource.v1 import ResourceClaimSpec
 from mooring.insight.lint.cases import PODS, Case, E, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pod_rules import part_of
+from mooring.insight.lint.podparts import PodPart
 from mooring.insight.lint.surroundings import Key
 from mooring.insight.nearness import nearest
-from mooring.insight.podparts import PodPart
 
 Entry = tuple[Place, PodResourceClaim]
 

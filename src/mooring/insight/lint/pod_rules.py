@@ -11,9 +11,9 @@ from mooring.api.gates import Gate
 from mooring.api.resource.v1 import DEVICE_CLASS_RESOURCE_PREFIX
 from mooring.claims.classindex import is_device_resource
 from mooring.insight.lint.cases import GROUPS, PODS, Case, N, Needs, Oddity, Rule, W
+from mooring.insight.lint.podparts import PodPart, pod_part_of
 from mooring.insight.lint.surroundings import Key, key_of
 from mooring.insight.nearness import nearest
-from mooring.insight.podparts import PodPart, pod_part_of
 from mooring.insight.wording import counted
 from mooring.scheduler.unmodelled import unmodelled as not_modelled
 

@@ -10,8 +10,8 @@ from mooring.api.gates import Gate
 from mooring.insight.lint.cases import PODS, Case, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pod_claim_rules import entries_of, is_made
 from mooring.insight.lint.pod_rules import part_of
+from mooring.insight.lint.podparts import PodPart
 from mooring.insight.lint.surroundings import Key
-from mooring.insight.podparts import PodPart
 from mooring.insight.wording import counted
 
 RESERVATIONS_MAX: Final = 256

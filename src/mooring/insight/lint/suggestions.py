@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from mooring.insight.fleet import Fleet
+from mooring.insight.expressions.fleet import Fleet
+from mooring.insight.expressions.reads import MAPS, Read
 from mooring.insight.nearness import nearest
-from mooring.insight.reads import MAPS, Read
 from mooring.insight.wording import counted, shown
 
 NAMES_SHOWN_MAX: Final = 8

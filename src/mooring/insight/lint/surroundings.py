@@ -18,10 +18,10 @@ from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate, Resour
 from mooring.api.scheduling import PodGroup
 from mooring.api.timestamp import NO_TIME
 from mooring.claims.owners import controller_of
+from mooring.insight.lint.podparts import DEFAULT_NAMESPACE, PodPart, pod_part_of
 from mooring.insight.lint.pools import Pool, pools_of
 from mooring.insight.lint.sightings import Sightings
 from mooring.insight.objects import Object
-from mooring.insight.podparts import DEFAULT_NAMESPACE, PodPart, pod_part_of
 from mooring.validation.context import Context
 
 

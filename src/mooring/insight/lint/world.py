@@ -16,11 +16,11 @@ from typing import NamedTuple
 from mooring.api.resource.v1 import DeviceClass
 from mooring.cel.device import DeviceCompiler, Scope
 from mooring.claims.classindex import ClassIndex
-from mooring.insight.fleet import Fleet, FleetDevice
-from mooring.insight.inquiry import Answer, Inquiry, Outcome, Refusal, inquire
+from mooring.insight.expressions.fleet import Fleet, FleetDevice
+from mooring.insight.expressions.inquiry import Answer, Inquiry, Outcome, Refusal, inquire
+from mooring.insight.lint.subjects import Ask, Expression, asks_of
 from mooring.insight.lint.surroundings import Surroundings
 from mooring.insight.objects import Object
-from mooring.insight.subjects import Ask, Expression, asks_of
 
 Indices = frozenset[int]  # devices, by their index in the fleet
 

@@ -1,11 +1,12 @@
 """The topology picture: sockets, NUMA nodes, PCIe roots and devices of nodes, by owner.
 
-    places, supply, holdings   where devices are, which there are, who has them
-    building, model            all of that as a tree
-    layout                     where everything stands in the picture
-    ink, cells, legend         what the picture is made of
-    drawing                    the picture
-    page                       the picture in a page, with a table and a filter
+    places, owners       where in their machines devices are, and whose they are
+    items                devices as the picture has them, from insight.holdings
+    building, model      all of that as a tree
+    layout               where everything stands in the picture
+    ink, cells, legend   what the picture is made of
+    drawing              the picture
+    page                 the picture in a page, with a table and a filter
 
 format = format_of("out.svg")
 text = picture(snapshot, title="My cluster", format=format)
@@ -15,7 +16,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.holdings import Holdings
 from mooring.insight.topology.building import topology
 from mooring.insight.topology.drawing import svg
 from mooring.insight.topology.model import Topology
@@ -31,10 +33,19 @@ class Format(Enum):
     HTML = ".html"
 
 
-def picture(snapshot: Snapshot, *, title: str, format: Format = Format.SVG) -> str:  # noqa: A002
-    """Return the picture of a snapshot as text, always the same for the same objects."""
+def picture(
+    snapshot: Snapshot,
+    *,
+    title: str,
+    format: Format = Format.SVG,  # noqa: A002
+    holdings: Holdings | None = None,
+) -> str:
+    """Return the picture of a snapshot as text, always the same for the same objects.
+
+    Holdings are worked out with all features on, unless they are given.
+    """
     draw = svg if format is Format.SVG else html
-    return draw(topology(snapshot), title=title)
+    return draw(topology(snapshot, holdings), title=title)
 
 
 def format_of(file_name: str) -> Format | None:

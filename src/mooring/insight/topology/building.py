@@ -1,6 +1,6 @@
 """From a snapshot to its topology.
 
-1. Pools give devices, claims give holds: together they are items.
+1. What is known of devices and of who has them gives items.
 2. What several devices of a node say is put together: which socket a NUMA node is in, and which
    NUMA node a PCIe root is in. A device that does not say where it is stands with its PCIe root.
 3. Items go into boxes; partitions in one box become one unit.
@@ -10,153 +10,49 @@ Everything is sorted by name, numbers as numbers, so the order of objects does n
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mooring.insight.snapshot import Snapshot
-from mooring.insight.topology.holdings import DeviceKey, Hold, Holdings, Owner
-from mooring.insight.topology.model import (
-    Box,
-    Item,
-    Kind,
-    Machine,
-    Partitions,
-    Topology,
-    Unit,
-    Use,
-)
-from mooring.insight.topology.places import Place, place_of
-from mooring.insight.topology.supply import (
-    Offer,
-    Pool,
-    Reach,
-    TaintRules,
-    capacities_of,
-    needs_of,
-    pools_of,
-)
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.holdings import Holdings, holdings_of
+from mooring.insight.ordering import natural
+from mooring.insight.topology.items import items_by_site
+from mooring.insight.topology.model import Box, Item, Kind, Machine, Partitions, Topology, Unit
+from mooring.insight.topology.owners import Owners
+from mooring.insight.topology.places import Place
 
 Key = TypeVar("Key", int, str)
 
-NOT_PUBLISHED = "held, but published by no slice"
-_NUMBER = re.compile(r"([0-9]{1,18})")
 
+def topology(snapshot: Snapshot, holdings: Holdings | None = None) -> Topology:
+    """Return all machines and devices of a snapshot, and who has them.
 
-def topology(snapshot: Snapshot) -> Topology:
-    """Return all machines and devices of a snapshot, and who has them."""
-    holdings = Holdings(snapshot.claims)
-    rules = TaintRules(snapshot.taint_rules)
-    by_reach: defaultdict[Reach, list[Item]] = defaultdict(list)
-    published: set[DeviceKey] = set()
-    for pool in pools_of(snapshot.slices):
-        blocked = _blocked(pool, holdings)
-        for offer in pool.offers:
-            item = _item(offer, holdings, blocked, rules.of(offer))
-            by_reach[offer.reach].append(item)
-            published.add(item.key)
-    missing = [_missing(key, holdings) for key in sorted(holdings.keys() - published)]
-    if missing:
-        by_reach[Reach(several=NOT_PUBLISHED)] += missing
-    return _assembled(snapshot, by_reach, holdings.owners)
-
-
-def _assembled(
-    snapshot: Snapshot, by_reach: dict[Reach, list[Item]], owners: tuple[Owner, ...]
-) -> Topology:
+    Holdings are worked out with all features on, unless they are given.
+    """
+    if holdings is None:
+        holdings = holdings_of(snapshot)
+    owners = Owners(holdings.claims)
+    sites = items_by_site(holdings.devices, owners)
     known = {node.metadata.name for node in snapshot.nodes}
     machines = {
         # Without any Node object nothing can be said about one that is missing.
-        reach.node: _machine(reach.node, items, is_known=not known or reach.node in known)
-        for reach, items in by_reach.items()
-        if reach.node
+        site.node: _machine(site.node, items, is_known=not known or site.node in known)
+        for site, items in sites.items()
+        if site.node
     }
-    several = sorted(reach for reach in by_reach if not reach.node)
+    several = sorted(site for site in sites if not site.node)
+    holders = (holder for each in holdings.devices for holder in each.holders)
     return Topology(
         machines=tuple(machines[name] for name in sorted(machines, key=natural)),
         elsewhere=tuple(
-            Box(Kind.REACH, reach.several, units=_units(by_reach[reach])) for reach in several
+            Box(Kind.REACH, site.several, units=_units(sites[site])) for site in several
         ),
-        owners=owners,
+        owners=owners.of(holder.claim for holder in holders),
         nodes_without_devices=len(known - machines.keys()),
     )
-
-
-def natural(text: str) -> list[str | tuple[int, str]]:
-    """Return what to sort names by, so that gpu-10 comes after gpu-9."""
-    parts = _NUMBER.split(text)
-    # Odd parts are numbers; the text breaks ties between 1 and 01.
-    return [(int(part), part) if index % 2 else part for index, part in enumerate(parts)]
-
-
-# --- items ----------------------------------------------------------------------------------
-
-
-def _item(
-    offer: Offer,
-    holdings: Holdings,
-    blocked: dict[str, tuple[Owner, ...]],
-    taints: tuple[str, ...],
-) -> Item:
-    device = offer.device
-    key = (*offer.pool, device.name)
-    holds = holdings.of(key)
-    sets = {consumption.counter_set for consumption in device.consumes_counters}
-    return Item(
-        driver=offer.pool.driver,
-        pool=offer.pool.name,
-        name=device.name,
-        place=place_of(device, offer.pool.driver),
-        holds=holds,
-        admins=holdings.admins_of(key),
-        uses=tuple(_uses(offer, holds)) if device.allow_multiple_allocations else (),
-        is_shareable=bool(device.allow_multiple_allocations),
-        counter_sets=tuple(sorted(sets)),
-        blocked_by=() if holds else blocked.get(device.name, ()),
-        taints=taints,
-        problem=offer.problem,
-    )
-
-
-def _missing(key: DeviceKey, holdings: Holdings) -> Item:
-    driver, pool, name = key
-    return Item(
-        driver=driver,
-        pool=pool,
-        name=name,
-        holds=holdings.of(key),
-        admins=holdings.admins_of(key),
-        problem="no slice publishes it",
-    )
-
-
-def _uses(offer: Offer, holds: Sequence[Hold]) -> Iterator[Use]:
-    for name, total in sorted(capacities_of(offer.device).items()):
-        shares = ((hold.owner, hold.consumed.get(name)) for hold in holds)
-        taken = tuple((owner, amount) for owner, amount in shares if amount is not None)
-        yield Use(name, total, taken)
-
-
-def _blocked(pool: Pool, holdings: Holdings) -> dict[str, tuple[Owner, ...]]:
-    """Return the devices for which too little is left of some counter, and who has it."""
-    left = dict(pool.counters)
-    takers: defaultdict[str, set[Owner]] = defaultdict(set)
-    for offer in pool.offers:
-        holds = holdings.of((*offer.pool, offer.device.name)) if left else ()
-        if holds:
-            for counter, amount in needs_of(offer.device).items():
-                left[counter] = left.get(counter, 0) - amount
-                takers[counter[0]].update(hold.owner for hold in holds)
-    found: dict[str, tuple[Owner, ...]] = {}
-    for offer in pool.offers if takers else ():
-        short = [c for c, amount in needs_of(offer.device).items() if left.get(c, 0) < amount]
-        owners = {owner for counter_set, _ in short for owner in takers[counter_set]}
-        if owners:
-            found[offer.device.name] = tuple(sorted(owners))
-    return found
 
 
 # --- boxes ----------------------------------------------------------------------------------

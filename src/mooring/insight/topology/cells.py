@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mooring.insight.holdings import State
 from mooring.insight.topology.census import Census
-from mooring.insight.topology.holdings import Hold, Owner
 from mooring.insight.topology.ink import filled, name, rectangle, tooltip, words
 from mooring.insight.topology.layout import Placed
 from mooring.insight.topology.model import Item, Use, part_of
+from mooring.insight.topology.owners import Hold, Owner
 from mooring.insight.topology.text import clean, counted, listed
 
 OWNERS_SHOWN = 8  # in a tooltip
@@ -34,7 +35,7 @@ class Mark(NamedTuple):
 
 UNUSABLE = Mark("×", "unusable: the tooltip says why", "alarm")
 TAINTED = Mark("T", "tainted", "alarm")
-CONFLICT = Mark("!", "held by several that cannot share it", "alarm")
+CONFLICT = Mark("!", "more of it is held than there is", "alarm")
 ADMIN = Mark("A", "looked at with admin access")
 SEVERAL_NODES = Mark("N", "near several NUMA nodes; stands at its own")
 MARKS = (UNUSABLE, CONFLICT, TAINTED, ADMIN, SEVERAL_NODES)
@@ -44,7 +45,7 @@ def marks_of(item: Item) -> list[Mark]:
     """Return the marks of a device."""
     has = {
         UNUSABLE: bool(item.problem),
-        CONFLICT: item.has_conflict,
+        CONFLICT: bool(item.conflict),
         TAINTED: bool(item.taints),
         ADMIN: bool(item.admins),
         SEVERAL_NODES: len(item.place.numa_nodes) > 1,
@@ -94,7 +95,7 @@ def _small(shape: Placed, item: Item, census: Census) -> Iterator[str]:
     x, y = shape.x, shape.y
     if item.problem:
         yield f'<path class="cross" d="M{x + 3} {y + 3}l8 8m0 -8l-8 8"/>'
-    if item.taints or item.has_conflict:
+    if item.taints or item.conflict:
         yield f'<path class="alarm" d="M{x + 7} {y}h7v7z"/>'
 
 
@@ -104,7 +105,7 @@ def _background(shape: Placed, item: Item, census: Census, radius: int) -> str:
     if owner is not None:
         look = "gone" if item.problem else "rim"
         return filled(*box, census.styles[owner], radius) + rectangle(*box, look, radius)
-    look = "gone" if item.problem else "blocked" if item.blocked_by else "free"
+    look = "gone" if item.problem else "blocked" if item.state is State.BLOCKED else "free"
     return rectangle(*box, look, radius)
 
 
@@ -165,9 +166,7 @@ def _last_line(item: Item) -> str:
             return str(owner)
         case (_, _, *_):
             return counted(len(item.owners), "claim")
-    if item.problem:
-        return "unusable"
-    return "no room" if item.blocked_by else ""
+    return "" if item.is_free else item.state.value
 
 
 def lines_of(item: Item) -> Iterator[str]:
@@ -178,14 +177,17 @@ def lines_of(item: Item) -> Iterator[str]:
     yield from (f"tainted: {clean(taint)}" for taint in item.taints[:OWNERS_SHOWN])
     if item.problem:
         yield f"unusable: {clean(item.problem)}"
+    if item.conflict:
+        yield f"contradictory: {clean(item.conflict)}"
     for use in item.uses:
         yield f"{clean(use.name)}: {use.taken} of {use.total} taken"
     yield from map(_hold_line, item.holds[:OWNERS_SHOWN])
     if len(item.holds) > OWNERS_SHOWN:
         yield f"and {len(item.holds) - OWNERS_SHOWN:,} more claims"
+    yield from (f"blocked: {clean(shortage)}" for shortage in item.shortages[:OWNERS_SHOWN])
     if item.blocked_by:
         names = [clean(str(owner)) for owner in item.blocked_by]
-        yield f"no room: what it is made of is held by {listed(names, OWNERS_SHOWN)}"
+        yield f"what it needs is held by {listed(names, OWNERS_SHOWN)}"
     if item.admins:
         names = [clean(str(owner)) for owner in item.admins]
         yield f"admin access: {listed(names, OWNERS_SHOWN)}"

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mooring.insight.topology.holdings import Owner
 from mooring.insight.topology.model import Item, Topology
+from mooring.insight.topology.owners import Owner
 from mooring.insight.topology.palette import Style, styles_of
 
 

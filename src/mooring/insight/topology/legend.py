@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from mooring.insight.holdings import State
 from mooring.insight.topology.cells import MARK, MARKS, Mark, marks_of
 from mooring.insight.topology.census import Census
-from mooring.insight.topology.holdings import Owner
 from mooring.insight.topology.ink import filled, name, rectangle, words
 from mooring.insight.topology.model import Item
+from mooring.insight.topology.owners import Owner
 from mooring.insight.topology.text import clean, counted, listed
 
 OWNERS_MAX = 60
@@ -32,7 +33,7 @@ FREE = Key("free", "free")
 SHARED = Key("free", "shareable: the bar shows what is taken")
 CROSSED = Key("gone", "crossed out: unusable")
 CORNER = Key("alarm", "red corner: tainted, or contradictory")
-BLOCKED = Key("blocked", "partition without room")
+BLOCKED = Key("blocked", "blocked: others have what it needs")
 
 
 def legend(
@@ -87,7 +88,7 @@ def _keys(items: Iterable[Item]) -> Iterator[Key | Mark]:
         yield FREE
     if any(item.is_shareable for item in listed_items):
         yield SHARED
-    if any(item.blocked_by for item in listed_items):
+    if any(item.state is State.BLOCKED for item in listed_items):
         yield BLOCKED
     yield from (mark for mark in MARKS if mark in marks)
 
@@ -97,11 +98,11 @@ def _compact_keys(items: Iterable[Item]) -> Iterator[Key]:
     listed_items = list(items)
     if any(item.is_free for item in listed_items):
         yield FREE
-    if any(item.blocked_by for item in listed_items):
+    if any(item.state is State.BLOCKED for item in listed_items):
         yield BLOCKED
     if any(item.problem for item in listed_items):
         yield CROSSED
-    if any(item.taints or item.has_conflict for item in listed_items):
+    if any(item.taints or item.conflict for item in listed_items):
         yield CORNER
 
 

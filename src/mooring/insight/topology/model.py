@@ -16,7 +16,8 @@ from enum import Enum
 from msgspec import Struct
 
 from mooring.api.quantity import Quantity
-from mooring.insight.topology.holdings import DeviceKey, Hold, Owner
+from mooring.insight.holdings import State
+from mooring.insight.topology.owners import Hold, Owner
 from mooring.insight.topology.places import Place
 
 
@@ -51,18 +52,21 @@ class Item(Struct, frozen=True):
     driver: str
     pool: str
     name: str
+    state: State = State.FREE
     place: Place = Place()
     holds: tuple[Hold, ...] = ()
     admins: tuple[Owner, ...] = ()
     uses: tuple[Use, ...] = ()  # of shareable devices
     is_shareable: bool = False
     counter_sets: tuple[str, ...] = ()
-    blocked_by: tuple[Owner, ...] = ()  # who has the counters that this device would need
+    shortages: tuple[str, ...] = ()  # what a blocked device lacks
+    blocked_by: tuple[Owner, ...] = ()  # who has that
     taints: tuple[str, ...] = ()
     problem: str = ""  # why nobody can get it
+    conflict: str = ""  # how claims have more of it than there is
 
     @property
-    def key(self) -> DeviceKey:
+    def key(self) -> tuple[str, str, str]:
         """What names the device."""
         return (self.driver, self.pool, self.name)
 
@@ -74,12 +78,7 @@ class Item(Struct, frozen=True):
     @property
     def is_free(self) -> bool:
         """Whether nobody has anything of it, and it can be had."""
-        return not (self.holds or self.blocked_by or self.problem)
-
-    @property
-    def has_conflict(self) -> bool:
-        """Whether several have it although one of them has it as a whole."""
-        return len(self.holds) > 1 and not all(hold.is_share for hold in self.holds)
+        return self.state is State.FREE
 
 
 class Partitions(Struct, frozen=True):

@@ -13,9 +13,9 @@ from itertools import groupby
 
 from mooring.insight.topology.census import Census, Held
 from mooring.insight.topology.drawing import svg
-from mooring.insight.topology.holdings import Owner
 from mooring.insight.topology.ink import filled, stylesheet
 from mooring.insight.topology.model import Topology
+from mooring.insight.topology.owners import Owner
 from mooring.insight.topology.text import clean, escaped
 
 ROWS_MAX = 5_000  # claims in the table

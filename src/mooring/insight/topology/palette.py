@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from zlib import crc32
 
-from mooring.insight.topology.holdings import Owner
+from mooring.insight.topology.owners import Owner
 
 # The scheme "light" of Paul Tol, made for cells with black text; its grey and olive are left out.
 COLOURS = (

@@ -7,12 +7,13 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name
-from mooring.insight.plan import Plan
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.holdings import holdings_in
+from mooring.insight.planning.plan import Plan
 from mooring.insight.whatif.changes import Change
 from mooring.insight.whatif.departures import Departure, Fate
-from mooring.insight.whatif.freedoms import Freedom, freedoms, holdings_in, missing_in
+from mooring.insight.whatif.freedoms import Freedom, freedoms, missing_in
 from mooring.insight.whatif.leavings import (
     Leaving,
     Preview,

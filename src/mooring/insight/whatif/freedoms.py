@@ -7,12 +7,8 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from mooring.api.gates import Gate
-from mooring.insight.holdings import Holdings, State, holdings_of
+from mooring.insight.holdings import Holdings, State
 from mooring.insight.holdings.counting import Counts, by_node, count
-from mooring.insight.snapshot import Snapshot
-from mooring.scheduler.features import Features
-from mooring.validation.context import Context
 
 _NONE = Counts(Counter())
 
@@ -32,16 +28,6 @@ class Freedom(Struct, frozen=True, rename="camel"):
     def is_changed(self) -> bool:
         """Whether the changes make a difference."""
         return (self.total_before, self.free_before) != (self.total_after, self.free_after)
-
-
-def holdings_in(snapshot: Snapshot, context: Context) -> Holdings:
-    """Return who has what."""
-    return holdings_of(
-        snapshot,
-        Features.of(context.gates).allocator,
-        with_taint_rules=context.gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
-        extensions=context.extensions,
-    )
 
 
 def freedoms(before: Holdings, after: Holdings, cordoned: Collection[str]) -> Iterator[Freedom]:

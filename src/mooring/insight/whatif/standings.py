@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from mooring.api.core import Pod
 from mooring.claims import claims_to_release
+from mooring.insight.clusters.ownership import is_active
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import full_name
-from mooring.insight.ownership import is_active
-from mooring.insight.plan import Plan
-from mooring.insight.snapshot import Snapshot
+from mooring.insight.planning.plan import Plan
 
 
 class Standing(Struct, frozen=True, omit_defaults=True):

@@ -30,9 +30,9 @@ from mooring.claims import (
     find_evictions,
     rule_status,
 )
+from mooring.insight.clusters.ownership import is_active
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name, listed
-from mooring.insight.ownership import is_active
-from mooring.insight.snapshot import Snapshot
 from mooring.insight.whatif.changes import Change
 from mooring.insight.whatif.departures import (
     Departure,

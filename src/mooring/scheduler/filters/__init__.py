@@ -36,12 +36,14 @@ class Filter(NamedTuple):
     applies: Callable[[PodShape, Outlook], bool]
     check: Check
     is_wide: bool = False  # pods on other nodes can change its answer
+    is_fixed: bool = False  # no pod can: the node's own facts decide
 
 
 WIDE = (podtopologyspread, interpodaffinity)
+FIXED = (nodename, nodeunschedulable, tainttoleration, nodeaffinity)
 
 FILTERS = tuple(
-    Filter(module.PLUGIN, module.applies, module.check, module in WIDE)
+    Filter(module.PLUGIN, module.applies, module.check, module in WIDE, module in FIXED)
     for module in (
         nodename,
         nodeunschedulable,

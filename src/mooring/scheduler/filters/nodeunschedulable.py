@@ -13,9 +13,9 @@ REFUSAL = Refusal(PLUGIN, ("node(s) were unschedulable",), is_unresolvable=True)
 TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
-def applies(shape: PodShape, outlook: Outlook) -> bool:  # noqa: ARG001
-    """Return whether the pod cannot go to closed nodes."""
-    return not shape.tolerations.tolerate(TAINT)
+def applies(shape: PodShape, outlook: Outlook) -> bool:
+    """Return whether there are closed nodes, and the pod cannot go to them."""
+    return outlook.world.closed > 0 and not shape.tolerations.tolerate(TAINT)
 
 
 def check(shape: PodShape, state: NodeState, outlook: Outlook) -> Refusal | None:  # noqa: ARG001

@@ -12,8 +12,8 @@ REFUSAL = Refusal(PLUGIN, ("node(s) had untolerated taint(s)",), is_unresolvable
 
 
 def applies(shape: PodShape, outlook: Outlook) -> bool:  # noqa: ARG001
-    """Return whether there can be a taint that the pod does not tolerate: always."""
-    return True
+    """Return whether there is any node with such a taint."""
+    return outlook.world.hard_tainted > 0
 
 
 def check(shape: PodShape, state: NodeState, outlook: Outlook) -> Refusal | None:  # noqa: ARG001

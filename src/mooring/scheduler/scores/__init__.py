@@ -32,7 +32,8 @@ class Score(NamedTuple):
     scores: Callable[[PodShape, Sequence[NodeState], Outlook], list[int] | None]
     # Whether it can tell nodes apart; one that cannot need not be asked.
     tells: Callable[[PodShape, Outlook], bool] = lambda _, __: True
-    is_own: bool = False  # depends on the node alone, and not on which others will do
+    # The score of one node, of rules for which it does not matter which others will do.
+    own: Callable[[PodShape, NodeState], int] | None = None
 
 
 def _has_pulls(shape: PodShape, outlook: Outlook) -> bool:  # noqa: ARG001
@@ -58,9 +59,15 @@ def _has_soft_taints(shape: PodShape, outlook: Outlook) -> bool:  # noqa: ARG001
 SCORES = (
     Score("TaintToleration", 3, tainttoleration.scores, _has_soft_taints),
     Score("NodeAffinity", 2, nodeaffinity.scores, _has_tastes),
-    Score("NodeResourcesFit", 1, leastallocated.scores, is_own=True),
+    Score("NodeResourcesFit", 1, leastallocated.scores, own=leastallocated.score),
     Score("PodTopologySpread", 2, podtopologyspread.scores, _has_soft_constraints),
     Score("InterPodAffinity", 2, interpodaffinity.scores, _has_pulls),
-    Score("NodeResourcesBalancedAllocation", 1, balancedallocation.scores, is_own=True),
+    Score(
+        "NodeResourcesBalancedAllocation",
+        1,
+        balancedallocation.scores,
+        balancedallocation.tells,
+        own=balancedallocation.score,
+    ),
     Score("ImageLocality", 1, imagelocality.scores, _has_images),
 )

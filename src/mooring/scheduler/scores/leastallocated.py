@@ -16,21 +16,17 @@ def scores(
     outlook: Outlook,  # noqa: ARG001
 ) -> list[int] | None:
     """Return the part that would be left, averaged over CPU and memory."""
-    milli_cpu, memory = shape.asked_in_scores
-    found = []
-    for state in states:
-        total, (held_milli_cpu, held_memory) = state.facts.allocatable, state.held_in_scores
-        cpu_left = _left(held_milli_cpu + milli_cpu, total.milli_cpu)
-        memory_left = _left(held_memory + memory, total.memory)
-        if cpu_left is None or memory_left is None:
-            found.append(cpu_left or memory_left or 0)
-        else:
-            found.append((cpu_left + memory_left) // 2)
-    return found
+    return [score(shape, state) for state in states]
 
 
-def _left(requested: int, total: int) -> int | None:
-    """Return the part in percent; None where the node does not have the resource."""
-    if total == 0:
-        return None
-    return 0 if requested > total else (total - requested) * SCORE_MAX // total
+def score(shape: PodShape, state: NodeState) -> int:
+    """Return the score of one node; a resource that it does not have does not count."""
+    total, asked, held = state.facts.allocatable, shape.asked_in_scores, state.held_in_scores
+    cpu, memory = total.milli_cpu, total.memory
+    cpu_left = cpu - asked[0] - held[0]
+    memory_left = memory - asked[1] - held[1]
+    cpu_score = cpu_left * SCORE_MAX // cpu if cpu_left > 0 else 0
+    memory_score = memory_left * SCORE_MAX // memory if memory_left > 0 else 0
+    if cpu and memory:
+        return (cpu_score + memory_score) // 2
+    return cpu_score or memory_score

@@ -23,6 +23,7 @@ from mooring.store.errors import (
     KeyMissingError,
     StoreError,
     TooOldError,
+    UnavailableError,
 )
 from mooring.store.etcd.feed import Feed
 from mooring.store.etcd.forms import Keys, Span, fault_of
@@ -172,7 +173,12 @@ class EtcdStore:
         """Forget what happened up to a revision; returns when its room is free."""
         check_revision(revision)
         # What is to be forgotten must have reached the hub, with what was there before it.
-        await self._feed.reach(await _write_mark(self._stub, self._keys))
+        mark = await _write_mark(self._stub, self._keys)
+        try:
+            async with asyncio.timeout(CALL_S_MAX):
+                await self._feed.reach(mark)
+        except TimeoutError:
+            raise UnavailableError(f"etcd: no changes within {CALL_S_MAX:g} s") from None
         request = pb.CompactionRequest(revision=revision, physical=True)
         with suppress(TooOldError):  # forgotten already
             await self._call(self._stub.compact, request, revision)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import sqlite3
 from itertools import islice
 from typing import NamedTuple
@@ -51,11 +52,19 @@ def read_entry(connection: sqlite3.Connection, key: str, at: int | None) -> Entr
     if at is None or at == read_kept(connection, at).revision:
         return current_entry(connection, key)
     row = connection.execute(
-        f"SELECT {_ENTRY} FROM change WHERE key = ? AND revision <= ? "  # noqa: S608
-        "ORDER BY revision DESC LIMIT 1",
-        (key, at),
+        "SELECT previous FROM change WHERE revision > ? AND key = ? ORDER BY revision LIMIT 1",
+        (at, key),
     ).fetchone()
-    return None if row is None or row[1] is None else Entry(*row)
+    return current_entry(connection, key) if row is None else _entry_of(connection, row[0])
+
+
+def _entry_of(connection: sqlite3.Connection, revision: int) -> Entry | None:
+    """Return what a change made of its key; None for revision 0, which made nothing."""
+    row = connection.execute(
+        f"SELECT {_ENTRY} FROM change WHERE revision = ?",  # noqa: S608
+        (revision,),
+    ).fetchone()
+    return None if row is None else Entry._make(row)
 
 
 def current_entry(connection: sqlite3.Connection, key: str) -> Entry | None:
@@ -99,42 +108,59 @@ def _page_now(
 def _page_then(
     connection: sqlite3.Connection, prefix: str, limit: int | None, after: str, at: int
 ) -> Page:
-    """Walk the keys in order; each was then what its newest change up to the revision made it.
+    """Return what is now, but for keys that changed since: for those, what was before that."""
+    bounds = (prefix, prefix + LAST, after)
+    changed = _changed_since(connection, at, bounds)
+    unchanged = (
+        row
+        for row in connection.execute(
+            "SELECT key, revision FROM current WHERE key >= ? AND key < ? AND key > ? ORDER BY key",
+            bounds,
+        )
+        if row[0] not in changed
+    )
+    before = sorted((key, previous) for key, previous in changed.items() if previous)
+    found = islice(heapq.merge(unchanged, before), limit)
+    entries = [_entry_of(connection, revision) for _, revision in found]
+    assert None not in entries
+    kept = [entry for entry in entries if entry is not None]
+    remaining = _count_then(connection, prefix, kept[-1].key, at) if len(kept) == limit else 0
+    return Page(kept, at, remaining)
 
-    Left to one query, SQLite would look at all keys for every page.
+
+def _changed_since(
+    connection: sqlite3.Connection, at: int, bounds: tuple[str, str, str]
+) -> dict[str, int]:
+    """Return the keys that changed since, each with the revision that it had (0: none).
+
+    Walks by revision, so it costs what changed since, which is little: whoever reads the past
+    reads the further pages of a list. That is why there is no index of changes by key.
     """
-    entries: list[Entry] = []
-    for (revision,) in _newest_changes(connection, prefix, after, at):
-        row = connection.execute(
-            f"SELECT {_ENTRY} FROM change WHERE revision = ? AND value IS NOT NULL",  # noqa: S608
-            (revision,),
-        ).fetchone()
-        if row is not None:
-            entries.append(Entry._make(row))
-            if len(entries) == limit:
-                return Page(entries, at, _count_then(connection, prefix, entries[-1].key, at))
-    return Page(entries, at)
-
-
-_NEWEST = """
-    SELECT max(revision) AS revision FROM change
-    WHERE key >= ? AND key < ? AND key > ? AND revision <= ? GROUP BY key ORDER BY key
-"""
-
-
-def _newest_changes(
-    connection: sqlite3.Connection, prefix: str, after: str, at: int
-) -> sqlite3.Cursor:
-    return connection.execute(_NEWEST, (prefix, prefix + LAST, after, at))
+    rows = connection.execute(
+        "SELECT key, previous, min(revision) FROM change "
+        "WHERE revision > ? AND key >= ? AND key < ? AND key > ? GROUP BY key",
+        (at, *bounds),
+    )
+    return {key: previous for key, previous, _ in rows}
 
 
 def _count_then(connection: sqlite3.Connection, prefix: str, after: str, at: int) -> int:
+    """Return how many entries there were: those of now, and the difference that changes made.
+
+    The first change of a key since then says whether it was there: it has a previous one or not.
+    """
+    bounds = (prefix, prefix + LAST, after)
     (count,) = connection.execute(
-        f"SELECT count(*) FROM ({_NEWEST}) CROSS JOIN change USING (revision) "  # noqa: S608
-        "WHERE value IS NOT NULL",
-        (prefix, prefix + LAST, after, at),
+        "SELECT count(*) FROM current WHERE key >= ? AND key < ? AND key > ?", bounds
     ).fetchone()
-    return int(count)
+    (difference,) = connection.execute(
+        """SELECT total((change.previous <> 0) - (current.key IS NOT NULL))
+           FROM (SELECT min(revision) AS revision FROM change
+                 WHERE revision > ? AND key >= ? AND key < ? AND key > ? GROUP BY key)
+           JOIN change USING (revision) LEFT JOIN current ON current.key = change.key""",
+        (at, *bounds),
+    ).fetchone()
+    return int(count + difference)
 
 
 def read_stretch(connection: sqlite3.Connection, prefix: str, after: int, through: int) -> Stretch:
@@ -142,11 +168,10 @@ def read_stretch(connection: sqlite3.Connection, prefix: str, after: int, throug
     read_kept(connection, after)
     through = min(through, after + STRETCH_SCANNED_MAX)
     rows = connection.execute(
-        # +change.key: walk by revision, never by key.
         f"SELECT {_ENTRY}, before.key, before.value, before.created, before.revision "  # noqa: S608
         "FROM change LEFT JOIN change AS before ON before.revision = change.previous "
         "WHERE change.revision > ? AND change.revision <= ? "
-        "AND +change.key >= ? AND +change.key < ? ORDER BY change.revision",
+        "AND change.key >= ? AND change.key < ? ORDER BY change.revision",
         (after, through, prefix, prefix + LAST),
     )
     changes: list[Change] = []

@@ -24,9 +24,9 @@ from mooring.store.sqlite.folder import make_file, sync_folder
 Step = Callable[[sqlite3.Connection], None]
 
 APPLICATION_ID = 0x4D4F4F52  # "MOOR", in the header of the file
-PAGE_BYTES = 8192  # two slices of usual size fit on a page
+PAGE_BYTES = 4096  # small, for a commit writes whole pages
 CACHE_KIB = 32 * 1024
-CHECKPOINT_PAGES = 2000
+CHECKPOINT_PAGES = 4000
 BUSY_MS = 10_000
 
 
@@ -39,7 +39,6 @@ def _first_tables(connection: sqlite3.Connection) -> None:
                created INTEGER NOT NULL,
                previous INTEGER NOT NULL,
                value BLOB)""",
-        "CREATE INDEX change_key ON change (key, revision)",
         """CREATE TABLE current (
                key TEXT PRIMARY KEY,
                revision INTEGER NOT NULL,

@@ -57,7 +57,11 @@ class SqliteStore:
         await asyncio.to_thread(folder.lock)
         try:
             connection = await asyncio.to_thread(connect_writer, folder.database)
-            return cls(folder, connection, clock)
+            try:
+                return cls(folder, connection, clock)
+            except BaseException:
+                connection.close()
+                raise
         except (sqlite3.Error, OSError) as error:
             folder.unlock()
             raise FolderError(path, f"cannot be opened: {error}") from error

@@ -43,6 +43,7 @@ GROUP_BYTES_MAX = 16 * 2**20
 WAITING_JOBS_MAX = 20_000
 WAITING_BYTES_MAX = 128 * 2**20
 PAUSE_S_MIN = 0.05  # between looks at the clock, while a key is due
+PAUSE_S_STALLED = 1.0  # before a step of a sweep that failed is done again
 PAUSE_S_MAX = 60.0  # a clock that was set forward is noticed within that
 
 
@@ -71,6 +72,7 @@ class Writer:
         self._state = read_state(connection)
         self._due_ms = next_due_ms(connection)
         self._compactions: list[Ticket] = []  # whose sweep is not done
+        self._is_stalled = False  # the last step of a sweep failed
         self._fault: UnavailableError | None = None
         self._thread.start()
 
@@ -135,7 +137,7 @@ class Writer:
         if self._fault is not None:
             return None
         if self._state.swept < self._state.compacted:
-            return 0
+            return PAUSE_S_STALLED if self._is_stalled else 0
         if self._due_ms is None:
             return None
         left_s = self._due_ms / 1000 - self._clock()
@@ -168,7 +170,7 @@ class Writer:
                 write_state(self._connection, self._state)
                 self._connection.execute("COMMIT")
             self._due_ms = next_due_ms(self._connection)
-        except sqlite3.Error as error:
+        except Exception as error:  # Whatever it was: the thread goes on, and answers.
             self._state = before
             return self._undo(error)
         return None
@@ -224,7 +226,7 @@ class Writer:
     def _sweep(self) -> None:
         """Do a step of compaction, if one is to be done."""
         if self._fault is None and self._state.swept < self._state.compacted:
-            self._transact(self._sweep_step)
+            self._is_stalled = self._transact(self._sweep_step) is not None
         if self._state.swept >= self._state.compacted and self._compactions:
             done, self._compactions = self._compactions, []
             self._deliver((), [(ticket.future, None) for ticket in done], ())
@@ -232,13 +234,16 @@ class Writer:
     def _sweep_step(self) -> None:
         self._state = sweep(self._connection, self._state)
 
-    def _undo(self, error: sqlite3.Error) -> StoreError:
+    def _undo(self, error: Exception) -> StoreError:
         """Go back to before the transaction; if nobody knows what the disk holds, stop."""
         with suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-        if error.sqlite_errorname == "SQLITE_FULL":
-            return NoRoomError(f"the disk is full: {error}")
+        match getattr(error, "sqlite_errorname", None):
+            case "SQLITE_FULL":
+                return NoRoomError(f"the disk is full: {error}")
+            case "SQLITE_BUSY":  # nothing was begun
+                return OverloadedError(f"another program holds the database: {error}")
         self._fault = UnavailableError(f"writing failed, open the store anew: {error}")
         pending, self._compactions = self._compactions, []
         self._deliver((), [(ticket.future, self._fault) for ticket in pending], ())

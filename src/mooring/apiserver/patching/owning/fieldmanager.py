@@ -188,7 +188,7 @@ class FieldManager:
 
     def _ledger_sent(self, live: Tree | None, new: Tree) -> Ledger:
         if not self._subresource:  # Subresources cannot set them.
-            sent = new.get("metadata", {}).get("managedFields")
+            sent = (new.get("metadata") or {}).get("managedFields")
             if _is_reset(sent):
                 return Ledger()
             try:
@@ -231,8 +231,14 @@ def with_times_kept(live: Tree, new: Tree) -> Tree:
     before, after = _entries(live), _entries(new)
     if len(before) != len(after) or not same(_with_entries(live, []), _with_entries(new, [])):
         return new
-    timeless = [[{**entry, "time": None} for entry in entries] for entries in (before, after)]
-    return live if same(*timeless) else new
+    return live if same(_timeless(before), _timeless(after)) else new
+
+
+def _timeless(entries: list[Tree]) -> list[Tree]:
+    """Return entries without their times, in an order that does not depend on them."""
+    names = ("manager", "operation", "apiVersion", "subresource")
+    timeless = [{key: part for key, part in e.items() if key != "time"} for e in entries]
+    return sorted(timeless, key=lambda entry: [str(entry.get(name, "")) for name in names])
 
 
 def _is_reset(entries: Tree) -> bool:

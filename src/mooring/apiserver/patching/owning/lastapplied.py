@@ -43,7 +43,7 @@ def with_last_applied(tree: Tree, applied: Tree) -> Tree:
     if not annotations.get(ANNOTATION):
         return tree
     annotations = {**annotations, ANNOTATION: _encoded(applied)}
-    size = sum(len(key.encode()) + len(str(value).encode()) for key, value in annotations.items())
+    size = sum(_size(key) + _size(str(value)) for key, value in annotations.items())
     if size > _ANNOTATIONS_SIZE_MAX:
         del annotations[ANNOTATION]
     return {**tree, "metadata": {**tree["metadata"], "annotations": annotations}}
@@ -53,6 +53,10 @@ def _annotations(tree: Tree) -> dict[str, Tree]:
     metadata = tree.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return annotations if isinstance(annotations, dict) else {}
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
 
 
 def _encoded(applied: Tree) -> str:

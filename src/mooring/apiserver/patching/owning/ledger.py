@@ -7,7 +7,6 @@ that update one for each version. All that is owned by one is a set of fields in
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from mooring.api.errors import ApiError
@@ -90,9 +89,11 @@ class Ledger:
         return sorted(entries, key=_entry_order)
 
 
-def read_ledger(entries: Iterable[Tree] | None) -> Ledger:
+def read_ledger(entries: Tree) -> Ledger:
     """Return the ledger that managedFields describes, or raise LedgerError."""
     ledger = Ledger()
+    if entries and not isinstance(entries, list):
+        raise LedgerError("managedFields must be a list")
     for index, entry in enumerate(entries or ()):
         if not isinstance(entry, dict):
             raise LedgerError("an entry must be a map")

@@ -93,17 +93,22 @@ def _settle(live: Typed, new: Typed, ledger: Ledger, request: Request) -> Compar
             conflicts[owner] = taken
     if conflicts and not request.force:
         raise Conflicted(conflicts)
-    for owner, share in list(ledger.shares.items()):
-        fields = share.fields
-        if owner in conflicts:
-            fields = fields - conflicts[owner]
-        if owner != request.owner:
-            fields = fields - changes[share.api_version].removed
-        if fields.is_empty:
-            del ledger.shares[owner]
-        else:
-            ledger.shares[owner] = share._replace(fields=fields)
+    for owner in list(ledger.shares):
+        gone = changes[ledger.shares[owner].api_version].removed if owner != request.owner else None
+        _take(ledger, owner, conflicts.get(owner), gone)
     return change
+
+
+def _take(ledger: Ledger, owner: Owner, *taken: FieldSet | None) -> None:
+    """Take fields from an owner; one that has none left is none."""
+    share = ledger.shares[owner]
+    fields = share.fields
+    for part in taken:
+        fields = fields if part is None else fields - part
+    if fields.is_empty:
+        del ledger.shares[owner]
+    elif fields is not share.fields:
+        ledger.shares[owner] = share._replace(fields=fields)
 
 
 def _change_in(api_version: str, live: Typed, new: Typed) -> Comparison:

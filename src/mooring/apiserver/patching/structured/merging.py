@@ -80,14 +80,14 @@ class _Weaver:
             # Of twins none is merged: it is unknown which is meant.
             self._live_items[step] = None if step in self._live_items else item
         self._applied = {step_to(form, item): item for item in applied}
-        self._shared = [step for step in self._applied if step in self._live_items]
+        # Items of both lists that the applied one has still to come to, the next one last.
+        self._shared = [step for step in self._applied if step in self._live_items][::-1]
+        self._taken: set[Element] = set()
 
     def woven(self) -> list[Tree]:
         """Return the merged list."""
         merged: list[Tree] = []
         wanted = list(self._applied)
-        taken: set[Element] = set()
-        shared = 0  # of self._shared, how many the applied list has come to
         here = there = 0
         while here < len(self._live_steps) or there < len(wanted):
             if here < len(self._live_steps):
@@ -96,23 +96,23 @@ class _Weaver:
                     merged.append(self._live[here])
                     here += 1
                     continue
-                if there < len(wanted) and step != wanted[there]:
-                    next_shared = self._shared[shared] if shared < len(self._shared) else None
-                    if next_shared is not None and next_shared != step:
-                        here += 1  # It comes later, or has come.
-                        continue
-                if step in taken:
+                if there < len(wanted) and self._is_out_of_turn(step, wanted[there]):
+                    here += 1
+                    continue
+                if step in self._taken:
                     here += 1
             if there < len(wanted):
-                step = wanted[there]
-                if here < len(self._live_steps) and self._live_steps[here] == step:
-                    here += 1
-                merged.append(self._item(step))
-                taken.add(step)
+                here += self._live_steps[here : here + 1] == [wanted[there]]
+                merged.append(self._take(wanted[there]))
                 there += 1
-                if shared < len(self._shared) and self._shared[shared] == step:
-                    shared += 1
         return merged
 
-    def _item(self, step: Element) -> Tree:
+    def _is_out_of_turn(self, step: Element, wanted: Element) -> bool:
+        """Whether an item of both lists comes later, or has come."""
+        return step != wanted and bool(self._shared) and self._shared[-1] != step
+
+    def _take(self, step: Element) -> Tree:
+        self._taken.add(step)
+        if self._shared and self._shared[-1] == step:
+            self._shared.pop()
         return merge(self._element, self._live_items.get(step, ABSENT), self._applied[step])

@@ -1,0 +1,35 @@
+"""Objects as tables, with the columns and cells that Kubernetes prints.
+
+    table_of        a list of objects
+    table_of_one    one object, or an event of a watch
+    columns_of      the columns of a kind
+    Include         how much of its object a row holds
+
+How each kind is printed stands in a module beside this one; `table` knows which.
+"""
+
+from __future__ import annotations
+
+from mooring.apiserver.tables.columns import Column
+from mooring.apiserver.tables.table import (
+    VERSIONS,
+    Include,
+    PartialObjectMetadata,
+    Row,
+    Table,
+    columns_of,
+    table_of,
+    table_of_one,
+)
+
+__all__ = [
+    "VERSIONS",
+    "Column",
+    "Include",
+    "PartialObjectMetadata",
+    "Row",
+    "Table",
+    "columns_of",
+    "table_of",
+    "table_of_one",
+]

@@ -1,0 +1,224 @@
+"""Documents in, objects of a cluster out: as an API server would hold them.
+
+    document ─┬─ with a uid or revision: stored ─ default ─ hub version ─ drop disabled ─┬─ object
+              └─ with neither: new ─ admit as on create, then its status ────────────────┘
+
+What was stored is taken as it is, with its status: nobody asks whether it would be admitted today.
+What is new is admitted or refused, with the place of every error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.catalogue import CATALOGUE
+from mooring.api.core import Namespace
+from mooring.api.documents import Document
+from mooring.api.errors import DecodeError
+from mooring.api.gates import Gate, Gates
+from mooring.api.kinds import Kind
+from mooring.api.reading import kind_of, read_document
+from mooring.insight.clusters.identity import identified
+from mooring.insight.clusters.snapshot import FIELDS, Snapshot, key_of
+from mooring.insight.concerns import Concern, titled
+from mooring.insight.wording import counted
+from mooring.validation.admission import GENERATED_SUFFIX, read_hub, strategy_of
+from mooring.validation.context import Context
+from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
+
+_TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
+# Kinds that decide nothing here, so that nobody misses them. All others are told.
+_UNTOLD_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS - {"CompositePodGroup"}
+_FOREIGN_UNTOLD_KINDS = {
+    *("v1/Endpoints", "v1/PersistentVolume", "v1/PersistentVolumeClaim", "v1/Service"),
+    *("discovery.k8s.io/v1/EndpointSlice", "networking.k8s.io/v1/Ingress"),
+    *("networking.k8s.io/v1/NetworkPolicy", "storage.k8s.io/v1/StorageClass"),
+    *("policy/v1/PodDisruptionBudget", "autoscaling/v2/HorizontalPodAutoscaler"),
+    *("apiextensions.k8s.io/v1/CustomResourceDefinition", "apps/v1/ControllerRevision"),
+}
+_GROUPS = {kind.group for kind in CATALOGUE if kind.group}
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class Intake:
+    """Takes documents and objects; what is odd about them is noted."""
+
+    def __init__(
+        self, context: Context, *, namespace: str = "default", known: Iterable[Namespace] = ()
+    ) -> None:
+        self._context = context
+        self._namespace = namespace
+        self._judge = Judge(context, namespace=namespace)
+        for each in known:  # namespaces that there are already decide about admin access
+            self._judge.notice(each)
+        self._objects: dict[tuple[str, str, str], tuple[Any, str]] = {}
+        self._generated: Counter[str] = Counter()
+        self._warnings: list[Concern] = []
+        self._unknown: Counter[str] = Counter()
+        self._remarks: Counter[tuple[str, str]] = Counter()
+        self._dropped: Counter[tuple[str, Gate]] = Counter()
+        self.on_object: Callable[[str], None] = _nobody  # is told where an object was found
+        self.refused: list[str] = []
+        self.unreadable: list[str] = []
+
+    @property
+    def gates(self) -> Gates:
+        """The gates that decide which fields there are."""
+        return self._context.gates
+
+    def add_concerns(self, concerns: Iterable[Concern]) -> None:
+        """Note what a source says of its objects."""
+        self._warnings += concerns
+
+    def snapshot(self) -> Snapshot:
+        """Return all objects taken."""
+        return Snapshot.of(value for value, _ in self._objects.values())
+
+    def concerns(self) -> Iterator[Concern]:
+        """Give what is odd about the objects taken."""
+        yield from self._warnings
+        for (kind, message), count in self._remarks.items():
+            yield Concern("remark", f"{message} in {counted(count, 'object')} of kind {kind}")
+        for (kind, gate), count in self._dropped.items():
+            objects = f"{counted(count, 'object')} of kind {kind}"
+            fact = f"fields of {gate} are dropped in {objects}"
+            yield Concern("dropped-fields", fact, "its feature gate is off")
+        for message, count in self._unknown.items():
+            yield Concern(
+                "unknown-kind",
+                f"{message} ({counted(count, 'object')})",
+                "left out; pods or devices that come from it are missing from the answer",
+            )
+
+    # --- documents ------------------------------------------------------------------------
+
+    def add_document(self, document: Document) -> None:
+        """Take the object of a document, if it is of a kind that decides anything."""
+        self.on_object(document.source)
+        try:
+            kind = kind_of(document.tree, extensions=self._context.extensions)
+        except DecodeError as error:
+            self._without_kind(document, error)
+            return
+        if kind.name in _UNTOLD_KINDS:
+            return
+        if kind.name not in _TAKEN_KINDS:
+            self._unknown[f"{kind.name} ({kind.api_version}) is not looked at"] += 1
+        elif _was_stored(document):
+            self._add_stored(document)
+        else:
+            self._add_new(document, kind)
+
+    def _without_kind(self, document: Document, error: DecodeError) -> None:
+        match document.tree:
+            case {"apiVersion": str(version), "kind": str(name)} if version and name:
+                if f"{version}/{name}" in _FOREIGN_UNTOLD_KINDS:
+                    return
+                # Of groups that we know, the error says which kinds and versions there are.
+                is_ours = version.rpartition("/")[0] in _GROUPS
+                self._unknown[str(error) if is_ours else f"{name} ({version}) is not known"] += 1
+            case _:
+                self._complain(document, error)
+
+    def _add_stored(self, document: Document) -> None:
+        context = self._context
+        try:
+            reading = read_document(document, gates=context.gates, extensions=context.extensions)
+        except DecodeError as error:
+            self._complain(document, error)
+            return
+        for remark in (*reading.remarks, *reading.problems):
+            self._remarks[reading.kind.name, _INDEX.sub("[]", remark.message)] += 1
+        self._judge.notice(reading.value)
+        value = read_hub(reading.value, reading.kind, context)
+        self._add_hub(_in_namespace(value, reading.kind, self._namespace), _place(document))
+
+    def _add_new(self, document: Document, kind: Kind) -> None:
+        verdict = self._judge.judge(document)
+        for finding in verdict.findings:
+            if finding.severity is Severity.WARNING:
+                self._warnings.append(Concern("remark", _told(verdict, finding)))
+            else:
+                self.refused.append(_told(verdict, finding))
+        if not verdict.is_accepted:
+            return
+        if verdict.stored is None:  # accepted for want of knowledge: whether a namespace is admin's
+            self._add_stored(document)
+            return
+        stored = self._named(verdict.stored, kind)
+        self._put(identified(stored), _place(document))
+
+    def _named(self, value: Any, kind: Kind) -> Any:
+        """Return the object with a number in its name where a server would make one up."""
+        metadata = value.metadata
+        if metadata.name != f"{metadata.generate_name}{GENERATED_SUFFIX}":
+            return value
+        base = f"{kind.name}/{metadata.namespace}/{metadata.generate_name}"
+        number = self._generated[base]
+        self._generated[base] += 1
+        return replace(value, metadata=replace(metadata, name=f"{metadata.generate_name}{number}"))
+
+    # --- objects --------------------------------------------------------------------------
+
+    def add_object(self, value: Any, place: str) -> None:
+        """Take an object in its hub version, without what the gates do not allow."""
+        self.on_object(place)
+        self._add_hub(value, place)
+
+    def _add_hub(self, value: Any, place: str) -> None:
+        kind = CATALOGUE.find(value.api_version, value.kind)
+        strategy = strategy_of(kind)
+        for gate in strategy.disabled(value, None, self._context):
+            self._dropped[kind.name, gate] += 1
+        prepared = strategy.prepare_create(value, self._context)
+        kept = {"metadata": value.metadata}
+        if hasattr(value, "status"):
+            kept["status"] = value.status
+        self._put(identified(replace(prepared, **kept)), place)
+
+    def _put(self, value: Any, place: str) -> None:
+        key = key_of(value)
+        before = self._objects.get(key)
+        if before is not None and before[0] != value:
+            fact = f"{titled(value)} is there twice, at {before[1]} and at {place}, and differs"
+            self._warnings.append(Concern("contradiction", fact, "the latter counts"))
+        self._objects[key] = (value, place)
+
+    def _complain(self, document: Document, error: DecodeError) -> None:
+        line, column = document.locate(error.place)
+        self.unreadable.append(f"{document.source}:{line}:{column}: {error}")
+
+
+def _nobody(_: str) -> None:
+    pass
+
+
+def _was_stored(document: Document) -> bool:
+    match document.tree:
+        case {"metadata": dict(metadata)}:
+            return bool(metadata.get("uid") or metadata.get("resourceVersion"))
+    return False
+
+
+def _in_namespace(value: Any, kind: Kind, namespace: str) -> Any:
+    if not kind.namespaced or value.metadata.namespace:
+        return value
+    return replace(value, metadata=replace(value.metadata, namespace=namespace))
+
+
+def _place(document: Document) -> str:
+    return f"{document.source}:{document.line}"
+
+
+def _told(verdict: Verdict, finding: Finding) -> str:
+    """Return a finding with its place and its object, as `moor validate` has it."""
+    names = (verdict.namespace, verdict.name) if verdict.name else ()
+    subject = f"{verdict.kind} {'/'.join(filter(None, names))}".strip()
+    about = f"{subject}: " if subject else ""
+    return f"{verdict.source}:{finding.line}:{finding.column}: {about}{finding.message}"

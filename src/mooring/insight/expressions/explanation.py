@@ -1,0 +1,218 @@
+"""Why an expression gives what it gives for a device: the parts that decided, and their values.
+
+From the whole expression we go down to whatever decided it:
+
+    a && b      false because of the first term that is false; true because of all
+    a || b      true because of the first term that is true; false because of all
+    !a          because of a
+    c ? a : b   because of c and the side that it chose
+    x.all(…)    false because of the first element that fails
+    x.exists(…) true because of the first element that passes; false because none does
+    cel.bind    because of its result
+    else        the part itself: its values are shown
+
+An error comes from the deepest part that has no value although all below it have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from mooring.cel.device import COST_LIMIT
+from mooring.cel.lang import ast
+from mooring.cel.lang.steps import Budget, Failure
+from mooring.cel.lang.values import Cancelled
+from mooring.cel.results import with_hint
+from mooring.insight.expressions.parts import Loop, Parts, Variables
+from mooring.insight.expressions.trees import Binding, binding, chains, terms
+from mooring.insight.wording import shown
+
+DECISIVE: Final = {"_&&_": False, "_||_": True}
+
+EXPLANATION_COST_MAX: Final = COST_LIMIT
+SINCE: Final = ", since "
+
+
+class Valued(NamedTuple):
+    """A part and its value, as text; the label is short and says enough beside the part."""
+
+    part: str
+    label: str
+    value: str
+
+
+class Reason(NamedTuple):
+    """One part of an expression that decided, what it gave, and from which values."""
+
+    part: str
+    outcome: str
+    values: tuple[Valued, ...] = ()
+    detail: str = ""
+
+    def __str__(self) -> str:
+        facts = [self.detail] if self.detail else []
+        facts += [f"{valued.label} is {valued.value}" for valued in self.values]
+        return f"{self.part} {self.outcome}" + (f": {', '.join(facts)}" if facts else "")
+
+
+Reasons = tuple[Reason, ...]
+
+
+def explain(parts: Parts, variables: Variables) -> Reasons:
+    """Return why the expression gives what it gives for these variables."""
+    explainer = _Explainer(parts)
+    try:
+        if isinstance(explainer.value(parts.root, variables), Failure):
+            return explainer.origin(parts.root, variables)
+        return explainer.why(parts.root, variables)
+    except (Cancelled, RecursionError):
+        return (Reason(parts.text(parts.root), "is too complex to be explained"),)
+
+
+class _Explainer:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._budget = Budget(EXPLANATION_COST_MAX)
+        # The variables are kept as well: an id is only good while its object lives.
+        self._values: dict[tuple[int, int], tuple[Variables, Any]] = {}
+
+    def value(self, node: ast.Expr, variables: Variables) -> Any:
+        """Return the value of a node, which is worked out once."""
+        key = (node.id, id(variables))
+        if key not in self._values:
+            value = self._parts.value(node, variables, self._budget)
+            self._values[key] = (variables, value)
+        return self._values[key][1]
+
+    # --- values ---------------------------------------------------------------------------
+
+    def why(self, node: ast.Expr, variables: Variables) -> Reasons:
+        """Return why a node has the value it has; its value is known not to be a failure."""
+        match node:
+            case ast.Call(function="_&&_" | "_||_"):
+                return self._why_logic(node, variables)
+            case ast.Call(function="!_", args=(operand,)):
+                return self.why(operand, variables)
+            case ast.Call(function="_?_:_", args=(condition, *_)):
+                side = self._chosen(node, variables)
+                return self.why(condition, variables) + self.why(side, variables)
+        if (bound := binding(node)) is not None:
+            return self.why(bound.result, self._bound(bound, variables))
+        loop = self._parts.loop(node)
+        if loop is not None and loop.macro in ("all", "exists"):
+            return self._why_loop(node, loop, variables)
+        return (self._reason(node, variables),)
+
+    def _why_logic(self, node: ast.Call, variables: Variables) -> Reasons:
+        value = self.value(node, variables)
+        # An error beside a decisive term changes nothing.
+        deciding = [t for t in terms(node) if self.value(t, variables) is value]
+        if value is DECISIVE[node.function]:
+            return self.why(deciding[0], variables)
+        return tuple(dict.fromkeys(r for term in deciding for r in self.why(term, variables)))
+
+    def _why_loop(self, node: ast.Expr, loop: Loop, variables: Variables) -> Reasons:
+        reason = self._reason(node, variables)
+        decisive = loop.macro == "exists"
+        if self.value(node, variables) is not decisive:
+            # Not the elements decided but that there was none that would.
+            return (reason,)
+        for inside in self._rounds(loop, variables):
+            for body in loop.bodies:
+                if self.value(body, inside) is decisive:
+                    because = ", ".join(map(str, self.why(body, inside)))
+                    outcome = f"{reason.outcome}{SINCE}{because}"
+                    return (reason._replace(outcome=outcome, values=()),)
+        return (reason,)
+
+    def _reason(self, node: ast.Expr, variables: Variables) -> Reason:
+        value = self.value(node, variables)
+        return Reason(
+            self._parts.text(node), f"is {shown(value)}", self._shown_values(node, variables)
+        )
+
+    # --- errors ---------------------------------------------------------------------------
+
+    def origin(self, node: ast.Expr, variables: Variables) -> Reasons:
+        """Return where the failure of a node comes from."""
+        deeper = next(self._failing(node, variables), None)
+        if deeper is not None:
+            return self.origin(*deeper)
+        failure: Failure = self.value(node, variables)
+        detail = with_hint(failure.message)
+        values = self._shown_values(node, variables)
+        return (Reason(self._parts.text(node), "has no value", values, detail),)
+
+    def _failing(
+        self, node: ast.Expr, variables: Variables
+    ) -> Iterator[tuple[ast.Expr, Variables]]:
+        """Give the parts below a node that fail, with their variables."""
+        for child, inside in self._below(node, variables):
+            if isinstance(self.value(child, inside), Failure):
+                yield child, inside
+
+    def _below(self, node: ast.Expr, variables: Variables) -> Iterator[tuple[ast.Expr, Variables]]:
+        """Give the parts that a node looked at, with their variables."""
+        if isinstance(node, ast.Call) and node.function == "_?_:_":
+            yield node.args[0], variables
+            yield self._chosen(node, variables), variables
+        elif (bound := binding(node)) is not None:
+            yield bound.value, variables
+            yield bound.result, self._bound(bound, variables)
+        elif isinstance(node, ast.Comprehension):
+            yield node.iter_range, variables
+            yield from self._below_loop(node, variables)
+        else:
+            yield from ((child, variables) for child in ast.children(node))
+
+    def _below_loop(
+        self, node: ast.Comprehension, variables: Variables
+    ) -> Iterator[tuple[ast.Expr, Variables]]:
+        loop = self._parts.loop(node)
+        if loop is None:
+            return
+        for inside in self._rounds(loop, variables):
+            for body in loop.bodies:
+                yield body, inside
+                if len(loop.bodies) > 1 and self.value(body, inside) is False:
+                    break  # `map(x, p, t)` looks at t only if p holds.
+
+    def _rounds(self, loop: Loop, variables: Variables) -> Iterator[Variables]:
+        return self._parts.rounds(loop, self.value(loop.range, variables), variables)
+
+    # --- variables ------------------------------------------------------------------------
+
+    def _chosen(self, node: ast.Call, variables: Variables) -> ast.Expr:
+        condition, truthy, falsy = node.args
+        return truthy if self.value(condition, variables) is True else falsy
+
+    def _bound(self, bound: Binding, variables: Variables) -> Variables:
+        value = self.value(bound.value, variables)
+        return variables if isinstance(value, Failure) else {**variables, bound.name: value}
+
+    def _shown_values(self, node: ast.Expr, variables: Variables) -> tuple[Valued, ...]:
+        """Return the values of the attributes that a node looks at, itself left out."""
+        found: dict[str, tuple[ast.Expr, Any]] = {}
+        for chain in chains(node, variables):
+            value = self.value(chain, variables)
+            if chain is not node and not isinstance(value, Failure):
+                found[self._parts.text(chain)] = (chain, value)
+        labels = [_label(chain, text) for text, (chain, _) in found.items()]
+        return tuple(
+            Valued(text, label if labels.count(label) == 1 else text, shown(value))
+            for label, (text, (_, value)) in zip(labels, found.items(), strict=True)
+        )
+
+
+def _label(chain: ast.Expr, text: str) -> str:
+    """Return the name of an attribute or capacity; of anything else the text."""
+    match chain:
+        case ast.Select(operand=ast.Call(), field=field):
+            return field
+        case ast.Call(
+            function="_[_]" | "_[?_]" | "_?._", args=(ast.Call(), ast.Literal(value=key))
+        ):
+            return str(key)
+        case _:
+            return text

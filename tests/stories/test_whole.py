@@ -1,0 +1,38 @@
+"""No story and no example of the seeds is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.stories.tellers import SEEDS, STORIES
+
+# Examples that are not about nodes or devices, with the reason.
+ELSEWHERE = {
+    "001-09-unified-semantics": "a rejected design; tests of validation have it",
+    "002-11-pod-group": "the group of 002-12 by itself",
+    "002-23-pool-status-request": "answered by a controller",
+    "002-24-scheduler-configuration": "of the running scheduler: how long it waits",
+    "004-38-pod-status-mapping": "a status, whose names the third resource of a pod has",
+    "004-39-quota-before": "of quotas, which an API server counts",
+    "004-40-quota-class": "of quotas",
+    "004-41-quota-after": "of quotas",
+}
+
+OTHERS = sorted(set(Path(__file__).parent.glob("test_*.py")) - {Path(__file__)})
+TOLD = "".join(path.read_text(encoding="utf-8") for path in OTHERS)
+PAGE = (STORIES / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("seed", sorted(path.stem for path in SEEDS.glob("*.yaml")))
+def test_every_example_of_the_seeds_is_in_a_story_or_has_its_place_elsewhere(seed: str) -> None:
+    assert (f'"{seed}"' in TOLD) != (seed in ELSEWHERE)
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in STORIES.iterdir() if path.is_dir()))
+def test_every_story_is_told(folder: str) -> None:
+    assert f'"{folder}"' in TOLD or folder == "extended-resource"
+    assert f"examples/stories/{folder}/" in PAGE
+    for file in (STORIES / folder).glob("*.yaml"):
+        assert file.stem == "cluster" or f'"{file.stem}"' in TOLD, file
