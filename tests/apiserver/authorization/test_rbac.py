@@ -318,13 +318,17 @@ def test_only_health_and_version_are_open_to_nobody() -> None:
     [
         (
             ResourceAccess(known("x"), "list", "resource.k8s.io", "deviceclasses"),
-            'deviceclasses.resource.k8s.io is forbidden: User "x" cannot list resource '
-            '"deviceclasses" in API group "resource.k8s.io" at the cluster scope',
+            (
+                'deviceclasses.resource.k8s.io is forbidden: User "x" cannot list resource '
+                '"deviceclasses" in API group "resource.k8s.io" at the cluster scope'
+            ),
         ),
         (
             ResourceAccess(known("x"), "update", "", "pods", "status", "ns", "p"),
-            'pods "p" is forbidden: User "x" cannot update resource "pods/status" in API group "" '
-            'in the namespace "ns"',
+            (
+                'pods "p" is forbidden: User "x" cannot update resource "pods/status" in API '
+                'group "" in the namespace "ns"'
+            ),
         ),
         (
             PathAccess(known("x"), "get", "/metrics"),

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from mooring.apiserver.calls import User
 from mooring.apiserver.paths import Target
+from mooring.apiserver.selectors import FieldTerm
 from mooring.apiserver.status import About, StatusError, forbidden
 
 MASTERS = "system:masters"
@@ -136,6 +137,11 @@ def resource_access(
         name,
         fields,
     )
+
+
+def wanted_fields(terms: Iterable[FieldTerm]) -> dict[str, str]:
+    """Return the fields that a selector wants to have a value; others narrow too little."""
+    return {term.field: term.value for term in terms if term.is_wanted}
 
 
 # --- in words -------------------------------------------------------------------------------------
