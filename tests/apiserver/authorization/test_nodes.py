@@ -155,7 +155,8 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_ties_are_those_of_the_pods_that_there_are(steps: list[tuple[str, str, str]]) -> None:
-    ties, pods = NodeTies(), {}
+    ties = NodeTies()
+    pods: dict[str, tuple[str, str]] = {}
     for name, node, reference in steps:
         if node == "gone":
             ties.remove_pod(TEAM, name)
@@ -337,7 +338,7 @@ def test_leases_are_of_ones_own_name_in_their_namespace() -> None:
 TOKENS = Target("", "v1", "serviceaccounts", TEAM, "one", "token")
 
 
-def token_request(audiences: tuple[str, ...] = (), **bound: str) -> TokenRequest:
+def token_request(audiences: tuple[str, ...] = (), **bound: Any) -> TokenRequest:
     reference = BoundObjectReference(api_version="v1", kind="Pod", **bound) if bound else None
     return TokenRequest(spec=TokenRequestSpec(audiences=audiences, bound_object_ref=reference))
 
