@@ -98,12 +98,12 @@ class TokenRequest(Open, frozen=True, gc=False):
     status: TokenRequestStatus = always(TokenRequestStatus())
 
 
-def _kind(struct: type[Struct], plural: str) -> Kind:
+def _kind(struct: type[Struct], plural: str, *, namespaced: bool = False) -> Kind:
     return Kind(
         api_version=API_VERSION,
         name=struct.__name__,
         plural=plural,
-        namespaced=False,
+        namespaced=namespaced,
         struct=struct,
         hub_version=API_VERSION,
         is_asked=True,
@@ -112,6 +112,6 @@ def _kind(struct: type[Struct], plural: str) -> Kind:
 
 KINDS: tuple[Kind, ...] = (
     _kind(SelfSubjectReview, "selfsubjectreviews"),
-    _kind(TokenRequest, ""),  # only as serviceaccounts/token
+    _kind(TokenRequest, "", namespaced=True),  # only as serviceaccounts/token
     _kind(TokenReview, "tokenreviews"),
 )

@@ -139,6 +139,11 @@ def resource_access(
     )
 
 
+def path_access(user: User, method: str, path: str) -> PathAccess:
+    """Return what a request for something else than a resource wants."""
+    return PathAccess(user, method.lower(), path)
+
+
 def wanted_fields(terms: Iterable[FieldTerm]) -> dict[str, str]:
     """Return the fields that a selector wants to have a value; others narrow too little."""
     return {term.field: term.value for term in terms if term.is_wanted}
