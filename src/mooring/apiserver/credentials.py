@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,18 +64,14 @@ class Folder:
         self._make()
         renewed: list[str] = []
         authority = self._authority(now, renewed)
-
-        def server() -> Pair:
-            return certificates.server_certificate(authority, now, names=names, addresses=addresses)
-
+        server = partial(
+            certificates.server_certificate, authority, now, names=names, addresses=addresses
+        )
         wanted = frozenset((*names, *addresses))
         own = self._pair("server", authority, now, server, renewed, names=wanted)
         clients = {}
         for name, user, groups in CLIENTS:
-
-            def client(user: str = user, groups: tuple[str, ...] = groups) -> Pair:
-                return certificates.client_certificate(authority, user, groups, now)
-
+            client = partial(certificates.client_certificate, authority, user, groups, now)
             clients[name] = self._pair(name, authority, now, client, renewed)
         return Credentials(authority, own, self._signing_key(renewed), clients, tuple(renewed))
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from mooring.api.authentication import GROUP, TokenRequest, TokenRequestStatus
 from mooring.api.core import Node, Pod, Secret, ServiceAccount
 from mooring.api.fieldpath import root
+from mooring.api.meta import ObjectMeta
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.authentication.keys import SigningKey
 from mooring.apiserver.authentication.serviceaccounts import (
@@ -76,17 +77,10 @@ def issue(
     seconds_max: int = 0,
 ) -> Issued:
     """Return a request with a token, or raise why there is none. No maximum is 0."""
-    account = objects.account.metadata
     _check(request, objects)
     audiences = request.spec.audiences or issuer.audiences
-    seconds = request.spec.expiration_seconds
-    seconds = EXPIRATION_DEFAULT_S if seconds is None else seconds
-    warnings: tuple[str, ...] = ()
-    if 0 < seconds_max < seconds:
-        warnings = (
-            f"requested expiration of {seconds} seconds shortened to {seconds_max} seconds",
-        )
-        seconds = seconds_max
+    seconds, warnings = _seconds(request, seconds_max)
+    account = objects.account.metadata
     start = int(now.instant.timestamp())
     claims = Claims(
         aud=audiences,
@@ -98,49 +92,72 @@ def issue(
         nbf=start,
         sub=service_account_name(account.namespace, account.name),
     )
-    expiry = Timestamp(now.truncated().instant + timedelta(seconds=seconds))
     token = key.sign(msgspec.to_builtins(claims))
-    metadata = replace(
-        request.metadata,
-        name=account.name,
-        namespace=account.namespace,
-        uid=account.uid,
-        creation_timestamp=now.truncated(),
-    )
+    expiry = Timestamp(now.truncated().instant + timedelta(seconds=seconds))
+    metadata = _metadata(request, objects.account, now)
     spec = replace(request.spec, audiences=audiences, expiration_seconds=seconds)
     status = TokenRequestStatus(token=token, expiration_timestamp=expiry)
     return Issued(replace(request, metadata=metadata, spec=spec, status=status), warnings)
 
 
+def _seconds(request: TokenRequest, seconds_max: int) -> tuple[int, tuple[str, ...]]:
+    """Return how long the token is good, and what there is to say of it."""
+    wanted = request.spec.expiration_seconds
+    seconds = EXPIRATION_DEFAULT_S if wanted is None else wanted
+    if not 0 < seconds_max < seconds:
+        return seconds, ()
+    warning = f"requested expiration of {seconds} seconds shortened to {seconds_max} seconds"
+    return seconds_max, (warning,)
+
+
+def _metadata(request: TokenRequest, account: ServiceAccount, now: Timestamp) -> ObjectMeta:
+    return replace(
+        request.metadata,
+        name=account.metadata.name,
+        namespace=account.metadata.namespace,
+        uid=account.metadata.uid,
+        creation_timestamp=now.truncated(),
+    )
+
+
 def _check(request: TokenRequest, objects: Objects) -> None:
-    account, metadata = objects.account.metadata, request.metadata
-    seconds = request.spec.expiration_seconds
-    found: Errors = []
-    for field, wanted, given in (
-        ("name", account.name, metadata.name),
-        ("namespace", account.namespace, metadata.namespace),
-    ):
-        if given and given != wanted:
-            detail = f"must match the service account {field} if specified"
-            found.append(invalid(root("metadata").child(field), given, detail))
-    if found:
+    account, given = objects.account.metadata, request.metadata
+    if found := _name_faults(given, account):
         raise invalid_object(_REQUEST, account.name, found)
-    place = root("spec").child("expirationSeconds")
-    if seconds is not None and seconds < EXPIRATION_MIN_S:
-        detail = "may not specify a duration less than 10 minutes"
-        found.append(invalid(place, seconds, detail))
-    if seconds is not None and seconds > EXPIRATION_MAX_S:
-        detail = "may not specify a duration larger than 2^32 seconds"
-        found.append(invalid(place, seconds, detail))
-    if found:
+    if found := _time_faults(request.spec.expiration_seconds):
         raise invalid_object(_REQUEST, "", found)
-    if metadata.uid and metadata.uid != account.uid:
+    if given.uid and given.uid != account.uid:
         why = (
-            f"the UID in the token request ({metadata.uid}) does not match the UID of the "
-            f"service account ({account.uid})"
+            f"the UID in the token request ({given.uid}) does not match the UID of the service "
+            f"account ({account.uid})"
         )
         raise conflict(About("TokenRequest", "TokenRequest", GROUP), account.name, why)
     _check_bound(request, objects)
+
+
+def _name_faults(given: ObjectMeta, account: ObjectMeta) -> Errors:
+    pairs = (
+        ("name", given.name, account.name),
+        ("namespace", given.namespace, account.namespace),
+    )
+    return [
+        invalid(
+            root("metadata").child(field),
+            value,
+            f"must match the service account {field} if specified",
+        )
+        for field, value, wanted in pairs
+        if value and value != wanted
+    ]
+
+
+def _time_faults(seconds: int | None) -> Errors:
+    place = root("spec").child("expirationSeconds")
+    if seconds is not None and seconds < EXPIRATION_MIN_S:
+        return [invalid(place, seconds, "may not specify a duration less than 10 minutes")]
+    if seconds is not None and seconds > EXPIRATION_MAX_S:
+        return [invalid(place, seconds, "may not specify a duration larger than 2^32 seconds")]
+    return []
 
 
 def _check_bound(request: TokenRequest, objects: Objects) -> None:
