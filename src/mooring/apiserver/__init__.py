@@ -1,1 +1,1 @@
-"""The API server: what it does with requests. So far what patches mean, and what it tells of itself."""
+"""The API server: what becomes of requests, and what clients read besides objects."""

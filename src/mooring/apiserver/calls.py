@@ -8,18 +8,20 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from mooring.api import protobuf
-from mooring.api.documents import CORE, KUBERNETES, read
+from mooring.api.documents import CORE, KUBERNETES, Document, read
+from mooring.api.documents.schemas import Schema
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
 from mooring.api.reading import Reading, read_document, read_tree
+from mooring.apiserver.negotiation import JSON, OBJECT_TYPES, YAML, Form
+from mooring.apiserver.patching import manager_name
 from mooring.apiserver.paths import Target
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import StatusError, bad_request, unsupported_media
 
-JSON = "application/json"
-YAML = "application/yaml"
-ACCEPTED = (JSON, YAML, protobuf.CONTENT_TYPE)
+MANAGER_BYTES_MAX = 128
+DELETE_OPTIONS = "DeleteOptions"
 
 IGNORE, WARN, STRICT = "Ignore", "Warn", "Strict"
 
@@ -43,6 +45,7 @@ class Call(Struct, frozen=True):
     agent: str = ""
     content_type: str = JSON
     body: bytes = b""
+    form: Form = Form()
 
     @property
     def kind(self) -> Kind:
@@ -52,7 +55,12 @@ class Call(Struct, frozen=True):
     @property
     def manager(self) -> str:
         """Who owns the fields that the request sets."""
-        return self.query.get("fieldManager") or self.agent.partition("/")[0][:128] or "unknown"
+        named = self.query.get("fieldManager", "")
+        if len(named.encode()) > MANAGER_BYTES_MAX or not named.isprintable():
+            raise bad_request(
+                "fieldManager: Invalid value: not printable, or longer than 128 bytes"
+            )
+        return manager_name(named, self.agent) or "unknown"
 
     @property
     def is_dry_run(self) -> bool:
@@ -86,9 +94,28 @@ def read_body(call: Call, *, gates: Gates, extensions: bool) -> Body:
         reading = _reading(call, gates=gates, extensions=extensions)
     except (ApiError, RecursionError) as error:
         raise bad_request(
-            f"the object provided is unrecognized (must be of type {call.kind.name}): {error}"
+            f'{call.kind.name} in version "{call.target.version}" cannot be handled as a '
+            f"{call.kind.name}: {error}"
         ) from None
     return checked(reading, call)
+
+
+def read_plain_tree(call: Call, api_version: str, kind: str) -> Any:
+    """Return the tree of a body that is no object of the resource, such as options; {} if none."""
+    if not call.body:
+        return {}
+    media = call.content_type.partition(";")[0].strip().lower() or JSON
+    try:
+        if media == protobuf.CONTENT_TYPE:
+            return protobuf.decode(call.body, api_version=api_version, kind=kind).tree
+        if media not in (JSON, YAML):
+            raise unsupported_media(OBJECT_TYPES)
+        documents = list(read(call.body, source="body", schema=KUBERNETES))
+    except (ApiError, RecursionError) as error:
+        raise bad_request(f"the body of the request cannot be read: {error}") from None
+    if len(documents) != 1 or not isinstance(documents[0].tree, dict):
+        raise bad_request(f"the body of the request must be one {kind}")
+    return documents[0].tree
 
 
 def checked(reading: Reading, call: Call) -> Body:
@@ -112,23 +139,33 @@ def _reading(call: Call, *, gates: Gates, extensions: bool) -> Reading:
         tree = protobuf.decode(call.body).tree
         return read_tree(_typed(tree, call), gates=gates, extensions=extensions)
     if media not in (JSON, YAML):
-        raise unsupported_media(ACCEPTED)
-    schema = CORE if extensions else KUBERNETES
-    documents = list(read(call.body, source="body", schema=schema))
-    if len(documents) != 1:
-        raise bad_request("one object is expected in the body of the request")
-    document = documents[0]
+        raise unsupported_media(OBJECT_TYPES)
+    document = _document(call, CORE if extensions else KUBERNETES)
     _typed(document.tree, call)
     return read_document(document, gates=gates, extensions=extensions)
+
+
+def _document(call: Call, schema: Schema) -> Document:
+    try:
+        documents = list(read(call.body, source="body", schema=schema))
+    except (ApiError, RecursionError) as error:
+        raise _unreadable(call, str(error)) from None
+    if len(documents) != 1:
+        raise _unreadable(call, "one object is expected")
+    return documents[0]
+
+
+def _unreadable(call: Call, why: str) -> StatusError:
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {call.kind.name}): "
+        f"couldn't get version/kind; json parse error: {why}"
+    )
 
 
 def _typed(tree: Any, call: Call) -> Any:
     """Return the tree as being of the kind that the URL names; another one is refused."""
     if not isinstance(tree, dict):
-        raise bad_request(
-            f"the object provided is unrecognized (must be of type {call.kind.name}): "
-            "couldn't get version/kind; json parse error"
-        )
+        raise _unreadable(call, "not an object")
     kind = call.kind
     version, name = tree.get("apiVersion") or kind.api_version, tree.get("kind") or kind.name
     if name != kind.name:

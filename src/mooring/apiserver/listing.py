@@ -24,10 +24,11 @@ from mooring.apiserver.resources import Resource
 from mooring.apiserver.selectors import Selection
 from mooring.apiserver.status import About, bad_request, invalid, too_new, too_old
 from mooring.store.contract import Entry, Store
+from mooring.store.contract import Page as StorePage
 from mooring.store.errors import TooOldError
 from mooring.validation.errors import Errors, forbidden
 
-TOKEN_VERSION = "meta.k8s.io/v1"
+TOKEN_FORMAT = "meta.k8s.io/v1"  # noqa: S105  # of continue tokens
 PAGE = 500  # how many entries are read at once where some are left out
 LIST_OPTIONS = About("listoptions", "ListOptions", "meta.k8s.io")
 
@@ -73,6 +74,8 @@ async def list_entries(
     options: ListOptions,
 ) -> Page:
     """Return a page of the objects that are selected."""
+    if options.revision == "0" and not options.match:
+        options = options._replace(limit=0)  # As Kubernetes answers from its cache: at once.
     store, prefix = registry.store, resource.below(namespace)
     start = await _start(store, prefix, options)
     if selection.is_everything:
@@ -117,8 +120,8 @@ async def _selected(
             return Page(kept, at)
 
 
-def _is_more(found: object, entry: Entry) -> bool:
-    return bool(found.remaining) or found.entries[-1] is not entry  # type: ignore[attr-defined]
+def _is_more(found: StorePage, entry: Entry) -> bool:
+    return bool(found.remaining) or found.entries[-1] is not entry
 
 
 async def _start(store: Store, prefix: str, options: ListOptions) -> _Start:
@@ -185,7 +188,7 @@ def _expired(options: ListOptions) -> Exception:
 
 def encode_token(revision: int, key: str) -> str:
     """Return the token for what comes after a key, at a revision."""
-    content = {"v": TOKEN_VERSION, "rv": revision, "start": f"{key}\0"}
+    content = {"v": TOKEN_FORMAT, "rv": revision, "start": f"/{key}\0"}
     text = json.dumps(content, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
@@ -198,7 +201,7 @@ def decode_token(token: str) -> tuple[int, str]:
         version, revision, start = content["v"], content["rv"], content["start"]
     except (binascii.Error, ValueError, KeyError, TypeError, RecursionError):
         raise bad_request("invalid continue token: continue key is not valid") from None
-    is_ours = version == TOKEN_VERSION and isinstance(revision, int) and isinstance(start, str)
+    is_ours = version == TOKEN_FORMAT and isinstance(revision, int) and isinstance(start, str)
     if not is_ours or revision <= 0 or ".." in start.split("/"):
         raise bad_request("invalid continue token: continue key is not valid")
     return revision, start.removesuffix("\0").removeprefix("/")

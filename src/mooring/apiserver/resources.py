@@ -1,4 +1,4 @@
-"""What is served: each resource with its versions, its subresources and what selects its objects."""
+"""What is served: each resource with its versions, its parts and what selects its objects."""
 
 from __future__ import annotations
 
@@ -42,10 +42,22 @@ class Resource(Struct, frozen=True, eq=False):
     @property
     def hub_struct(self) -> type[Struct]:
         """What objects are stored as."""
-        for kind in self.kinds.values():
-            if kind.api_version == kind.hub_version:
-                return kind.struct
         return _HUBS[self.hub_version, self.any_kind.name].struct
+
+    @property
+    def returns_deleted(self) -> bool:
+        """Whether who deletes an object is given it, and not only told."""
+        return self.plural in _RETURNED
+
+    @property
+    def ttl_s(self) -> int | None:
+        """How long an object is kept, if not for ever."""
+        return EVENT_TTL_S if self.plural == "events" else None
+
+    @property
+    def is_made_by_update(self) -> bool:
+        """Whether an update of what is not there creates it."""
+        return self.plural in ("events", "leases")
 
     @property
     def about(self) -> About:
@@ -55,7 +67,8 @@ class Resource(Struct, frozen=True, eq=False):
     @property
     def prefix(self) -> str:
         """The beginning of the keys of its objects."""
-        return f"/registry/{self.group or 'core'}/{self.plural}/"
+        group = self.hub_version.rpartition("/")[0]  # events of both groups are the same objects
+        return f"/registry/{group or 'core'}/{self.plural}/"
 
     def key(self, namespace: str, name: str) -> str:
         """Return the key of an object."""
@@ -111,12 +124,27 @@ class Resources:
         return sorted(found)
 
 
+EVENT_TTL_S = 3600
+
+_RETURNED = frozenset(
+    {
+        "deviceclasses",
+        "namespaces",
+        "pods",
+        "resourceclaims",
+        "resourceclaimtemplates",
+        "resourcepoolstatusrequests",
+        "resourcequotas",
+        "resourceslices",
+        "serviceaccounts",
+    }
+)
+
 _HUBS = {(kind.api_version, kind.name): kind for kind in SERVED}
 
 # Besides the status, which is told by the kind.
 _MORE_SUBRESOURCES = {
     "Pod": ("binding", "eviction"),
-    "ServiceAccount": ("token",),
     "Namespace": ("finalize",),
 }
 

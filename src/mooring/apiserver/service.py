@@ -8,12 +8,12 @@ from typing import Any
 from msgspec import Struct
 
 from mooring.api.gates import Gates
+from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.calls import Call
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resources
 from mooring.validation.context import Context
-from mooring.validation.resourceclaim import ADMIN_NAMESPACE_LABEL
 
 NAMESPACES = ("", "namespaces")
 

@@ -12,20 +12,23 @@ events gets these, and then a bookmark that says so.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
-from mooring.apiserver.listing import ListOptions, list_entries, read_revision
+from mooring.apiserver.listing import ListOptions, Page, list_entries, read_revision
 from mooring.apiserver.registry import Registry, with_revision
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selectors import Selection
 from mooring.apiserver.status import Status, too_new, too_old
-from mooring.store.contract import Deletion, Entry, Event, Progress, Put
-from mooring.store.errors import SlowWatcherError, TooOldError
+from mooring.store.contract import Deletion, Entry, Event, Progress, Put, Watch
+from mooring.store.errors import ClosedError, SlowWatcherError, TooOldError
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+BOOKMARK_EVERY_S = 60
 
 TOO_OLD = "too old resource version: {wanted} ({current})"
 
@@ -48,37 +51,46 @@ class Notice(NamedTuple):
     status: Status | None = None
 
 
-async def watch(
+async def open_watch(
     registry: Registry,
     resource: Resource,
     namespace: str,
     selection: Selection,
     options: WatchOptions,
 ) -> AsyncIterator[Notice]:
-    """Give the events of a watch until the store ends it or the caller has enough."""
+    """Return the events of a watch, until the store ends it or the caller has enough."""
     wanted = read_revision(options.revision)
     current = await registry.store.revision()
     if wanted > current:
         raise too_new(wanted, current)
-    begins_with_all = options.wants_initial or (options.wants_initial is None and wanted == 0)
-    after = wanted
-    if begins_with_all:
+    page = None
+    after = wanted or current
+    if options.wants_initial or (options.wants_initial is None and wanted == 0):
         page = await list_entries(registry, resource, namespace, selection, ListOptions())
         after = page.revision
-        for entry in page.entries:
-            yield Notice(ADDED, registry.read(resource, entry), entry.revision)
-        if options.wants_initial and options.allows_bookmarks:
-            yield Notice(BOOKMARK, revision=after, is_initial_end=True)
-    elif wanted == 0:
-        after = current
     try:
         events = await registry.store.watch(resource.below(namespace), after=after)
     except TooOldError:
         text = TOO_OLD.format(wanted=wanted, current=current)
-        yield Notice(ERROR, status=too_old(text).status)
-        return
+        return _ended(Notice(ERROR, status=too_old(text).status))
     follower = _Follower(registry, resource, selection)
+    return _events(follower, page, events, options)
+
+
+async def _ended(notice: Notice) -> AsyncIterator[Notice]:
+    yield notice
+
+
+async def _events(
+    follower: _Follower, page: Page | None, events: Watch, options: WatchOptions
+) -> AsyncIterator[Notice]:
+    ticks = asyncio.create_task(_tick(events)) if options.allows_bookmarks else None
     try:
+        if page is not None:
+            for entry in page.entries:
+                yield Notice(ADDED, follower.read(entry), entry.revision)
+            if options.wants_initial and options.allows_bookmarks:
+                yield Notice(BOOKMARK, revision=page.revision, is_initial_end=True)
         async for event in events:
             notice = follower.notice(event)
             if notice is not None and (notice.type != BOOKMARK or options.allows_bookmarks):
@@ -86,8 +98,19 @@ async def watch(
     except SlowWatcherError:
         # The client did not keep up; it lists again and begins anew.
         yield Notice(ERROR, status=too_old("the watch did not keep up").status)
+    except ClosedError:
+        return  # The server stops; clients come again.
     finally:
+        if ticks is not None:
+            ticks.cancel()
         events.close()
+
+
+async def _tick(events: Watch) -> None:
+    """Have a bookmark sent from time to time, so that clients need not go far back."""
+    while True:
+        await asyncio.sleep(BOOKMARK_EVERY_S)
+        events.request_progress()
 
 
 class _Follower:
@@ -98,7 +121,12 @@ class _Follower:
         self._resource = resource
         self._selection = selection
 
+    def read(self, entry: Entry) -> Any:
+        """Return the object of an entry."""
+        return self._registry.read(self._resource, entry)
+
     def notice(self, event: Event) -> Notice | None:
+        """Return what a change means for the watch, if anything."""
         match event:
             case Progress(revision=revision):
                 return Notice(BOOKMARK, revision=revision)
@@ -117,5 +145,5 @@ class _Follower:
         return Notice(DELETED, with_revision(old, revision), revision)
 
     def _selected(self, entry: Entry) -> Any | None:
-        value = self._registry.read(self._resource, entry)
+        value = self.read(entry)
         return value if self._selection.means(value, self._resource) else None

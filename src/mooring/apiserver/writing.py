@@ -7,6 +7,8 @@ What only the server sets (uid, times, generation, revision) is never taken from
 
 from __future__ import annotations
 
+from functools import lru_cache
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -16,6 +18,7 @@ from mooring.api.codec import decode_tree, to_tree
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
 from mooring.api.reading import read_tree
+from mooring.apiserver import foreign
 from mooring.apiserver.calls import Body, Call, checked, read_body
 from mooring.apiserver.patching import (
     APPLY_PATCH,
@@ -30,28 +33,27 @@ from mooring.apiserver.registry import with_revision
 from mooring.apiserver.service import Service
 from mooring.apiserver.status import (
     MODIFIED,
-    Status,
     StatusCause,
     StatusDetails,
-    StatusError,
     bad_request,
     conflict,
+    failure,
     forbidden,
     invalid,
+    method_not_allowed,
     not_found,
     unsupported_patch,
 )
 from mooring.validation.admission import (
     CONFLICT,
+    GENERATED_SUFFIX,
     Admission,
     admit_create,
     admit_status,
     admit_update,
 )
 
-NAME_SUFFIX_LENGTH = 5
-GENERATED_PREFIX_MAX = 63 - NAME_SUFFIX_LENGTH
-FIRST_GENERATION_ALWAYS = "generation"
+GENERATED_PREFIX_MAX = 63 - len(GENERATED_SUFFIX)
 
 
 class Written(NamedTuple):
@@ -67,25 +69,26 @@ class Written(NamedTuple):
 
 async def create(service: Service, call: Call) -> Written:
     """Store a new object."""
+    if call.target.subresource or (call.resource.namespaced and not call.target.namespace):
+        raise method_not_allowed()
     body = read_body(call, gates=service.gates, extensions=service.extensions)
-    return await _create(service, call, body, live_manager=None)
+    return await _create(service, call, body)
 
 
-async def _create(service: Service, call: Call, body: Body, live_manager: Any) -> Written:
-    await _check_namespace(service, call)
+async def _create(service: Service, call: Call, body: Body, *, has_owners: bool = False) -> Written:
     context = await service.context(call, verb="create")
     namespace = call.target.namespace or "default"
     admission = admit_create(body.value, call.kind, context, namespace=namespace)
+    if admission.refused is None:
+        await _check_namespace(service, call)
     stored = _accepted(admission, call, body.value.metadata.name)
-    new = _made(stored, body.value, service)
-    if live_manager is None:
+    new = foreign.created(_made(stored, body.value, service), call.kind)
+    if not has_owners:
         new = _owned(None, new, call, context.now)
     warnings = (*body.warnings, *admission.warnings)
-    if call.is_dry_run:
-        return Written(new, is_new=True, warnings=warnings)
-    return Written(
-        await service.registry.create(call.resource, new), is_new=True, warnings=warnings
-    )
+    if not call.is_dry_run:
+        new = await service.registry.create(call.resource, new)
+    return Written(new, is_new=True, warnings=warnings)
 
 
 async def _check_namespace(service: Service, call: Call) -> None:
@@ -104,20 +107,17 @@ async def _check_namespace(service: Service, call: Call) -> None:
 
 def _made(stored: Any, written: Any, service: Service) -> Any:
     """Return a new object with what the server gives it."""
-    metadata = stored.metadata
     name = written.metadata.name
     if not name:
-        prefix = written.metadata.generate_name[:GENERATED_PREFIX_MAX]
+        prefix = stored.metadata.name.removesuffix(GENERATED_SUFFIX)[:GENERATED_PREFIX_MAX]
         name = f"{prefix}{service.new_suffix()}"
     return replace(
         stored,
         metadata=replace(
-            metadata,
+            stored.metadata,
             name=name,
             uid=service.new_uid(),
             creation_timestamp=service.now(),
-            generation=metadata.generation,
-            managed_fields=(),
         ),
     )
 
@@ -134,6 +134,10 @@ async def replace_object(service: Service, call: Call) -> Written:
             f"the name of the object ({name}) does not match the name on the URL "
             f"({call.target.name})"
         )
+    registry, target = service.registry, call.target
+    may_create = call.resource.is_made_by_update and not target.subresource
+    if may_create and not await registry.find(call.resource, target.namespace, target.name):
+        return await _create(service, call, body)
     return await _change(service, call, lambda _: body, verb="update")
 
 
@@ -146,30 +150,29 @@ async def patch(service: Service, call: Call) -> Written:
     def patched(live: Any) -> Body:
         tree = to_tree(from_hub(live, call.kind.api_version))
         result = apply_patch(call.kind, media, call.body, tree)
-        return _read_patched(_unrefused(result, call), call, service)
+        return _read_patched(_unrefused(result), call, service)
 
     return await _change(service, call, patched, verb="patch")
 
 
 async def _apply(service: Service, call: Call) -> Written:
-    applied = _unrefused(read_applied(call.body), call)
+    applied = _unrefused(read_applied(call.body))
     if not call.query.get("fieldManager"):
         raise bad_request("fieldManager is required for apply patch")
-    manager = FieldManager(call.kind, call.target.subresource)
+    manager = _field_manager(call.kind, call.target.subresource)
     force = call.query.get("force", "") in ("true", "1")
 
     def merged(live: Any | None) -> Body:
         tree = None if live is None else to_tree(from_hub(live, call.kind.api_version))
         now = str(service.now())
         result = manager.apply(tree, applied, manager=call.manager, force=force, now=now)
-        return _read_patched(_unrefused(result, call), call, service)
+        return _read_patched(_unrefused(result), call, service)
 
     live = await service.registry.find(call.resource, call.target.namespace, call.target.name)
     if live is None:
         if call.target.subresource:
             raise not_found(call.resource.about, call.target.name)
-        written = await _create(service, call, merged(None), live_manager=manager)
-        return written
+        return await _create(service, call, merged(None), has_owners=True)
     return await _change(service, call, merged, verb="patch", is_apply=True)
 
 
@@ -191,11 +194,14 @@ async def _change(
     async def changed(old: Any) -> Any:
         nonlocal warnings
         body = body_for(old)
-        admit = admit_status if call.target.subresource == "status" else admit_update
+        is_status = call.target.subresource == "status"
+        admit = admit_status if is_status else admit_update
         admission = admit(body.value, old, call.kind, context)
         if admission.refused == CONFLICT:
             raise conflict(call.resource.about, call.target.name, MODIFIED)
         new = _accepted(admission, call, call.target.name)
+        complete = foreign.status_updated if is_status else foreign.updated
+        new = complete(new, old, call.kind)
         warnings = (*body.warnings, *admission.warnings)
         if is_apply:
             entries = to_hub(body.value, call.kind).metadata.managed_fields
@@ -223,42 +229,35 @@ def _accepted(admission: Admission, call: Call, name: str) -> Any:
     return admission.stored
 
 
+@lru_cache(maxsize=256)
+def _field_manager(kind: Kind, subresource: str) -> FieldManager:
+    return FieldManager(kind, subresource)
+
+
 def _owned(old: Any | None, new: Any, call: Call, now: Any) -> Any:
     """Return an object with the owners of its fields."""
     kind: Kind = call.kind
     if find_shape(kind.api_version, kind.name) is None:
         return new
-    manager = FieldManager(kind, call.target.subresource)
+    manager = _field_manager(kind, call.target.subresource)
     before = None if old is None else to_tree(from_hub(old, kind.api_version))
     after = to_tree(from_hub(new, kind.api_version))
     owned = manager.update(before, after, manager=call.manager, now=str(now))
     if before is not None:
         owned = with_times_kept(before, owned)
-    entries = decode_tree(owned, kind.struct).value.metadata.managed_fields
+    struct: type[Any] = kind.struct
+    entries = decode_tree(owned, struct).value.metadata.managed_fields
     return replace(new, metadata=replace(new.metadata, managed_fields=entries))
 
 
-def _unrefused(result: Any, call: Call) -> Any:
+def _unrefused(result: Any) -> Any:
     """Return the tree of a patch, or raise why there is none."""
     if not isinstance(result, PatchError):
         return result
-    if result.code == 415:
+    if result.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
         raise unsupported_patch()
     causes = tuple(
         StatusCause(reason=c.reason, message=c.message, field=c.field) for c in result.causes
     )
-    details = None
-    if causes or result.code in (409, 422):
-        about = call.resource.about
-        details = StatusDetails(
-            name=call.target.name, group=about.group, kind=about.plural, causes=causes
-        )
-    raise StatusError(
-        Status(
-            status="Failure",
-            message=result.message,
-            reason=result.reason,
-            details=details,
-            code=result.code,
-        )
-    )
+    details = None if result.status == HTTPStatus.BAD_REQUEST else StatusDetails(causes=causes)
+    raise failure(HTTPStatus(result.status), result.reason, result.message, details)
