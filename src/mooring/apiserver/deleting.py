@@ -8,6 +8,7 @@ propagation policy          Orphan and Foreground add a finalizer, which the gar
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from mooring.api.core.namespace import TERMINATING
 from mooring.api.errors import ApiError
 from mooring.api.structs import Closed, Int64
 from mooring.api.timestamp import Timestamp
+from mooring.apiserver.authorization.noderestriction import Operation
 from mooring.apiserver.calls import Call, read_plain_tree
 from mooring.apiserver.listing import ListOptions, list_entries
 from mooring.apiserver.registry import RETRIES_MAX, is_released, with_revision
@@ -60,6 +62,9 @@ class DeleteOptions(Closed, frozen=True):
     ignore_store_read_error_with_cluster_breaking_potential: bool | None = None
 
 
+Admit = Callable[[Any], Awaitable[None]]
+
+
 class Deleted(NamedTuple):
     """An object that was deleted, or that will be gone when nothing holds it."""
 
@@ -99,8 +104,13 @@ async def delete(service: Service, call: Call) -> Deleted:
     """Delete the object that a request names."""
     options = read_delete_options(call)
     is_dry_run = call.is_dry_run or "All" in options.dry_run
+    target = call.target
+
+    async def admit(old: Any) -> None:
+        await service.admit(call, Operation.DELETE, old=old)
+
     return await delete_object(
-        service, call.resource, call.target.namespace, call.target.name, options, is_dry_run
+        service, call.resource, target.namespace, target.name, options, is_dry_run, admit
     )
 
 
@@ -111,13 +121,16 @@ async def delete_object(
     name: str,
     options: DeleteOptions,
     is_dry_run: bool = False,
+    admit: Admit | None = None,
 ) -> Deleted:
-    """Delete an object, trying again if it was changed meanwhile."""
+    """Delete an object, trying again if it was changed meanwhile; `admit` may raise against it."""
     if resource.plural == "namespaces" and name in SYSTEM_NAMESPACES:
         raise forbidden(resource.about, name, "this namespace may not be deleted")
     has_revision = options.preconditions and options.preconditions.resource_version
     for _ in range(RETRIES_MAX):
         old = await service.registry.get(resource, namespace, name)
+        if admit is not None:
+            await admit(old)
         _check_preconditions(resource, old, options)
         new = marked(old, options, service.now())
         if is_dry_run:
@@ -153,13 +166,23 @@ async def delete_collection(
     options = read_delete_options(call)
     is_dry_run = call.is_dry_run or "All" in options.dry_run
     namespace = call.target.namespace
+
+    async def admit(old: Any) -> None:
+        await service.admit(call, Operation.DELETE, old=old)
+
     page = await list_entries(service.registry, call.resource, namespace, selection, list_options)
     values = [service.registry.read(call.resource, entry) for entry in page.entries]
     for value in values:
         metadata = value.metadata
         try:
             await delete_object(
-                service, call.resource, metadata.namespace, metadata.name, options, is_dry_run
+                service,
+                call.resource,
+                metadata.namespace,
+                metadata.name,
+                options,
+                is_dry_run,
+                admit,
             )
         except StatusError as error:
             if error.status.reason != "NotFound":

@@ -15,6 +15,7 @@ from mooring.api.codec import decode_tree
 from mooring.api.core import Binding, Namespace, Pod
 from mooring.api.core.podstatus import PodCondition
 from mooring.api.errors import ApiError
+from mooring.apiserver.authorization.noderestriction import Operation
 from mooring.apiserver.calls import Call, read_body, read_plain_tree
 from mooring.apiserver.deleting import checked_options, delete_object
 from mooring.apiserver.resources import Resource
@@ -82,7 +83,13 @@ async def evict(service: Service, call: Call) -> Status:
     options = checked_options(tree.get("deleteOptions") or {}, call.query)
     is_dry_run = call.is_dry_run or "All" in options.dry_run
     target = call.target
-    await delete_object(service, call.resource, target.namespace, target.name, options, is_dry_run)
+
+    async def admit(pod: Any) -> None:
+        await service.admit(call, Operation.CREATE, pod=pod)
+
+    await delete_object(
+        service, call.resource, target.namespace, target.name, options, is_dry_run, admit
+    )
     return DONE
 
 

@@ -19,6 +19,7 @@ from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
 from mooring.api.reading import read_tree
 from mooring.apiserver import foreign
+from mooring.apiserver.authorization.noderestriction import Operation
 from mooring.apiserver.calls import Body, Call, checked, read_body
 from mooring.apiserver.patching import (
     APPLY_PATCH,
@@ -83,6 +84,7 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
         await _check_namespace(service, call)
     stored = _accepted(admission, call, body.value.metadata.name)
     new = foreign.created(_made(stored, body.value, service), call.kind)
+    await service.admit(call, Operation.CREATE, new=new)
     if not has_owners:
         new = _owned(None, new, call, context.now)
     warnings = (*body.warnings, *admission.warnings)
@@ -202,6 +204,7 @@ async def _change(
         new = _accepted(admission, call, call.target.name)
         complete = foreign.status_updated if is_status else foreign.updated
         new = complete(new, old, call.kind)
+        await service.admit(call, Operation.UPDATE, new=new, old=old)
         warnings = (*body.warnings, *admission.warnings)
         if is_apply:
             entries = to_hub(body.value, call.kind).metadata.managed_fields
