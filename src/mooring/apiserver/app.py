@@ -37,7 +37,7 @@ class Application:
     """Speaks ASGI for a router."""
 
     def __init__(self, router: Router, limits: Limits = Limits()) -> None:  # noqa: B008
-        self._router = router
+        self.router = router
         self._limits = limits
         self._metrics = router.metrics
         self._stopping = asyncio.Event()
@@ -67,7 +67,7 @@ class Application:
             async with asyncio.timeout(self._limits.request_s):
                 body = await self._body(request, receive)
                 whole = Request(request.method, request.path, request.query, request.headers, body)
-                return await self._router.answer(whole)
+                return await self.router.answer(whole)
         except TimeoutError:
             text = "Timeout: request did not complete within the allotted timeout"
             return refused(failure(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", text), request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from mooring.apiserver.paths import Target
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import StatusError, bad_request, unsupported_media
 
+SHOWN_MAX = 256
 MANAGER_BYTES_MAX = 128
 DELETE_OPTIONS = "DeleteOptions"
 
@@ -149,10 +151,23 @@ def _document(call: Call, schema: Schema) -> Document:
     try:
         documents = list(read(call.body, source="body", schema=schema))
     except (ApiError, RecursionError) as error:
-        raise _unreadable(call, str(error)) from None
+        raise _unreadable(call, _fault(call.body) or str(error)) from None
     if len(documents) != 1:
         raise _unreadable(call, "one object is expected")
     return documents[0]
+
+
+def _fault(body: bytes) -> str:
+    """Return why a body is no JSON, as Go says it of what ends too soon."""
+    try:
+        json.loads(body)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(error.doc.rstrip()):
+            shown = error.doc[:SHOWN_MAX]
+            return f"unexpected end of JSON input ({shown})"
+    except (ValueError, RecursionError):
+        pass
+    return ""
 
 
 def _unreadable(call: Call, why: str) -> StatusError:

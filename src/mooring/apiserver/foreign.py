@@ -8,13 +8,15 @@ apps, batch …    the status is the controllers', and generations count changes
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core import Namespace, Secret
+from mooring.api.core import Namespace, Pod, Secret
 from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
 from mooring.api.kinds import Kind
+from mooring.apiserver.poddefaults import with_defaults
 from mooring.validation.admission import STRATEGIES
 
 NAMESPACE_FINALIZER = "kubernetes"
@@ -23,19 +25,23 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _COUNTED = ("apps", "batch")  # groups whose objects have generations
 
 
-def created(value: Any, kind: Kind) -> Any:
-    """Return a new object as the server completes it."""
+def defaulted(value: Any) -> Any:
+    """Return an object with what its author could have written; its author owns that."""
     match value:
         case Namespace():
-            return _labelled(
-                replace(
-                    value,
-                    spec=NamespaceSpec(finalizers=(NAMESPACE_FINALIZER,)),
-                    status=NamespaceStatus(phase=ACTIVE),
-                )
-            )
+            return _labelled(value)
         case Secret():
             return _sealed(value)
+    return value
+
+
+def created(value: Any, kind: Kind, new_suffix: Callable[[], str]) -> Any:
+    """Return a new object as the server completes it; nobody owns that."""
+    if isinstance(value, Pod):
+        return with_defaults(value, new_suffix())
+    if isinstance(value, Namespace):
+        held = NamespaceSpec(finalizers=(NAMESPACE_FINALIZER,))
+        return replace(value, spec=held, status=NamespaceStatus(phase=ACTIVE))
     if kind.name in STRATEGIES:
         return value
     if hasattr(value, "status"):
@@ -45,11 +51,8 @@ def created(value: Any, kind: Kind) -> Any:
 
 def updated(value: Any, old: Any, kind: Kind) -> Any:
     """Return a changed object with what an update cannot change."""
-    match value:
-        case Namespace():
-            return _labelled(replace(value, spec=old.spec, status=old.status))
-        case Secret():
-            return _sealed(value)
+    if isinstance(value, Namespace):
+        return replace(value, spec=old.spec, status=old.status)
     if kind.name in STRATEGIES:
         return value
     if hasattr(value, "status"):

@@ -22,10 +22,10 @@ from mooring.api.fieldpath import Path, path_of
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selectors import Selection
-from mooring.apiserver.status import About, bad_request, invalid, too_new, too_old
+from mooring.apiserver.status import About, StatusError, bad_request, invalid, too_new, too_old
 from mooring.store.contract import Entry, Store
 from mooring.store.contract import Page as StorePage
-from mooring.store.errors import TooOldError
+from mooring.store.errors import RevisionError
 from mooring.validation.errors import Errors, forbidden
 
 TOKEN_FORMAT = "meta.k8s.io/v1"  # noqa: S105  # of continue tokens
@@ -83,7 +83,7 @@ async def list_entries(
             found = await store.list(
                 prefix, limit=options.limit or None, after=start.after, at=start.at
             )
-        except TooOldError:
+        except RevisionError:
             raise _expired(options) from None
         token = ""
         if found.remaining:
@@ -106,7 +106,7 @@ async def _selected(
     while True:
         try:
             found = await registry.store.list(prefix, limit=PAGE, after=after, at=at)
-        except TooOldError:
+        except RevisionError:
             raise _expired(options) from None
         at = found.revision
         for entry in found.entries:
@@ -196,12 +196,28 @@ def encode_token(revision: int, key: str) -> str:
 def decode_token(token: str) -> tuple[int, str]:
     """Return the revision and the last key of a token, or raise that it is none."""
     try:
-        padded = token + "=" * (-len(token) % 4)
-        content = json.loads(base64.urlsafe_b64decode(padded.encode()))
+        text = base64.urlsafe_b64decode((token + "=" * (-len(token) % 4)).encode())
+    except (binascii.Error, ValueError):
+        raise _bad_token("illegal base64 data") from None
+    try:
+        content = json.loads(text)
         version, revision, start = content["v"], content["rv"], content["start"]
-    except (binascii.Error, ValueError, KeyError, TypeError, RecursionError):
-        raise bad_request("invalid continue token: continue key is not valid") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _bad_token(_json_fault(text)) from None
     is_ours = version == TOKEN_FORMAT and isinstance(revision, int) and isinstance(start, str)
     if not is_ours or revision <= 0 or ".." in start.split("/"):
-        raise bad_request("invalid continue token: continue key is not valid")
+        raise _bad_token("not of a list of this server")
     return revision, start.removesuffix("\0").removeprefix("/")
+
+
+def _bad_token(why: str) -> StatusError:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+def _json_fault(text: bytes) -> str:
+    """Return why a text is no JSON, as Go says it."""
+    first = text.lstrip()[:1]
+    if not first:
+        return "unexpected end of JSON input"
+    shown = first.decode() if first[0] < 0x80 else f"\\x{first[0]:02x}"
+    return f"invalid character '{shown}' looking for beginning of value"

@@ -43,7 +43,9 @@ async def make_namespaces(service: Service) -> None:
             metadata = ObjectMeta(
                 name=name, uid=service.new_uid(), creation_timestamp=service.now()
             )
-            new = foreign.created(Namespace(metadata=metadata), kind)
+            new = foreign.created(
+                foreign.defaulted(Namespace(metadata=metadata)), kind, service.new_suffix
+            )
             await service.registry.create(resource, new)
 
 

@@ -106,7 +106,10 @@ class Painter:
             shown = self._shown(notice.value, headers=self._is_first())
         if self._form.media == PROTOBUF:
             return protobuf.encode_event(notice.type, protobuf.encode(to_tree(shown)))
-        return b'{"type":"%s","object":%s}\n' % (notice.type.encode(), encode_json(shown))
+        body = encode_json(shown)
+        if notice.type == BOOKMARK and self._form.shape is Shape.OBJECT:
+            body = body.replace(b":[]", b":null")  # Go's lists that were never made
+        return b'{"type":"%s","object":%s}\n' % (notice.type.encode(), body)
 
     def _is_first(self) -> bool:
         is_first, self._had_headers = not self._had_headers, True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mooring.api.timestamp import Timestamp
 from mooring.apiserver.calls import User
 from mooring.apiserver.security import Attributes, Security
 from mooring.apiserver.served import Review
@@ -13,7 +14,9 @@ from mooring.apiserver.status import bad_request
 Tree = dict[str, Any]
 
 
-async def answer_review(review: Review, tree: Tree, user: User, security: Security) -> Tree:
+async def answer_review(
+    review: Review, tree: Tree, user: User, security: Security, now: Timestamp
+) -> Tree:
     """Return a review with its answer as status."""
     asked = tree.get("spec")
     spec: Tree = asked if isinstance(asked, dict) else {}
@@ -36,8 +39,10 @@ async def answer_review(review: Review, tree: Tree, user: User, security: Securi
         "metadata": tree.get("metadata") or {},
         "status": status,
     }
-    if review.kind != "SelfSubjectReview":
-        answer["spec"] = spec
+    if review.kind == "SelfSubjectReview":
+        answer["metadata"] = {"creationTimestamp": str(now)}
+    else:
+        answer["spec"] = {} if review.kind == "SelfSubjectRulesReview" else spec
     return answer
 
 

@@ -164,7 +164,7 @@ class Router:
             body=request.body,
         )
         tree = read_plain_tree(call, f"{review.group}/{review.version}", review.kind)
-        answer = await answer_review(review, tree, user, self._security)
+        answer = await answer_review(review, tree, user, self._security, self._service.now())
         return Answer(tree_bytes(answer, form.media), 201, form.media)
 
     # --- paths that are no resources ----------------------------------------------------------

@@ -83,10 +83,11 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     if admission.refused is None:
         await _check_namespace(service, call)
     stored = _accepted(admission, call, body.value.metadata.name)
-    new = foreign.created(_made(stored, body.value, service), call.kind)
+    new = foreign.defaulted(_made(stored, body.value, service))
     await service.admit(call, Operation.CREATE, new=new)
     if not has_owners:
         new = _owned(None, new, call, context.now)
+    new = foreign.created(new, call.kind, service.new_suffix)
     warnings = (*body.warnings, *admission.warnings)
     if not call.is_dry_run:
         new = await service.registry.create(call.resource, new)
@@ -203,7 +204,7 @@ async def _change(
             raise conflict(call.resource.about, call.target.name, MODIFIED)
         new = _accepted(admission, call, call.target.name)
         complete = foreign.status_updated if is_status else foreign.updated
-        new = complete(new, old, call.kind)
+        new = complete(foreign.defaulted(new), old, call.kind)
         await service.admit(call, Operation.UPDATE, new=new, old=old)
         warnings = (*body.warnings, *admission.warnings)
         if is_apply:

@@ -80,7 +80,7 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
         found = check_metadata(new.metadata, namespaced=True)
         found += check_metadata_update(new.metadata, old.metadata)
         if not same(new.spec, old.spec):
-            found.append(invalid(SPEC, new.spec, IMMUTABLE, declared=True))
+            found.append(invalid(SPEC, None, IMMUTABLE, declared=True))
         return found
 
     def prepare_status(
