@@ -30,7 +30,7 @@ from mooring.apiserver.namespaces import make_namespaces
 from mooring.apiserver.registry import written
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.router import Router
-from mooring.apiserver.security import AllowAll
+from mooring.apiserver.security import NO_SENDER, AllowAll, Sender
 from mooring.apiserver.server import make_application, make_service
 from mooring.store.sqlite import open_sqlite
 
@@ -42,7 +42,11 @@ Tree = dict[str, Any]
 class Recorded(AllowAll):
     """Lets the user who was recorded do everything."""
 
-    async def authenticate(self, headers: Mapping[str, str]) -> User | None:  # noqa: ARG002
+    async def authenticate(
+        self,
+        headers: Mapping[str, str],  # noqa: ARG002
+        sender: Sender = NO_SENDER,  # noqa: ARG002
+    ) -> User | None:
         """Return that user."""
         return User("admin", ("system:masters", "system:authenticated"), "admin")
 

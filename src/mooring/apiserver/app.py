@@ -11,6 +11,8 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from msgspec.structs import replace
+
 from mooring.apiserver.exchange import Answer, Request, Streaming
 from mooring.apiserver.router import Router, refused
 from mooring.apiserver.status import StatusError, bad_request, failure, too_large, too_many_requests
@@ -22,6 +24,8 @@ Send = Callable[[Message], Awaitable[None]]
 GZIP_FROM_BYTES = 128 * 1024
 GZIP_LEVEL = 1
 QUERY_FIELDS_MAX = 100
+
+PEER = "mooring.peer"  # the key of the client's certificate in a scope
 
 
 class Limits(NamedTuple):
@@ -66,8 +70,7 @@ class Application:
         try:
             async with asyncio.timeout(self._limits.request_s):
                 body = await self._body(request, receive)
-                whole = Request(request.method, request.path, request.query, request.headers, body)
-                return await self.router.answer(whole)
+                return await self.router.answer(replace(request, body=body))
         except TimeoutError:
             text = "Timeout: request did not complete within the allotted timeout"
             return refused(failure(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", text), request)
@@ -119,9 +122,10 @@ class Application:
 
 
 def _head(scope: MutableMapping[str, Any]) -> Request:
-    headers = {
-        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-    }
+    headers = tuple(
+        (name.decode("latin-1").lower(), value.decode("latin-1"))
+        for name, value in scope["headers"]
+    )
     fields = parse_qsl(
         scope.get("query_string", b"").decode("latin-1"),
         keep_blank_values=True,
@@ -130,7 +134,14 @@ def _head(scope: MutableMapping[str, Any]) -> Request:
     query: dict[str, str] = {}
     for name, value in fields:
         query.setdefault(name, value)
-    return Request(scope["method"], scope["path"], query, headers)
+    return Request(
+        scope["method"],
+        scope["path"],
+        query,
+        dict(headers),
+        certificate=scope.get(PEER),
+        all_headers=headers,
+    )
 
 
 def _unpacked(body: bytes, request: Request, bytes_max: int) -> bytes:

@@ -23,6 +23,8 @@ class Request(Struct, frozen=True):
     query: Mapping[str, str] = {}
     headers: Mapping[str, str] = {}  # with names in lower case
     body: bytes = b""
+    certificate: bytes | None = None  # that the client showed, and TLS has checked
+    all_headers: tuple[tuple[str, str], ...] = ()  # those that come more than once, too
 
     @property
     def accept(self) -> str:

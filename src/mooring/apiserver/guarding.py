@@ -21,7 +21,7 @@ from mooring.apiserver.authorization.bootstrap import bootstrap_objects, reconci
 from mooring.apiserver.calls import User
 from mooring.apiserver.guard import FOLLOWED, Guard
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.security import Attributes, Decision
+from mooring.apiserver.security import NO_SENDER, Attributes, Decision, Sender
 from mooring.apiserver.service import Service
 from mooring.apiserver.status import StatusError
 from mooring.store.contract import Deletion, Put
@@ -129,17 +129,18 @@ class RoleSecurity:
         self._authenticator = authenticator
 
     async def authenticate(
-        self, headers: Mapping[str, str], certificate: bytes | None = None
+        self, headers: Mapping[str, str], sender: Sender = NO_SENDER
     ) -> User | None:
         """Return who asks, or whom they act as; None for credentials that are wrong."""
         authorization = headers.get("authorization")
         try:
             user = await self._authenticator.user(
-                certificate=certificate, authorization=authorization
+                certificate=sender.certificate, authorization=authorization
             )
         except StatusError:
             return None
-        return impersonated(user, tuple(headers.items()), self._guard.authorizer)
+        listed = sender.headers or tuple(headers.items())
+        return impersonated(user, listed, self._guard.authorizer)
 
     async def authorize(self, user: User, attributes: Attributes) -> Decision:
         """Return whether a user may do something."""

@@ -25,7 +25,7 @@ from mooring.apiserver.paths import MISSING, Target, parse_path
 from mooring.apiserver.representing import status_bytes, tree_bytes
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.reviews import answer_review
-from mooring.apiserver.security import Attributes, Security, refusal_of
+from mooring.apiserver.security import Attributes, Security, Sender, refusal_of
 from mooring.apiserver.served import REVIEWS, Review
 from mooring.apiserver.service import Service
 from mooring.apiserver.status import (
@@ -106,7 +106,7 @@ class Router:
     async def _answer(
         self, request: Request, target: Target | None, verb: str
     ) -> Answer | Streaming:
-        user = await self._security.authenticate(request.headers)
+        user = await self._security.authenticate(request.headers, _sender(request))
         if user is None:
             raise unauthorized()
         if target is None:
@@ -235,6 +235,10 @@ class Router:
         except StoreError:
             return False
         return True
+
+
+def _sender(request: Request) -> Sender:
+    return Sender(request.certificate, request.all_headers or tuple(request.headers.items()))
 
 
 def refused(error: StatusError, request: Request) -> Answer:

@@ -45,10 +45,22 @@ class Decision(NamedTuple):
     reason: str = ""
 
 
+class Sender(NamedTuple):
+    """What is known of a client besides its headers by name."""
+
+    certificate: bytes | None = None  # TLS has checked it
+    headers: tuple[tuple[str, str], ...] = ()  # names in lower case, in order, with repetitions
+
+
+NO_SENDER = Sender()
+
+
 class Security(Protocol):
     """What a server asks of whoever guards it."""
 
-    async def authenticate(self, headers: Mapping[str, str]) -> User | None:
+    async def authenticate(
+        self, headers: Mapping[str, str], sender: Sender = NO_SENDER
+    ) -> User | None:
         """Return who sends these headers; None for credentials that are wrong."""
 
     async def authorize(self, user: User, attributes: Attributes) -> Decision:
@@ -61,7 +73,11 @@ class AdminToken:
     def __init__(self, token: str) -> None:
         self._token = token.encode()
 
-    async def authenticate(self, headers: Mapping[str, str]) -> User | None:
+    async def authenticate(
+        self,
+        headers: Mapping[str, str],
+        sender: Sender = NO_SENDER,  # noqa: ARG002
+    ) -> User | None:
         """Return the administrator for the token, and nobody in particular without one."""
         text = headers.get("authorization", "")
         scheme, _, token = text.partition(" ")
@@ -78,7 +94,11 @@ class AdminToken:
 class AllowAll:
     """Everything for everybody: for a server that only its own machine can reach."""
 
-    async def authenticate(self, headers: Mapping[str, str]) -> User | None:  # noqa: ARG002
+    async def authenticate(
+        self,
+        headers: Mapping[str, str],  # noqa: ARG002
+        sender: Sender = NO_SENDER,  # noqa: ARG002
+    ) -> User | None:
         """Return the administrator, whoever it is."""
         return ADMIN
 
