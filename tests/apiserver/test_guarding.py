@@ -270,6 +270,27 @@ def test_roles_that_were_taken_apart_are_made_good_at_the_next_start(tmp_path: P
     within(tmp_path, scenario)
 
 
+def test_reviews_answer_from_roles(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        base = "/apis/authorization.k8s.io/v1"
+        spec = {"resourceAttributes": {"verb": "list", "resource": "nodes"}}
+        path = f"{base}/selfsubjectaccessreviews"
+        code, answer = await world.ask("POST", path, "scheduler", {"spec": spec})
+        assert (code, answer["status"]["allowed"]) == (201, True)
+        assert "RBAC: allowed by ClusterRoleBinding" in answer["status"]["reason"]
+        path = f"{base}/selfsubjectrulesreviews"
+        code, answer = await world.ask("POST", path, "ann", {"spec": {"namespace": "default"}})
+        assert code == 201
+        assert answer["status"]["resourceRules"][0]["verbs"] == ["create"]
+        assert (await world.ask("POST", path, "ann", {"spec": {}}))[0] == 400
+        path = "/apis/authentication.k8s.io/v1/tokenreviews"
+        code, answer = await world.ask("POST", path, "scheduler", {"spec": {"token": "ann"}})
+        assert (code, answer["status"]["user"]["username"]) == (201, "ann")
+        assert (await world.ask("POST", path, "ann", {"spec": {"token": "ann"}}))[0] == 403
+
+    within(tmp_path, scenario)
+
+
 @pytest.mark.parametrize("path", ["/api/v1/namespaces/default/configmaps"])
 def test_a_user_who_is_known_still_needs_a_role(tmp_path: Path, path: str) -> None:
     async def scenario(world: World) -> None:

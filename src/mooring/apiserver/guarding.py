@@ -13,17 +13,24 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.api.authentication import SelfSubjectReview, TokenReview
+from mooring.api.authorization import SelfSubjectRulesReview
+from mooring.api.codec import decode_tree, to_tree
+from mooring.api.errors import ApiError
+from mooring.api.kinds import Kind
 from mooring.apiserver.authentication.authenticator import Authenticator, Find
 from mooring.apiserver.authentication.impersonation import impersonated
+from mooring.apiserver.authentication.reviews import answer_self, answer_token
 from mooring.apiserver.authentication.serviceaccounts import Lookup
 from mooring.apiserver.authorization.access import Access, Allowed, PathAccess, ResourceAccess
 from mooring.apiserver.authorization.bootstrap import bootstrap_objects, reconciled
+from mooring.apiserver.authorization.reviews import answer_access, answer_rules
 from mooring.apiserver.calls import User
 from mooring.apiserver.guard import FOLLOWED, Guard
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.security import NO_SENDER, Attributes, Decision, Sender
 from mooring.apiserver.service import Service
-from mooring.apiserver.status import StatusError
+from mooring.apiserver.status import StatusError, bad_request
 from mooring.store.contract import Deletion, Put
 from mooring.store.errors import StoreError
 
@@ -141,6 +148,26 @@ class RoleSecurity:
             return None
         listed = sender.headers or tuple(headers.items())
         return impersonated(user, listed, self._guard.authorizer)
+
+    async def review(self, kind: Kind, tree: Any, user: User, namespace: str) -> Any:
+        """Return a question about users with its answer."""
+        struct: type[Any] = kind.struct
+        try:
+            value = decode_tree({**tree, "apiVersion": kind.api_version, "kind": kind.name}, struct)
+        except ApiError as error:
+            raise bad_request(f"the {kind.name} cannot be read: {error}") from None
+        return to_tree(await self._answer(value.value, user, namespace))
+
+    async def _answer(self, asked: Any, user: User, namespace: str) -> Any:
+        match asked:
+            case TokenReview():
+                return await answer_token(asked, self._authenticator)
+            case SelfSubjectReview():
+                return answer_self(asked, user, self._authenticator.now())
+            case SelfSubjectRulesReview():
+                return answer_rules(asked, user=user, policy=self._guard.policy)
+        authorizer = self._guard.authorizer
+        return answer_access(asked, user=user, authorizer=authorizer, namespace=namespace)
 
     async def authorize(self, user: User, attributes: Attributes) -> Decision:
         """Return whether a user may do something."""

@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from mooring.api.catalogue import CATALOGUE
 from mooring.apiserver.calls import Call, User, read_plain_tree
 from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.documents import Document
 from mooring.apiserver.exchange import NO_CACHE, Answer, Headers, Request, Streaming, text_answer
+from mooring.apiserver.guarding import RoleSecurity
 from mooring.apiserver.metrics import PROMETHEUS, Metrics
 from mooring.apiserver.negotiation import Form, form_of_errors, negotiate
 from mooring.apiserver.openapi import Moved, OpenAPI
@@ -164,7 +166,11 @@ class Router:
             body=request.body,
         )
         tree = read_plain_tree(call, f"{review.group}/{review.version}", review.kind)
-        answer = await answer_review(review, tree, user, self._security, self._service.now())
+        if isinstance(self._security, RoleSecurity):
+            kind = CATALOGUE.find(f"{review.group}/{review.version}", review.kind)
+            answer = await self._security.review(kind, tree, user, target.namespace)
+        else:
+            answer = await answer_review(review, tree, user, self._security, self._service.now())
         return Answer(tree_bytes(answer, form.media), 201, form.media)
 
     # --- paths that are no resources ----------------------------------------------------------

@@ -6,6 +6,7 @@ import asyncio
 import os
 import platform
 import secrets
+import ssl
 import stat
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -15,10 +16,19 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.app import Application, Limits
+from mooring.apiserver.authentication.authenticator import Authenticator
+from mooring.apiserver.authentication.serviceaccounts import Issuer
+from mooring.apiserver.authentication.statictokens import StaticTokens
+from mooring.apiserver.credentials import ADMIN, Credentials, Folder
 from mooring.apiserver.discovery import Discovery, version_document
+from mooring.apiserver.guard import Guard
+from mooring.apiserver.guarding import Follower, RoleSecurity, finder, make_roles
+from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.registry import Registry
@@ -38,6 +48,10 @@ BACKLOG = 1024
 
 TOKEN_FILE = "admin-token"  # noqa: S105  # its name, not the token
 KUBECONFIG_FILE = "kubeconfig"
+CREDENTIALS_FOLDER = "pki"
+RENEW_EVERY_S = 12 * 3600
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
 class Settings(NamedTuple):
@@ -49,6 +63,8 @@ class Settings(NamedTuple):
     etcd_servers: tuple[str, ...] = ()
     gates: Gates = Gates.parse()
     allows_all: bool = False
+    has_roles: bool = False  # TLS, certificates and tokens, roles; else one token, without TLS
+    tokens: StaticTokens = StaticTokens({})
     limits: Limits = Limits()
 
 
@@ -105,13 +121,59 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
         await make_namespaces(service)
         ending = asyncio.create_task(NamespaceEnd(service).run())
         stack.push_async_callback(_stopped, ending)
-        security: Security = AllowAll() if settings.allows_all else AdminToken(_token(settings))
+        credentials: Credentials | None = None
+        if settings.has_roles:
+            guarded = await _guarded(settings, service, stack)
+            service, security, credentials = guarded
+        else:
+            security = AllowAll() if settings.allows_all else AdminToken(_token(settings))
         where = f"{settings.address}:{settings.port}"
         application = make_application(service, security, address=where, limits=settings.limits)
         server = _network(application, settings)
-        waiting = asyncio.create_task(_tell(server, settings, on_start))
+        waiting = asyncio.create_task(_tell(server, settings, credentials, on_start))
         stack.push_async_callback(_stopped, waiting)
-        await server.serve()
+        try:
+            await server.serve()
+        except asyncio.CancelledError:
+            if server.started:
+                await server.shutdown()
+            raise
+
+
+async def _guarded(
+    settings: Settings, service: Service, stack: AsyncExitStack
+) -> tuple[Service, Security, Credentials]:
+    """Return a service that asks a guard, the guard's security, and what it is known by."""
+    credentials = _credentials(settings)
+    guard = Guard(settings.gates)
+    service = replace(service, guard=guard)
+    await make_roles(service)
+    follower = Follower(service, guard)
+    await follower.load()
+    following = asyncio.create_task(follower.run())
+    stack.push_async_callback(_stopped, following)
+    issuer = Issuer(ISSUER, (credentials.signing_key.public,), (ISSUER,))
+    authenticator = Authenticator(issuer, finder(service), service.now, settings.tokens)
+    return service, RoleSecurity(guard, authenticator), credentials
+
+
+def _credentials(settings: Settings) -> Credentials:
+    folder = Folder(settings.data_dir / CREDENTIALS_FOLDER)
+    try:
+        address = ip_address(settings.address)
+    except ValueError:
+        return folder.ensure(_now(), names=(settings.address,))
+    addresses = () if address.is_unspecified else (str(address),)
+    return folder.ensure(_now(), addresses=addresses)
+
+
+async def _renew(settings: Settings, context: ssl.SSLContext) -> None:
+    """Renew credentials in time; new connections get the new certificate."""
+    folder = settings.data_dir / CREDENTIALS_FOLDER
+    while True:
+        await asyncio.sleep(RENEW_EVERY_S)
+        if "server" in _credentials(settings).renewed:
+            context.load_cert_chain(folder / "server.crt", folder / "server.key")
 
 
 @asynccontextmanager
@@ -149,20 +211,44 @@ def _network(application: Application, settings: Settings) -> uvicorn.Server:
         backlog=BACKLOG,
         timeout_graceful_shutdown=STOP_S,
     )
+    if settings.has_roles:
+        _secure(config, settings)
     return Server(config)
 
 
+def _secure(config: uvicorn.Config, settings: Settings) -> None:
+    from mooring.apiserver.tls import PeerProtocol, server_context
+
+    folder = settings.data_dir / CREDENTIALS_FOLDER
+    config.http = PeerProtocol
+    config.ssl_certfile, config.ssl_keyfile = folder / "server.crt", str(folder / "server.key")
+    config.load()
+    config.ssl = server_context(folder)
+
+
 async def _tell(
-    server: uvicorn.Server, settings: Settings, on_start: Callable[[str], None]
+    server: uvicorn.Server,
+    settings: Settings,
+    credentials: Credentials | None,
+    on_start: Callable[[str], None],
 ) -> None:
     while not server.started:
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
-    host = f"[{settings.address}]" if ":" in settings.address else settings.address
-    url = f"http://{host}:{port}"
-    token = "" if settings.allows_all else _token(settings)
-    _write_private(settings.data_dir / KUBECONFIG_FILE, kubeconfig(url, token))
+    address = "127.0.0.1" if settings.address == "0.0.0.0" else settings.address  # noqa: S104
+    host = f"[{address}]" if ":" in address else address
+    if credentials is None:
+        url = f"http://{host}:{port}"
+        token = "" if settings.allows_all else _token(settings)
+        text = kubeconfig(url, token)
+    else:
+        url = f"https://{host}:{port}"
+        authority, admin = credentials.authority.certificate, credentials.clients[ADMIN]
+        text = secure_kubeconfig(url, authority, ADMIN, admin)
+    _write_private(settings.data_dir / KUBECONFIG_FILE, text)
     on_start(url)
+    if credentials is not None and server.config.ssl is not None:
+        await _renew(settings, server.config.ssl)
 
 
 async def _stopped(task: asyncio.Task[None]) -> None:

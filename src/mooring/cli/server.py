@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -13,6 +13,7 @@ from mooring.cli.exits import UNREADABLE
 from mooring.cli.gate_options import gate_options
 
 if TYPE_CHECKING:
+    from mooring.apiserver.authentication.statictokens import StaticTokens
     from mooring.apiserver.server import Settings
 
 DATA_DIR = "mooring-data"
@@ -45,10 +46,16 @@ DATA_DIR = "mooring-data"
 )
 @click.option(
     "--authorization-mode",
-    type=click.Choice(["Token", "AlwaysAllow"]),
-    default="Token",
+    type=click.Choice(["RBAC", "Token", "AlwaysAllow"]),
+    default="RBAC",
     show_default=True,
-    help="Who may do everything: bearers of the token, or everybody on this machine.",
+    help="TLS with certificates, tokens and roles (RBAC); or, without TLS, everything for bearers "
+    "of a token, or for everybody on this machine.",
+)
+@click.option(
+    "--token-auth-file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help='A file of tokens: lines of token,user,uid,"group1,group2".',
 )
 @click.option(
     "--max-requests-inflight",
@@ -64,6 +71,7 @@ def command(
     port: int,
     etcd_servers: str,
     authorization_mode: str,
+    token_auth_file: Path | None,
     max_requests_inflight: int,
     gates: Gates,
 ) -> None:
@@ -78,10 +86,13 @@ def command(
     from mooring.apiserver.app import Limits
     from mooring.apiserver.server import Settings, is_loopback
 
-    if not is_loopback(bind_address):
+    has_roles = authorization_mode == "RBAC"
+    if not has_roles and not is_loopback(bind_address):
         raise click.UsageError(
-            f"--bind-address {bind_address}: only a loopback address, as long as there is no TLS"
+            f"--bind-address {bind_address}: without TLS only a loopback address is allowed"
         )
+    if token_auth_file is not None and not has_roles:
+        raise click.UsageError("--token-auth-file: only with --authorization-mode RBAC")
     servers = tuple(part.strip() for part in etcd_servers.split(",") if part.strip())
     if len(servers) > 1:
         raise click.UsageError("--etcd-servers: one URL only, so far")
@@ -93,12 +104,30 @@ def command(
             etcd_servers=servers,
             gates=gates,
             allows_all=authorization_mode == "AlwaysAllow",
+            has_roles=has_roles,
+            tokens=_tokens(token_auth_file),
             limits=Limits(in_flight_max=max_requests_inflight),
         )
     )
 
 
+def _tokens(path: Path | None) -> StaticTokens:
+    from mooring.apiserver.authentication.statictokens import (
+        StaticTokens,
+        TokenFileError,
+        read_tokens,
+    )
+
+    if path is None:
+        return StaticTokens({})
+    try:
+        return read_tokens(path.read_text(), source=str(path))
+    except (OSError, UnicodeDecodeError, TokenFileError) as error:
+        _fail(str(error))
+
+
 def _run(settings: Settings) -> None:
+    from mooring.apiserver.credentials import CredentialsError
     from mooring.apiserver.server import serve
     from mooring.store.errors import StoreError
 
@@ -107,12 +136,12 @@ def _run(settings: Settings) -> None:
 
     try:
         asyncio.run(serve(settings, started))
-    except (StoreError, OSError) as error:
+    except (StoreError, CredentialsError, OSError) as error:
         _fail(str(error))
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
 
 
-def _fail(text: str) -> None:
+def _fail(text: str) -> NoReturn:
     click.echo(f"error: {text}", err=True)
     raise SystemExit(UNREADABLE)
