@@ -192,6 +192,15 @@ def test_a_node_writes_its_own_slices_only(tmp_path: Path) -> None:
         assert (await world.ask("GET", f"{SLICES}/a", "node-a"))[0] == 200
         assert (await world.ask("GET", f"{SLICES}/b", "node-a"))[0] == 403
         assert (await world.ask("DELETE", f"{SLICES}/b", "node-a"))[0] == 403
+        assert (await world.ask("GET", SLICES, "node-a"))[0] == 403
+        for selector, code in (
+            ("spec.nodeName=node-a", 200),
+            ("spec.nodeName==node-a", 200),
+            ("spec.nodeName!=node-a", 403),
+            ("spec.nodeName=node-b", 403),
+        ):
+            path = f"{SLICES}?fieldSelector={selector}"
+            assert (await world.ask("GET", path, "node-a"))[0] == code
         assert (await world.ask("DELETE", f"{SLICES}/a", "node-a"))[0] == 200
 
     within(tmp_path, scenario)

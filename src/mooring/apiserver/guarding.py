@@ -186,6 +186,7 @@ def _access(user: User, attributes: Attributes) -> Access:
         attributes.subresource,
         attributes.namespace,
         attributes.name,
+        attributes.fields,
     )
 
 

@@ -73,7 +73,8 @@ def _attributes(spec: Tree) -> Attributes:
     match spec:
         case {"resourceAttributes": dict(asked)}:
             names = ("group", "version", "resource", "subresource", "namespace", "name")
-            return Attributes(_text(asked, "verb"), **{name: _text(asked, name) for name in names})
+            texts = (_text(asked, name) for name in ("verb", *names))
+            return Attributes(*texts)
         case {"nonResourceAttributes": dict(asked)}:
             return Attributes(_text(asked, "verb"), path=_text(asked, "path"))
     raise bad_request("spec: exactly one of nonResourceAttributes or resourceAttributes is needed")

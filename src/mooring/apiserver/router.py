@@ -28,6 +28,7 @@ from mooring.apiserver.representing import status_bytes, tree_bytes
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.reviews import answer_review
 from mooring.apiserver.security import Attributes, Security, Sender, refusal_of
+from mooring.apiserver.selectors import wanted_fields
 from mooring.apiserver.served import REVIEWS, Review
 from mooring.apiserver.service import Service
 from mooring.apiserver.status import (
@@ -113,7 +114,7 @@ class Router:
             raise unauthorized()
         if target is None:
             return await self._path(request, user)
-        await self._authorize(user, Attributes(verb, *_named(target)))
+        await self._authorize(user, _attributes(verb, target, request))
         review = self._reviews.get((target.group, target.version, target.resource))
         if review is not None:
             return await self._review(request, target, review, user)
@@ -241,6 +242,15 @@ class Router:
         except StoreError:
             return False
         return True
+
+
+def _attributes(verb: str, target: Target, request: Request) -> Attributes:
+    """Return what a request wants; a field selector may name the object of a list."""
+    asked = Attributes(verb, *_named(target))
+    if verb not in ("list", "watch", "deletecollection"):
+        return asked
+    fields = wanted_fields(request.query.get("fieldSelector", ""))
+    return asked._replace(name=asked.name or fields.get("metadata.name", ""), fields=fields)
 
 
 def _sender(request: Request) -> Sender:

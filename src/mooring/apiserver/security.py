@@ -2,8 +2,8 @@
 
     headers ─ authenticate ─ User ─ authorize, with what is asked ─ Decision
 
-Until there are certificates and roles there is one token, whose bearer may do everything. Others
-may ask for health and version, and nothing else.
+Certificates and roles are in mooring.apiserver.guarding. Here is what goes without them: one token,
+whose bearer may do everything; others may ask for health and version, and nothing else.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Attributes(NamedTuple):
     namespace: str = ""
     name: str = ""
     path: str = ""  # if it is no resource
+    fields: Mapping[str, str] = {}  # those that a field selector wants to have a value
 
 
 class Decision(NamedTuple):

@@ -150,6 +150,23 @@ class _Labels:
 # --- fields ---------------------------------------------------------------------------------------
 
 
+def wanted_fields(text: str) -> dict[str, str]:
+    """Return the fields that a selector wants to have a value; what cannot be read wants nothing.
+
+    Whoever decides what a user may looks at it before the resource is known.
+    """
+    found: dict[str, str] = {}
+    for term in _split(text, ","):
+        if len(_split(term, "!=")) > 1:
+            continue
+        for sign in ("==", "="):
+            parts = _split(term, sign)
+            if len(parts) == 2:
+                found[parts[0]] = _unescaped(parts[1])
+                break
+    return found
+
+
 def _read_fields(text: str, resource: Resource, version: str) -> tuple[FieldTerm, ...]:
     return tuple(_read_term(term, resource, version) for term in _split(text, ",") if term)
 

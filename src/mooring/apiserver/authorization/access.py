@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from mooring.apiserver.calls import User
 from mooring.apiserver.paths import Target
-from mooring.apiserver.selectors import FieldTerm
 from mooring.apiserver.status import About, StatusError, forbidden
 
 MASTERS = "system:masters"
@@ -142,11 +141,6 @@ def resource_access(
 def path_access(user: User, method: str, path: str) -> PathAccess:
     """Return what a request for something else than a resource wants."""
     return PathAccess(user, method.lower(), path)
-
-
-def wanted_fields(terms: Iterable[FieldTerm]) -> dict[str, str]:
-    """Return the fields that a selector wants to have a value; others narrow too little."""
-    return {term.field: term.value for term in terms if term.is_wanted}
 
 
 # --- in words -------------------------------------------------------------------------------------
