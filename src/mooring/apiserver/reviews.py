@@ -72,9 +72,15 @@ async def _access(spec: Tree, user: User, security: Security) -> Tree:
 def _attributes(spec: Tree) -> Attributes:
     match spec:
         case {"resourceAttributes": dict(asked)}:
-            names = ("group", "version", "resource", "subresource", "namespace", "name")
-            texts = (_text(asked, name) for name in ("verb", *names))
-            return Attributes(*texts)
+            return Attributes(
+                _text(asked, "verb"),
+                _text(asked, "group"),
+                _text(asked, "version"),
+                _text(asked, "resource"),
+                _text(asked, "subresource"),
+                _text(asked, "namespace"),
+                _text(asked, "name"),
+            )
         case {"nonResourceAttributes": dict(asked)}:
             return Attributes(_text(asked, "verb"), path=_text(asked, "path"))
     raise bad_request("spec: exactly one of nonResourceAttributes or resourceAttributes is needed")
