@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from soak import Plan, allocator, cel, reading, scheduler
-from soak import Plan, allocator, cel, reading, store_crash, store_watch
+from soak import Plan, allocator, cel, reading, scheduler, store_crash, store_watch
 from soak.__main__ import campaigns, main
 from tests.allocator.problems import FAMILIES
 
@@ -58,6 +57,8 @@ def test_clusters_with_a_history_answer_as_clusters_made_anew() -> None:
 def test_a_history_is_decided_by_seed_and_number() -> None:
     assert scheduler.make_case(SEED, 7) == scheduler.make_case(SEED, 7)
     assert scheduler.make_case(SEED, 7) != scheduler.make_case(SEED, 8)
+
+
 def test_a_killed_writer_loses_nothing_that_was_answered() -> None:
     outcome = store_crash.run(Plan(SEED, cases=2), rounds=4)
     assert outcome.faults == ()

@@ -115,9 +115,7 @@ class Client:
         security: Security = AdminToken(TOKEN) if guarded else AllowAll()
         self.app: Application = self.run(self._open(folder, security, limits))
 
-    async def _open(
-        self, folder: Path, security: Security, limits: Limits | None
-    ) -> Application:
+    async def _open(self, folder: Path, security: Security, limits: Limits | None) -> Application:
         self.store = await self._stack.enter_async_context(open_sqlite(folder))
         self.service = make_service(self.store, now=lambda: self.now)
         await make_namespaces(self.service)
@@ -185,9 +183,7 @@ class Client:
             return {"type": "http.request", "body": b""}
 
         async def opened() -> Any:
-            return asyncio.create_task(
-                self.app(_scope("GET", url, headers), receive, messages.put)  # type: ignore[arg-type]
-            )
+            return asyncio.create_task(self.app(_scope("GET", url, headers), receive, messages.put))
 
         watch = Watch(self, messages, self.run(opened()))
         self._watches.append(watch)

@@ -101,9 +101,7 @@ def test_may_i_in_protobuf(client: Client) -> None:
             "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
         }
     )
-    reply = client.post(
-        url, body, content_type=protobuf.CONTENT_TYPE, accept=protobuf.CONTENT_TYPE
-    )
+    reply = client.post(url, body, content_type=protobuf.CONTENT_TYPE, accept=protobuf.CONTENT_TYPE)
     assert json.loads(protobuf.decode(reply.body).json)["status"]["allowed"] is True
 
 

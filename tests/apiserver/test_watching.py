@@ -65,9 +65,7 @@ def test_initial_events_end_with_a_bookmark(client: Client) -> None:
 def test_a_selection_tells_of_what_comes_into_it_and_leaves_it(client: Client) -> None:
     client.post(CLASSES, device_class("other"))
     client.post(CLASSES, device_class())
-    watch = client.watch(
-        f"{CLASSES}?watch=true&labelSelector=a&resourceVersion={revision(client)}"
-    )
+    watch = client.watch(f"{CLASSES}?watch=true&labelSelector=a&resourceVersion={revision(client)}")
     label(client, "gpu", "b")
     label(client, "gpu", "c")
     label(client, "gpu", None)

@@ -29,12 +29,10 @@ from mooring.apiserver.service import Service
 from mooring.store.contract import Store
 
 if TYPE_CHECKING:
-    import uvicorn
+    from mooring.apiserver.network import NetworkServer
 
 SUFFIX_LENGTH = 5
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so no words
-STOP_S = 5
-BACKLOG = 1024
 
 TOKEN_FILE = "admin-token"  # noqa: S105  # its name, not the token
 KUBECONFIG_FILE = "kubeconfig"
@@ -99,6 +97,8 @@ def is_loopback(address: str) -> bool:
 
 async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: None) -> None:
     """Run a server until it is told to stop; `on_start` gets its URL."""
+    from mooring.apiserver.network import NetworkServer
+
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     async with _store_of(settings) as store, AsyncExitStack() as stack:
         service = make_service(store, gates=settings.gates)
@@ -108,7 +108,7 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
         security: Security = AllowAll() if settings.allows_all else AdminToken(_token(settings))
         where = f"{settings.address}:{settings.port}"
         application = make_application(service, security, address=where, limits=settings.limits)
-        server = _network(application, settings)
+        server = NetworkServer(application, settings.address, settings.port)
         waiting = asyncio.create_task(_tell(server, settings, on_start))
         stack.push_async_callback(_stopped, waiting)
         await server.serve()
@@ -128,38 +128,11 @@ async def _store_of(settings: Settings) -> AsyncIterator[Store]:
             yield sqlite
 
 
-def _network(application: Application, settings: Settings) -> uvicorn.Server:
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        async def shutdown(self, sockets: object = None) -> None:
-            application.stop_streams()
-            await super().shutdown(sockets)  # type: ignore[arg-type]
-
-    config = uvicorn.Config(
-        application,
-        host=settings.address,
-        port=settings.port,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        ws="none",
-        proxy_headers=False,
-        backlog=BACKLOG,
-        timeout_graceful_shutdown=STOP_S,
-    )
-    return Server(config)
-
-
-async def _tell(
-    server: uvicorn.Server, settings: Settings, on_start: Callable[[str], None]
-) -> None:
+async def _tell(server: NetworkServer, settings: Settings, on_start: Callable[[str], None]) -> None:
     while not server.started:
         await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
     host = f"[{settings.address}]" if ":" in settings.address else settings.address
-    url = f"http://{host}:{port}"
+    url = f"http://{host}:{server.port}"
     token = "" if settings.allows_all else _token(settings)
     _write_private(settings.data_dir / KUBECONFIG_FILE, kubeconfig(url, token))
     on_start(url)
