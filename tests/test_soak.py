@@ -45,7 +45,34 @@ def test_a_case_of_allocation_is_decided_by_seed_and_number() -> None:
     assert allocator.make_case(SEED, 7) != allocator.make_case(SEED, 11)
 
 
-from soak import Plan, allocator, cel, reading, scheduler, store_crash, store_watch
+def test_clusters_with_a_history_answer_as_clusters_made_anew() -> None:
+    outcome = scheduler.run(Plan(SEED, cases=CASES // 40))
+    assert outcome.faults == ()
+    assert outcome.figures["cases"] == str(CASES // 40)
+    figures = ("pods that fit", "pods that do not", "victims found", "reservations", "releases")
+    for figure in figures:
+        assert int(outcome.figures[figure].replace(",", "")) > 0, figure
+
+
+def test_a_history_is_decided_by_seed_and_number() -> None:
+    assert scheduler.make_case(SEED, 7) == scheduler.make_case(SEED, 7)
+    assert scheduler.make_case(SEED, 7) != scheduler.make_case(SEED, 8)
+
+
+def test_a_killed_writer_loses_nothing_that_was_answered() -> None:
+    outcome = store_crash.run(Plan(SEED, cases=2), rounds=4)
+    assert outcome.faults == ()
+    assert outcome.figures["kills"] == "8"
+    assert int(outcome.figures["answered writes"].replace(",", "")) > 0
+
+
+def test_watchers_of_a_store_that_is_compacted_and_restarted_miss_nothing() -> None:
+    size = store_watch.Size(watchers=40, writers=8, writes=2000, compactions=5, restarts=2)
+    outcome = store_watch.run(Plan(SEED, cases=1), size)
+    assert outcome.faults == ()
+    assert outcome.figures["writes"] == "2,000"
+    assert outcome.figures["restarts"] == "2"
+    assert outcome.figures["watches resumed after a restart"]
 
 
 def test_every_seed_of_the_expressions_is_one() -> None:
@@ -81,7 +108,8 @@ def test_a_broken_law_is_reported_with_the_way_to_see_it_again(
 def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-from soak import Plan, allocator, cel, reading, scheduler, store_crash, store_watch
+    names = ["allocator", "cel", "reading", "scheduler", "store-crash", "store-watch"]
+    assert [line.split()[0] for line in lines] == campaigns() == names
 
 
 def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +121,10 @@ def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_unknown_campaign_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["raeding"]) == 2
-from soak import Plan, allocator, cel, reading, scheduler, store_crash, store_watch
+    assert (
+        capsys.readouterr().err
+        == "soak: no campaign 'raeding'; there are: allocator, cel, reading, scheduler\n"
+    )
 
 
 @pytest.mark.parametrize(
