@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.api.codec import encode_json
 from mooring.api.core import ConfigMap
 from mooring.api.meta import ListMeta, ObjectMeta
 from mooring.apiserver.accept import CLAUSES_MAX, read_accept
+from mooring.apiserver.discovery.accept import preferred_form
 from mooring.apiserver.tables import (
     Asked,
     Form,
@@ -53,6 +56,13 @@ KUBECTL = (
 )
 def test_the_first_form_that_there_is_is_given(accept: str, asked: Asked | None) -> None:
     assert asked_form(accept) == asked
+
+
+@given(st.text() | st.from_regex(r"([a*]/[b*](;(q|as|g|v)=[0-9a-zA-Z.]*)*,?)*"))
+def test_any_header_is_read(accept: str) -> None:
+    asked_form(accept)
+    preferred_form(accept)
+    assert all(clause.quality > 0 for clause in read_accept(accept))
 
 
 def test_endless_headers_are_cut() -> None:
