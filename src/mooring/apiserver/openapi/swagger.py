@@ -1,7 +1,8 @@
 """/openapi/v2: a document that describes nothing.
 
 kubectl asks for it only where v3 does not tell it enough: for kinds that cannot be patched,
-such as access reviews, and in `explain --output plaintext-openapiv2`. It takes a kind that the
+such as access reviews, and in `explain --output plaintext-openapiv2`; up to 1.28 it also does
+before it creates anything. It takes a kind that the
 document does not have as valid, and leaves the rest to the server; without a document it gives up.
 """
 
