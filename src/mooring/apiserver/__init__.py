@@ -1,1 +1,1 @@
-"""The API server: what it does with requests. So far only what patches and applied objects mean."""
+"""The API server: so far what patches mean, and what it tells clients of itself."""
