@@ -22,6 +22,7 @@ VENV = ROOT / ".venv"
 LOCKS = ROOT / "requirements"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
+ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
 SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "dev.py"]
 
 # What `run` shows: pods on a machine that has enough GPUs for them, but not where they want them.
@@ -33,6 +34,7 @@ TOUR = [
 ANSWERED = (0, 1)  # fits, does not fit
 
 PYTHON_MIN = (3, 11)
+FETCH_S_MAX = 120
 
 
 def main(arguments: list[str]) -> int:
@@ -95,6 +97,7 @@ def run(arguments: list[str]) -> int:
 def test(arguments: list[str]) -> int:
     """Run the tests (arguments go to pytest)."""
     ensure_environment()
+    ensure_etcd()
     return _status([PYTHON, "-m", "pytest", *arguments])
 
 
@@ -120,6 +123,7 @@ def fmt(_: list[str]) -> int:
 def bench(arguments: list[str]) -> int:
     """Run the benchmarks, all or the named ones, and print their figures."""
     ensure_environment()
+    ensure_etcd()
     return _status([PYTHON, "-m", "benchmarks", *arguments])
 
 
@@ -141,12 +145,21 @@ def conformance(arguments: list[str]) -> int:
     return _status([PYTHON, "-m", "conformance", *arguments])
 
 
+def wire(_: list[str]) -> int:
+    """Make the Python modules of the .proto files anew."""
+    ensure_environment()
+    sources = sorted(path.relative_to(ROOT) for path in (ROOT / "src").rglob("*.proto"))
+    outputs = ["-Isrc", "--python_out=src", "--pyi_out=src"]
+    return _status([PYTHON, "-m", "grpc_tools.protoc", *outputs, *sources])
+
+
 def lock(_: list[str]) -> int:
     """Resolve the lock files in requirements/ anew."""
     uv = ensure_uv()
     for sources, target in [
         (["pyproject.toml"], "run.txt"),
-        (["pyproject.toml", "requirements/dev.in"], "dev.txt"),
+        (["pyproject.toml", "--extra", "server"], "server.txt"),
+        (["pyproject.toml", "--all-extras", "requirements/dev.in"], "dev.txt"),
         (["requirements/uv.in"], "uv.txt"),
     ]:
         options = ["--upgrade", "--universal", "--python-version", "3.11", "--generate-hashes"]
@@ -166,7 +179,7 @@ def clean(_: list[str]) -> int:
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     f.__name__: f
-    for f in (setup, run, test, check, fmt, bench, soak, docs, conformance, lock, clean)
+    for f in (setup, run, test, check, fmt, bench, soak, docs, conformance, wire, lock, clean)
 }
 
 
@@ -202,6 +215,42 @@ def ensure_uv() -> Path:
     _run([*pip, "--require-hashes", "--target", TOOLS, "-r", LOCKS / "uv.txt"])
     stamp.write_text(wanted)
     return uv
+
+
+def ensure_etcd() -> None:
+    """Unpack Debian's etcd-server into .tools, unless there is an etcd; say so if that fails.
+
+    Unpacked, not installed: it needs no root, and no server is started on this machine.
+    """
+    if shutil.which("etcd") or ETCD.exists():
+        return
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print("no etcd and no apt-get: tests of the store on etcd will be skipped", flush=True)
+        return
+    print("fetching etcd-server into .tools …", flush=True)
+    folder = TOOLS / "etcd"
+    folder.mkdir(parents=True, exist_ok=True)
+    fetch = ["apt-get", "download", "-qq", "-o", "Acquire::http::Timeout=10", "etcd-server"]
+    if (
+        _quiet_status(fetch, folder) != 0 and os.geteuid() == 0
+    ):  # A fresh machine has no lists of packages yet.
+        _quiet_status(["apt-get", "update", "-qq"], folder)
+        _quiet_status(fetch, folder)
+    for package in folder.glob("etcd-server_*.deb"):
+        _quiet_status(["dpkg-deb", "-x", package.name, "."], folder)
+        package.unlink()
+    if not ETCD.exists():
+        print("etcd-server cannot be had: tests of the store on etcd will be skipped", flush=True)
+
+
+def _quiet_status(command: list[str], folder: Path) -> int:
+    try:
+        done = subprocess.run(
+            command, cwd=folder, check=False, capture_output=True, timeout=FETCH_S_MAX
+        )
+    except subprocess.TimeoutExpired:
+        return 1
+    return done.returncode
 
 
 def _fingerprint(*files: Path) -> str:

@@ -1,7 +1,8 @@
 """Campaigns: long runs over random input that must never break a law.
 
-One module per campaign, found by its name: its docstring's first line says what it does, and
-`run(plan)` does it and returns an Outcome. Case n of a seed is always the same case (until the
+One module per campaign, found by its name (`store-crash` is `store_crash`): its docstring's first
+line says what it does, and `run(plan)` does it and returns an Outcome. `CASES`, if it has them, are
+how many make the whole campaign. Case n of a seed is always the same case (until the
 examples change), so a fault is seen again with `--seed S --case N`.
 """
 

@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import random
 import sys
+from types import ModuleType
 
 import soak
 from soak import Outcome, Plan
@@ -29,21 +30,25 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    outcome: Outcome = importlib.import_module(f"soak.{options.name}").run(_plan(options))
+    campaign = _module(options.name)
+    outcome: Outcome = campaign.run(_plan(options, getattr(campaign, "CASES", None)))
     _print(options.name, outcome)
     return 1 if outcome.faults else 0
 
 
 def campaigns() -> list[str]:
     """Return the names of the campaigns there are."""
-    return sorted(
-        module.name for module in pkgutil.iter_modules(soak.__path__) if module.name[0] != "_"
-    )
+    modules = (module.name for module in pkgutil.iter_modules(soak.__path__))
+    return sorted(name.replace("_", "-") for name in modules if name[0] != "_")
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"soak.{name.replace('-', '_')}")
 
 
 def _listing() -> list[str]:
     width = max(map(len, campaigns()))
-    documented = ((name, importlib.import_module(f"soak.{name}").__doc__) for name in campaigns())
+    documented = ((name, _module(name).__doc__) for name in campaigns())
     return [f"{name:{width}}  {(text or '').splitlines()[0]}" for name, text in documented]
 
 
@@ -51,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="soak", description="Run a long campaign.")
     parser.add_argument("name", metavar="NAME", nargs="?", help="without it: list the campaigns")
     parser.add_argument(
-        "--seconds", type=float, help=f"how long ({SECONDS:g}, unless --cases says how many)"
+        "--seconds", type=float, help=f"how long ({SECONDS:g}, unless a number of cases is set)"
     )
     parser.add_argument("--cases", type=int, help="how many cases at most")
     parser.add_argument("--seed", type=int, help="which cases (default: a random seed)")
@@ -59,13 +64,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _plan(options: argparse.Namespace, cases: int | None) -> Plan:
+    """Return what to run; `cases` is how many make the whole campaign, if it has an end."""
     # Which cases are run is no secret.
     seed = random.randrange(2**32) if options.seed is None else options.seed  # noqa: S311
     if options.case is not None:
         return Plan(seed, cases=1, first=options.case)
     if options.seconds is None and options.cases is None:
-        return Plan(seed, seconds=SECONDS)
+        return Plan(seed, seconds=SECONDS if cases is None else None, cases=cases)
     return Plan(seed, seconds=options.seconds, cases=options.cases)
 
 

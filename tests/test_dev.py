@@ -72,6 +72,34 @@ def _names(node: ast.Import) -> list[str]:
     return [alias.name for alias in node.names]
 
 
+def test_it_is_said_when_etcd_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dev, "TOOLS", tmp_path)
+    monkeypatch.setattr(dev, "ETCD", tmp_path / "etcd" / "usr" / "bin" / "etcd")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    dev.ensure_etcd()
+    assert "tests of the store on etcd will be skipped" in capsys.readouterr().out
+
+
+def test_etcd_is_unpacked_from_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With an apt-get and a dpkg-deb that do as the real ones, without a network."""
+    etcd = tmp_path / "tools" / "etcd" / "usr" / "bin" / "etcd"
+    monkeypatch.setattr(dev, "TOOLS", tmp_path / "tools")
+    monkeypatch.setattr(dev, "ETCD", etcd)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "etcd" else name)
+    for name, script in (
+        ("apt-get", "touch etcd-server_1_all.deb"),
+        ("dpkg-deb", "mkdir -p usr/bin && cp $2 usr/bin/etcd"),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    dev.ensure_etcd()
+    assert etcd.exists()
+    assert [path.name for path in (tmp_path / "tools" / "etcd").iterdir()] == ["usr"]
+
+
 def test_sources_that_are_checked_exist() -> None:
     assert [name for name in dev.SOURCES if not (ROOT / name).exists()] == []
 

@@ -426,7 +426,11 @@ def declared_dependencies() -> set[str]:
     project: dict[str, Any] = tomllib.loads(text_of("pyproject.toml"))
     inputs = (text_of(f"requirements/{name}.in").splitlines() for name in ("dev", "uv"))
     lines = [line for lines in inputs for line in lines if line and not line.startswith("#")]
-    wanted = project["project"]["dependencies"] + project["build-system"]["requires"] + lines
+    extras = [
+        name for extra in project["project"]["optional-dependencies"].values() for name in extra
+    ]
+    users = project["project"]["dependencies"] + extras
+    wanted = users + project["build-system"]["requires"] + lines
     return {re.split(r"[^\w-]", requirement)[0].lower() for requirement in wanted}
 
 

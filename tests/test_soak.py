@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from soak import Plan, allocator, cel, reading, scheduler
+from soak import Plan, allocator, cel, reading, scheduler, store_crash, store_watch
 from soak.__main__ import campaigns, main
 from tests.allocator.problems import FAMILIES
 
@@ -59,6 +59,22 @@ def test_a_history_is_decided_by_seed_and_number() -> None:
     assert scheduler.make_case(SEED, 7) != scheduler.make_case(SEED, 8)
 
 
+def test_a_killed_writer_loses_nothing_that_was_answered() -> None:
+    outcome = store_crash.run(Plan(SEED, cases=2), rounds=4)
+    assert outcome.faults == ()
+    assert outcome.figures["kills"] == "8"
+    assert int(outcome.figures["answered writes"].replace(",", "")) > 0
+
+
+def test_watchers_of_a_store_that_is_compacted_and_restarted_miss_nothing() -> None:
+    size = store_watch.Size(watchers=40, writers=8, writes=2000, compactions=5, restarts=2)
+    outcome = store_watch.run(Plan(SEED, cases=1), size)
+    assert outcome.faults == ()
+    assert outcome.figures["writes"] == "2,000"
+    assert outcome.figures["restarts"] == "2"
+    assert outcome.figures["watches resumed after a restart"]
+
+
 def test_every_seed_of_the_expressions_is_one() -> None:
     refused = [seed for seed in cel.SEEDS if cel.is_refused(seed)]
     assert refused == []
@@ -92,7 +108,7 @@ def test_a_broken_law_is_reported_with_the_way_to_see_it_again(
 def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    names = ["allocator", "cel", "reading", "scheduler"]
+    names = ["allocator", "cel", "reading", "scheduler", "store-crash", "store-watch"]
     assert [line.split()[0] for line in lines] == campaigns() == names
 
 
@@ -105,10 +121,9 @@ def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_unknown_campaign_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["raeding"]) == 2
-    assert (
-        capsys.readouterr().err
-        == "soak: no campaign 'raeding'; there are: allocator, cel, reading, scheduler\n"
-    )
+    there = "allocator, cel, reading, scheduler, store-crash, store-watch"
+    said = capsys.readouterr().err
+    assert said == f"soak: no campaign 'raeding'; there are: {there}\n"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 ApiError
 ├── DecodeError      an object whose JSON does not fit its kind
+│   └── ProtobufError  bytes that are not an object in protobuf, or an object without that form
 ├── DocumentError    text that is not YAML or JSON, or is over a limit
 ├── QuantityError    text that is not a quantity
 ├── VersionError     text that is not a semantic version
@@ -23,6 +24,10 @@ class DecodeError(ApiError):
     def __init__(self, message: str, place: tuple[Segment, ...] = ()) -> None:
         super().__init__(message)
         self.place = place
+
+
+class ProtobufError(DecodeError):
+    """Bytes that are not an object in protobuf, or an object that has no such form."""
 
 
 class DocumentError(ApiError):

@@ -1,0 +1,1 @@
+"""The API server: so far what patches mean, and what it tells clients of itself."""

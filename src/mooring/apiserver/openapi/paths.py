@@ -1,0 +1,170 @@
+"""The paths of a version of a group, and what may be done there.
+
+# action: what Kubernetes calls an operation (x-kubernetes-action)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from mooring.api.kinds import Kind
+from mooring.apiserver.openapi import names
+from mooring.apiserver.openapi.parameters import PARAMETERS, PRETTY, path_parameter
+from mooring.apiserver.patching import CONTENT_TYPES
+from mooring.apiserver.served import Part, Review, Served, part_of, verbs_of
+
+Tree = dict[str, Any]
+
+_ANSWERS = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
+_STREAMS = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+
+# What each verb is in a path of one object: its method, action and word in the operation's id.
+_OF_ONE = {
+    "get": ("get", "get", "read"),
+    "update": ("put", "put", "replace"),
+    "delete": ("delete", "delete", "delete"),
+    "patch": ("patch", "patch", "patch"),
+}
+_OF_MANY = {
+    "list": ("get", "list", "list"),
+    "create": ("post", "post", "create"),
+    "deletecollection": ("delete", "deletecollection", "deleteCollection"),
+}
+_DONE = {
+    "read": "Read one object",
+    "list": "List or watch objects",
+    "create": "Create an object",
+    "replace": "Replace an object",
+    "patch": "Change some fields of an object",
+    "delete": "Delete an object",
+    "deleteCollection": "Delete many objects",
+}
+
+
+class _Place(NamedTuple):
+    """A path, and what its operations are about."""
+
+    tag: str  # group and version in CamelCase, for the ids of operations
+    label: str  # of the kind and the part, likewise
+    gvk: Tree
+    component: str  # what is sent and answered
+
+
+def paths_of(
+    group: str, version: str, resources: Iterable[Served], reviews: Iterable[Review]
+) -> dict[str, Tree]:
+    """Return what may be done in a version of a group, by path."""
+    base = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    paths: dict[str, Tree] = {}
+    for resource in resources:
+        paths.update(_resource_paths(base, resource, resource.kinds[version]))
+    for review in reviews:
+        paths.update(_review_paths(base, review))
+    return dict(sorted(paths.items()))
+
+
+def _resource_paths(base: str, resource: Served, kind: Kind) -> Iterator[tuple[str, Tree]]:
+    inner = f"{base}/namespaces/{{namespace}}" if kind.namespaced else base
+    gvk = {"group": kind.group, "version": kind.version, "kind": kind.name}
+    component = names.component_name(kind.group, kind.version, kind.name)
+    scope = "Namespaced" if kind.namespaced else ""
+    place = _Place(_tag(kind.group, kind.version), f"{scope}{kind.name}", gvk, component)
+    verbs = verbs_of(resource.plural)
+    many = {verb: _OF_MANY[verb] for verb in _OF_MANY if verb in verbs}
+    one = {verb: _OF_ONE[verb] for verb in _OF_ONE if verb in verbs}
+    path = f"{inner}/{resource.plural}"
+    yield path, _operations(place, many, _shared(kind.namespaced))
+    if kind.namespaced and "list" in verbs:
+        everywhere = place._replace(label=f"{kind.name}ForAllNamespaces")
+        listing = _operations(everywhere, {"list": _OF_MANY["list"]}, [])
+        yield f"{base}/{resource.plural}", listing
+    if one:
+        yield f"{path}/{{name}}", _operations(place, one, _shared(kind.namespaced, kind.name))
+    for name in sorted(resource.subresources):
+        shared = _shared(kind.namespaced, kind.name)
+        yield f"{path}/{{name}}/{name}", _part_operations(place, name, part_of(name), shared)
+
+
+def _part_operations(place: _Place, name: str, part: Part, shared: list[Tree]) -> Tree:
+    verbs = {verb: _OF_ONE[verb] for verb in _OF_ONE if verb in part.verbs}
+    if "create" in part.verbs:
+        verbs["create"] = _OF_MANY["create"]
+    if part.kind:
+        component = names.RAW  # of another group, and none that this document tells of
+        gvk = {**place.gvk, "kind": part.kind}
+        if part.group:
+            gvk = {"group": part.group, "version": part.version, "kind": part.kind}
+        place = place._replace(gvk=gvk, component=component)
+    label = f"{place.label}{name.capitalize()}"
+    return _operations(place._replace(label=label), verbs, shared)
+
+
+def _review_paths(base: str, review: Review) -> Iterator[tuple[str, Tree]]:
+    inner = f"{base}/namespaces/{{namespace}}" if review.namespaced else base
+    gvk = {"group": review.group, "version": review.version, "kind": review.kind}
+    component = f"{names.package_of(review.group, review.version)}.{review.kind}"
+    scope = "Namespaced" if review.namespaced else ""
+    place = _Place(_tag(review.group, review.version), f"{scope}{review.kind}", gvk, component)
+    verbs = {"create": _OF_MANY["create"]}
+    yield f"{inner}/{review.plural}", _operations(place, verbs, _shared(review.namespaced))
+
+
+def _tag(group: str, version: str) -> str:
+    words = (group.removesuffix(".k8s.io") or "core").split(".")
+    return "".join(word.capitalize() for word in (*words, version))
+
+
+def _shared(namespaced: bool, kind: str = "") -> list[Tree]:
+    """Return the parameters that all operations of a path have."""
+    shared = [path_parameter("name", f"Name of the {kind}.")] if kind else []
+    if namespaced:
+        shared.append(path_parameter("namespace", "Namespace of the object."))
+    return [*shared, PRETTY]
+
+
+def _operations(place: _Place, verbs: dict[str, tuple[str, str, str]], shared: list[Tree]) -> Tree:
+    found = {
+        method: _operation(place, method, action, word) for method, action, word in verbs.values()
+    }
+    return {**found, "parameters": shared or [PRETTY]}
+
+
+def _operation(place: _Place, method: str, action: str, word: str) -> Tree:
+    tree: Tree = {
+        "description": f"{_DONE[word]}: {place.gvk['kind']}.",
+        "operationId": _operation_id(place, word),
+        "parameters": PARAMETERS[action if action in PARAMETERS else method],
+    }
+    if (body := _body(place, action)) is not None:
+        tree["requestBody"] = body
+    answer = f"{place.component}List" if action == "list" else place.component
+    if action in ("delete", "deletecollection"):
+        answer = names.STATUS
+    types = _ANSWERS + (_STREAMS if action == "list" else ())
+    tree["responses"] = {"200": _answer(answer, types), "401": {"description": "Unauthorized"}}
+    return {**tree, "x-kubernetes-action": action, "x-kubernetes-group-version-kind": place.gvk}
+
+
+def _operation_id(place: _Place, word: str) -> str:
+    verb, is_collection, _ = word.partition("Collection")
+    return f"{verb}{place.tag}{is_collection}{place.label}"
+
+
+def _body(place: _Place, action: str) -> Tree | None:
+    """Return what is sent with a request."""
+    match action:
+        case "post" | "put":
+            schema = {"schema": names.reference(place.component)}
+            return {"content": {"*/*": schema}, "required": True}
+        case "patch":
+            schema = {"schema": names.reference(names.PATCH)}
+            return {"content": dict.fromkeys(CONTENT_TYPES, schema), "required": True}
+        case "delete" | "deletecollection":
+            return {"content": {"*/*": {"schema": names.reference(names.DELETE_OPTIONS)}}}
+    return None
+
+
+def _answer(component: str, types: tuple[str, ...]) -> Tree:
+    schema = {"schema": names.reference(component)}
+    return {"description": "OK", "content": dict.fromkeys(types, schema)}

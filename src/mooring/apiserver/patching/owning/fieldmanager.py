@@ -1,0 +1,277 @@
+"""Apply and update with their owners: from objects with managedFields to such objects.
+
+What happens around the merge itself, in Kubernetes' order: the version of an applied object is
+checked, kubectl's annotation is honoured, objects from before the first apply get an owner for
+what they have, times are kept where nothing changed, metadata of the server belongs to nobody,
+and there are at most ten owners that update.
+"""
+
+from __future__ import annotations
+
+from mooring.api.codec import to_tree
+from mooring.api.errors import ApiError
+from mooring.api.kinds import Kind
+from mooring.apiserver.patching.errors import PatchError, Refusal, bad_request
+from mooring.apiserver.patching.fieldset import FieldSet
+from mooring.apiserver.patching.owning import updating
+from mooring.apiserver.patching.owning.capping import cap_updaters
+from mooring.apiserver.patching.owning.conflicts import Conflicted
+from mooring.apiserver.patching.owning.lastapplied import (
+    KUBECTL,
+    allowed_fields,
+    with_last_applied,
+)
+from mooring.apiserver.patching.owning.ledger import (
+    APPLY,
+    UPDATE,
+    Ledger,
+    LedgerError,
+    Owner,
+    Share,
+    read_ledger,
+)
+from mooring.apiserver.patching.owning.resetfields import reset_fields
+from mooring.apiserver.patching.owning.updating import Request
+from mooring.apiserver.patching.owning.versions import Typed, in_version
+from mooring.apiserver.patching.structured import ShapeError, check
+from mooring.apiserver.patching.structured.items import ItemError
+from mooring.apiserver.patching.structured.removing import without_emptied
+from mooring.apiserver.patching.tables import find_shape
+from mooring.apiserver.patching.values import Tree, same
+
+_BEFORE_FIRST_APPLY = "before-first-apply"
+_SELF = Owner("current-operation", UPDATE)
+
+_SERVERS_OWN = FieldSet.of(
+    ("f:apiVersion",),
+    ("f:kind",),
+    ("f:metadata",),
+    ("f:metadata", "f:name"),
+    ("f:metadata", "f:namespace"),
+    ("f:metadata", "f:creationTimestamp"),
+    ("f:metadata", "f:selfLink"),
+    ("f:metadata", "f:uid"),
+    ("f:metadata", "f:clusterName"),
+    ("f:metadata", "f:generation"),
+    ("f:metadata", "f:managedFields"),
+    ("f:metadata", "f:resourceVersion"),
+)
+
+
+class FieldManager:
+    """Keeps the owners of the fields of one kind, in one version, by one way in."""
+
+    def __init__(self, kind: Kind, subresource: str = "") -> None:
+        shape = find_shape(kind.api_version, kind.name)
+        assert shape is not None, f"no table for {kind.api_version} {kind.name}"
+        self._kind = kind
+        self._shape = shape
+        self._subresource = subresource
+        self._reset = reset_fields(kind, subresource)
+        self._nothing = to_tree(kind.struct(api_version=kind.api_version, kind=kind.name))
+
+    def apply(
+        self, live: Tree | None, applied: Tree, *, manager: str, force: bool, now: str
+    ) -> Tree | PatchError:
+        """Return the live object with what is applied, or why not; None is no object yet.
+
+        The live object is as the codec writes it, in any version of the kind; the result is in
+        this manager's, and not defaulted yet.
+        """
+        try:
+            return self._apply(live, applied, manager, force, now)
+        except Conflicted as conflict:
+            return conflict.to_error()
+        except Refusal as refusal:
+            return refusal.error
+        except (ShapeError, ItemError, LedgerError, ApiError) as error:
+            return bad_request(str(error)).error
+        except RecursionError:
+            return bad_request("error decoding patch: nested too deeply").error
+
+    def update(self, live: Tree | None, new: Tree, *, manager: str, now: str) -> Tree:
+        """Return a new object with its owners, once it was created, replaced or patched.
+
+        Both objects are as the codec writes them. Never refuses: if owners cannot be told, those
+        of the live object stay.
+        """
+        before = _entries(live)
+        try:
+            if (ledger := self._ledger_for(live, new)) is None:
+                return _with_entries(new, [])
+            bare = _with_entries(new, [])
+            self._update(self._live(live), Typed(self._shape, bare), ledger, manager, now)
+        except (Refusal, ShapeError, ItemError, LedgerError, ApiError, RecursionError):
+            return _with_entries(new, before)
+        return _with_entries(bare, ledger.to_json())
+
+    # --- apply -----------------------------------------------------------------------------
+
+    def _apply(self, live: Tree | None, applied: Tree, manager: str, force: bool, now: str) -> Tree:
+        self._check_applied(applied)
+        try:
+            ledger = read_ledger(_entries(live))
+        except LedgerError as error:
+            raise bad_request(f"failed to decode managed fields: {error}") from None
+        here = self._live(live)
+        wanted = Typed(self._shape, applied)
+        if not ledger.shares:
+            empty = Typed(self._shape, self._nothing)
+            self._update(empty, here, ledger, _BEFORE_FIRST_APPLY, now)
+        owner = Owner(manager or "unknown", APPLY, "", self._subresource)
+        request = Request(owner, self._kind.api_version, self._reset, force)
+        after = self._merged(here, wanted, ledger, request)
+        if same(after.tree, here.tree):
+            after = here
+        elif now:
+            ledger.times[owner] = now
+        self._strip(ledger, owner)
+        tree = without_emptied(self._shape, after.tree)
+        if manager == KUBECTL:
+            tree = with_last_applied(tree, applied)
+        return _with_entries(tree, ledger.to_json())
+
+    def _merged(self, live: Typed, wanted: Typed, ledger: Ledger, request: Request) -> Typed:
+        """Return the merged object; of kubectl what it applied itself is no conflict."""
+        attempt = ledger.copy()
+        try:
+            after = updating.apply(live, wanted, attempt, request)
+        except Conflicted as conflict:
+            if request.owner.manager != KUBECTL:
+                raise
+            allowed = allowed_fields(live, self._kind.api_version)
+            if allowed is None:
+                raise
+            if (left := conflict.without(allowed)) is not None:
+                raise left from None
+            attempt = ledger.copy()
+            after = updating.apply(live, wanted, attempt, request._replace(force=True))
+        ledger.shares, ledger.times = attempt.shares, attempt.times
+        return after
+
+    def _check_applied(self, applied: Tree) -> None:
+        if not isinstance(applied, dict):
+            raise bad_request("error decoding patch: an object must be a map")
+        api_version, kind = applied.get("apiVersion"), applied.get("kind")
+        if (api_version, kind) != (self._kind.api_version, self._kind.name):
+            raise bad_request(f"invalid object type: {_shown_kind(api_version, kind)}")
+        metadata = applied.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+            raise bad_request("metadata.managedFields must be nil")
+        try:
+            check(self._shape, applied)
+        except ShapeError as error:
+            place = _shown_object(applied)
+            raise bad_request(f"failed to create typed patch object ({place}): {error}") from None
+
+    # --- update ----------------------------------------------------------------------------
+
+    def _update(self, live: Typed, new: Typed, ledger: Ledger, manager: str, now: str) -> None:
+        request = Request(_SELF, self._kind.api_version, self._reset)
+        updating.update(live, new, ledger, request)
+        self._strip(ledger, _SELF)
+        owner = Owner(manager or "unknown", UPDATE, self._kind.api_version, self._subresource)
+        if (share := ledger.shares.pop(_SELF, None)) is not None:
+            if (previous := ledger.shares.get(owner)) is not None:
+                share = Share(share.fields | previous.fields, share.api_version)
+            ledger.shares[owner] = share
+            if now:
+                ledger.times[owner] = now
+        cap_updaters(ledger)
+
+    def _ledger_for(self, live: Tree | None, new: Tree) -> Ledger | None:
+        """Return the owners to go on from, or None if owners are not kept for the object."""
+        ledger = self._ledger_sent(live, new)
+        if not ledger.shares and live is not None:
+            return None  # They were dropped, or were never kept.
+        return ledger
+
+    def _ledger_sent(self, live: Tree | None, new: Tree) -> Ledger:
+        if not self._subresource:  # Subresources cannot set them.
+            sent = (new.get("metadata") or {}).get("managedFields")
+            if _is_reset(sent):
+                return Ledger()
+            try:
+                if (ledger := read_ledger(sent)).shares:
+                    return ledger
+            except LedgerError:
+                pass
+        try:
+            return read_ledger(_entries(live))
+        except LedgerError:
+            return Ledger()
+
+    # --- both ------------------------------------------------------------------------------
+
+    def _live(self, live: Tree | None) -> Typed:
+        """Return the live object in this manager's version, without its owners."""
+        if live is None:
+            return Typed(self._shape, self._nothing)
+        bare = _with_entries(live, [])
+        shape = find_shape(str(bare.get("apiVersion")), self._kind.name)
+        if shape is None:
+            raise bad_request(f"no corresponding type for {_shown_object(bare)}")
+        here = in_version(Typed(shape, bare), self._kind.api_version)
+        assert here is not None
+        return here
+
+    def _strip(self, ledger: Ledger, owner: Owner) -> None:
+        """Take from an owner what only the server sets."""
+        if (share := ledger.shares.get(owner)) is None:
+            return
+        fields = share.fields - _SERVERS_OWN
+        if fields.is_empty:
+            del ledger.shares[owner]
+        else:
+            ledger.shares[owner] = share._replace(fields=fields)
+
+
+def with_times_kept(live: Tree, new: Tree) -> Tree:
+    """Return the live object if the new one differs in nothing but times of its owners."""
+    before, after = _entries(live), _entries(new)
+    if len(before) != len(after) or not same(_with_entries(live, []), _with_entries(new, [])):
+        return new
+    return live if same(_timeless(before), _timeless(after)) else new
+
+
+def _timeless(entries: list[Tree]) -> list[Tree]:
+    """Return entries without their times, in an order that does not depend on them."""
+    names = ("manager", "operation", "apiVersion", "subresource")
+    timeless = [{key: part for key, part in e.items() if key != "time"} for e in entries]
+    return sorted(timeless, key=lambda entry: [str(entry.get(name, "")) for name in names])
+
+
+def _is_reset(entries: Tree) -> bool:
+    """Whether a client asks to forget all owners: an empty list, or one empty entry."""
+    return isinstance(entries, list) and entries in ([], [{}])
+
+
+def _entries(tree: Tree | None) -> list[Tree]:
+    metadata = (tree or {}).get("metadata")
+    return (metadata or {}).get("managedFields") or []
+
+
+def _with_entries(tree: Tree, entries: list[Tree]) -> Tree:
+    metadata = tree.get("metadata")
+    if not isinstance(metadata, dict):
+        metadata = {}
+    if not entries and "managedFields" not in metadata:
+        return tree
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+    if entries:
+        kept["managedFields"] = entries
+    return {**tree, "metadata": kept}
+
+
+def _shown_kind(api_version: Tree, kind: Tree) -> str:
+    group_version = str(api_version or "")
+    group, slash, version = group_version.rpartition("/")
+    shown = f"{group}/{version}" if slash else f"/{version}"
+    return f"{shown}, Kind={kind or ''}"
+
+
+def _shown_object(tree: Tree) -> str:
+    metadata = tree.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    place = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+    return f"{place}; {_shown_kind(tree.get('apiVersion'), tree.get('kind'))}"

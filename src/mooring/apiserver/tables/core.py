@@ -1,0 +1,171 @@
+"""The other kinds of core as rows: nodes, namespaces, events, quotas and what holds data."""
+
+from __future__ import annotations
+
+from mooring.api.core import ConfigMap, Event, Namespace, Node, ResourceQuota, Secret
+from mooring.api.quantity import Quantity
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.tables.ages import UNKNOWN, age
+from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, Column, Printer, text, wide
+
+ROLE_PREFIX = "node-role.kubernetes.io/"
+ROLE_LABEL = "kubernetes.io/role"
+
+# --- nodes ------------------------------------------------------------------------------------
+
+
+def _node(node: Node, now: Timestamp) -> list[Cell]:
+    software = node.status.node_info
+    architecture = f" ({software.architecture})" if software.architecture else ""
+    return [
+        node.metadata.name,
+        _node_status(node),
+        ",".join(sorted(_roles(node))) or NONE,
+        age(node.metadata.creation_timestamp, now),
+        software.kubelet_version,
+        _address(node, "InternalIP"),
+        _address(node, "ExternalIP"),
+        software.os_image or UNKNOWN,
+        (software.kernel_version or UNKNOWN) + architecture,
+        software.container_runtime_version or UNKNOWN,
+    ]
+
+
+def _node_status(node: Node) -> str:
+    ready = {c.status == "True" for c in node.status.conditions if c.type == "Ready"}
+    status = "Unknown" if not ready else "Ready" if True in ready else "NotReady"
+    return f"{status},SchedulingDisabled" if node.spec.unschedulable else status
+
+
+def _roles(node: Node) -> set[str]:
+    labels = node.metadata.labels
+    roles = {key.removeprefix(ROLE_PREFIX) for key in labels if key.startswith(ROLE_PREFIX)}
+    return (roles | {labels.get(ROLE_LABEL, "")}) - {""}
+
+
+def _address(node: Node, kind: str) -> str:
+    return next((a.address for a in node.status.addresses if a.type == kind), NONE)
+
+
+NODE = Printer(
+    (
+        NAME,
+        text("Status", "Whether the node is ready, and whether pods may be put on it."),
+        text("Roles", "Roles that the node's labels give it."),
+        AGE,
+        text("Version", "Version of the node's kubelet."),
+        wide("Internal-IP", "First address of the node within the cluster."),
+        wide("External-IP", "First address of the node from outside."),
+        wide("OS-Image", "Operating system of the node."),
+        wide("Kernel-Version", "Kernel of the node, and its architecture."),
+        wide("Container-Runtime", "Program that runs the node's containers, and its version."),
+    ),
+    _node,
+)
+
+# --- events -----------------------------------------------------------------------------------
+
+
+def _event(event: Event, now: Timestamp) -> list[Cell]:
+    about = event.involved_object
+    kind = about.kind.lower()
+    first, last, count = _when(event, now)
+    return [
+        last,
+        event.type,
+        event.reason,
+        f"{kind}/{about.name}" if about.name else kind,
+        about.field_path,
+        _source(event),
+        event.message.strip(),
+        first,
+        count,
+        event.metadata.name,
+    ]
+
+
+def _when(event: Event, now: Timestamp) -> tuple[str, str, int]:
+    """Return when the event was seen first and last, and how often."""
+    first = age(_known(event.first_timestamp) or event.event_time, now)
+    if event.series is not None:
+        return first, age(event.series.last_observed_time, now), event.series.count
+    last = _known(event.last_timestamp)
+    return first, first if last is None else age(last, now), event.count or 1
+
+
+def _known(when: Timestamp | None) -> Timestamp | None:
+    return None if when is None or when.is_zero else when
+
+
+def _source(event: Event) -> str:
+    component = event.source.component or event.reporting_controller
+    host = event.source.host or event.reporting_instance
+    return f"{component}, {host}" if host else component
+
+
+EVENT = Printer(
+    (
+        text("Last Seen", "Time since the event was seen last."),
+        text("Type", "Normal or Warning."),
+        text("Reason", "Why it happened, in one word."),
+        text("Object", "What the event is about."),
+        wide("Subobject", "Part of the object that the event is about."),
+        wide("Source", "Who reported the event."),
+        text("Message", "What happened."),
+        wide("First Seen", "Time since the event was seen first."),
+        wide("Count", "How often the event was seen."),
+        Column(name="Name", format="name", description=NAME.description, priority=1),
+    ),
+    _event,
+)
+
+# --- namespaces, quotas, data -----------------------------------------------------------------
+
+
+def _namespace(namespace: Namespace, now: Timestamp) -> list[Cell]:
+    created = namespace.metadata.creation_timestamp
+    return [namespace.metadata.name, namespace.status.phase, age(created, now)]
+
+
+NAMESPACE = Printer((NAME, text("Status", "Whether the namespace is in use."), AGE), _namespace)
+
+
+def _quota(quota: ResourceQuota, now: Timestamp) -> list[Cell]:
+    hard, used = quota.status.hard, quota.status.used
+    shown = {name: f"{name}: {used.get(name, Quantity.ZERO)}/{hard[name]}" for name in sorted(hard)}
+    return [
+        quota.metadata.name,
+        ", ".join(text for name, text in shown.items() if not name.startswith("limits.")),
+        ", ".join(text for name, text in shown.items() if name.startswith("limits.")),
+        age(quota.metadata.creation_timestamp, now),
+    ]
+
+
+RESOURCE_QUOTA = Printer(
+    (
+        NAME,
+        text("Request", "What is used of what may be requested or made."),
+        text("Limit", "What is used of what limits may add up to."),
+        AGE,
+    ),
+    _quota,
+)
+
+
+def _config_map(config: ConfigMap, now: Timestamp) -> list[Cell]:
+    entries = len(config.data) + len(config.binary_data)
+    return [config.metadata.name, entries, age(config.metadata.creation_timestamp, now)]
+
+
+CONFIG_MAP = Printer((NAME, text("Data", "Number of entries."), AGE), _config_map)
+
+
+def _secret(secret: Secret, now: Timestamp) -> list[Cell]:
+    created = secret.metadata.creation_timestamp
+    return [secret.metadata.name, secret.type, len(secret.data), age(created, now)]
+
+
+SECRET = Printer(
+    (NAME, text("Type", "What the data is for."), text("Data", "Number of entries."), AGE),
+    _secret,
+)

@@ -1,0 +1,152 @@
+"""Objects as a table: the answer to those who accept `as=Table`.
+
+Objects come as they are stored; what a row holds of them, if it holds them whole, is in the
+version that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+from msgspec import Raw
+
+from mooring.api.catalogue import from_hub
+from mooring.api.codec import encode_json
+from mooring.api.kinds import Kind
+from mooring.api.meta import ListMeta
+from mooring.api.structs import Closed, always
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.tables import controllers, core, others, pods, resource
+from mooring.apiserver.tables.columns import Cell, Column, Printer, RowCondition
+from mooring.apiserver.tables.partial import VERSIONS, PartialObjectMetadata, metadata_of
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Include(Enum):
+    """How much of its object a row holds; the values are those of `includeObject`."""
+
+    NONE = "None"
+    METADATA = "Metadata"
+    OBJECT = "Object"
+
+
+class Row(Closed, frozen=True, gc=False):
+    """What is shown of one object, and the object."""
+
+    cells: list[Cell] = always([])
+    conditions: tuple[RowCondition, ...] = ()
+    object: PartialObjectMetadata | Raw | None = always(None)
+
+
+class Table(Closed, frozen=True, gc=False):
+    """Objects of one kind as rows; `encode_json` writes it."""
+
+    kind: str = always("Table")
+    api_version: str = always(VERSIONS[0])
+    metadata: ListMeta = always(ListMeta())
+    column_definitions: tuple[Column, ...] | None = always(None)
+    rows: tuple[Row, ...] = always(())
+
+
+_PRINTERS: dict[str, Printer] = {
+    "ClusterRoleBinding": others.ROLE_BINDING,
+    "CompositePodGroup": others.COMPOSITE_POD_GROUP,
+    "ConfigMap": core.CONFIG_MAP,
+    "DaemonSet": controllers.DAEMON_SET,
+    "Deployment": controllers.DEPLOYMENT,
+    "DeviceClass": others.PLAIN,
+    "DeviceTaintRule": resource.DEVICE_TAINT_RULE,
+    "Event": core.EVENT,
+    "Job": controllers.JOB,
+    "Lease": others.LEASE,
+    "Namespace": core.NAMESPACE,
+    "Node": core.NODE,
+    "Pod": pods.POD,
+    "PodGroup": others.POD_GROUP,
+    "PriorityClass": others.PRIORITY_CLASS,
+    "ReplicaSet": controllers.REPLICA_SET,
+    "ResourceClaim": resource.RESOURCE_CLAIM,
+    "ResourceClaimTemplate": others.PLAIN,
+    "ResourcePoolStatusRequest": resource.RESOURCE_POOL_STATUS_REQUEST,
+    "ResourceQuota": core.RESOURCE_QUOTA,
+    "ResourceSlice": resource.RESOURCE_SLICE,
+    "RoleBinding": others.ROLE_BINDING,
+    "Secret": core.SECRET,
+    "ServiceAccount": others.PLAIN,
+    "StatefulSet": controllers.STATEFUL_SET,
+    "Workload": others.PLAIN,
+}
+
+
+def columns_of(kind: Kind) -> tuple[Column, ...]:
+    """Return the columns of a kind's table."""
+    return _printer(kind).columns
+
+
+def table_of(
+    kind: Kind,
+    values: Iterable[Any],
+    now: Timestamp,
+    *,
+    metadata: ListMeta | None = None,
+    version: str = VERSIONS[0],
+    include: Include = Include.METADATA,
+    headers: bool = True,
+) -> Table:
+    """Return a list as a table; the list's metadata says where it ends and goes on."""
+    printer = _printer(kind)
+    return Table(
+        api_version=version,
+        metadata=metadata or ListMeta(),
+        column_definitions=printer.columns if headers else None,
+        rows=tuple(
+            Row(
+                cells=printer.cells(value, now),
+                conditions=printer.conditions(value),
+                object=_held(kind, value, version, include),
+            )
+            for value in values
+        ),
+    )
+
+
+def table_of_one(
+    kind: Kind,
+    value: Any,
+    now: Timestamp,
+    *,
+    version: str = VERSIONS[0],
+    include: Include = Include.METADATA,
+    headers: bool = True,
+) -> Table:
+    """Return one object as a table, as it is got or as it comes in an event of a watch.
+
+    Only the first event of a watch has headers. A bookmark is an empty object of the kind.
+    """
+    metadata = ListMeta(resource_version=value.metadata.resource_version)
+    return table_of(
+        kind,
+        (value,),
+        now,
+        metadata=metadata,
+        version=version,
+        include=include,
+        headers=headers,
+    )
+
+
+def _printer(kind: Kind) -> Printer:
+    return _PRINTERS.get(kind.name, others.UNKNOWN_KIND)
+
+
+def _held(
+    kind: Kind, value: Any, version: str, include: Include
+) -> PartialObjectMetadata | Raw | None:
+    if include is Include.OBJECT:
+        return Raw(encode_json(from_hub(value, kind.api_version)))
+    if include is Include.METADATA or INITIAL_EVENTS_END in value.metadata.annotations:
+        return metadata_of(value, version)
+    return None

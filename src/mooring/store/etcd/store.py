@@ -1,0 +1,260 @@
+"""The store on etcd: the contract's verbs as etcd's transactions.
+
+Every write is a transaction that compares the key's revision first, so it is one change or none.
+A key with a time to live has a lease of its own: etcd deletes all keys of a lease in one change,
+and here a change is of one key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
+
+import grpc
+import grpc.aio
+
+from mooring.store.contract import Deletion, Entry, Page
+from mooring.store.errors import (
+    ClosedError,
+    ConflictError,
+    KeyExistsError,
+    KeyMissingError,
+    StoreError,
+    TooOldError,
+    UnavailableError,
+)
+from mooring.store.etcd.feed import Feed
+from mooring.store.etcd.forms import Keys, Span, fault_of
+from mooring.store.hub import HubWatch
+from mooring.store.keys import check_key, check_list, check_prefix, check_revision, check_write
+from mooring.wire import etcd_pb2 as pb
+from mooring.wire.etcd import EtcdStub, open_channel
+
+ROOT = "/mooring/"
+CALL_S_MAX = 10.0
+PAGE_ENTRIES = 1000  # a list without limit is read in pages of so many
+NEVER = -1  # no entry has this revision
+
+Q = TypeVar("Q")  # a request
+R = TypeVar("R")  # a response
+
+
+@asynccontextmanager
+async def open_etcd(
+    target: str, *, root: str = ROOT, credentials: grpc.ChannelCredentials | None = None
+) -> AsyncIterator[EtcdStore]:
+    """Open the store below a root of an etcd, such as `127.0.0.1:2379`; close it at the end."""
+    store = await EtcdStore.open(target, root=root, credentials=credentials)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+class EtcdStore:
+    """A store in etcd; belongs to the event loop that opened it."""
+
+    def __init__(
+        self, channel: grpc.aio.Channel, stub: EtcdStub, keys: Keys, revision: int
+    ) -> None:
+        self._channel = channel
+        self._stub = stub
+        self._keys = keys
+        self._feed = Feed(stub, keys, revision)
+        self._feeding = asyncio.create_task(self._feed.run())
+        self._is_closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        target: str,
+        *,
+        root: str = ROOT,
+        credentials: grpc.ChannelCredentials | None = None,
+    ) -> EtcdStore:
+        """Return the store below a root of an etcd, or raise UnavailableError."""
+        keys = Keys(root)
+        channel = open_channel(target, credentials)
+        stub = EtcdStub(channel)
+        try:
+            revision = await _write_mark(stub, keys)
+        except BaseException:
+            await channel.close()
+            raise
+        return cls(channel, stub, keys, revision)
+
+    # --- reading
+
+    async def revision(self) -> int:
+        """Return the newest revision."""
+        return (await self._range(Span(self._keys.mark, b""), 0, count_only=True)).header.revision
+
+    async def get(self, key: str, *, at: int | None = None) -> Entry | None:
+        """Return what the key holds, now or at a revision."""
+        check_key(key)
+        check_revision(at or 0)
+        found = await self._range(Span(self._keys.encode(key), b""), _revision(at))
+        return self._keys.entry(found.kvs[0]) if found.kvs else None
+
+    async def list(
+        self, prefix: str, *, limit: int | None = None, after: str = "", at: int | None = None
+    ) -> Page:
+        """Return entries below the prefix whose keys come after a key, now or at a revision."""
+        check_list(prefix, limit, after)
+        check_revision(at or 0)
+        page = await self._page(prefix, limit or PAGE_ENTRIES, after, at)
+        entries = [*page.entries]
+        while limit is None and page.remaining:
+            page = await self._page(prefix, PAGE_ENTRIES, entries[-1].key, page.revision)
+            entries += page.entries
+        return Page(entries, page.revision, page.remaining)
+
+    async def watch(self, prefix: str, *, after: int, events_max: int = 10_000) -> HubWatch:
+        """Return a watch of all changes after a revision; raises RevisionError if it cannot be."""
+        check_prefix(prefix)
+        check_revision(after)
+        await self._range(Span(self._keys.mark, b""), max(after, 1), count_only=True)
+        return self._feed.hub.watch(prefix, after, events_max)
+
+    async def _page(self, prefix: str, limit: int, after: str, at: int | None) -> Page:
+        found = await self._range(self._keys.below(prefix, after), _revision(at), limit=limit)
+        entries = [self._keys.entry(kv) for kv in found.kvs]
+        revision = found.header.revision if at is None else at
+        return Page(entries, revision, found.count - len(entries))
+
+    async def _range(
+        self, span: Span, revision: int, *, limit: int = 0, count_only: bool = False
+    ) -> pb.RangeResponse:
+        request = pb.RangeRequest(
+            key=span.start,
+            range_end=span.end,
+            revision=revision,
+            limit=limit,
+            count_only=count_only,
+        )
+        return await self._call(self._stub.range, request, revision)
+
+    # --- writing
+
+    async def create(self, key: str, value: bytes, *, ttl_s: int | None = None) -> Entry:
+        """Write a key that is not there, or raise KeyExistsError."""
+        check_write(key, value, ttl_s)
+        done = await self._put(key, value, 0, ttl_s)
+        revision = done.header.revision
+        if done.succeeded:
+            return Entry(key, value, revision, revision)
+        raise KeyExistsError(self._keys.entry(done.responses[0].response_range.kvs[0]))
+
+    async def update(
+        self, key: str, value: bytes, *, expected: int, ttl_s: int | None = None
+    ) -> Entry:
+        """Write a key that has the expected revision, or raise ConflictError or KeyMissingError."""
+        check_write(key, value, ttl_s)
+        done = await self._put(key, value, expected if expected > 0 else NEVER, ttl_s)
+        if done.succeeded:
+            previous = done.responses[0].response_put.prev_kv
+            return Entry(key, value, previous.create_revision, done.header.revision)
+        raise self._refusal(key, expected, done)
+
+    async def delete(self, key: str, *, expected: int) -> Deletion:
+        """Delete a key that has the expected revision, or raise as update does."""
+        check_key(key)
+        delete = pb.DeleteRangeRequest(key=self._keys.encode(key), prev_kv=True)
+        wanted = expected if expected > 0 else NEVER
+        done = await self._transact(key, wanted, pb.RequestOp(request_delete_range=delete))
+        if done.succeeded:
+            (previous,) = done.responses[0].response_delete_range.prev_kvs
+            return Deletion(self._keys.entry(previous), done.header.revision)
+        raise self._refusal(key, expected, done)
+
+    async def compact(self, revision: int) -> None:
+        """Forget what happened up to a revision; returns when its room is free."""
+        check_revision(revision)
+        # What is to be forgotten must have reached the hub, with what was there before it.
+        mark = await _write_mark(self._stub, self._keys)
+        try:
+            async with asyncio.timeout(CALL_S_MAX):
+                await self._feed.reach(mark)
+        except TimeoutError:
+            raise UnavailableError(f"etcd: no changes within {CALL_S_MAX:g} s") from None
+        request = pb.CompactionRequest(revision=revision, physical=True)
+        with suppress(TooOldError):  # forgotten already
+            await self._call(self._stub.compact, request, revision)
+
+    async def _put(
+        self, key: str, value: bytes, expected: int, ttl_s: int | None
+    ) -> pb.TxnResponse:
+        put = pb.PutRequest(key=self._keys.encode(key), value=value, prev_kv=True)
+        if ttl_s is None:
+            return await self._transact(key, expected, pb.RequestOp(request_put=put))
+        grant = pb.LeaseGrantRequest(TTL=ttl_s)
+        put.lease = (await self._call(self._stub.grant_lease, grant)).ID
+        done = await self._transact(key, expected, pb.RequestOp(request_put=put))
+        if not done.succeeded:
+            with suppress(StoreError):  # It ends by itself, too, only later.
+                revoke = pb.LeaseRevokeRequest(ID=put.lease)
+                await self._call(self._stub.revoke_lease, revoke)
+        return done
+
+    async def _transact(self, key: str, expected: int, operation: pb.RequestOp) -> pb.TxnResponse:
+        """Do an operation if the key has a revision (0: is not there), else read the key."""
+        name = self._keys.encode(key)
+        compare = pb.Compare(key=name, target=pb.Compare.MOD, mod_revision=expected)
+        read = pb.RequestOp(request_range=pb.RangeRequest(key=name))
+        request = pb.TxnRequest(compare=[compare], success=[operation], failure=[read])
+        return await self._call(self._stub.transact, request)
+
+    def _refusal(self, key: str, expected: int, done: pb.TxnResponse) -> StoreError:
+        found = done.responses[0].response_range.kvs
+        if not found:
+            return KeyMissingError(key)
+        return ConflictError(self._keys.entry(found[0]), expected)
+
+    async def _call(
+        self, method: grpc.aio.UnaryUnaryMultiCallable[Q, R], request: Q, revision: int = 0
+    ) -> R:
+        if self._is_closed:
+            raise ClosedError
+        try:
+            return await _answered(method(request, timeout=CALL_S_MAX), revision)
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            raise ClosedError from None  # gRPC cancels what was begun when it closes.
+
+    async def close(self) -> None:
+        """Close; all watches end with ClosedError."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._feeding.cancel()
+        await asyncio.wait([self._feeding])
+        self._feed.hub.close(ClosedError())
+        await self._channel.close()
+
+
+async def _write_mark(stub: EtcdStub, keys: Keys) -> int:
+    """Write the mark; return its revision."""
+    put = pb.RequestOp(request_put=pb.PutRequest(key=keys.mark))
+    call = stub.transact(pb.TxnRequest(success=[put]), timeout=CALL_S_MAX, wait_for_ready=True)
+    return (await _answered(call)).header.revision
+
+
+async def _answered(call: Awaitable[R], revision: int = 0) -> R:
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        raise fault_of(error, revision) from error
+
+
+def _is_cancelled() -> bool:
+    """Tell whether someone wants the running task to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _revision(at: int | None) -> int:
+    # To etcd 0 is now, and 1 is before the first write.
+    return 0 if at is None else max(at, 1)

@@ -1,0 +1,54 @@
+"""What a store takes: bounds of keys, values, limits and times, the same for every backend."""
+
+from __future__ import annotations
+
+import re
+
+from mooring.store.errors import BadRequestError
+
+KEY_BYTES_MAX = 2048
+VALUE_BYTES_MAX = 1_500_000  # etcd takes requests of 1.5 MiB, key and all
+TTL_S_MAX = 366 * 24 * 3600
+
+# The last code point is never in a key: what is below a prefix ends before prefix + LAST.
+LAST = "\U0010ffff"
+_FORBIDDEN = re.compile(f"[\x00-\x1f\x7f\ud800-\udfff{LAST}]")
+
+
+def check_key(key: str) -> None:
+    """Raise BadRequestError unless the text can be a key."""
+    if not key:
+        raise BadRequestError("key: must not be empty")
+    check_prefix(key)
+
+
+def check_prefix(prefix: str) -> None:
+    """Raise BadRequestError unless the text can be the beginning of a key."""
+    found = _FORBIDDEN.search(prefix)
+    if found is not None:
+        raise BadRequestError(f"key {prefix!r}: must not contain {found[0]!r}")
+    if len(prefix.encode()) > KEY_BYTES_MAX:
+        raise BadRequestError(f"key {prefix[:40]!r}…: longer than {KEY_BYTES_MAX} bytes")
+
+
+def check_write(key: str, value: bytes, ttl_s: int | None) -> None:
+    """Raise BadRequestError unless the key can be written so."""
+    check_key(key)
+    if len(value) > VALUE_BYTES_MAX:
+        raise BadRequestError(f"{key}: {len(value)} bytes are more than {VALUE_BYTES_MAX}")
+    if ttl_s is not None and not 0 < ttl_s <= TTL_S_MAX:
+        raise BadRequestError(f"{key}: a time to live of {ttl_s} s is not in 1 to {TTL_S_MAX}")
+
+
+def check_list(prefix: str, limit: int | None, after: str) -> None:
+    """Raise BadRequestError unless such a page can be listed."""
+    check_prefix(prefix)
+    check_prefix(after)
+    if limit is not None and limit < 1:
+        raise BadRequestError(f"limit: {limit} is less than 1")
+
+
+def check_revision(revision: int) -> None:
+    """Raise BadRequestError for what is no revision."""
+    if not 0 <= revision < 2**63:
+        raise BadRequestError(f"revision: {revision} is not in 0 to 2^63-1")

@@ -1,0 +1,70 @@
+"""Backends as the contract suite takes them: open, open again, let time pass."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+from mooring.store import Change, Event, Progress, Store, Watch
+from mooring.store.etcd import open_etcd
+from mooring.store.sqlite import SqliteStore, open_sqlite
+from tests.store.etcdserver import EtcdServer
+
+_ROOTS = itertools.count()
+
+
+class Harness(Protocol):
+    """A place where a store is, and stays when it is closed."""
+
+    def open(self) -> AbstractAsyncContextManager[Store]: ...
+
+    async def pass_time(self, store: Store, seconds: int) -> None:
+        """Have keys expire whose time to live is over by then; some time later is enough."""
+
+
+class SqliteHarness:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.now_s = 1_700_000_000.0
+
+    def open(self) -> AbstractAsyncContextManager[SqliteStore]:
+        return open_sqlite(self.folder, clock=lambda: self.now_s)
+
+    async def pass_time(self, store: Store, seconds: int) -> None:
+        assert isinstance(store, SqliteStore)
+        self.now_s += seconds
+        await store.expire()
+
+
+class EtcdHarness:
+    """A root of its own in an etcd that others use as well."""
+
+    def __init__(self, server: EtcdServer) -> None:
+        self.server = server
+        self.root = f"/test-{next(_ROOTS)}/"
+
+    def open(self) -> AbstractAsyncContextManager[Store]:
+        return open_etcd(self.server.target, root=self.root)
+
+    async def pass_time(self, store: Store, seconds: int) -> None:
+        """Do nothing: time passes by itself, and whoever waits for a change waits long enough."""
+
+
+async def next_events(watch: Watch, count: int) -> list[Event]:
+    """Return the next events, so many."""
+    return [await anext(watch) for _ in range(count)]
+
+
+async def changes_until(store: Store, watch: Watch, revision: int) -> list[Change]:
+    """Return the changes up to a revision; asks for progress to know that there are no more."""
+    found: list[Change] = []
+    while True:
+        watch.request_progress()
+        for event in await watch.batch():
+            if not isinstance(event, Progress):
+                found.append(event)
+            elif event.revision >= revision:
+                return found
+        await store.revision()  # The backend needs its turn, too.
