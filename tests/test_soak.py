@@ -108,10 +108,8 @@ def test_a_broken_law_is_reported_with_the_way_to_see_it_again(
 def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    names = ["allocator", "cel", "reading", "scheduler"]
+    names = ["allocator", "cel", "reading", "scheduler", "store-crash", "store-watch"]
     assert [line.split()[0] for line in lines] == campaigns() == names
-    assert [line.split()[0] for line in lines] == campaigns()
-    assert campaigns() == ["allocator", "cel", "reading", "store-crash", "store-watch"]
 
 
 def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,12 +121,9 @@ def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_unknown_campaign_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["raeding"]) == 2
-    assert (
-        capsys.readouterr().err
-        == "soak: no campaign 'raeding'; there are: allocator, cel, reading, scheduler\n"
-    )
-    there = "allocator, cel, reading, store-crash, store-watch"
-    assert capsys.readouterr().err == f"soak: no campaign 'raeding'; there are: {there}\n"
+    there = "allocator, cel, reading, scheduler, store-crash, store-watch"
+    said = capsys.readouterr().err
+    assert said == f"soak: no campaign 'raeding'; there are: {there}\n"
 
 
 @pytest.mark.parametrize(
