@@ -1,6 +1,6 @@
 """A server with nothing but surfaces: discovery, OpenAPI and tables of a few objects.
 
-It stores nothing. What is posted is answered as it came, and noted.
+It stores nothing. What is written is answered as it came, and noted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SurfaceServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[str] = []  # methods and paths
-        self.queries: list[dict[str, list[str]]] = []  # of what was posted
+        self.queries: list[dict[str, list[str]]] = []  # of what was written
 
     @property
     def url(self) -> str:
@@ -60,8 +60,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(self._find(url.path, parse_qs(url.query)))
 
     def do_POST(self) -> None:
+        self._echo("POST")
+
+    def do_PATCH(self) -> None:
+        self._echo("PATCH")
+
+    def _echo(self, method: str) -> None:
         url = urlsplit(self.path)
-        self.server.asked.append(f"POST {url.path}")
+        self.server.asked.append(f"{method} {url.path}")
         self.server.queries.append(parse_qs(url.query))
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self._send(Document(body), 201)

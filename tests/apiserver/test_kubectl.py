@@ -120,6 +120,25 @@ def test_create_leaves_validation_to_the_server(kubectl: Kubectl, server: Surfac
     assert "GET /openapi/v2" not in server.asked
 
 
+def test_apply(kubectl: Kubectl, server: SurfaceServer) -> None:
+    done = kubectl("apply", "-f", "-", text=CLAIM)
+    assert done.returncode == 0, done.stderr
+    assert server.asked[-1] == f"POST {CLAIMS}"
+
+
+def test_apply_on_the_server(kubectl: Kubectl, server: SurfaceServer) -> None:
+    done = kubectl("apply", "--server-side", "-f", "-", text=CLAIM)
+    assert done.returncode == 0, done.stderr
+    assert server.asked[-1] == f"PATCH {CLAIMS}/one"
+    assert server.queries[-1]["fieldValidation"] == ["Strict"]
+
+
+def test_a_dry_run_on_the_server_is_known(kubectl: Kubectl, server: SurfaceServer) -> None:
+    done = kubectl("apply", "--dry-run=server", "-f", "-", text=CLAIM)
+    assert done.returncode == 0, done.stderr
+    assert server.queries[-1]["dryRun"] == ["All"]
+
+
 def test_reviews_can_be_created(kubectl: Kubectl, server: SurfaceServer) -> None:
     done = kubectl("create", "-f", "-", text=REVIEW)
     assert done.returncode == 0, done.stderr

@@ -81,6 +81,49 @@ def test_what_is_asked_about_may_be_named_in_many_ways(subject: str) -> None:
     assert "notebook-0 gets" not in result.stdout
 
 
+def test_kind_and_name_may_be_two_words() -> None:
+    result = explain("pod", "training-1", *TRAINING)
+    assert result.exit_code == 1
+    assert "pod default/training-1 gets no node" in result.stdout
+    assert explain("pod", "training-1", "x", *TRAINING).exit_code == 2
+
+
+GANG = """\
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: five}
+spec:
+  spec:
+    devices:
+      requests: [{name: gpus, exactly: {deviceClassName: gpu.nvidia.com, count: 5}}]
+"""
+MEMBER = """\
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  schedulingGroup: {podGroupName: gang}
+  containers: [{name: c, image: x}]
+  resourceClaims: [{name: r, resourceClaimTemplateName: five}]
+"""
+
+
+def test_of_a_gang_the_pod_is_explained_that_finds_nothing_beside_the_others() -> None:
+    text = GANG + MEMBER % "first" + MEMBER % "second"
+    result = explain("pod/first", "--profile", "dgx-h100", text=text)
+    assert result.exit_code == 1
+    assert "by itself the pod would fit on 1 node, but its group gang needs 2" in result.stdout
+    assert "  once the pods of its group before it have nodes:\n" in result.stdout
+    assert "    pod default/second gets no node\n" in result.stdout
+    assert "8 of the class → 3 free\n" in result.stdout
+
+
 def test_a_pod_that_fits_is_status_0() -> None:
     result = explain("pod/notebook-0", *TRAINING)
     assert result.exit_code == 0

@@ -39,12 +39,10 @@ from mooring.apiserver.service import Service
 from mooring.store.contract import Store
 
 if TYPE_CHECKING:
-    import uvicorn
+    from mooring.apiserver.network import NetworkServer
 
 SUFFIX_LENGTH = 5
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so no words
-STOP_S = 5
-BACKLOG = 1024
 
 TOKEN_FILE = "admin-token"  # noqa: S105  # its name, not the token
 KUBECONFIG_FILE = "kubeconfig"
@@ -115,6 +113,8 @@ def is_loopback(address: str) -> bool:
 
 async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: None) -> None:
     """Run a server until it is told to stop; `on_start` gets its URL."""
+    from mooring.apiserver.network import NetworkServer
+
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     async with _store_of(settings) as store, AsyncExitStack() as stack:
         service = make_service(store, gates=settings.gates)
@@ -129,7 +129,9 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
             security = AllowAll() if settings.allows_all else AdminToken(_token(settings))
         where = f"{settings.address}:{settings.port}"
         application = make_application(service, security, address=where, limits=settings.limits)
-        server = _network(application, settings)
+        server = NetworkServer(application, settings.address, settings.port)
+        if settings.has_roles:
+            _secure(server, settings)
         waiting = asyncio.create_task(_tell(server, settings, credentials, on_start))
         stack.push_async_callback(_stopped, waiting)
         try:
@@ -190,36 +192,10 @@ async def _store_of(settings: Settings) -> AsyncIterator[Store]:
             yield sqlite
 
 
-def _network(application: Application, settings: Settings) -> uvicorn.Server:
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        async def shutdown(self, sockets: object = None) -> None:
-            application.stop_streams()
-            await super().shutdown(sockets)  # type: ignore[arg-type]
-
-    config = uvicorn.Config(
-        application,
-        host=settings.address,
-        port=settings.port,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        ws="none",
-        proxy_headers=False,
-        backlog=BACKLOG,
-        timeout_graceful_shutdown=STOP_S,
-    )
-    if settings.has_roles:
-        _secure(config, settings)
-    return Server(config)
-
-
-def _secure(config: uvicorn.Config, settings: Settings) -> None:
+def _secure(server: NetworkServer, settings: Settings) -> None:
     from mooring.apiserver.tls import PeerProtocol, server_context
 
-    folder = settings.data_dir / CREDENTIALS_FOLDER
+    folder, config = settings.data_dir / CREDENTIALS_FOLDER, server.config
     config.http = PeerProtocol
     config.ssl_certfile, config.ssl_keyfile = folder / "server.crt", str(folder / "server.key")
     config.load()
@@ -227,22 +203,21 @@ def _secure(config: uvicorn.Config, settings: Settings) -> None:
 
 
 async def _tell(
-    server: uvicorn.Server,
+    server: NetworkServer,
     settings: Settings,
     credentials: Credentials | None,
     on_start: Callable[[str], None],
 ) -> None:
     while not server.started:
         await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
     address = "127.0.0.1" if settings.address == "0.0.0.0" else settings.address  # noqa: S104
     host = f"[{address}]" if ":" in address else address
     if credentials is None:
-        url = f"http://{host}:{port}"
+        url = f"http://{host}:{server.port}"
         token = "" if settings.allows_all else _token(settings)
         text = kubeconfig(url, token)
     else:
-        url = f"https://{host}:{port}"
+        url = f"https://{host}:{server.port}"
         authority, admin = credentials.authority.certificate, credentials.clients[ADMIN]
         text = secure_kubeconfig(url, authority, ADMIN, admin)
     _write_private(settings.data_dir / KUBECONFIG_FILE, text)

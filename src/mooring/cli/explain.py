@@ -14,7 +14,7 @@ from mooring.cli.exits import DOES_NOT_FIT, FITS
 from mooring.cli.listing import echo, print_tree, printable
 from mooring.cli.planning import planned
 from mooring.cli.progress import Progress
-from mooring.cli.subjects import Subject, no_such, parse_subject
+from mooring.cli.subjects import Subject, no_such, parse_subject, subject_argument
 from mooring.insight.concerns import full_name
 from mooring.insight.pending.explain import Explanation, explain
 from mooring.insight.pending.explanations import lines, name_of, placed_line, tree
@@ -34,7 +34,7 @@ PODS_EXPLAINED_MAX = 5
     epilog="Exit status: 0 all of it gets nodes, 1 something does not, 2 usage or no such object, "
     "3 something could not be read.",
 )
-@click.argument("subject", metavar="[KIND/NAME]", required=False)
+@subject_argument
 @click.option(
     "-o",
     "--output",

@@ -16,7 +16,7 @@ from mooring.cli.collection import coloured
 from mooring.cli.exits import DOES_NOT_FIT, FITS
 from mooring.cli.listing import Row, echo, print_table, print_tree, printable
 from mooring.cli.progress import Progress
-from mooring.cli.subjects import no_such, parse_subject
+from mooring.cli.subjects import no_such, parse_subject, subject_argument
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.clusters.workloads import TooManyPodsError
 from mooring.insight.concerns import Concern, full_name, listed, titled
@@ -40,7 +40,7 @@ PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
     epilog="Exit status: 0 at least one fits (with --replicas: all of them), 1 none (not all), "
     "2 usage or no such object, 3 something could not be read.",
 )
-@click.argument("subject", metavar="[KIND/NAME]", required=False)
+@subject_argument
 @click.option(
     "--replicas",
     type=click.IntRange(1, REPLICAS_TRIED_MAX),

@@ -10,7 +10,9 @@ from mooring.cli.exits import UNREADABLE
 from mooring.cli.server import DATA_DIR
 
 
-@click.command(name="kubeconfig")
+@click.command(
+    name="kubeconfig", epilog="Exit status: 0 printed, 2 usage, 3 the folder has no server."
+)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),

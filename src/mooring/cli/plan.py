@@ -65,7 +65,6 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
     \b
     moor plan -f pod.yaml --profile dgx-h100x2
     moor plan -f training.yaml --on cluster.yaml -o wide --picture plan.svg
-    kubectl get no,po,rc,rs,deviceclasses,resourceslices,resourceclaims -A -o yaml | moor plan -f -
     """
     added = stand_ins(given.manifests, given.everything)
     plan = planned(given, given.everything.with_objects(added))

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 DATA_DIR = "mooring-data"
 
 
-@click.command(name="server")
+@click.command(
+    name="server",
+    epilog="Exit status: 0 stopped, 2 usage, 3 the folder, the store or the port cannot be used.",
+)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),

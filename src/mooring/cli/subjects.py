@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -38,6 +38,23 @@ KINDS = {
     "podgroup": "PodGroup",
     "podgroups": "PodGroup",
 }
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def subject_argument(function: F) -> F:
+    """Give a command the argument that names an object; it gets a `subject` argument or None."""
+    return click.argument(
+        "subject", metavar="[KIND/NAME]", nargs=-1, required=False, callback=_joined
+    )(function)
+
+
+def _joined(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> str | None:
+    """Return `pod/x` for `pod/x` and for `pod x`, as kubectl takes both."""
+    if len(words) > 2:
+        raise click.UsageError(f"one object can be named, not {len(words)} words")
+    return "/".join(words) or None
 
 
 class Subject(NamedTuple):

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.api.catalogue import CATALOGUE, SERVED, to_hub
 from mooring.api.codec import decode_tree, encode_json
@@ -17,6 +19,7 @@ from mooring.apiserver.tables.ages import age, span
 
 NOW = Timestamp.parse("2026-11-15T12:00:00Z")
 CREATED = "2026-11-15T11:00:00Z"
+KEYS = ["reason", "conditionType", "x"]
 
 API_VERSIONS = {
     "ClusterRoleBinding": "rbac.authorization.k8s.io/v1",
@@ -418,6 +421,50 @@ def test_a_bookmark_holds_its_metadata_whatever_is_asked_for() -> None:
     (found,) = json.loads(encode_json(table))["rows"]
     assert found["object"]["metadata"]["resourceVersion"] == "9"
     assert found["cells"][:5] == ["", "0/0", "", "0", "<unknown>"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["", "a", "s", "Completed"]),
+    lambda below: st.lists(below, max_size=2) | st.dictionaries(st.sampled_from(KEYS), below),
+    max_leaves=12,
+)
+STATES = st.fixed_dictionaries(
+    {},
+    optional={
+        "waiting": JSON,
+        "running": JSON,
+        "terminated": st.fixed_dictionaries(
+            {"exitCode": st.integers(0, 2)}, optional={"reason": st.sampled_from(["", "Completed"])}
+        ),
+    },
+)
+CONTAINERS = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from("abs"), "state": STATES, "lastState": STATES},
+        optional={"ready": st.booleans(), "started": st.booleans()},
+    ),
+    max_size=3,
+)
+
+
+@given(
+    phase=st.sampled_from(["", "Pending", "Running", "Succeeded"]),
+    containers=CONTAINERS,
+    init_containers=CONTAINERS,
+    gates=st.lists(JSON, max_size=2),
+)
+def test_any_pod_can_be_shown(
+    phase: str, containers: Any, init_containers: Any, gates: list[Any]
+) -> None:
+    status = {
+        "phase": phase,
+        "containerStatuses": containers,
+        "initContainerStatuses": init_containers,
+    }
+    found = pod(status, initContainers=[SIDECAR], readinessGates=gates)
+    ready, wanted = map(int, found["Ready"].split("/"))
+    assert wanted == 3
+    assert ready <= len(containers) + len(init_containers)
 
 
 @pytest.mark.parametrize("kind", SERVED, ids=lambda kind: f"{kind.api_version} {kind.name}")

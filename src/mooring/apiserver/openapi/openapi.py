@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mooring.apiserver.accept import read_accept
 from mooring.apiserver.documents import JSON, Document, content_hash
 from mooring.apiserver.openapi import common, names, swagger
 from mooring.apiserver.openapi.paths import paths_of
@@ -23,8 +24,6 @@ from mooring.apiserver.served import REVIEWS, Review, Served
 
 ROOT = "/openapi/v3"
 FOR_EVER = "public, immutable, max-age=31536000"
-
-_ACCEPTABLE = ("application/json", "application/*", "*/*")
 
 Tree = dict[str, Any]
 
@@ -51,7 +50,7 @@ class OpenAPI:
         path = path.rstrip("/")
         if path == swagger.ROOT:
             return swagger.swagger_document(accept)
-        if path not in self or not _is_acceptable(accept):
+        if path not in self or not any(c.covers(JSON) for c in read_accept(accept)):
             return None
         if path == ROOT:
             return self.index
@@ -135,8 +134,3 @@ def _path(group: str, version: str) -> str:
 def _location(name: str, document: Document) -> str:
     tag = document.etag.strip('"')
     return f"{ROOT}/{name}?hash={tag}"
-
-
-def _is_acceptable(accept: str) -> bool:
-    types = (clause.partition(";")[0].strip().lower() for clause in accept.split(","))
-    return not accept.strip() or any(media_type in _ACCEPTABLE for media_type in types)

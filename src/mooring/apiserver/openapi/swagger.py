@@ -1,7 +1,8 @@
 """/openapi/v2: a document that describes nothing.
 
 kubectl asks for it only where v3 does not tell it enough: for kinds that cannot be patched,
-such as access reviews, and in `explain --output plaintext-openapiv2`. It takes a kind that the
+such as access reviews, and in `explain --output plaintext-openapiv2`; up to 1.28 it also does
+before it creates anything. It takes a kind that the
 document does not have as valid, and leaves the rest to the server; without a document it gives up.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mooring.apiserver.accept import read_accept
 from mooring.apiserver.documents import JSON, Document, content_hash
 
 ROOT = "/openapi/v2"
@@ -16,7 +18,6 @@ ROOT = "/openapi/v2"
 _TITLE, _VERSION = "Mooring", "1.37"
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _PROTOBUF_NAMES = (_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
-_JSON_NAMES = (JSON, "application/*", "*/*")
 
 # Numbers of fields in gnostic's OpenAPI v2: Document 1 swagger, 2 info, 8 paths; Info 1, 2.
 _LENGTH_DELIMITED = 2
@@ -35,11 +36,10 @@ def _protobuf() -> bytes:
 
 def swagger_document(accept: str = "") -> Document | None:
     """Return the document in the first form that is accepted."""
-    types = [clause.partition(";")[0].strip().lower() for clause in accept.split(",")]
-    for media_type in types if accept.strip() else [JSON]:
-        if media_type in _PROTOBUF_NAMES:
+    for clause in read_accept(accept):
+        if clause.media_type in _PROTOBUF_NAMES:
             return _tagged(_protobuf(), _PROTOBUF)
-        if media_type in _JSON_NAMES:
+        if clause.covers(JSON):
             info = {"title": _TITLE, "version": _VERSION}
             tree = {"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}
             return _tagged(msgspec.json.encode(tree), JSON)

@@ -1,20 +1,28 @@
 """Objects as tables, with the columns and cells that Kubernetes prints.
 
-    table_of        a list of objects
-    table_of_one    one object, or an event of a watch
+    asked_form      whether a client wants tables, metadata or whole objects
+    table_of        a list of objects as a table
+    table_of_one    one object, or an event of a watch, as a table
     columns_of      the columns of a kind
-    Include         how much of its object a row holds
+    Include         how much of its object a row holds; read_include reads it
+    metadata_of     the metadata of an object alone; metadata_list of several
 
 How each kind is printed stands in a module beside this one; `table` knows which.
 """
 
 from __future__ import annotations
 
+from mooring.apiserver.tables.asked import Asked, Form, asked_form, read_include
 from mooring.apiserver.tables.columns import Column
-from mooring.apiserver.tables.table import (
+from mooring.apiserver.tables.partial import (
     VERSIONS,
-    Include,
     PartialObjectMetadata,
+    PartialObjectMetadataList,
+    metadata_list,
+    metadata_of,
+)
+from mooring.apiserver.tables.table import (
+    Include,
     Row,
     Table,
     columns_of,
@@ -24,12 +32,19 @@ from mooring.apiserver.tables.table import (
 
 __all__ = [
     "VERSIONS",
+    "Asked",
     "Column",
+    "Form",
     "Include",
     "PartialObjectMetadata",
+    "PartialObjectMetadataList",
     "Row",
     "Table",
+    "asked_form",
     "columns_of",
+    "metadata_list",
+    "metadata_of",
+    "read_include",
     "table_of",
     "table_of_one",
 ]

@@ -15,13 +15,13 @@ from msgspec import Raw
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import encode_json
 from mooring.api.kinds import Kind
-from mooring.api.meta import ListMeta, ObjectMeta
+from mooring.api.meta import ListMeta
 from mooring.api.structs import Closed, always
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.tables import controllers, core, others, pods, resource
 from mooring.apiserver.tables.columns import Cell, Column, Printer, RowCondition
+from mooring.apiserver.tables.partial import VERSIONS, PartialObjectMetadata, metadata_of
 
-VERSIONS = ("meta.k8s.io/v1", "meta.k8s.io/v1beta1")
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -31,14 +31,6 @@ class Include(Enum):
     NONE = "None"
     METADATA = "Metadata"
     OBJECT = "Object"
-
-
-class PartialObjectMetadata(Closed, frozen=True, gc=False):
-    """The metadata of an object of any kind."""
-
-    kind: str = always("PartialObjectMetadata")
-    api_version: str = always(VERSIONS[0])
-    metadata: ObjectMeta = always(ObjectMeta())
 
 
 class Row(Closed, frozen=True, gc=False):
@@ -156,5 +148,5 @@ def _held(
     if include is Include.OBJECT:
         return Raw(encode_json(from_hub(value, kind.api_version)))
     if include is Include.METADATA or INITIAL_EVENTS_END in value.metadata.annotations:
-        return PartialObjectMetadata(api_version=version, metadata=value.metadata)
+        return metadata_of(value, version)
     return None

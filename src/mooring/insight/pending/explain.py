@@ -18,18 +18,21 @@ from msgspec import Struct
 
 from mooring.allocator import Failed, Unsatisfied, allocate
 from mooring.allocator.allocation import Budget
+from mooring.api.core.pod import Pod
+from mooring.claims.owners import group_name
 from mooring.insight.diagnosis import EFFORT, Diagnosis, Effort, diagnose_claims
 from mooring.insight.pending.noderefusals import facts_of
 from mooring.insight.pending.podfixes import PodFix, pod_fixes
 from mooring.insight.pending.stoppages import group_facts, stoppage_facts
-from mooring.insight.planning.plan import Plan, Progress
+from mooring.insight.planning.plan import Plan, Progress, new_names
 from mooring.scheduler.claimcheck import Grant
 from mooring.scheduler.claimneeds import PLUGIN as CLAIMS
-from mooring.scheduler.cycle import Attempt, Pending, attempt
+from mooring.scheduler.cycle import Attempt, Pending, attempt, schedule
 from mooring.scheduler.errors import CycleFault
 from mooring.scheduler.filtering import Survey
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.refusals import Refusal
+from mooring.scheduler.reserving import Reservation, release, reserve
 
 ENDS = "the attempt ends here, whatever other nodes have"
 DIAGNOSES_MAX = 12  # kinds of nodes whose devices are looked into
@@ -57,6 +60,7 @@ class Explanation(Struct, frozen=True):
     verdicts: tuple[Verdict, ...] = ()
     fixes: tuple[PodFix, ...] = ()  # changes to the pod itself, each tried
     undiagnosed: int = 0  # kinds of nodes that were not looked into
+    companion: Explanation | None = None  # a pod of the group that gets none beside the others
 
 
 def explain(
@@ -86,7 +90,32 @@ def explain(
         verdicts=verdicts,
         fixes=tuple(pod_fixes(cluster, pod, survey)),
         undiagnosed=undiagnosed,
+        companion=_companion(plan, pod, effort) if survey.fitting else None,
     )
+
+
+def _companion(plan: Plan, pod: Pod, effort: Callable[[], Effort]) -> Explanation | None:
+    """Return why the next pod of a group gets no node, once those before it have theirs."""
+    name = group_name(pod)
+    if name is None:
+        return None
+    cluster, fresh = plan.cluster, new_names(plan.cluster)
+    members = [
+        each.pod
+        for each in plan.pending
+        if each.pod.metadata.namespace == pod.metadata.namespace and group_name(each.pod) == name
+    ]
+    reservations: list[Reservation] = []
+    try:
+        for member in members:
+            outcome = schedule(cluster, member, alone=False)
+            if isinstance(outcome, Pending):
+                return explain(plan, outcome, effort=effort)
+            reservations.append(reserve(cluster, outcome, fresh))
+    finally:
+        for reservation in reversed(reservations):
+            release(cluster, reservation)
+    return None
 
 
 class _Asked:

@@ -32,6 +32,19 @@ def placed_line(result: Reservation) -> str:
 def lines(explanation: Explanation) -> Iterator[str]:
     """Give the lines that tell why a pod gets no node."""
     pending = explanation.pending
+    yield from _told(explanation)
+    if pending.preemption is not None:
+        victims = listed([victim.full_name for victim in pending.preemption.victims])
+        yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
+    if pending.message:
+        yield f"  Kubernetes: {pending.message}"
+    else:
+        yield "  Kubernetes writes no event and no condition for this"
+
+
+def _told(explanation: Explanation) -> Iterator[str]:
+    """Give what is said besides Kubernetes' message."""
+    pending = explanation.pending
     yield f"{name_of(pending)} gets no node"
     if explanation.stopped_by and explanation.stopped_by != pending.message:
         yield f"  {explanation.stopped_by}"
@@ -41,17 +54,14 @@ def lines(explanation: Explanation) -> Iterator[str]:
     if explanation.undiagnosed:
         kinds = counted(explanation.undiagnosed, "more kind")
         yield f"  {kinds} of nodes, whose devices were not looked into"
+    if explanation.companion is not None:
+        yield ""
+        yield "  once the pods of its group before it have nodes:"
+        yield from (f"    {line}".rstrip() for line in _told(explanation.companion))
     if explanation.fixes:
         yield "  any of these changes to the pod would give it a node, each was tried:"
         for fix in explanation.fixes:
             yield f"    {fix.text} → {fix.node}"
-    if pending.preemption is not None:
-        victims = listed([victim.full_name for victim in pending.preemption.victims])
-        yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
-    if pending.message:
-        yield f"  Kubernetes: {pending.message}"
-    else:
-        yield "  Kubernetes writes no event and no condition for this"
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:
@@ -88,6 +98,7 @@ def tree(explanation: Explanation) -> dict[str, Any]:
             }
             for verdict in explanation.verdicts
         ],
+        "companion": explanation.companion and tree(explanation.companion),
         "podFixes": [{"text": fix.text, "node": fix.node} for fix in explanation.fixes],
         "message": pending.message,
     }
