@@ -26,6 +26,7 @@ from mooring.apiserver.resources import Resources
 from mooring.apiserver.router import Fixed, Router
 from mooring.apiserver.security import AdminToken, AllowAll, Security
 from mooring.apiserver.service import Service
+from mooring.apiserver.upkeep import compact_regularly
 from mooring.store.contract import Store
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
         await make_namespaces(service)
         ending = asyncio.create_task(NamespaceEnd(service).run())
         stack.push_async_callback(_stopped, ending)
+        compacting = asyncio.create_task(compact_regularly(store))
+        stack.push_async_callback(_stopped, compacting)
         security: Security = AllowAll() if settings.allows_all else AdminToken(_token(settings))
         where = f"{settings.address}:{settings.port}"
         application = make_application(service, security, address=where, limits=settings.limits)
