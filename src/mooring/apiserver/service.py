@@ -10,7 +10,6 @@ from msgspec import Struct
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.calls import Call
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resources
 from mooring.validation.context import Context
@@ -29,9 +28,8 @@ class Service(Struct, frozen=True):
     new_suffix: Callable[[], str]
     extensions: bool = True
 
-    async def context(self, call: Call, *, verb: str) -> Context:
-        """Return what admission must know for a request."""
-        namespace = await self.namespace(call.target.namespace)
+    def context(self, namespace: Any | None, *, verb: str) -> Context:
+        """Return what admission must know for a request that is about something in a namespace."""
         labels = {} if namespace is None else namespace.metadata.labels
         return Context(
             gates=self.gates,

@@ -17,6 +17,7 @@ from mooring.api.catalogue import from_hub, to_hub
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
+from mooring.api.meta import ObjectMeta
 from mooring.api.reading import read_tree
 from mooring.apiserver import foreign
 from mooring.apiserver.calls import Body, Call, checked, read_body
@@ -76,11 +77,12 @@ async def create(service: Service, call: Call) -> Written:
 
 
 async def _create(service: Service, call: Call, body: Body, *, has_owners: bool = False) -> Written:
-    context = await service.context(call, verb="create")
-    namespace = call.target.namespace or "default"
-    admission = admit_create(body.value, call.kind, context, namespace=namespace)
-    if admission.refused is None:
-        await _check_namespace(service, call)
+    namespace = await service.namespace(call.target.namespace)
+    context = service.context(namespace, verb="create")
+    name = call.target.namespace or "default"
+    admission = admit_create(body.value, call.kind, context, namespace=name)
+    if admission.refused is None and call.resource.namespaced:
+        _check_namespace(service, call, namespace)
     stored = _accepted(admission, call, body.value.metadata.name)
     new = foreign.defaulted(_made(stored, body.value, service))
     if not has_owners:
@@ -92,12 +94,9 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     return Written(new, is_new=True, warnings=warnings)
 
 
-async def _check_namespace(service: Service, call: Call) -> None:
+def _check_namespace(service: Service, call: Call, namespace: Any | None) -> None:
     """Refuse to create something in a namespace that is not there, or that goes away."""
-    if not call.resource.namespaced:
-        return
     name = call.target.namespace
-    namespace = await service.namespace(name)
     about = service.resources.of("", "namespaces").about
     if namespace is None:
         raise not_found(about, name)
@@ -189,7 +188,7 @@ async def _change(
     service: Service, call: Call, body_for: Any, *, verb: str, is_apply: bool = False
 ) -> Written:
     """Store what a body makes of an object, trying again if it was changed meanwhile."""
-    context = await service.context(call, verb=verb)
+    context = service.context(await service.namespace(call.target.namespace), verb=verb)
     warnings: tuple[str, ...] = ()
 
     async def changed(old: Any) -> Any:
@@ -246,8 +245,8 @@ def _owned(old: Any | None, new: Any, call: Call, now: Any) -> Any:
     owned = manager.update(before, after, manager=call.manager, now=str(now))
     if before is not None:
         owned = with_times_kept(before, owned)
-    struct: type[Any] = kind.struct
-    entries = decode_tree(owned, struct).value.metadata.managed_fields
+    told = {"managedFields": owned["metadata"].get("managedFields") or []}
+    entries = decode_tree(told, ObjectMeta).value.managed_fields
     return replace(new, metadata=replace(new.metadata, managed_fields=entries))
 
 
