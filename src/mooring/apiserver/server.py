@@ -122,7 +122,7 @@ async def _store_of(settings: Settings) -> AsyncIterator[Store]:
     if settings.etcd_servers:
         from mooring.store.etcd import open_etcd
 
-        async with open_etcd(settings.etcd_servers[0].rpartition("://")[2]) as etcd:
+        async with open_etcd(settings.etcd_servers[0].removeprefix("http://")) as etcd:
             yield etcd
     else:
         from mooring.store.sqlite import open_sqlite

@@ -86,8 +86,8 @@ def command(
             f"--bind-address {bind_address}: only a loopback address, as long as there is no TLS"
         )
     servers = tuple(part.strip() for part in etcd_servers.split(",") if part.strip())
-    if len(servers) > 1:
-        raise click.UsageError("--etcd-servers: one URL only, so far")
+    if len(servers) > 1 or etcd_servers.startswith("https://"):
+        raise click.UsageError("--etcd-servers: one URL only, and without TLS, so far")
     _run(
         Settings(
             data_dir=data_dir,
