@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from mooring.cli.main import moor
+from tests.store.etcdserver import find_etcd, running_etcd
 
 KUBECTL = shutil.which("kubectl")
 TIMEOUT_S = 60
@@ -169,6 +170,19 @@ def test_a_server_keeps_its_objects_and_its_token(tmp_path: Path) -> None:
     ]
     shown = CliRunner().invoke(moor, ["kubeconfig", "--data-dir", str(folder)])
     assert token in shown.output
+
+
+def test_objects_can_be_in_etcd(tmp_path: Path) -> None:
+    if find_etcd() is None:
+        pytest.skip("etcd-server cannot be had")
+    everybody = ("--authorization-mode", "AlwaysAllow")
+    with running_etcd() as etcd:
+        options = ("--etcd-servers", etcd.target, *everybody)
+        with running(tmp_path / "one", *options) as server:
+            first = json.load(urllib.request.urlopen(f"{server.url}/api/v1/namespaces/default"))
+        with running(tmp_path / "two", *options) as server:
+            again = json.load(urllib.request.urlopen(f"{server.url}/api/v1/namespaces/default"))
+    assert first == again
 
 
 def test_a_folder_has_one_server(server: Running) -> None:

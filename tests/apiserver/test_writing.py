@@ -273,6 +273,29 @@ def test_apply_creates_and_changes(client: Client) -> None:
     assert (again.status, again.json) == (200, made.json)
 
 
+def test_the_form_of_a_seed_is_stored_as_shipped_and_applied_again_changes_nothing(
+    client: Client,
+) -> None:
+    seed = claim()
+    seed["spec"] = {"requests": seed["spec"]["devices"]["requests"]}
+    made = client.post(CLAIMS, seed)
+    assert made.json["spec"]["devices"]["requests"]
+    assert "moved under devices" in made.warnings[0]
+    again = client.patch(f"{CLAIMS}/one", {"spec": seed["spec"]}, STRATEGIC_PATCH)
+    assert (again.status, again.json) == (200, made.json)
+    assert "moved under devices" in again.warnings[0]
+    url = f"{CLAIMS}/two?fieldManager=me"
+    seed["metadata"]["name"] = "two"
+    applied = client.patch(url, seed, APPLY_PATCH)
+    assert (applied.status, len(applied.warnings)) == (201, 1)
+    assert client.patch(url, seed, APPLY_PATCH).json == applied.json
+
+
+def test_apply_under_another_name(client: Client) -> None:
+    url = f"{CLASSES}/other?fieldManager=me"
+    assert client.patch(url, device_class(), APPLY_PATCH).status == 400
+
+
 def test_apply_conflicts_with_other_owners(client: Client) -> None:
     client.patch(f"{CLASSES}/gpu?fieldManager=me", device_class(), APPLY_PATCH)
     other = device_class()

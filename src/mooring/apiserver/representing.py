@@ -14,8 +14,8 @@ from mooring.api.codec import encode_json, to_tree
 from mooring.api.kinds import Kind
 from mooring.api.meta import ListMeta, ObjectMeta
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.negotiation import JSON, PROTOBUF, YAML, Form, Shape
-from mooring.apiserver.status import Status, bad_request
+from mooring.apiserver.negotiation import PROTOBUF, YAML, Form, Shape
+from mooring.apiserver.status import bad_request
 from mooring.apiserver.tables import Include, PartialObjectMetadata, table_of, table_of_one
 from mooring.apiserver.watching import BOOKMARK, ERROR, INITIAL_EVENTS_END, Notice
 
@@ -133,11 +133,6 @@ def as_bytes(value: Any, media: str) -> bytes:
     return _yaml(body) if media == YAML else body + b"\n"
 
 
-def status_bytes(status: Status, media: str) -> bytes:
-    """Return a Status in a media type."""
-    return as_bytes(status, media)
-
-
 def tree_bytes(tree: dict[str, Any], media: str) -> bytes:
     """Return a tree in a media type."""
     if media == PROTOBUF:
@@ -164,6 +159,3 @@ def _yaml(body: bytes) -> bytes:
     tree = msgspec.json.decode(body)
     text: str = yaml.dump(tree, sort_keys=True, allow_unicode=True, Dumper=yaml.CSafeDumper)
     return text.encode()
-
-
-__all__ = ["JSON", "Painter", "as_bytes", "read_include", "status_bytes", "tree_bytes"]

@@ -24,7 +24,7 @@ from mooring.apiserver.metrics import PROMETHEUS, Metrics
 from mooring.apiserver.negotiation import Form, form_of_errors, negotiate
 from mooring.apiserver.openapi import Moved, OpenAPI
 from mooring.apiserver.paths import MISSING, Target, parse_path
-from mooring.apiserver.representing import status_bytes, tree_bytes
+from mooring.apiserver.representing import as_bytes, tree_bytes
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.reviews import answer_review
 from mooring.apiserver.security import Attributes, Security, Sender, refusal_of
@@ -265,7 +265,7 @@ def refused(error: StatusError, request: Request) -> Answer:
     headers: Headers = NO_CACHE
     if status.details is not None and status.details.retry_after_seconds:
         headers += (("Retry-After", str(status.details.retry_after_seconds)),)
-    return Answer(status_bytes(status, form.media), status.code, form.media, headers)
+    return Answer(as_bytes(status, form.media), status.code, form.media, headers)
 
 
 def _document(document: Document, request: Request) -> Answer:

@@ -36,6 +36,7 @@ from mooring.apiserver.resources import Resources
 from mooring.apiserver.router import Fixed, Router
 from mooring.apiserver.security import AdminToken, AllowAll, Security
 from mooring.apiserver.service import Service
+from mooring.apiserver.upkeep import compact_regularly
 from mooring.store.contract import Store
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
         await make_namespaces(service)
         ending = asyncio.create_task(NamespaceEnd(service).run())
         stack.push_async_callback(_stopped, ending)
+        compacting = asyncio.create_task(compact_regularly(store))
+        stack.push_async_callback(_stopped, compacting)
         credentials: Credentials | None = None
         if settings.has_roles:
             guarded = await _guarded(settings, service, stack)
@@ -183,7 +186,7 @@ async def _store_of(settings: Settings) -> AsyncIterator[Store]:
     if settings.etcd_servers:
         from mooring.store.etcd import open_etcd
 
-        async with open_etcd(settings.etcd_servers[0].rpartition("://")[2]) as etcd:
+        async with open_etcd(settings.etcd_servers[0].removeprefix("http://")) as etcd:
             yield etcd
     else:
         from mooring.store.sqlite import open_sqlite

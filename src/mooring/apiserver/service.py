@@ -34,9 +34,8 @@ class Service(Struct, frozen=True):
     extensions: bool = True
     guard: Guard | None = None  # None: who may ask may write anything
 
-    async def context(self, call: Call, *, verb: str) -> Context:
-        """Return what admission must know for a request."""
-        namespace = await self.namespace(call.target.namespace)
+    def context(self, call: Call, namespace: Any | None, *, verb: str) -> Context:
+        """Return what admission must know for a request that is about something in a namespace."""
         labels = {} if namespace is None else namespace.metadata.labels
         authorizer: StatusAuthorizer = AllowEverything()
         if self.guard is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from mooring.api.meta import ListMeta
 from mooring.apiserver.calls import Call
@@ -13,7 +13,7 @@ from mooring.apiserver.exchange import NO_CACHE, Answer, Headers, Streaming
 from mooring.apiserver.listing import ListOptions, list_entries
 from mooring.apiserver.negotiation import PROTOBUF
 from mooring.apiserver.parts import bind, evict, finalize
-from mooring.apiserver.representing import Painter, read_include, status_bytes
+from mooring.apiserver.representing import Painter, as_bytes, read_include
 from mooring.apiserver.selectors import read_selection
 from mooring.apiserver.served import part_of, verbs_of
 from mooring.apiserver.service import Service
@@ -197,7 +197,7 @@ def _written(service: Service, call: Call, written: Written) -> Answer:
 
 def _status(status: Status, call: Call) -> Answer:
     media = call.form.media
-    return Answer(status_bytes(status, media), status.code or 200, media)
+    return Answer(as_bytes(status, media), status.code or 200, media)
 
 
 def _deleted(service: Service, call: Call, deleted: Deleted) -> Answer:
@@ -210,21 +210,15 @@ def _deleted(service: Service, call: Call, deleted: Deleted) -> Answer:
     return _status(Status(status="Success", details=details), call)
 
 
-class _Warnings(NamedTuple):
-    """What of the warnings fits into headers."""
-
-    kept: Headers = ()
-    length: int = 0
-
-
 def warning_headers(warnings: tuple[str, ...]) -> Headers:
-    """Return the headers that tell a user of something, each once and none too long."""
-    found = _Warnings()
+    """Return the headers that tell a user of something, each once and all within bounds."""
+    kept: list[tuple[str, str]] = []
+    length = 0
     for text in dict.fromkeys(warnings):
         clean = "".join(c if c.isprintable() and ord(c) < 0x7F else "?" for c in text)
         clean = clean[:WARNING_LENGTH_MAX].replace("\\", "\\\\").replace('"', '\\"')
-        if found.length + len(clean) > WARNINGS_LENGTH_MAX:
+        length += len(clean)
+        if length > WARNINGS_LENGTH_MAX:
             break
-        header = ("Warning", f'299 - "{clean}"')
-        found = _Warnings((*found.kept, header), found.length + len(clean))
-    return found.kept
+        kept.append(("Warning", f'299 - "{clean}"'))
+    return tuple(kept)

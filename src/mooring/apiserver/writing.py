@@ -17,6 +17,7 @@ from mooring.api.catalogue import from_hub, to_hub
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
+from mooring.api.meta import ObjectMeta
 from mooring.api.reading import read_tree
 from mooring.apiserver import foreign
 from mooring.apiserver.authorization.noderestriction import Operation
@@ -31,11 +32,13 @@ from mooring.apiserver.patching import (
 )
 from mooring.apiserver.patching.tables import find_shape
 from mooring.apiserver.registry import with_revision
+from mooring.apiserver.seedpatches import Shipped, shipped_patch, shipped_tree
 from mooring.apiserver.service import Service
 from mooring.apiserver.status import (
     MODIFIED,
     StatusCause,
     StatusDetails,
+    StatusError,
     bad_request,
     conflict,
     failure,
@@ -77,11 +80,12 @@ async def create(service: Service, call: Call) -> Written:
 
 
 async def _create(service: Service, call: Call, body: Body, *, has_owners: bool = False) -> Written:
-    context = await service.context(call, verb="create")
-    namespace = call.target.namespace or "default"
-    admission = admit_create(body.value, call.kind, context, namespace=namespace)
-    if admission.refused is None:
-        await _check_namespace(service, call)
+    namespace = await service.namespace(call.target.namespace)
+    context = service.context(call, namespace, verb="create")
+    name = call.target.namespace or "default"
+    admission = admit_create(body.value, call.kind, context, namespace=name)
+    if admission.refused is None and call.resource.namespaced:
+        _check_namespace(service, call, namespace)
     stored = _accepted(admission, call, body.value.metadata.name)
     new = foreign.defaulted(_made(stored, body.value, service))
     await service.admit(call, Operation.CREATE, new=new)
@@ -94,12 +98,9 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     return Written(new, is_new=True, warnings=warnings)
 
 
-async def _check_namespace(service: Service, call: Call) -> None:
+def _check_namespace(service: Service, call: Call, namespace: Any | None) -> None:
     """Refuse to create something in a namespace that is not there, or that goes away."""
-    if not call.resource.namespaced:
-        return
     name = call.target.namespace
-    namespace = await service.namespace(name)
     about = service.resources.of("", "namespaces").about
     if namespace is None:
         raise not_found(about, name)
@@ -133,10 +134,7 @@ async def replace_object(service: Service, call: Call) -> Written:
     body = read_body(call, gates=service.gates, extensions=service.extensions)
     name = body.value.metadata.name
     if name != call.target.name:
-        raise bad_request(
-            f"the name of the object ({name}) does not match the name on the URL "
-            f"({call.target.name})"
-        )
+        raise _other_name(name, call)
     registry, target = service.registry, call.target
     may_create = call.resource.is_made_by_update and not target.subresource
     if may_create and not await registry.find(call.resource, target.namespace, target.name):
@@ -149,17 +147,22 @@ async def patch(service: Service, call: Call) -> Written:
     media = call.content_type.partition(";")[0].strip()
     if media == APPLY_PATCH:
         return await _apply(service, call)
+    wanted = Shipped(call.body)
+    if service.extensions:
+        wanted = shipped_patch(call.body, media, call.kind, service.gates)
 
     def patched(live: Any) -> Body:
         tree = to_tree(from_hub(live, call.kind.api_version))
-        result = apply_patch(call.kind, media, call.body, tree)
-        return _read_patched(_unrefused(result), call, service)
+        result = apply_patch(call.kind, media, wanted.content, tree)
+        return _read_patched(_unrefused(result), call, service, wanted.warnings)
 
     return await _change(service, call, patched, verb="patch")
 
 
 async def _apply(service: Service, call: Call) -> Written:
-    applied = _unrefused(read_applied(call.body))
+    wanted = Shipped(_unrefused(read_applied(call.body)))
+    if service.extensions:
+        wanted = shipped_tree(wanted.content, call.kind, service.gates)
     if not call.query.get("fieldManager"):
         raise bad_request("fieldManager is required for apply patch")
     manager = _field_manager(call.kind, call.target.subresource)
@@ -168,8 +171,8 @@ async def _apply(service: Service, call: Call) -> Written:
     def merged(live: Any | None) -> Body:
         tree = None if live is None else to_tree(from_hub(live, call.kind.api_version))
         now = str(service.now())
-        result = manager.apply(tree, applied, manager=call.manager, force=force, now=now)
-        return _read_patched(_unrefused(result), call, service)
+        result = manager.apply(tree, wanted.content, manager=call.manager, force=force, now=now)
+        return _named(_read_patched(_unrefused(result), call, service, wanted.warnings), call)
 
     live = await service.registry.find(call.resource, call.target.namespace, call.target.name)
     if live is None:
@@ -179,19 +182,35 @@ async def _apply(service: Service, call: Call) -> Written:
     return await _change(service, call, merged, verb="patch", is_apply=True)
 
 
-def _read_patched(tree: Any, call: Call, service: Service) -> Body:
+def _named(body: Body, call: Call) -> Body:
+    """Return an applied object that has the name of its URL, or raise that it has another."""
+    name = body.value.metadata.name
+    if name and name != call.target.name:
+        raise _other_name(name, call)
+    metadata = replace(body.value.metadata, name=call.target.name)
+    return body._replace(value=replace(body.value, metadata=metadata))
+
+
+def _other_name(name: str, call: Call) -> StatusError:
+    return bad_request(
+        f"the name of the object ({name}) does not match the name on the URL ({call.target.name})"
+    )
+
+
+def _read_patched(tree: Any, call: Call, service: Service, warnings: tuple[str, ...] = ()) -> Body:
     try:
         reading = read_tree(tree, gates=service.gates, extensions=service.extensions)
     except (ApiError, RecursionError) as error:
         raise bad_request(str(error)) from None
-    return checked(reading, call)
+    body = checked(reading, call)
+    return body._replace(warnings=(*warnings, *body.warnings))
 
 
 async def _change(
     service: Service, call: Call, body_for: Any, *, verb: str, is_apply: bool = False
 ) -> Written:
     """Store what a body makes of an object, trying again if it was changed meanwhile."""
-    context = await service.context(call, verb=verb)
+    context = service.context(call, await service.namespace(call.target.namespace), verb=verb)
     warnings: tuple[str, ...] = ()
 
     async def changed(old: Any) -> Any:
@@ -249,8 +268,8 @@ def _owned(old: Any | None, new: Any, call: Call, now: Any) -> Any:
     owned = manager.update(before, after, manager=call.manager, now=str(now))
     if before is not None:
         owned = with_times_kept(before, owned)
-    struct: type[Any] = kind.struct
-    entries = decode_tree(owned, struct).value.metadata.managed_fields
+    told = {"managedFields": owned["metadata"].get("managedFields") or []}
+    entries = decode_tree(told, ObjectMeta).value.managed_fields
     return replace(new, metadata=replace(new.metadata, managed_fields=entries))
 
 

@@ -97,8 +97,8 @@ def command(
     if token_auth_file is not None and not has_roles:
         raise click.UsageError("--token-auth-file: only with --authorization-mode RBAC")
     servers = tuple(part.strip() for part in etcd_servers.split(",") if part.strip())
-    if len(servers) > 1:
-        raise click.UsageError("--etcd-servers: one URL only, so far")
+    if len(servers) > 1 or etcd_servers.startswith("https://"):
+        raise click.UsageError("--etcd-servers: one URL only, and without TLS, so far")
     _run(
         Settings(
             data_dir=data_dir,
