@@ -28,7 +28,7 @@ from mooring.validation.admission import (
     admit_update,
     read_hub,
 )
-from mooring.validation.context import Context
+from mooring.validation.context import Context, DriverRefusal
 
 NOW = Timestamp(datetime(2031, 7, 9, 11, 13, 17, tzinfo=UTC))
 
@@ -59,11 +59,12 @@ class _Denying:
             return None
         return _forbidden("", "update", "binding", "at the cluster scope")
 
-    def refuse_driver(self, driver: str, *, node: str | None) -> str | None:  # noqa: ARG002
+    def refuse_driver(self, driver: str, *, node: str | None) -> DriverRefusal | None:  # noqa: ARG002
         if "driver" not in self._denied:
             return None
         scope = f'in the namespace "{self._namespace}"'
-        return _forbidden(f' "{driver}"', "arbitrary-node:update", "driver", scope)
+        verb = "arbitrary-node:update"
+        return DriverRefusal((verb,), _forbidden(f' "{driver}"', verb, "driver", scope))
 
 
 def open_suite() -> Suite:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from mooring.api import core, events, scheduling
-from mooring.api.catalogue import CATALOGUE, KINDS, SERVED, from_hub, to_hub
+from mooring.api.catalogue import ASKED, CATALOGUE, KINDS, SERVED, from_hub, to_hub
 from mooring.api.codec import decode_json, decode_tree, encode_json, to_tree
 from mooring.api.errors import DecodeError
 from mooring.api.kinds import Kind
@@ -238,7 +238,7 @@ def test_short_names_are_those_of_kubectl(short_name: str, plural: str) -> None:
 
 
 def test_kinds_of_files_are_read_but_not_served() -> None:
-    files = {kind.name for kind in KINDS} - {kind.name for kind in SERVED}
+    files = {kind.name for kind in KINDS} - {kind.name for kind in (*SERVED, *ASKED)}
     assert files == {"KubeSchedulerConfiguration", "DynamicResourcesArgs", "DeviceMetadata"}
 
 

@@ -1,6 +1,7 @@
 """Every kind that Mooring can read.
 
-Kinds without a plural live in files only: no server serves them.
+Kinds without a plural live in files only, or are what a subresource takes. Kinds that are asked
+are answered by a server, but it stores none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from msgspec.structs import replace
 
 from mooring.api import (
     apps,
+    authentication,
+    authorization,
     batch,
     conversion,
     coordination,
@@ -33,12 +36,15 @@ KINDS: tuple[Kind, ...] = (
     *scheduling.KINDS,
     *coordination.KINDS,
     *rbac.KINDS,
+    *authentication.KINDS,
+    *authorization.KINDS,
     *events.KINDS,
     *schedulerconfig.KINDS,
     *devicemetadata.KINDS,
 )
 
-SERVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.plural)
+SERVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.plural and not kind.is_asked)
+ASKED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.is_asked)
 
 CATALOGUE = Catalogue(KINDS)
 

@@ -22,6 +22,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     has_status: bool = False
     short_names: tuple[str, ...] = ()
     is_extension: bool = False  # Kubernetes does not have it in this version
+    is_asked: bool = False  # it is answered when it is created, and never stored
 
     @property
     def group(self) -> str:

@@ -1,1 +1,1 @@
-"""The API server: so far what patches mean, and what it tells clients of itself."""
+"""The API server: what becomes of requests, and what clients read besides objects."""

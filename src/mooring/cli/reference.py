@@ -213,7 +213,7 @@ def _kind_row(versions: list[Kind]) -> tuple[str, ...]:
     return (
         f"`{kind.name}`",
         ", ".join(f"{v.version}{' (extension)' if v.is_extension else ''}" for v in shown),
-        scope if kind.plural else "file",
+        scope if kind.plural or kind.is_asked else "file",
         f"`{kind.plural}`" if kind.plural else "",
         ", ".join(f"`{name}`" for name in kind.short_names),
         "yes" if kind.has_status else "",

@@ -15,6 +15,13 @@ from mooring.validation.expressions import (
 )
 
 
+class DriverRefusal(NamedTuple):
+    """Why a user may not report for a driver, and the verbs of which one would do."""
+
+    verbs: tuple[str, ...]
+    reason: str
+
+
 class StatusAuthorizer(Protocol):
     """Says whether the user may write the parts of a claim's status that need a permission.
 
@@ -25,7 +32,7 @@ class StatusAuthorizer(Protocol):
         """Say whether the user may set allocation and reservations."""
         ...
 
-    def refuse_driver(self, driver: str, *, node: str | None) -> str | None:
+    def refuse_driver(self, driver: str, *, node: str | None) -> DriverRefusal | None:
         """Say whether the user may report for a driver on the node of the allocation."""
         ...
 
@@ -37,9 +44,8 @@ class AllowEverything:
         """Allow it."""
         return None
 
-    def refuse_driver(self, driver: str, *, node: str | None) -> str | None:  # noqa: ARG002
+    def refuse_driver(self, driver: str, *, node: str | None) -> None:
         """Allow it."""
-        return None
 
 
 class Context(NamedTuple):

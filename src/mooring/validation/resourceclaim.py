@@ -80,7 +80,7 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
         found = check_metadata(new.metadata, namespaced=True)
         found += check_metadata_update(new.metadata, old.metadata)
         if not same(new.spec, old.spec):
-            found.append(invalid(SPEC, new.spec, IMMUTABLE, declared=True))
+            found.append(invalid(SPEC, None, IMMUTABLE, declared=True))
         return found
 
     def prepare_status(
@@ -220,10 +220,10 @@ def _check_authorization(
         return found
     node = _node_of(new.allocation)
     for driver in sorted(_drivers_with_changed_reports(new, old)):
-        if reason := context.authorizer.refuse_driver(driver, node=node):
+        if refused := context.authorizer.refuse_driver(driver, node=node):
             detail = (
                 'changing status.devices requires resource="resourceclaims/driver", '
-                f'verb="[arbitrary-node:{context.verb}]" permission: {reason}'
+                f'verb="[{" ".join(refused.verbs)}]" permission: {refused.reason}'
             )
             found.append(forbidden(STATUS.child("devices"), detail))
     return found

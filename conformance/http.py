@@ -1,0 +1,479 @@
+"""Exchanges over HTTP: what kubectl and hand-made requests ask, and what a server answers.
+
+The target is a folder with `edge-cases.json` and `1.37/*.json`, which are replayed in their order
+against a server in this process. An exchange is equal if status, content type and body are: the
+same keys, types and values, but for revisions, times, uids, ages and tokens, of which only the type
+counts. Of documents that list all that a server has (discovery, OpenAPI) the head is compared.
+Counted apart is what concerns kinds that are not served, users that only a guarded server tells
+apart, and answers that were not recorded whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import yaml
+
+from conformance._http_world import Tree, World
+from conformance.runner import EQUAL, Apart, Case, Mismatch, Outcome, Suite
+from mooring.api import protobuf
+from mooring.api.errors import ApiError
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.exchange import Answer, Request, Streaming
+from mooring.apiserver.paths import Target, parse_path
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.served import REVIEWS
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_AGE = re.compile(r"(\d+[smhdy])+|<unknown>|<invalid>")
+_TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9-]{5}")
+_CURRENT = re.compile(r"current: \d+")
+_ANY = {"resourceVersion", "continue", "remainingItemCount", "uid"}
+
+_GUARDED = ("no-auth-401", "bad-token-401", "forbidden-403", "forbidden-403-create")
+_DOCUMENTS = ("/api", "/apis", "/openapi", "/version", "/")
+NOT_WHOLE = "objects that were not recorded whole"
+_BETTER = {"put-bad-rv": "answered better: 400 for a resourceVersion that is no number"}
+_OURS_ONLY = {
+    "watch-old-410": "changes from before the recording",
+    "livez-verbose": "checks that are named after parts of Kubernetes",
+}
+
+
+def open_suite() -> Suite:
+    """Return the suite."""
+    return HttpSuite()
+
+
+class HttpSuite(Suite):
+    """The suite over recorded exchanges."""
+
+    def __init__(self) -> None:
+        self._world = World()
+
+    def fits(self, case: Case) -> bool:
+        """Return whether a case is an exchange."""
+        return "requestHeaders" in case.fields
+
+    def cases(self, target: Path) -> Iterator[Case] | None:
+        """Return all exchanges of a folder, in the order in which they are replayed."""
+        return _cases(target) if target.is_dir() else None
+
+    def compare(self, case: Case) -> Outcome:
+        """Ask ours what was asked, and compare the answers."""
+        exchange = Exchange(case.fields)
+        apart = self._apart(case, exchange)
+        if apart:
+            return Apart(apart)
+        for tree in exchange.objects():
+            self._world.put(tree)
+        reason = self._prepare(exchange)
+        if reason:
+            return Apart(reason)
+        request = exchange.request(self._world.ours, self._world.revision)
+        answer = self._world.ask(self._with_our_tags(request, exchange))
+        if isinstance(answer, Streaming):
+            return self._stream(exchange, answer)
+        self._learn(exchange, answer)
+        return _outcome(exchange, answer)
+
+    def figures(self) -> list[str]:
+        """End the server."""
+        self._world.close()
+        return []
+
+    def _with_our_tags(self, request: Request, exchange: Exchange) -> Request:
+        """Return a request for a document as a client makes it that knows ours."""
+        if exchange.status != 304 and "hash" not in request.query:
+            return request
+        query = {name: text for name, text in request.query.items() if name != "hash"}
+        headers = {k: v for k, v in request.headers.items() if k != "if-none-match"}
+        found = self._world.ask(Request("GET", request.path, query, headers))
+        tag = dict(found.headers).get("ETag", "")
+        if exchange.status == 304:
+            headers["if-none-match"] = tag
+        if "hash" in request.query:
+            query["hash"] = tag.strip('"')
+        return Request("GET", request.path, query, headers)
+
+    # --- state --------------------------------------------------------------------------------
+
+    def _apart(self, case: Case, exchange: Exchange) -> str:
+        name = case.fields.get("name", "")
+        if name in _GUARDED:
+            return "users that only a guarded server tells apart"
+        if name in _BETTER or name in _OURS_ONLY:
+            return _BETTER.get(name) or _OURS_ONLY[name]
+        if exchange.body is None:
+            return "requests whose body was not kept"
+        target = exchange.target
+        if target is not None and exchange.is_found and not self._is_served(target):
+            return "kinds that are not served"
+        return ""
+
+    def _is_served(self, target: Target) -> bool:
+        version = f"{target.group}/{target.version}"
+        if any((r.group, r.plural) == (target.group, target.resource) for r in REVIEWS):
+            return True
+        resource = self._world.find(version, target.resource)
+        if resource is None:
+            return False
+        return not target.subresource or target.subresource in resource.subresources
+
+    def _prepare(self, exchange: Exchange) -> str:
+        """Bring the store to where it was; return why that is not possible."""
+        target = exchange.target
+        if target is None:
+            return ""
+        resource = self._world.find(f"{target.group}/{target.version}", target.resource)
+        if resource is None:
+            return ""
+        self._foresee(exchange)
+        namespace = "" if target.resource == "namespaces" else target.namespace
+        if exchange.status == 404 and target.name and not target.subresource:
+            self._world.drop(resource, namespace, target.name)
+        listed = exchange.listed(resource)
+        if listed is not None:
+            return self._prepare_list(exchange, resource, namespace, listed)
+        is_about_one = target.name and exchange.status < 400
+        is_created = exchange.method == "PATCH" and exchange.status == 201
+        if (
+            is_about_one
+            and not is_created
+            and not self._world.has(resource, namespace, target.name)
+        ):
+            return NOT_WHOLE
+        return ""
+
+    def _prepare_list(
+        self,
+        exchange: Exchange,
+        resource: Resource,
+        namespace: str,
+        listed: Mapping[tuple[str, str], str],
+    ) -> str:
+        there = self._world.objects(resource, namespace)
+        for place, revision in listed.items():
+            if place not in there:
+                return NOT_WHOLE
+            if self._world.ours.get(revision) != there[place].metadata.resource_version:
+                return NOT_WHOLE  # We have another state of it than was shown then.
+        for place in there.keys() - listed.keys():
+            is_going = there[place].metadata.deletion_timestamp is not None
+            if is_going or not exchange.is_partial:
+                self._world.drop(resource, *place)
+        return ""
+
+    def _foresee(self, exchange: Exchange) -> None:
+        """Have the server make the uids, names and times that were made then."""
+        found = exchange.answer
+        if not isinstance(found, dict) or exchange.method == "GET":
+            return
+        metadata = found.get("metadata") or {}
+        times = [metadata.get("creationTimestamp", "")] if exchange.status == 201 else []
+        times += [entry.get("time") or "" for entry in metadata.get("managedFields") or ()]
+        times += [metadata.get("deletionTimestamp", "")]
+        newest = max((time for time in times if isinstance(time, str)), default="")
+        if newest:
+            self._world.now = Timestamp.parse(newest)
+        self._world.uid = metadata.get("uid", "")
+        self._world.suffix = str(metadata.get("name", ""))[-5:]
+
+    def _learn(self, exchange: Exchange, answer: Answer) -> None:
+        """Note which of our revisions stands for which of theirs."""
+        ours, theirs = _decoded(answer.body, answer.content_type), exchange.answer
+        match ours, theirs:
+            case {"metadata": {"resourceVersion": str(mine)}}, {
+                "metadata": {"resourceVersion": str(recorded)}
+            }:
+                self._world.ours[recorded] = mine
+
+    # --- watches ------------------------------------------------------------------------------
+
+    def _stream(self, exchange: Exchange, stream: Streaming) -> Outcome:
+        """Have others write what was seen then, and compare what we say of it."""
+        try:
+            events = exchange.events()
+            if events is None:
+                return _outcome(exchange, Answer(b"", 200, stream.content_type))
+            if any(event.get("object", {}).get("kind") == "Table" for event in events):
+                return Apart(NOT_WHOLE)
+            found = []
+            for event in events:
+                if not exchange.begins_with_all or event.get("type") in ("MODIFIED", "DELETED"):
+                    self._happen(event, exchange)
+                chunk = self._world.next_chunk(stream)
+                found.append(None if chunk is None else _decoded(chunk, "application/json"))
+            faults = [*_head_faults(exchange, 200, stream.content_type)]
+            faults += _faults("events", events, found)
+            return Mismatch(tuple(faults)) if faults else EQUAL
+        finally:
+            self._world.end(stream)
+
+    def _happen(self, event: Tree, exchange: Exchange) -> None:
+        tree, target = event.get("object") or {}, exchange.target
+        if event.get("type") in ("ADDED", "MODIFIED"):
+            self._world.put(tree)
+        elif event.get("type") == "DELETED" and target is not None:
+            resource = self._world.find(f"{target.group}/{target.version}", target.resource)
+            metadata = tree["metadata"]
+            if resource is not None:
+                self._world.drop(resource, metadata.get("namespace", ""), metadata["name"])
+
+
+class Exchange:
+    """One request and its recorded answer."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.method: str = fields["method"]
+        url = urlsplit(fields.get("uri") or fields["path"])
+        self.path, self._query = url.path, dict(parse_qsl(url.query, keep_blank_values=True))
+        self.headers = {name.lower(): text for name, text in fields["requestHeaders"].items()}
+        self.body = _bytes_of(fields.get("requestBody"), self.headers.get("content-type", ""))
+        status = fields["status"]
+        self.status = status if isinstance(status, int) else int(status.split()[1])
+        headers = {k.lower(): v for k, v in (fields.get("responseHeaders") or {}).items()}
+        self.content_type: str = headers.get("content-type", "")
+        self.answer = _recorded(fields.get("responseBody"), self.content_type)
+        self.target = parse_path(self.path)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the answer is about something that there is."""
+        return self.status != 404 or (
+            isinstance(self.answer, dict) and "name" in (self.answer.get("details") or {})
+        )
+
+    @property
+    def is_watch(self) -> bool:
+        """Whether the answer is a stream."""
+        return bool(self._query.get("watch", "") in ("1", "true"))
+
+    @property
+    def begins_with_all(self) -> bool:
+        """Whether a watch begins with what is there."""
+        return bool(self._query.get("resourceVersion", "0") == "0")
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a list leaves something out."""
+        return any(name in self._query for name in ("labelSelector", "fieldSelector")) or bool(
+            isinstance(self.answer, dict) and (self.answer.get("metadata") or {}).get("continue")
+        )
+
+    def request(self, ours: Mapping[str, str], revision: int) -> Request:
+        """Return the request, with our revisions in place of theirs."""
+        query = dict(self._query)
+        if len(query.get("continue", "")) > 8:
+            query["continue"] = _token_at(query["continue"], revision)
+        if query.get("resourceVersion") in ours and self.is_watch:
+            query["resourceVersion"] = ours[query["resourceVersion"]]
+        elif self.is_watch and len(query.get("resourceVersion", "")) > 1:
+            query["resourceVersion"] = max(ours.values(), key=int, default="0")
+        body = self.body or b""
+        for theirs, mine in ours.items():
+            old = f'"resourceVersion": "{theirs}"'.encode()
+            body = body.replace(old, f'"resourceVersion": "{mine}"'.encode())
+            if "json-patch" in self.headers.get("content-type", ""):
+                body = body.replace(f'"{theirs}"'.encode(), f'"{mine}"'.encode())
+        headers = {k: v for k, v in self.headers.items() if k != "accept-encoding"}
+        return Request(self.method, self.path, query, headers, body)
+
+    def objects(self) -> Iterator[Tree]:
+        """Return the whole objects that were there when the request came."""
+        tree = self.answer
+        if self.method == "DELETE" and isinstance(tree, dict) and self.status < 400:
+            if "deletionTimestamp" not in (tree.get("metadata") or {}):
+                yield from _whole(tree)  # It went as it was.
+            return
+        if self.status >= 400 or self.method != "GET":
+            return
+        if self.is_watch and not self.begins_with_all:
+            return
+        if not isinstance(tree, dict) and not self.is_watch:
+            return
+        for event in (self.events() or ()) if self.is_watch else ():
+            tree = event.get("object") or {}
+            if event.get("type") == "ADDED":
+                yield from _whole(tree)
+        if not self.is_watch:
+            yield from _whole(tree)
+
+    def events(self) -> list[Tree] | None:
+        """Return the events of a stream; None if they were not kept."""
+        answer = self.answer
+        match answer:
+            case {"stream": list(events)}:
+                return events
+            case {"type": str()}:
+                return [answer]
+        if not isinstance(answer, str) or "protobuf" in self.content_type:
+            return None
+        return list(_whole_lines(answer))
+
+    def listed(self, resource: Resource) -> dict[tuple[str, str], str] | None:
+        """Return which objects were there, and their revisions, if the answer tells."""
+        tree = self.answer
+        if self.method != "GET" or not isinstance(tree, dict) or self.is_watch:
+            return None
+        rows = [row.get("object") or {} for row in tree.get("rows") or ()]
+        items = rows if tree.get("kind") == "Table" else tree.get("items")
+        if items is None or self.target is None or self.target.name:
+            return None
+        places = [item.get("metadata") or {} for item in items]
+        return {
+            (place.get("namespace", "") if resource.namespaced else "", place.get("name", "")): str(
+                place.get("resourceVersion", "")
+            )
+            for place in places
+        }
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def _cases(target: Path) -> Iterator[Case]:
+    files = sorted(target.glob("1.37/*.json"))
+    edge = target / "edge-cases.json"
+    for path in [*files, *([edge] if edge.exists() else [])]:
+        for number, fields in enumerate(json.loads(path.read_bytes())):
+            name = fields.get("name") or fields.get("uri", "")
+            yield Case(f"{path.stem}#{number} {fields['method']} {name}", fields, b"")
+
+
+def _whole_lines(text: str) -> Iterator[Tree]:
+    """Return the events of a text, up to where it was cut."""
+    for line in text.splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            return
+
+
+def _bytes_of(body: Any, content_type: str) -> bytes | None:
+    if body is None:
+        return b""
+    if not isinstance(body, str):
+        return json.dumps(body).encode()
+    if "protobuf" in content_type:
+        return None if "\ufffd" in body else body.encode("latin-1", "replace")
+    return body.encode()
+
+
+def _recorded(body: Any, content_type: str) -> Any:
+    if isinstance(body, dict) and "truncatedAt" in body:
+        return None
+    if isinstance(body, dict) and "base64" in body:
+        return _decoded(base64.b64decode(body["base64"]), content_type)
+    if isinstance(body, str) and "protobuf" in content_type:
+        data = body.encode("latin-1", "replace")
+        return None if "\ufffd" in body else _decoded(data, content_type)
+    if isinstance(body, str) and "yaml" in content_type:
+        return yaml.safe_load(body)
+    return body
+
+
+def _token_at(token: str, revision: int) -> str:
+    """Return a continue token for the same place at a revision of ours."""
+    content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    text = json.dumps({**content, "rv": revision}).encode()
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def _decoded(body: bytes, content_type: str) -> Any:
+    try:
+        if "protobuf" in content_type:
+            return json.loads(protobuf.decode(body).json)
+        if "yaml" in content_type:
+            return yaml.safe_load(body)
+        return json.loads(body)
+    except (ApiError, ValueError):
+        return body.decode(errors="replace")
+
+
+def _whole(tree: Tree) -> Iterator[Tree]:
+    """Return the objects of a tree that have more than metadata."""
+    kind = str(tree.get("kind", ""))
+    if kind in ("Status", "Table") or kind.startswith("PartialObjectMetadata"):
+        return
+    if kind.endswith("List") and "items" in tree:
+        for item in tree["items"] or ():
+            head = {"apiVersion": tree["apiVersion"], "kind": kind.removesuffix("List")}
+            yield {**head, **item}
+    elif "metadata" in tree:
+        yield tree
+
+
+# --- comparing ------------------------------------------------------------------------------------
+
+
+def _outcome(exchange: Exchange, answer: Answer) -> Outcome:
+    faults = [*_head_faults(exchange, answer.status, answer.content_type)]
+    if exchange.answer is not None and not faults:
+        ours = _decoded(answer.body, answer.content_type)
+        is_document = exchange.target is None and exchange.path.startswith(_DOCUMENTS[:4])
+        if is_document or exchange.path == "/":
+            faults += _document_faults(exchange.answer, ours)
+        else:
+            faults += _faults("", exchange.answer, ours)
+    return Mismatch(tuple(faults[:8])) if faults else EQUAL
+
+
+def _head_faults(exchange: Exchange, status: int, content_type: str) -> Iterator[str]:
+    if status != exchange.status:
+        yield f"status: Kubernetes {exchange.status}, Mooring {status}"
+    if exchange.content_type and content_type != exchange.content_type:
+        yield f"content type: Kubernetes {exchange.content_type}, Mooring {content_type}"
+
+
+def _document_faults(theirs: Any, ours: Any) -> Iterator[str]:
+    if isinstance(theirs, dict) and isinstance(ours, dict) and theirs.keys() != ours.keys():
+        yield f"keys: Kubernetes {sorted(theirs)}, Mooring {sorted(ours)}"
+
+
+def _faults(place: str, theirs: Any, ours: Any) -> Iterator[str]:
+    if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
+        for key in sorted({*theirs, *ours}):
+            inner = f"{place}.{key}" if place else key
+            if key not in theirs or key not in ours:
+                side, value = (
+                    ("Kubernetes", theirs[key]) if key in theirs else ("Mooring", ours[key])
+                )
+                yield f"{inner}: only {side} has it: {_shown(value)}"
+            elif key == "description" and "columnDefinitions" in place:
+                continue  # Ours are in our own words.
+            elif key in _ANY:
+                if type(theirs[key]) is not type(ours[key]):
+                    yield f"{inner}: other types"
+            else:
+                yield from _faults(inner, theirs[key], ours[key])
+    elif (
+        isinstance(theirs, Sequence) and isinstance(ours, Sequence) and not isinstance(theirs, str)
+    ):
+        if len(theirs) != len(ours):
+            yield f"{place}: Kubernetes has {len(theirs)}, Mooring {len(ours)}"
+        for index, (one, other) in enumerate(zip(theirs, ours, strict=False)):
+            yield from _faults(f"{place}[{index}]", one, other)
+    elif type(theirs) is not type(ours) or _plain(theirs) != _plain(ours):
+        yield f"{place or 'body'}: Kubernetes {_shown(theirs)}, Mooring {_shown(ours)}"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without what differs from run to run."""
+    if not isinstance(value, str):
+        return value
+    if _AGE.fullmatch(value):
+        return "AGE"
+    text = _TOKEN_VOLUME.sub("TOKEN", _UID.sub("UID", _TIME.sub("TIME", value)))
+    return _CURRENT.sub("current: N", text)
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, default=str)[:160]

@@ -1,0 +1,169 @@
+"""authorization.k8s.io/v1: what somebody may do. These kinds are asked, never stored."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from mooring.api.kinds import Kind
+from mooring.api.meta import LabelSelectorRequirement, ObjectMeta
+from mooring.api.structs import Open, always, named
+
+GROUP = "authorization.k8s.io"
+API_VERSION = "authorization.k8s.io/v1"
+
+
+class FieldSelectorRequirement(Open, frozen=True, gc=False):
+    """One expression over fields."""
+
+    key: str = always("")
+    operator: str = always("")
+    values: tuple[str, ...] = ()
+
+
+class FieldSelectorAttributes(Open, frozen=True, gc=False):
+    """The objects that are meant, by fields."""
+
+    raw_selector: str = ""
+    requirements: tuple[FieldSelectorRequirement, ...] = ()
+
+
+class LabelSelectorAttributes(Open, frozen=True, gc=False):
+    """The objects that are meant, by labels."""
+
+    raw_selector: str = ""
+    requirements: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class ResourceAttributes(Open, frozen=True, gc=False):
+    """A verb on a resource."""
+
+    namespace: str = ""
+    verb: str = ""
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    field_selector: FieldSelectorAttributes | None = None
+    label_selector: LabelSelectorAttributes | None = None
+
+
+class NonResourceAttributes(Open, frozen=True, gc=False):
+    """A verb on a path."""
+
+    path: str = ""
+    verb: str = ""
+
+
+class SubjectAccessReviewSpec(Open, frozen=True, gc=False):
+    """Who wants to do what."""
+
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    extra_values: dict[str, tuple[str, ...]] = field(default_factory=dict, name="extra")
+    uid: str = ""
+
+
+class SelfSubjectAccessReviewSpec(Open, frozen=True, gc=False):
+    """What I want to do."""
+
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+
+
+class SubjectAccessReviewStatus(Open, frozen=True, gc=False):
+    """Whether it is allowed, and why."""
+
+    allowed: bool = always(False)
+    denied: bool = False
+    reason: str = ""
+    evaluation_error: str = ""
+
+
+class SubjectAccessReview(Open, frozen=True, gc=False):
+    """The question whether somebody may do something."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("SubjectAccessReview")
+    metadata: ObjectMeta = always(ObjectMeta())
+    spec: SubjectAccessReviewSpec = always(SubjectAccessReviewSpec())
+    status: SubjectAccessReviewStatus = always(SubjectAccessReviewStatus())
+
+
+class LocalSubjectAccessReview(SubjectAccessReview, frozen=True, gc=False):
+    """The same question, within one namespace."""
+
+    kind: str = always("LocalSubjectAccessReview")
+
+
+class SelfSubjectAccessReview(Open, frozen=True, gc=False):
+    """The question whether I may do something."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("SelfSubjectAccessReview")
+    metadata: ObjectMeta = always(ObjectMeta())
+    spec: SelfSubjectAccessReviewSpec = always(SelfSubjectAccessReviewSpec())
+    status: SubjectAccessReviewStatus = always(SubjectAccessReviewStatus())
+
+
+class SelfSubjectRulesReviewSpec(Open, frozen=True, gc=False):
+    """The namespace that is meant."""
+
+    namespace: str = ""
+
+
+class ResourceRule(Open, frozen=True, gc=False):
+    """Verbs on resources."""
+
+    verbs: tuple[str, ...] = always(())
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+
+
+class NonResourceRule(Open, frozen=True, gc=False):
+    """Verbs on paths."""
+
+    verbs: tuple[str, ...] = always(())
+    non_resource_urls: tuple[str, ...] = named("nonResourceURLs", ())
+
+
+class SubjectRulesReviewStatus(Open, frozen=True, gc=False):
+    """All that is allowed, as far as it can be told."""
+
+    resource_rules: tuple[ResourceRule, ...] = always(())
+    non_resource_rules: tuple[NonResourceRule, ...] = always(())
+    incomplete: bool = always(False)
+    evaluation_error: str = ""
+
+
+class SelfSubjectRulesReview(Open, frozen=True, gc=False):
+    """The question what I may do in a namespace."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("SelfSubjectRulesReview")
+    metadata: ObjectMeta = always(ObjectMeta())
+    spec: SelfSubjectRulesReviewSpec = always(SelfSubjectRulesReviewSpec())
+    status: SubjectRulesReviewStatus = always(SubjectRulesReviewStatus())
+
+
+def _kind(struct: type[Struct], plural: str, *, namespaced: bool = False) -> Kind:
+    return Kind(
+        api_version=API_VERSION,
+        name=struct.__name__,
+        plural=plural,
+        namespaced=namespaced,
+        struct=struct,
+        hub_version=API_VERSION,
+        is_asked=True,
+    )
+
+
+KINDS: tuple[Kind, ...] = (
+    _kind(LocalSubjectAccessReview, "localsubjectaccessreviews", namespaced=True),
+    _kind(SelfSubjectAccessReview, "selfsubjectaccessreviews"),
+    _kind(SelfSubjectRulesReview, "selfsubjectrulesreviews"),
+    _kind(SubjectAccessReview, "subjectaccessreviews"),
+)

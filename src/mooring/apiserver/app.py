@@ -1,0 +1,201 @@
+"""The server as an ASGI application: bodies with bounds, gzip, streams, time limits."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+from msgspec.structs import replace
+
+from mooring.apiserver.exchange import Answer, Request, Streaming
+from mooring.apiserver.router import Router, refused
+from mooring.apiserver.status import StatusError, bad_request, failure, too_large, too_many_requests
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+GZIP_FROM_BYTES = 128 * 1024
+GZIP_LEVEL = 1
+QUERY_FIELDS_MAX = 100
+
+PEER = "mooring.peer"  # the key of the client's certificate in a scope
+
+
+class Limits(NamedTuple):
+    """How much one client may ask for, and how long it may take."""
+
+    body_bytes_max: int = 3 * 1024 * 1024
+    request_s: float = 60.0
+    in_flight_max: int = 600
+    watches_max: int = 10_000
+
+
+class Application:
+    """Speaks ASGI for a router."""
+
+    def __init__(self, router: Router, limits: Limits = Limits()) -> None:  # noqa: B008
+        self.router = router
+        self._limits = limits
+        self._metrics = router.metrics
+        self._stopping = asyncio.Event()
+
+    def stop_streams(self) -> None:
+        """End all watches, so that a server that stops need not wait for them."""
+        self._stopping.set()
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return None
+        request = _head(scope)
+        if self._metrics.in_flight >= self._limits.in_flight_max:
+            return await _send(refused(too_many_requests(1), request), request, send)
+        self._metrics.in_flight += 1
+        try:
+            answer = await self._answer(request, receive)
+        finally:
+            self._metrics.in_flight -= 1
+        if isinstance(answer, Streaming):
+            return await self._stream(answer, request, receive, send)
+        return await _send(answer, request, send)
+
+    async def _answer(self, request: Request, receive: Receive) -> Answer | Streaming:
+        try:
+            async with asyncio.timeout(self._limits.request_s):
+                body = await self._body(request, receive)
+                return await self.router.answer(replace(request, body=body))
+        except TimeoutError:
+            text = "Timeout: request did not complete within the allotted timeout"
+            return refused(failure(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", text), request)
+        except StatusError as error:
+            return refused(error, request)
+
+    async def _body(self, request: Request, receive: Receive) -> bytes:
+        bytes_max = self._limits.body_bytes_max
+        length = request.headers.get("content-length", "0")
+        if length.isdigit() and int(length[:18]) > bytes_max:
+            raise too_large(bytes_max)
+        parts, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise bad_request("the client went away")
+            part = message.get("body", b"")
+            size += len(part)
+            if size > bytes_max:
+                raise too_large(bytes_max)
+            parts.append(part)
+            if not message.get("more_body", False):
+                return _unpacked(b"".join(parts), request, bytes_max)
+
+    # --- streams ------------------------------------------------------------------------------
+
+    async def _stream(
+        self, answer: Streaming, request: Request, receive: Receive, send: Send
+    ) -> None:
+        if self._metrics.watches >= self._limits.watches_max:
+            await _close(answer.chunks)
+            return await _send(refused(too_many_requests(5), request), request, send)
+        self._metrics.watches += 1
+        sending = asyncio.create_task(_send_chunks(answer, send))
+        leaving = asyncio.create_task(_gone(receive))
+        stopping = asyncio.create_task(self._stopping.wait())
+        tasks = {sending, leaving, stopping}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._metrics.watches -= 1
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await _close(answer.chunks)
+        if self._stopping.is_set():
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return None
+
+
+def _head(scope: MutableMapping[str, Any]) -> Request:
+    headers = tuple(
+        (name.decode("latin-1").lower(), value.decode("latin-1"))
+        for name, value in scope["headers"]
+    )
+    fields = parse_qsl(
+        scope.get("query_string", b"").decode("latin-1"),
+        keep_blank_values=True,
+        max_num_fields=None,
+    )[:QUERY_FIELDS_MAX]
+    query: dict[str, str] = {}
+    for name, value in fields:
+        query.setdefault(name, value)
+    return Request(
+        scope["method"],
+        scope["path"],
+        query,
+        dict(headers),
+        certificate=scope.get(PEER),
+        all_headers=headers,
+    )
+
+
+def _unpacked(body: bytes, request: Request, bytes_max: int) -> bytes:
+    """Return a body that may come packed, which must not be larger than others unpacked."""
+    if request.headers.get("content-encoding", "").lower() != "gzip":
+        return body
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        whole = unpacking.decompress(body, bytes_max + 1)
+    except zlib.error as error:
+        raise bad_request(f"the body is not valid gzip: {error}") from None
+    if len(whole) > bytes_max:
+        raise too_large(bytes_max)
+    return whole
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _close(chunks: AsyncIterator[bytes]) -> None:
+    close = getattr(chunks, "aclose", None)
+    if close is not None:
+        with suppress(RuntimeError):
+            await close()
+
+
+async def _send(answer: Answer, request: Request, send: Send) -> None:
+    body, headers = answer.body, [*answer.headers, ("Content-Type", answer.content_type)]
+    wants_gzip = "gzip" in request.headers.get("accept-encoding", "")
+    if wants_gzip and len(body) >= GZIP_FROM_BYTES:
+        body = await asyncio.to_thread(gzip.compress, body, GZIP_LEVEL)
+        headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    headers.append(("Content-Length", str(len(body))))
+    if request.method == "HEAD":
+        body = b""
+    await send(_start(answer.status, headers))
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _send_chunks(answer: Streaming, send: Send) -> None:
+    headers = [*answer.headers, ("Content-Type", answer.content_type)]
+    await send(_start(200, headers))
+    # Clients wait for the headers before they wait for events.
+    await send({"type": "http.response.body", "body": b"", "more_body": True})
+    async for chunk in answer.chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _start(status: int, headers: list[tuple[str, str]]) -> Message:
+    encoded = [
+        (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
+        for name, value in headers
+    ]
+    return {"type": "http.response.start", "status": status, "headers": encoded}

@@ -1,0 +1,49 @@
+"""Users by their certificates: the common name is the user, organizations are its groups.
+
+TLS has checked that the certificate is signed by our authority and is valid now; here it is only
+read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from mooring.apiserver.authentication.users import CREDENTIAL_ID
+from mooring.apiserver.calls import User
+
+BYTES_MAX = 64 * 1024
+
+
+def user_of(certificate: bytes) -> User | None:
+    """Return the user that a DER certificate names; None if it is for something else."""
+    if len(certificate) > BYTES_MAX:
+        return None
+    try:
+        read = x509.load_der_x509_certificate(certificate)
+        subject, is_client = read.subject, _is_for_clients(read)
+        names = [_text(name) for name in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        oid = NameOID.ORGANIZATION_NAME
+        groups = tuple(_text(name) for name in subject.get_attributes_for_oid(oid))
+    except ValueError:
+        return None
+    if not is_client or not names or not names[-1]:
+        return None
+    digest = hashlib.sha256(certificate).hexdigest()
+    return User(names[-1], groups, extra={CREDENTIAL_ID: (f"X509SHA256={digest}",)})
+
+
+def _is_for_clients(certificate: x509.Certificate) -> bool:
+    try:
+        usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return False
+    wanted = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
+    return any(oid in usage for oid in wanted)
+
+
+def _text(name: x509.NameAttribute[str | bytes]) -> str:
+    value = name.value
+    return value if isinstance(value, str) else value.decode("latin-1")

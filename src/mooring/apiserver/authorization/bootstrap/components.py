@@ -1,0 +1,143 @@
+"""The roles of the cluster's own programs: scheduler, controllers, nodes, drivers."""
+
+from __future__ import annotations
+
+from mooring.api.gates import Gate
+from mooring.apiserver.authorization.bootstrap.tables import (
+    EVENTS,
+    READ,
+    READ_WRITE,
+    RoleRow,
+    role,
+    rule,
+)
+
+_RESOURCE = "resource.k8s.io"
+_SCHEDULING = "scheduling.k8s.io"
+_TOKEN_REVIEWS = rule("create", "authentication.k8s.io", "tokenreviews")
+_ACCESS_REVIEWS = rule("create", "authorization.k8s.io", "subjectaccessreviews")
+
+_SCHEDULER = role(
+    "system:kube-scheduler",
+    EVENTS,
+    rule("create", "coordination.k8s.io", "leases"),
+    rule("get list update watch", "coordination.k8s.io", "leases", names="kube-scheduler"),
+    rule(READ_WRITE, "coordination.k8s.io", "leasecandidates"),
+    rule(READ, "core", "nodes"),
+    rule(f"{READ} delete", "core", "pods"),
+    rule("create", "core", "bindings pods/binding"),
+    rule("patch update", "core", "pods/status"),
+    rule(READ, "core", "replicationcontrollers services"),
+    rule(READ, "apps extensions", "replicasets"),
+    rule(READ, "apps", "statefulsets"),
+    rule(READ, "policy", "poddisruptionbudgets"),
+    rule(READ, "core", "persistentvolumeclaims persistentvolumes"),
+    _TOKEN_REVIEWS,
+    _ACCESS_REVIEWS,
+    rule(READ, "storage.k8s.io", "csinodes"),
+    rule(READ, "storage.k8s.io", "volumeattachments"),
+    rule(READ, "core", "namespaces"),
+    rule(READ, "storage.k8s.io", "csidrivers"),
+    rule(READ, "storage.k8s.io", "csistoragecapacities"),
+    rule(READ, _RESOURCE, "deviceclasses"),
+    rule(f"{READ} patch update", _RESOURCE, "resourceclaims"),
+    rule(f"{READ} patch update", _RESOURCE, "resourceclaims/status"),
+    rule("update", "core", "pods/finalizers"),
+    rule(READ, _RESOURCE, "resourceslices"),
+    rule("create delete", _RESOURCE, "resourceclaims", Gate.DRA_EXTENDED_RESOURCE),
+    rule(READ, _RESOURCE, "devicetaintrules", Gate.DRA_DEVICE_TAINT_RULES),
+    rule(
+        "patch update",
+        _RESOURCE,
+        "resourceclaims/binding",
+        Gate.DRA_RESOURCE_CLAIM_GRANULAR_STATUS_AUTHORIZATION,
+    ),
+    rule(READ, _SCHEDULING, "podgroups", Gate.GENERIC_WORKLOAD),
+    rule("patch update", _SCHEDULING, "podgroups/status", Gate.GENERIC_WORKLOAD),
+    rule(READ, _SCHEDULING, "compositepodgroups", Gate.GENERIC_WORKLOAD),
+    rule("patch update", _SCHEDULING, "compositepodgroups/status", Gate.GENERIC_WORKLOAD),
+)
+
+_CONTROLLER_MANAGER = role(
+    "system:kube-controller-manager",
+    EVENTS,
+    rule("create", "coordination.k8s.io", "leases"),
+    rule("get update", "coordination.k8s.io", "leases", names="kube-controller-manager"),
+    rule("create", "core", "secrets serviceaccounts"),
+    rule("delete", "core", "secrets"),
+    rule("get", "core", "configmaps namespaces secrets serviceaccounts"),
+    rule("update", "core", "secrets serviceaccounts"),
+    _TOKEN_REVIEWS,
+    _ACCESS_REVIEWS,
+    rule("list watch", "*", "*"),
+    rule("create", "core", "serviceaccounts/token"),
+)
+
+# What every node may, as far as the node authorizer leaves it open.
+NODE = role(
+    "system:node",
+    _TOKEN_REVIEWS,
+    rule("create", "authorization.k8s.io", "localsubjectaccessreviews subjectaccessreviews"),
+    rule(READ, "core", "services"),
+    rule(f"{READ} create", "core", "nodes"),
+    rule("patch update", "core", "nodes/status"),
+    rule("patch update", "core", "nodes"),
+    EVENTS,
+    rule(READ, "core", "pods"),
+    rule("create delete", "core", "pods"),
+    rule("patch update", "core", "pods/status"),
+    rule("create", "core", "pods/eviction"),
+    rule(READ, "core", "configmaps secrets"),
+    rule("get", "core", "persistentvolumeclaims persistentvolumes"),
+    rule("get", "core", "endpoints"),
+    rule(f"{READ} create", "certificates.k8s.io", "certificatesigningrequests"),
+    rule("create delete get patch update", "coordination.k8s.io", "leases"),
+    rule("get", "storage.k8s.io", "volumeattachments"),
+    rule("create", "core", "serviceaccounts/token"),
+    rule("get patch update", "core", "persistentvolumeclaims/status"),
+    rule(READ, "storage.k8s.io", "csidrivers"),
+    rule("create delete get patch update", "storage.k8s.io", "csinodes"),
+    rule(READ, "node.k8s.io", "runtimeclasses"),
+    rule("get", _RESOURCE, "resourceclaims"),
+    rule("deletecollection", _RESOURCE, "resourceslices"),
+    rule(READ, "certificates.k8s.io", "clustertrustbundles"),
+    rule("get", "core", "serviceaccounts"),
+    rule(f"{READ} create", "certificates.k8s.io", "podcertificaterequests"),
+)
+
+# Kubernetes leaves the roles of drivers to drivers. This one fits those that come with Mooring:
+# slices, the claims of the node's pods, and reports about devices on the driver's own node.
+DRIVER = role(
+    "mooring:dra-driver",
+    rule("get", "core", "nodes"),
+    rule(f"{READ} create delete patch update", _RESOURCE, "resourceslices"),
+    rule("get", _RESOURCE, "resourceclaims"),
+    rule("patch update", _RESOURCE, "resourceclaims/status"),
+    rule("associated-node:patch associated-node:update", _RESOURCE, "resourceclaims/driver"),
+    EVENTS,
+)
+
+_LEADERS = "create get list update watch"
+
+NAMESPACED: tuple[RoleRow, ...] = (
+    role(
+        "system::leader-locking-kube-controller-manager",
+        rule(_LEADERS, "coordination.k8s.io", "leases"),
+        rule(_LEADERS, "coordination.k8s.io", "leasecandidates"),
+        namespace="kube-system",
+    ),
+    role(
+        "system::leader-locking-kube-scheduler",
+        rule(_LEADERS, "coordination.k8s.io", "leases"),
+        rule(_LEADERS, "coordination.k8s.io", "leasecandidates"),
+        namespace="kube-system",
+    ),
+    role(
+        "system:controller:token-cleaner",
+        rule(f"{READ} delete", "core", "secrets"),
+        EVENTS,
+        namespace="kube-system",
+    ),
+)
+
+ROLES: tuple[RoleRow, ...] = (_SCHEDULER, _CONTROLLER_MANAGER, NODE, DRIVER)

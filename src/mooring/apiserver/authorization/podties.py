@@ -1,0 +1,110 @@
+"""What a pod refers to: its node must be able to read that, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from mooring.api.core import Pod
+from mooring.api.core.pod import MIRROR_POD_ANNOTATION
+from mooring.claims.references import claims_to_release
+
+SECRETS, CONFIG_MAPS = "secrets", "configmaps"
+CLAIMS, SERVICE_ACCOUNTS, PODS = "resourceclaims", "serviceaccounts", "pods"
+VOLUME_CLAIMS = "persistentvolumeclaims"
+
+
+class Tie(NamedTuple):
+    """An object that a pod refers to, in its namespace."""
+
+    resource: str
+    name: str
+
+
+# Where a volume names secrets and config maps.
+_IN_VOLUMES = (
+    (SECRETS, ("secret", "secretName")),
+    (SECRETS, ("azureFile", "secretName")),
+    (SECRETS, ("cephfs", "secretRef", "name")),
+    (SECRETS, ("cinder", "secretRef", "name")),
+    (SECRETS, ("flexVolume", "secretRef", "name")),
+    (SECRETS, ("rbd", "secretRef", "name")),
+    (SECRETS, ("scaleIO", "secretRef", "name")),
+    (SECRETS, ("iscsi", "secretRef", "name")),
+    (SECRETS, ("storageos", "secretRef", "name")),
+    (SECRETS, ("csi", "nodePublishSecretRef", "name")),
+    (CONFIG_MAPS, ("configMap", "name")),
+    (VOLUME_CLAIMS, ("persistentVolumeClaim", "claimName")),
+)
+_IN_PROJECTIONS = ((SECRETS, ("secret", "name")), (CONFIG_MAPS, ("configMap", "name")))
+_IN_ENVIRONMENTS = (
+    (SECRETS, ("secretRef", "name")),
+    (CONFIG_MAPS, ("configMapRef", "name")),
+    (SECRETS, ("valueFrom", "secretKeyRef", "name")),
+    (CONFIG_MAPS, ("valueFrom", "configMapKeyRef", "name")),
+)
+
+
+def is_mirror(pod: Pod) -> bool:
+    """Return whether a pod only shows what a node runs by itself."""
+    return MIRROR_POD_ANNOTATION in pod.metadata.annotations
+
+
+def ties_of(pod: Pod) -> frozenset[Tie]:
+    """Return all that a pod refers to. A mirror pod gives its node nothing."""
+    own = Tie(PODS, pod.metadata.name)
+    if is_mirror(pod):
+        return frozenset({own})
+    return frozenset({own, *references_of(pod)})
+
+
+def references_of(pod: Pod) -> Iterator[Tie]:
+    """Yield the objects that a pod refers to, whoever made it."""
+    spec = pod.spec
+    if spec.service_account_name:
+        yield Tie(SERVICE_ACCOUNTS, spec.service_account_name)
+    for secret in spec.image_pull_secrets:
+        if secret.name:
+            yield Tie(SECRETS, secret.name)
+    for container in (*spec.init_containers, *spec.containers, *spec.ephemeral_containers):
+        for source in (*container.env_from, *container.env):
+            yield from _named_in(source, _IN_ENVIRONMENTS)
+    for volume in spec.volumes:
+        yield from _named_in(volume, _IN_VOLUMES)
+        for source in _list(_at(volume, ("projected", "sources"))):
+            yield from _named_in(source, _IN_PROJECTIONS)
+    for name in claims_to_release(pod):
+        if name:
+            yield Tie(CLAIMS, name)
+
+
+def audiences_of(pod: Pod) -> set[str]:
+    """Return whom the tokens in a pod's volumes are for; "" is the server itself."""
+    found = set()
+    for volume in pod.spec.volumes:
+        for source in _list(_at(volume, ("projected", "sources"))):
+            token = _at(source, ("serviceAccountToken",))
+            if isinstance(token, dict):
+                audience = token.get("audience", "")
+                found.add(audience if isinstance(audience, str) else "")
+    return found
+
+
+def _named_in(tree: Any, places: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[Tie]:
+    for resource, path in places:
+        name = _at(tree, path)
+        if isinstance(name, str) and name:
+            yield Tie(resource, name)
+
+
+def _at(tree: Any, path: tuple[str, ...]) -> Any:
+    """Return what stands at a path; None where the tree is of another shape."""
+    for step in path:
+        if not isinstance(tree, dict):
+            return None
+        tree = tree.get(step)
+    return tree
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,90 @@
+"""What the server itself does to kinds of which only the metadata is checked.
+
+Namespace        is active, holds itself until it is emptied, and is labelled with its name
+Secret           texts become bytes; opaque, unless it says another type
+apps, batch …    the status is the controllers', and generations count changes of the spec
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.core import Namespace, Pod, Secret
+from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
+from mooring.api.kinds import Kind
+from mooring.apiserver.poddefaults import with_defaults
+from mooring.validation.admission import STRATEGIES
+
+NAMESPACE_FINALIZER = "kubernetes"
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+_COUNTED = ("apps", "batch")  # groups whose objects have generations
+
+
+def defaulted(value: Any) -> Any:
+    """Return an object with what its author could have written; its author owns that."""
+    match value:
+        case Namespace():
+            return _labelled(value)
+        case Secret():
+            return _sealed(value)
+    return value
+
+
+def created(value: Any, kind: Kind, new_suffix: Callable[[], str]) -> Any:
+    """Return a new object as the server completes it; nobody owns that."""
+    if isinstance(value, Pod):
+        return with_defaults(value, new_suffix())
+    if isinstance(value, Namespace):
+        held = NamespaceSpec(finalizers=(NAMESPACE_FINALIZER,))
+        return replace(value, spec=held, status=NamespaceStatus(phase=ACTIVE))
+    if kind.name in STRATEGIES:
+        return value
+    if hasattr(value, "status"):
+        value = replace(value, status=type(value.status)())
+    return _with_generation(value, 1) if kind.group in _COUNTED else value
+
+
+def updated(value: Any, old: Any, kind: Kind) -> Any:
+    """Return a changed object with what an update cannot change."""
+    if isinstance(value, Namespace):
+        return replace(value, spec=old.spec, status=old.status)
+    if kind.name in STRATEGIES:
+        return value
+    if hasattr(value, "status"):
+        value = replace(value, status=old.status)
+    return _counted(value, old) if kind.group in _COUNTED else value
+
+
+def status_updated(value: Any, old: Any, kind: Kind) -> Any:
+    """Return an object of which only the status, and the owners of fields, are new."""
+    if kind.name in STRATEGIES:
+        return value
+    owners = value.metadata.managed_fields
+    return replace(old, status=value.status, metadata=replace(old.metadata, managed_fields=owners))
+
+
+def _counted(value: Any, old: Any) -> Any:
+    before = old.metadata.generation
+    return _with_generation(value, before if value.spec == old.spec else before + 1)
+
+
+def _with_generation(value: Any, generation: int) -> Any:
+    return replace(value, metadata=replace(value.metadata, generation=generation))
+
+
+def _labelled(value: Namespace) -> Namespace:
+    metadata = value.metadata
+    labels = {**metadata.labels, NAMESPACE_LABEL: metadata.name}
+    return replace(value, metadata=replace(metadata, labels=labels))
+
+
+def _sealed(value: Secret) -> Secret:
+    texts = {
+        name: base64.b64encode(text.encode()).decode() for name, text in value.string_data.items()
+    }
+    return replace(value, data={**value.data, **texts}, string_data={}, type=value.type or "Opaque")

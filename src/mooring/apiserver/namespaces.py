@@ -1,0 +1,132 @@
+"""Namespaces: those that are always there, and the end of those that are deleted.
+
+A namespace that is deleted takes no new objects. Its content is deleted; when the last of it is
+gone the namespace goes, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.core import Namespace
+from mooring.api.meta import ObjectMeta
+from mooring.apiserver import foreign
+from mooring.apiserver.deleting import DeleteOptions, delete_object
+from mooring.apiserver.listing import ListOptions, list_entries
+from mooring.apiserver.selectors import Selection
+from mooring.apiserver.served import verbs_of
+from mooring.apiserver.service import NAMESPACES, Service
+from mooring.apiserver.status import StatusError
+from mooring.apiserver.watching import WatchOptions, open_watch
+from mooring.store.errors import StoreError
+
+LOG = logging.getLogger(__name__)
+
+ALWAYS_THERE = ("default", "kube-node-lease", "kube-public", "kube-system")
+AGAIN_AFTER_S = 1.0
+
+BACKGROUND = DeleteOptions(propagation_policy="Background")
+
+
+async def make_namespaces(service: Service) -> None:
+    """Create the namespaces that must be there."""
+    resource = service.resources.of(*NAMESPACES)
+    kind = resource.any_kind
+    for name in ALWAYS_THERE:
+        if await service.namespace(name) is None:
+            metadata = ObjectMeta(
+                name=name, uid=service.new_uid(), creation_timestamp=service.now()
+            )
+            new = foreign.created(
+                foreign.defaulted(Namespace(metadata=metadata)), kind, service.new_suffix
+            )
+            await service.registry.create(resource, new)
+
+
+class NamespaceEnd:
+    """Empties and removes namespaces that are to be deleted, for as long as it runs."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._resource = service.resources.of(*NAMESPACES)
+        self._ending: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Follow all namespaces; begin anew when a watch ends."""
+        try:
+            while True:
+                with suppress(StoreError, StatusError):
+                    await self._follow()
+                await asyncio.sleep(AGAIN_AFTER_S)
+        finally:
+            for task in self._ending.values():
+                task.cancel()
+            await asyncio.gather(*self._ending.values(), return_exceptions=True)
+
+    async def _follow(self) -> None:
+        notices = await open_watch(
+            self._service.registry, self._resource, "", Selection(), WatchOptions()
+        )
+        async for notice in notices:
+            value = notice.value
+            if value is None or value.metadata.deletion_timestamp is None:
+                continue
+            name = value.metadata.name
+            if name not in self._ending and notice.type != "DELETED":
+                task = asyncio.create_task(self._end(name))
+                self._ending[name] = task
+                task.add_done_callback(partial(self._ended, name))
+
+    def _ended(self, name: str, _: asyncio.Task[None]) -> None:
+        self._ending.pop(name, None)
+
+    async def _end(self, name: str) -> None:
+        """Delete what is in a namespace until nothing is, and let go of it."""
+        while True:
+            try:
+                if await self._empty(name) == 0:
+                    await self._let_go(name)
+                    return
+            except StatusError as error:
+                if error.status.reason == "NotFound":
+                    return
+                LOG.warning("namespace %s: %s", name, error)
+            except StoreError as error:
+                LOG.warning("namespace %s: %s", name, error)
+            await asyncio.sleep(AGAIN_AFTER_S)
+
+    async def _empty(self, name: str) -> int:
+        """Delete all objects of a namespace, and return how many are still there."""
+        left = 0
+        registry = self._service.registry
+        for resource in self._service.resources:
+            if not resource.namespaced or "list" not in verbs_of(resource.plural):
+                continue
+            page = await list_entries(registry, resource, name, Selection(), ListOptions())
+            for entry in page.entries:
+                value = registry.read(resource, entry)
+                left += not await self._delete(resource, value)
+        return left
+
+    async def _delete(self, resource: Any, value: Any) -> bool:
+        metadata = value.metadata
+        try:
+            deleted = await delete_object(
+                self._service, resource, metadata.namespace, metadata.name, BACKGROUND
+            )
+        except StatusError as error:
+            return error.status.reason == "NotFound"
+        return deleted.is_gone
+
+    async def _let_go(self, name: str) -> None:
+        async def released(old: Namespace) -> Namespace:
+            held = tuple(f for f in old.spec.finalizers if f != foreign.NAMESPACE_FINALIZER)
+            return replace(old, spec=replace(old.spec, finalizers=held))
+
+        await self._service.registry.change(self._resource, "", name, released)

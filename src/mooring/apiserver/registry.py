@@ -1,0 +1,121 @@
+"""Objects in the store: read, written and watched as values of their hub versions.
+
+An object is stored as JSON of its hub version, without a resourceVersion: that is the revision of
+its entry. Changes are tried again when somebody else was faster, unless the client named the
+revision that it wants to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.codec import decode_json, encode_json
+from mooring.api.core import Namespace
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.status import MODIFIED, already_exists, conflict, not_found
+from mooring.store.contract import Entry, Store
+from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
+
+RETRIES_MAX = 16
+
+Change = Callable[[Any], Awaitable[Any]]  # the stored object -> what it is to be
+
+
+class Registry:
+    """The objects of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Any:
+        """Return an object, or raise that there is none."""
+        return self.read(resource, await self._entry(resource, namespace, name))
+
+    async def find(self, resource: Resource, namespace: str, name: str) -> Any | None:
+        """Return an object, or None."""
+        entry = await self.store.get(resource.key(namespace, name))
+        return None if entry is None else self.read(resource, entry)
+
+    async def create(self, resource: Resource, value: Any) -> Any:
+        """Store a new object and return it with its revision."""
+        metadata = value.metadata
+        key = resource.key(metadata.namespace, metadata.name)
+        try:
+            entry = await self.store.create(key, written(value), ttl_s=resource.ttl_s)
+        except KeyExistsError:
+            raise already_exists(resource.about, metadata.name) from None
+        return with_revision(value, entry.revision)
+
+    async def change(self, resource: Resource, namespace: str, name: str, change: Change) -> Any:
+        """Store what a change makes of an object; try again if it was changed meanwhile.
+
+        An object that was to be deleted and that nothing holds any longer goes with the change.
+        """
+        for _ in range(RETRIES_MAX):
+            entry = await self._entry(resource, namespace, name)
+            old = self.read(resource, entry)
+            new = await change(old)
+            if written(new) == entry.value:  # Nothing is written, and nobody is told.
+                return old
+            try:
+                revision = await self._put(resource, entry, new)
+            except ConflictError:
+                continue
+            except KeyMissingError:
+                raise not_found(resource.about, name) from None
+            return with_revision(new, revision)
+        raise conflict(resource.about, name, MODIFIED)
+
+    async def _put(self, resource: Resource, entry: Entry, new: Any) -> int:
+        if is_released(new):
+            return (await self.store.delete(entry.key, expected=entry.revision)).revision
+        stored = await self.store.update(
+            entry.key, written(new), expected=entry.revision, ttl_s=resource.ttl_s
+        )
+        return stored.revision
+
+    async def remove(self, resource: Resource, value: Any) -> Any:
+        """Delete an object that is as it was read, and return it with the revision of that."""
+        metadata = value.metadata
+        key = resource.key(metadata.namespace, metadata.name)
+        try:
+            deletion = await self.store.delete(key, expected=int(metadata.resource_version))
+        except ConflictError:
+            raise conflict(resource.about, metadata.name, MODIFIED) from None
+        except KeyMissingError:
+            raise not_found(resource.about, metadata.name) from None
+        return with_revision(value, deletion.revision)
+
+    def read(self, resource: Resource, entry: Entry) -> Any:
+        """Return the object of an entry, with its revision."""
+        struct: type[Any] = resource.hub_struct
+        return with_revision(decode_json(entry.value, struct).value, entry.revision)
+
+    async def _entry(self, resource: Resource, namespace: str, name: str) -> Entry:
+        entry = await self.store.get(resource.key(namespace, name))
+        if entry is None:
+            raise not_found(resource.about, name)
+        return entry
+
+
+def is_released(value: Any) -> bool:
+    """Return whether an object is to be deleted and nothing holds it."""
+    metadata = value.metadata
+    if metadata.deletion_timestamp is None or metadata.finalizers:
+        return False
+    if isinstance(value, Namespace) and value.spec.finalizers:
+        return False
+    return not metadata.deletion_grace_period_seconds
+
+
+def written(value: Any) -> bytes:
+    """Return an object as it is stored."""
+    return encode_json(replace(value, metadata=replace(value.metadata, resource_version="")))
+
+
+def with_revision(value: Any, revision: int) -> Any:
+    """Return an object with the revision that it was stored at."""
+    return replace(value, metadata=replace(value.metadata, resource_version=str(revision)))

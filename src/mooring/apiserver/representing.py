@@ -1,0 +1,161 @@
+"""Objects, lists and events of watches as bytes, in the form that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import yaml
+
+from mooring.api import protobuf
+from mooring.api.catalogue import from_hub
+from mooring.api.codec import encode_json, to_tree
+from mooring.api.kinds import Kind
+from mooring.api.meta import ListMeta, ObjectMeta
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.negotiation import PROTOBUF, YAML, Form, Shape
+from mooring.apiserver.status import bad_request
+from mooring.apiserver.tables import Include, PartialObjectMetadata, table_of, table_of_one
+from mooring.apiserver.watching import BOOKMARK, ERROR, INITIAL_EVENTS_END, Notice
+
+
+class Painter:
+    """Writes objects of one kind in one form."""
+
+    def __init__(
+        self, kind: Kind, form: Form, now: Timestamp, include: Include = Include.METADATA
+    ) -> None:
+        self._kind = kind
+        self._form = form
+        self._now = now
+        self._include = include
+        self._had_headers = False
+
+    @property
+    def content_type(self) -> str:
+        """What the answer says it is."""
+        return self._form.media
+
+    # --- one object ---------------------------------------------------------------------------
+
+    def one(self, value: Any) -> bytes:
+        """Return an object, which is in its hub version."""
+        return as_bytes(self._shown(value), self._form.media)
+
+    def _shown(self, value: Any, *, headers: bool = True) -> Any:
+        form = self._form
+        if form.shape is Shape.TABLE:
+            return table_of_one(
+                self._kind,
+                value,
+                self._now,
+                version=form.version,
+                include=self._include,
+                headers=headers,
+            )
+        if form.is_partial:
+            return PartialObjectMetadata(api_version=form.version, metadata=value.metadata)
+        return from_hub(value, self._kind.api_version)
+
+    # --- lists --------------------------------------------------------------------------------
+
+    def many(self, values: Sequence[Any], metadata: ListMeta) -> bytes:
+        """Return a list of objects."""
+        form = self._form
+        if form.shape is Shape.TABLE:
+            table = table_of(
+                self._kind,
+                values,
+                self._now,
+                metadata=metadata,
+                version=form.version,
+                include=self._include,
+            )
+            return as_bytes(table, form.media)
+        shown = [self._shown(value) for value in values]
+        head = {"kind": f"{self._kind.name}List", "apiVersion": self._kind.api_version}
+        if form.is_partial:
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": form.version}
+        if form.media == PROTOBUF:
+            items = [_untyped(to_tree(value)) for value in shown]
+            return protobuf.encode({**head, "metadata": to_tree(metadata), "items": items})
+        joined = b",".join(self._item(value) for value in shown)
+        start = msgspec.json.encode(head)[:-1]
+        body = b'%s,"metadata":%s,"items":[%s]}\n' % (start, encode_json(metadata), joined)
+        return _yaml(body) if form.media == YAML else body
+
+    def _item(self, value: Any) -> bytes:
+        """Return an object of a list: the list says the kind, so it need not."""
+        body = encode_json(value)
+        if self._form.is_partial:
+            return body
+        head = f'{{"apiVersion":"{value.api_version}","kind":"{value.kind}",'.encode()
+        if body.startswith(head):
+            return b"{" + body[len(head) :]
+        return msgspec.json.encode(_untyped(msgspec.json.decode(body)))
+
+    # --- watches ------------------------------------------------------------------------------
+
+    def event(self, notice: Notice) -> bytes:
+        """Return one event of a watch."""
+        shown: Any = notice.status
+        if notice.type == BOOKMARK:
+            shown = self._shown(self._bookmark(notice), headers=self._is_first())
+        elif notice.type != ERROR:
+            shown = self._shown(notice.value, headers=self._is_first())
+        if self._form.media == PROTOBUF:
+            return protobuf.encode_event(notice.type, protobuf.encode(to_tree(shown)))
+        body = encode_json(shown)
+        if notice.type == BOOKMARK and self._form.shape is Shape.OBJECT:
+            body = body.replace(b":[]", b":null")  # Go's lists that were never made
+        return b'{"type":"%s","object":%s}\n' % (notice.type.encode(), body)
+
+    def _is_first(self) -> bool:
+        is_first, self._had_headers = not self._had_headers, True
+        return is_first
+
+    def _bookmark(self, notice: Notice) -> Any:
+        annotations = {INITIAL_EVENTS_END: "true"} if notice.is_initial_end else {}
+        struct: Any = self._kind.struct
+        return struct(
+            api_version=self._kind.api_version,
+            kind=self._kind.name,
+            metadata=ObjectMeta(resource_version=str(notice.revision), annotations=annotations),
+        )
+
+
+def as_bytes(value: Any, media: str) -> bytes:
+    """Return a struct in a media type."""
+    if media == PROTOBUF:
+        return protobuf.encode(to_tree(value))
+    body = encode_json(value)
+    return _yaml(body) if media == YAML else body + b"\n"
+
+
+def tree_bytes(tree: dict[str, Any], media: str) -> bytes:
+    """Return a tree in a media type."""
+    if media == PROTOBUF:
+        return protobuf.encode(tree)
+    body = msgspec.json.encode(tree)
+    return _yaml(body) if media == YAML else body + b"\n"
+
+
+def read_include(text: str) -> Include:
+    """Return how much of its object a row is to hold, or raise."""
+    try:
+        return Include(text) if text else Include.METADATA
+    except ValueError:
+        raise bad_request(f'unrecognized includeObject value: "{text[:32]}"') from None
+
+
+def _untyped(tree: dict[str, Any]) -> dict[str, Any]:
+    tree.pop("apiVersion", None)
+    tree.pop("kind", None)
+    return tree
+
+
+def _yaml(body: bytes) -> bytes:
+    tree = msgspec.json.decode(body)
+    text: str = yaml.dump(tree, sort_keys=True, allow_unicode=True, Dumper=yaml.CSafeDumper)
+    return text.encode()

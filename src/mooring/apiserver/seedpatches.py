@@ -1,0 +1,56 @@
+"""Patches in the forms of the KEPs, brought to the shipped forms as objects are.
+
+A client that applies such a manifest again sends what it finds missing in the stored object, which
+has the shipped form: the patch means what is there already, once it is rewritten, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mooring.api.codec import parse_json
+from mooring.api.errors import ApiError
+from mooring.api.gates import Gates
+from mooring.api.kinds import Kind
+from mooring.api.seedforms import rewrite
+from mooring.apiserver.patching import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+
+
+class Shipped(NamedTuple):
+    """A patch, or an object that is applied, in shipped form, and what there is to say of it."""
+
+    content: Any
+    warnings: tuple[str, ...] = ()
+
+
+def shipped_patch(body: bytes, media: str, kind: Kind, gates: Gates) -> Shipped:
+    """Return the body of a patch; patches that name places and not objects stay as they are."""
+    if media not in (MERGE_PATCH, STRATEGIC_MERGE_PATCH):
+        return Shipped(body)
+    try:
+        patch = parse_json(body)
+    except ApiError:
+        return Shipped(body)  # Who applies it says what is wrong with it.
+    if not isinstance(patch, dict):
+        return Shipped(body)
+    found = shipped_tree(patch, kind, gates)
+    if found.content is patch:
+        return Shipped(body)
+    return Shipped(msgspec.json.encode(found.content), found.warnings)
+
+
+def shipped_tree(tree: Any, kind: Kind, gates: Gates) -> Shipped:
+    """Return a whole or partial object; the same one where there is nothing to rewrite."""
+    if not isinstance(tree, dict):
+        return Shipped(tree)
+    typed = {**tree, "apiVersion": kind.api_version, "kind": kind.name}
+    rewritten = rewrite(typed, gates=gates)
+    if rewritten.tree is typed or rewritten.errors:
+        return Shipped(tree)
+    said = {name: tree[name] for name in ("apiVersion", "kind") if name in tree}
+    rest = {
+        name: value for name, value in rewritten.tree.items() if name not in ("apiVersion", "kind")
+    }
+    return Shipped({**said, **rest}, tuple(str(notice) for notice in rewritten.warnings))

@@ -1,0 +1,245 @@
+"""What a server answers when it does not do what it was asked: Status, in Kubernetes' words.
+
+    StatusError
+    ├── of the request   bad_request, unauthorized, forbidden, not_acceptable, unsupported_media …
+    ├── of the object    not_found, already_exists, conflict, invalid …
+    └── of the server    too_old, too_new, too_many, internal …
+
+Each function returns an error to raise; the answer to the client is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+
+from mooring.api.structs import Closed, Int32, always
+from mooring.validation.errors import FieldError
+
+
+class StatusCause(Closed, frozen=True):
+    """One thing that is wrong, and where."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(Closed, frozen=True):
+    """What an answer is about."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: Int32 = 0
+
+
+class EmptyMeta(Closed, frozen=True):
+    """The metadata that every Status has."""
+
+
+class Status(Closed, frozen=True):
+    """The answer to a request that returns no object."""
+
+    kind: str = always("Status")
+    api_version: str = always("v1")
+    metadata: EmptyMeta = always(EmptyMeta())
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    details: StatusDetails | None = None
+    code: Int32 = 0
+
+
+class About:
+    """What a status is about: a resource, by its plural and group."""
+
+    __slots__ = ("group", "kind", "plural")
+
+    def __init__(self, plural: str, kind: str, group: str) -> None:
+        self.plural = plural
+        self.kind = kind
+        self.group = group
+
+    @property
+    def title(self) -> str:
+        """The plural with its group, as messages have it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def kind_title(self) -> str:
+        """The kind with its group."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+class StatusError(Exception):
+    """A request that is refused; the status says why."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+def failure(
+    code: HTTPStatus, reason: str, message: str, details: StatusDetails | None = None
+) -> StatusError:
+    """Return a refusal."""
+    return StatusError(
+        Status(status="Failure", message=message, reason=reason, details=details, code=int(code))
+    )
+
+
+# --- the request ----------------------------------------------------------------------------------
+
+
+def bad_request(message: str) -> StatusError:
+    """Return that the request cannot be understood."""
+    return failure(HTTPStatus.BAD_REQUEST, "BadRequest", message)
+
+
+def unauthorized() -> StatusError:
+    """Return that the client is not who it says."""
+    return failure(HTTPStatus.UNAUTHORIZED, "Unauthorized", "Unauthorized")
+
+
+def forbidden(about: About | None, name: str, why: str) -> StatusError:
+    """Return that the user may not do this."""
+    if about is None:
+        return failure(HTTPStatus.FORBIDDEN, "Forbidden", f"forbidden: {why}", StatusDetails())
+    shown = f'{about.title} "{name}"' if name else about.title
+    details = StatusDetails(name=name, group=about.group, kind=about.plural)
+    return failure(HTTPStatus.FORBIDDEN, "Forbidden", f"{shown} is forbidden: {why}", details)
+
+
+def not_acceptable(offers: Sequence[str]) -> StatusError:
+    """Return that the client accepts nothing that there is."""
+    message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offers)}"
+    return failure(HTTPStatus.NOT_ACCEPTABLE, "NotAcceptable", message, StatusDetails())
+
+
+def unsupported_media(accepted: Sequence[str]) -> StatusError:
+    """Return that the body is of a form that is not read."""
+    message = (
+        "the body of the request was in an unknown format - accepted media types include: "
+        f"{', '.join(accepted)}"
+    )
+    return failure(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+
+
+def unsupported_patch() -> StatusError:
+    """Return that a patch is of a form that is not known."""
+    message = "415: Unsupported Media Type"
+    code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    return failure(code, "UnsupportedMediaType", message, StatusDetails())
+
+
+def unknown_resource() -> StatusError:
+    """Return that there is no such resource."""
+    message = "the server could not find the requested resource"
+    return failure(HTTPStatus.NOT_FOUND, "NotFound", message, StatusDetails())
+
+
+def method_not_allowed() -> StatusError:
+    """Return that the resource does not know the method."""
+    message = "the server does not allow this method on the requested resource"
+    return failure(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", message, StatusDetails())
+
+
+def too_large(bytes_max: int) -> StatusError:
+    """Return that the body is larger than what is read."""
+    message = f"Request entity too large: limit is {bytes_max}"
+    code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return failure(code, "RequestEntityTooLarge", message)
+
+
+def too_many_requests(retry_after_s: int) -> StatusError:
+    """Return that the client should come back later."""
+    message = "too many requests, please try again later"
+    details = StatusDetails(retry_after_seconds=retry_after_s)
+    return failure(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", message, details)
+
+
+# --- the object -----------------------------------------------------------------------------------
+
+
+def not_found(about: About, name: str) -> StatusError:
+    """Return that there is no such object."""
+    details = StatusDetails(name=name, group=about.group, kind=about.plural)
+    return failure(HTTPStatus.NOT_FOUND, "NotFound", f'{about.title} "{name}" not found', details)
+
+
+def already_exists(about: About, name: str) -> StatusError:
+    """Return that there is an object of this name."""
+    details = StatusDetails(name=name, group=about.group, kind=about.plural)
+    message = f'{about.title} "{name}" already exists'
+    return failure(HTTPStatus.CONFLICT, "AlreadyExists", message, details)
+
+
+def conflict(about: About, name: str, why: str, causes: Iterable[StatusCause] = ()) -> StatusError:
+    """Return that the object is not what the client thinks it is."""
+    details = StatusDetails(name=name, group=about.group, kind=about.plural, causes=tuple(causes))
+    message = f'Operation cannot be fulfilled on {about.title} "{name}": {why}'
+    return failure(HTTPStatus.CONFLICT, "Conflict", message, details)
+
+
+MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+def precondition_failed(
+    about: About, name: str, field: str, wanted: str, found: str
+) -> StatusError:
+    """Return that an object to be deleted is another one than was meant."""
+    why = (
+        f"the {field} in the precondition ({wanted}) does not match the {field} in record "
+        f"({found}). The object might have been "
+    )
+    why += "deleted and then recreated" if field == "UID" else "modified"
+    details = StatusDetails(name=name, group=about.group, kind=about.kind)
+    message = f'Operation cannot be fulfilled on {about.kind_title} "{name}": {why}'
+    return failure(HTTPStatus.CONFLICT, "Conflict", message, details)
+
+
+def invalid(about: About, name: str, errors: Sequence[FieldError]) -> StatusError:
+    """Return all that is wrong with an object."""
+    shown = [str(error) for error in errors]
+    text = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
+    causes = tuple(
+        StatusCause(reason=error.type.value, message=error.body, field=str(error.path))
+        for error in errors
+    )
+    details = StatusDetails(name=name, group=about.group, kind=about.kind, causes=causes)
+    message = f'{about.kind_title} "{name}" is invalid: {text}'
+    return failure(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", message, details)
+
+
+# --- the server -----------------------------------------------------------------------------------
+
+
+def too_old(message: str) -> StatusError:
+    """Return that what is asked for is forgotten."""
+    return failure(HTTPStatus.GONE, "Expired", message)
+
+
+def too_new(wanted: int, current: int) -> StatusError:
+    """Return that the revision asked for is not there yet."""
+    cause = StatusCause(reason="ResourceVersionTooLarge", message="Too large resource version")
+    details = StatusDetails(causes=(cause,), retry_after_seconds=1)
+    message = f"Timeout: Too large resource version: {wanted}, current: {current}"
+    return failure(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", message, details)
+
+
+def unavailable(message: str) -> StatusError:
+    """Return that the server cannot answer now."""
+    return failure(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+
+
+def internal(message: str) -> StatusError:
+    """Return that something went wrong here."""
+    text = f"Internal error occurred: {message}"
+    cause = StatusCause(message=message)
+    details = StatusDetails(causes=(cause,))
+    return failure(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text, details)

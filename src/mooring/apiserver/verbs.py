@@ -1,0 +1,224 @@
+"""What is done for each verb, and how its outcome is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from mooring.api.meta import ListMeta
+from mooring.apiserver.calls import Call
+from mooring.apiserver.deleting import Deleted, delete, delete_collection
+from mooring.apiserver.exchange import NO_CACHE, Answer, Headers, Streaming
+from mooring.apiserver.listing import ListOptions, list_entries
+from mooring.apiserver.negotiation import PROTOBUF
+from mooring.apiserver.parts import bind, evict, finalize
+from mooring.apiserver.representing import Painter, as_bytes, read_include
+from mooring.apiserver.selectors import read_selection
+from mooring.apiserver.served import part_of, verbs_of
+from mooring.apiserver.service import Service
+from mooring.apiserver.status import (
+    Status,
+    StatusDetails,
+    bad_request,
+    method_not_allowed,
+    unknown_resource,
+)
+from mooring.apiserver.watching import Notice, WatchOptions, open_watch
+from mooring.apiserver.writing import Written, create, patch, replace_object
+
+WATCH_TIMEOUT_S = 1800
+WATCH_TIMEOUT_MAX_S = 24 * 3600
+LIMIT_MAX = 2**31 - 1
+WARNING_LENGTH_MAX = 256
+WARNINGS_LENGTH_MAX = 4096
+
+_METHODS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
+
+
+def verb_of(method: str, name: str, query: dict[str, str]) -> str:
+    """Return what a method means; nothing for one that means nothing."""
+    if method in ("GET", "HEAD") and is_true(query.get("watch", "")):
+        return "watch"
+    if method in ("GET", "HEAD") and not name:
+        return "list"
+    if method == "DELETE":
+        return "delete" if name else "deletecollection"
+    return _METHODS.get(method, "")
+
+
+def is_true(text: str) -> bool:
+    """Return whether a text of a query says yes."""
+    return text in ("1", "true", "True", "TRUE", "t", "T")
+
+
+def check_verb(call: Call, verb: str) -> None:
+    """Raise unless the resource, or its part, knows the verb there."""
+    target, resource = call.target, call.resource
+    if target.subresource:
+        if target.subresource not in resource.subresources:
+            raise unknown_resource()
+        if verb not in part_of(target.subresource).verbs:
+            raise method_not_allowed()
+        return
+    is_for_all = verb in ("create", "list", "deletecollection")
+    is_misplaced = verb != "watch" and is_for_all == bool(target.name)
+    if verb not in verbs_of(resource.plural) or is_misplaced:
+        raise method_not_allowed()
+
+
+async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming:
+    """Do what a request asks for, and return the answer."""
+    part = call.target.subresource
+    match verb:
+        case "get":
+            registry, target = service.registry, call.target
+            value = await registry.get(call.resource, target.namespace, target.name)
+            return Answer(_painter(service, call).one(value), content_type=call.form.media)
+        case "list":
+            return await _list(service, call)
+        case "watch":
+            return await _watch(service, call)
+        case "create" if part == "binding" or call.resource.plural == "bindings":
+            return _status(await bind(service, call), call)
+        case "create" if part == "eviction":
+            return _status(await evict(service, call), call)
+        case "create":
+            return _written(service, call, await create(service, call))
+        case "update" if part == "finalize":
+            return _written(service, call, await finalize(service, call))
+        case "update":
+            return _written(service, call, await replace_object(service, call))
+        case "patch":
+            return _written(service, call, await patch(service, call))
+        case "delete":
+            return _deleted(service, call, await delete(service, call))
+        case "deletecollection":
+            selection = _selection(call)
+            values = await delete_collection(service, call, selection, _list_options(call))
+            return Answer(
+                _painter(service, call).many(values, ListMeta()), content_type=call.form.media
+            )
+    raise method_not_allowed()
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def _painter(service: Service, call: Call) -> Painter:
+    include = read_include(call.query.get("includeObject", ""))
+    return Painter(call.kind, call.form, service.now(), include)
+
+
+def _selection(call: Call) -> Any:
+    query = call.query
+    fields = query.get("fieldSelector", "")
+    if call.target.name:  # a watch of one object
+        fields = f"metadata.name={call.target.name}"
+    return read_selection(
+        query.get("labelSelector", ""), fields, call.resource, call.target.version
+    )
+
+
+def _list_options(call: Call) -> ListOptions:
+    query = call.query
+    limit = _number(query.get("limit", ""), "limit", LIMIT_MAX)
+    match = query.get("resourceVersionMatch", "")
+    return ListOptions(limit, query.get("continue", ""), query.get("resourceVersion", ""), match)
+
+
+async def _list(service: Service, call: Call) -> Answer:
+    options = _list_options(call)
+    selection = _selection(call)
+    painter = _painter(service, call)
+    page = await list_entries(
+        service.registry, call.resource, call.target.namespace, selection, options
+    )
+    values = [service.registry.read(call.resource, entry) for entry in page.entries]
+    metadata = ListMeta(
+        resource_version=str(page.revision),
+        continue_=page.continue_,
+        remaining_item_count=page.remaining,
+    )
+    return Answer(painter.many(values, metadata), content_type=call.form.media)
+
+
+async def _watch(service: Service, call: Call) -> Streaming:
+    query = call.query
+    initial = query.get("sendInitialEvents", "")
+    options = WatchOptions(
+        revision=query.get("resourceVersion", ""),
+        allows_bookmarks=is_true(query.get("allowWatchBookmarks", "")),
+        wants_initial=is_true(initial) if initial else None,
+    )
+    timeout_s = _number(query.get("timeoutSeconds", ""), "timeoutSeconds", WATCH_TIMEOUT_MAX_S)
+    painter = _painter(service, call)
+    notices = await open_watch(
+        service.registry, call.resource, call.target.namespace, _selection(call), options
+    )
+    media = call.form.media
+    content_type = f"{media};stream=watch" if media == PROTOBUF else media
+    chunks = _chunks(notices, painter, timeout_s or WATCH_TIMEOUT_S)
+    return Streaming(chunks, content_type)
+
+
+async def _chunks(
+    notices: AsyncIterator[Notice], painter: Painter, timeout_s: int
+) -> AsyncIterator[bytes]:
+    """Give the events of a watch as bytes, until its time is up."""
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    try:
+        while True:
+            async with asyncio.timeout_at(deadline):
+                notice = await anext(notices)
+            yield painter.event(notice)
+    except (TimeoutError, StopAsyncIteration):
+        return
+    finally:
+        await notices.aclose()  # type: ignore[attr-defined]
+
+
+def _number(text: str, name: str, maximum: int) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise bad_request(f'{name}: strconv.ParseInt: parsing "{text[:32]}": invalid syntax')
+    return min(int(text), maximum)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def _written(service: Service, call: Call, written: Written) -> Answer:
+    body = _painter(service, call).one(written.value)
+    headers = NO_CACHE + warning_headers(written.warnings)
+    return Answer(body, 201 if written.is_new else 200, call.form.media, headers)
+
+
+def _status(status: Status, call: Call) -> Answer:
+    media = call.form.media
+    return Answer(as_bytes(status, media), status.code or 200, media)
+
+
+def _deleted(service: Service, call: Call, deleted: Deleted) -> Answer:
+    if not deleted.is_gone or call.resource.returns_deleted:
+        return Answer(_painter(service, call).one(deleted.value), content_type=call.form.media)
+    about, metadata = call.resource.about, deleted.value.metadata
+    details = StatusDetails(
+        name=metadata.name, group=about.group, kind=about.plural, uid=metadata.uid
+    )
+    return _status(Status(status="Success", details=details), call)
+
+
+def warning_headers(warnings: tuple[str, ...]) -> Headers:
+    """Return the headers that tell a user of something, each once and all within bounds."""
+    kept: list[tuple[str, str]] = []
+    length = 0
+    for text in dict.fromkeys(warnings):
+        clean = "".join(c if c.isprintable() and ord(c) < 0x7F else "?" for c in text)
+        clean = clean[:WARNING_LENGTH_MAX].replace("\\", "\\\\").replace('"', '\\"')
+        length += len(clean)
+        if length > WARNINGS_LENGTH_MAX:
+            break
+        kept.append(("Warning", f'299 - "{clean}"'))
+    return tuple(kept)

@@ -1,0 +1,286 @@
+"""Creating, replacing and patching objects.
+
+    body ─ read ─ admitted: defaults, dropped fields, rules ─ named ─ owners of fields ─ stored
+
+What only the server sets (uid, times, generation, revision) is never taken from a client.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.catalogue import from_hub, to_hub
+from mooring.api.codec import decode_tree, to_tree
+from mooring.api.errors import ApiError
+from mooring.api.kinds import Kind
+from mooring.api.meta import ObjectMeta
+from mooring.api.reading import read_tree
+from mooring.apiserver import foreign
+from mooring.apiserver.authorization.noderestriction import Operation
+from mooring.apiserver.calls import Body, Call, checked, read_body
+from mooring.apiserver.patching import (
+    APPLY_PATCH,
+    FieldManager,
+    PatchError,
+    apply_patch,
+    read_applied,
+    with_times_kept,
+)
+from mooring.apiserver.patching.tables import find_shape
+from mooring.apiserver.registry import with_revision
+from mooring.apiserver.seedpatches import Shipped, shipped_patch, shipped_tree
+from mooring.apiserver.service import Service
+from mooring.apiserver.status import (
+    MODIFIED,
+    StatusCause,
+    StatusDetails,
+    StatusError,
+    bad_request,
+    conflict,
+    failure,
+    forbidden,
+    invalid,
+    method_not_allowed,
+    not_found,
+    unsupported_patch,
+)
+from mooring.validation.admission import (
+    CONFLICT,
+    GENERATED_SUFFIX,
+    Admission,
+    admit_create,
+    admit_status,
+    admit_update,
+)
+
+GENERATED_PREFIX_MAX = 63 - len(GENERATED_SUFFIX)
+
+
+class Written(NamedTuple):
+    """What a write comes to."""
+
+    value: Any  # in the hub version
+    is_new: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+# --- create ---------------------------------------------------------------------------------------
+
+
+async def create(service: Service, call: Call) -> Written:
+    """Store a new object."""
+    if call.target.subresource or (call.resource.namespaced and not call.target.namespace):
+        raise method_not_allowed()
+    body = read_body(call, gates=service.gates, extensions=service.extensions)
+    return await _create(service, call, body)
+
+
+async def _create(service: Service, call: Call, body: Body, *, has_owners: bool = False) -> Written:
+    namespace = await service.namespace(call.target.namespace)
+    context = service.context(call, namespace, verb="create")
+    name = call.target.namespace or "default"
+    admission = admit_create(body.value, call.kind, context, namespace=name)
+    if admission.refused is None and call.resource.namespaced:
+        _check_namespace(service, call, namespace)
+    stored = _accepted(admission, call, body.value.metadata.name)
+    new = foreign.defaulted(_made(stored, body.value, service))
+    await service.admit(call, Operation.CREATE, new=new)
+    if not has_owners:
+        new = _owned(None, new, call, context.now)
+    new = foreign.created(new, call.kind, service.new_suffix)
+    warnings = (*body.warnings, *admission.warnings)
+    if not call.is_dry_run:
+        new = await service.registry.create(call.resource, new)
+    return Written(new, is_new=True, warnings=warnings)
+
+
+def _check_namespace(service: Service, call: Call, namespace: Any | None) -> None:
+    """Refuse to create something in a namespace that is not there, or that goes away."""
+    name = call.target.namespace
+    about = service.resources.of("", "namespaces").about
+    if namespace is None:
+        raise not_found(about, name)
+    if namespace.metadata.deletion_timestamp is not None:
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        raise forbidden(call.resource.about, "", why)
+
+
+def _made(stored: Any, written: Any, service: Service) -> Any:
+    """Return a new object with what the server gives it."""
+    name = written.metadata.name
+    if not name:
+        prefix = stored.metadata.name.removesuffix(GENERATED_SUFFIX)[:GENERATED_PREFIX_MAX]
+        name = f"{prefix}{service.new_suffix()}"
+    return replace(
+        stored,
+        metadata=replace(
+            stored.metadata,
+            name=name,
+            uid=service.new_uid(),
+            creation_timestamp=service.now(),
+        ),
+    )
+
+
+# --- replace and patch ----------------------------------------------------------------------------
+
+
+async def replace_object(service: Service, call: Call) -> Written:
+    """Store a newer version of an object."""
+    body = read_body(call, gates=service.gates, extensions=service.extensions)
+    name = body.value.metadata.name
+    if name != call.target.name:
+        raise _other_name(name, call)
+    registry, target = service.registry, call.target
+    may_create = call.resource.is_made_by_update and not target.subresource
+    if may_create and not await registry.find(call.resource, target.namespace, target.name):
+        return await _create(service, call, body)
+    return await _change(service, call, lambda _: body, verb="update")
+
+
+async def patch(service: Service, call: Call) -> Written:
+    """Change an object by a patch, or apply one."""
+    media = call.content_type.partition(";")[0].strip()
+    if media == APPLY_PATCH:
+        return await _apply(service, call)
+    wanted = Shipped(call.body)
+    if service.extensions:
+        wanted = shipped_patch(call.body, media, call.kind, service.gates)
+
+    def patched(live: Any) -> Body:
+        tree = to_tree(from_hub(live, call.kind.api_version))
+        result = apply_patch(call.kind, media, wanted.content, tree)
+        return _read_patched(_unrefused(result), call, service, wanted.warnings)
+
+    return await _change(service, call, patched, verb="patch")
+
+
+async def _apply(service: Service, call: Call) -> Written:
+    wanted = Shipped(_unrefused(read_applied(call.body)))
+    if service.extensions:
+        wanted = shipped_tree(wanted.content, call.kind, service.gates)
+    if not call.query.get("fieldManager"):
+        raise bad_request("fieldManager is required for apply patch")
+    manager = _field_manager(call.kind, call.target.subresource)
+    force = call.query.get("force", "") in ("true", "1")
+
+    def merged(live: Any | None) -> Body:
+        tree = None if live is None else to_tree(from_hub(live, call.kind.api_version))
+        now = str(service.now())
+        result = manager.apply(tree, wanted.content, manager=call.manager, force=force, now=now)
+        return _named(_read_patched(_unrefused(result), call, service, wanted.warnings), call)
+
+    live = await service.registry.find(call.resource, call.target.namespace, call.target.name)
+    if live is None:
+        if call.target.subresource:
+            raise not_found(call.resource.about, call.target.name)
+        return await _create(service, call, merged(None), has_owners=True)
+    return await _change(service, call, merged, verb="patch", is_apply=True)
+
+
+def _named(body: Body, call: Call) -> Body:
+    """Return an applied object that has the name of its URL, or raise that it has another."""
+    name = body.value.metadata.name
+    if name and name != call.target.name:
+        raise _other_name(name, call)
+    metadata = replace(body.value.metadata, name=call.target.name)
+    return body._replace(value=replace(body.value, metadata=metadata))
+
+
+def _other_name(name: str, call: Call) -> StatusError:
+    return bad_request(
+        f"the name of the object ({name}) does not match the name on the URL ({call.target.name})"
+    )
+
+
+def _read_patched(tree: Any, call: Call, service: Service, warnings: tuple[str, ...] = ()) -> Body:
+    try:
+        reading = read_tree(tree, gates=service.gates, extensions=service.extensions)
+    except (ApiError, RecursionError) as error:
+        raise bad_request(str(error)) from None
+    body = checked(reading, call)
+    return body._replace(warnings=(*warnings, *body.warnings))
+
+
+async def _change(
+    service: Service, call: Call, body_for: Any, *, verb: str, is_apply: bool = False
+) -> Written:
+    """Store what a body makes of an object, trying again if it was changed meanwhile."""
+    context = service.context(call, await service.namespace(call.target.namespace), verb=verb)
+    warnings: tuple[str, ...] = ()
+
+    async def changed(old: Any) -> Any:
+        nonlocal warnings
+        body = body_for(old)
+        is_status = call.target.subresource == "status"
+        admit = admit_status if is_status else admit_update
+        admission = admit(body.value, old, call.kind, context)
+        if admission.refused == CONFLICT:
+            raise conflict(call.resource.about, call.target.name, MODIFIED)
+        new = _accepted(admission, call, call.target.name)
+        complete = foreign.status_updated if is_status else foreign.updated
+        new = complete(foreign.defaulted(new), old, call.kind)
+        await service.admit(call, Operation.UPDATE, new=new, old=old)
+        warnings = (*body.warnings, *admission.warnings)
+        if is_apply:
+            entries = to_hub(body.value, call.kind).metadata.managed_fields
+            return replace(new, metadata=replace(new.metadata, managed_fields=entries))
+        return _owned(old, new, call, context.now)
+
+    registry, target = service.registry, call.target
+    if call.is_dry_run:
+        old = await registry.get(call.resource, target.namespace, target.name)
+        new = await changed(old)
+        return Written(with_revision(new, int(old.metadata.resource_version)), warnings=warnings)
+    new = await registry.change(call.resource, target.namespace, target.name, changed)
+    return Written(new, warnings=warnings)
+
+
+# --- helpers --------------------------------------------------------------------------------------
+
+
+def _accepted(admission: Admission, call: Call, name: str) -> Any:
+    """Return the object that is admitted, or raise what speaks against it."""
+    if admission.refused is not None:
+        raise bad_request(admission.refused)
+    if admission.errors:
+        raise invalid(call.resource.about, name, admission.errors)
+    return admission.stored
+
+
+@lru_cache(maxsize=256)
+def _field_manager(kind: Kind, subresource: str) -> FieldManager:
+    return FieldManager(kind, subresource)
+
+
+def _owned(old: Any | None, new: Any, call: Call, now: Any) -> Any:
+    """Return an object with the owners of its fields."""
+    kind: Kind = call.kind
+    if find_shape(kind.api_version, kind.name) is None:
+        return new
+    manager = _field_manager(kind, call.target.subresource)
+    before = None if old is None else to_tree(from_hub(old, kind.api_version))
+    after = to_tree(from_hub(new, kind.api_version))
+    owned = manager.update(before, after, manager=call.manager, now=str(now))
+    if before is not None:
+        owned = with_times_kept(before, owned)
+    told = {"managedFields": owned["metadata"].get("managedFields") or []}
+    entries = decode_tree(told, ObjectMeta).value.managed_fields
+    return replace(new, metadata=replace(new.metadata, managed_fields=entries))
+
+
+def _unrefused(result: Any) -> Any:
+    """Return the tree of a patch, or raise why there is none."""
+    if not isinstance(result, PatchError):
+        return result
+    if result.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+        raise unsupported_patch()
+    causes = tuple(
+        StatusCause(reason=c.reason, message=c.message, field=c.field) for c in result.causes
+    )
+    details = None if result.status == HTTPStatus.BAD_REQUEST else StatusDetails(causes=causes)
+    raise failure(HTTPStatus(result.status), result.reason, result.message, details)

@@ -1,0 +1,129 @@
+"""The users of the security tests, and a cluster in which they have their roles."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mooring.api.codec import decode_tree
+from mooring.api.core import Pod
+from mooring.api.gates import Gates
+from mooring.api.meta import ObjectMeta
+from mooring.api.rbac import (
+    GROUP,
+    ClusterRoleBinding,
+    RoleBinding,
+    RoleRef,
+    Subject,
+)
+from mooring.api.resource.v1 import ResourceSlice, ResourceSliceSpec
+from mooring.apiserver.authentication.users import (
+    AUTHENTICATED,
+    NOBODY,
+    NODE_NAME,
+    NODES,
+    authenticated,
+    service_account_groups,
+)
+from mooring.apiserver.authorization.access import Chain, Masters
+from mooring.apiserver.authorization.bootstrap import bootstrap_objects
+from mooring.apiserver.authorization.bootstrap.objects import node_rules
+from mooring.apiserver.authorization.nodes import NodeAuthorizer, NodeTies
+from mooring.apiserver.authorization.rbac import Policy
+from mooring.apiserver.calls import User
+
+TEAM = "team"
+GATES = Gates.parse()
+
+NODE = User("system:node:node-a", (NODES, AUTHENTICATED))
+DRIVER = authenticated(
+    User(
+        "system:serviceaccount:drivers:gpu",
+        service_account_groups("drivers"),
+        extra={NODE_NAME: ("node-a",)},
+    )
+)
+MASTER = User("root", ("system:masters", AUTHENTICATED))
+
+
+def known(name: str) -> User:
+    return User(name, (AUTHENTICATED,))
+
+
+USERS = {
+    "anonymous": NOBODY,
+    "authenticated": known("somebody"),
+    "view": known("viewer"),
+    "edit": known("editor"),
+    "admin": known("team-admin"),
+    "node": NODE,
+    "driver": DRIVER,
+    "scheduler": known("system:kube-scheduler"),
+    "cluster-admin": known("boss"),
+}
+
+
+class Cluster(NamedTuple):
+    """What decides in the tests."""
+
+    policy: Policy
+    ties: NodeTies
+    authorizer: Chain
+
+
+def binding(role: str, user: User, namespace: str = TEAM) -> RoleBinding:
+    return RoleBinding(
+        metadata=ObjectMeta(name=f"{role}-{user.name}", namespace=namespace),
+        subjects=(Subject(kind="User", api_group=GROUP, name=user.name),),
+        role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=role),
+    )
+
+
+def cluster_binding(role: str, user: User) -> ClusterRoleBinding:
+    return ClusterRoleBinding(
+        metadata=ObjectMeta(name=f"{role}-{user.name}"),
+        subjects=(Subject(kind="User", api_group=GROUP, name=user.name),),
+        role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=role),
+    )
+
+
+def pod_on(node: str, name: str, references: str, namespace: str = TEAM) -> Pod:
+    """Return a pod that refers to a secret, a config map, a claim and a service account."""
+    tree = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}"},
+        "spec": {
+            "nodeName": node,
+            "serviceAccountName": references,
+            "containers": [{"name": "main"}],
+            "volumes": [
+                {"name": "secret", "secret": {"secretName": references}},
+                {"name": "config", "configMap": {"name": references}},
+            ],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": references}],
+        },
+    }
+    value = decode_tree(tree, Pod).value
+    assert isinstance(value, Pod)
+    return value
+
+
+def slice_of(node: str | None, name: str) -> ResourceSlice:
+    spec = ResourceSliceSpec(driver="gpu.example.com", node_name=node)
+    return ResourceSlice(metadata=ObjectMeta(name=name), spec=spec)
+
+
+def cluster() -> Cluster:
+    """Return a new cluster with its roles, the users' bindings, and a pod on each of two nodes."""
+    policy = Policy(bootstrap_objects(GATES))
+    for role in ("view", "edit", "admin"):
+        policy.put(binding(role, USERS[role]))
+    policy.put(cluster_binding("mooring:dra-driver", DRIVER))
+    policy.put(cluster_binding("cluster-admin", USERS["cluster-admin"]))
+    ties = NodeTies()
+    ties.put_pod(pod_on("node-a", "one", "one"))
+    ties.put_pod(pod_on("node-b", "foreign", "foreign"))
+    ties.put_slice(slice_of("node-a", "one"))
+    ties.put_slice(slice_of("node-b", "foreign"))
+    nodes = NodeAuthorizer(ties, node_rules(GATES))
+    return Cluster(policy, ties, Chain(Masters(), nodes, policy))

@@ -1,0 +1,142 @@
+"""Watches: events in order, bookmarks, selections, forms, ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mooring.api import protobuf
+from mooring.apiserver.app import Limits
+from tests.apiserver.client import (
+    CLASSES,
+    CONFIG_MAPS,
+    MERGE_PATCH,
+    Client,
+    config_map,
+    device_class,
+)
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def label(client: Client, name: str, value: str | None) -> None:
+    client.patch(f"{CLASSES}/{name}", {"metadata": {"labels": {"a": value}}}, MERGE_PATCH)
+
+
+def revision(client: Client) -> str:
+    return str(client.get(CLASSES).json["metadata"]["resourceVersion"])
+
+
+def test_changes_come_in_order(client: Client) -> None:
+    watch = client.watch(f"{CLASSES}?watch=true&resourceVersion={revision(client)}")
+    assert (watch.status, watch.headers["content-type"]) == (200, "application/json")
+    client.post(CLASSES, device_class())
+    label(client, "gpu", "b")
+    client.delete(f"{CLASSES}/gpu")
+    assert watch.seen(3) == [("ADDED", "gpu"), ("MODIFIED", "gpu"), ("DELETED", "gpu")]
+
+
+def test_a_watch_goes_back_to_a_revision(client: Client) -> None:
+    before = revision(client)
+    client.post(CLASSES, device_class("a"))
+    client.post(CLASSES, device_class("b"))
+    watch = client.watch(f"{CLASSES}?watch=1&resourceVersion={before}")
+    assert watch.seen(2) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+def test_without_a_revision_a_watch_begins_with_what_is_there(client: Client) -> None:
+    client.post(CLASSES, device_class())
+    watch = client.watch(f"{CLASSES}?watch=true")
+    assert watch.seen(1) == [("ADDED", "gpu")]
+
+
+def test_initial_events_end_with_a_bookmark(client: Client) -> None:
+    client.post(CLASSES, device_class())
+    query = "watch=true&sendInitialEvents=true&allowWatchBookmarks=true"
+    watch = client.watch(f"{CLASSES}?{query}&resourceVersionMatch=NotOlderThan")
+    assert watch.event()["type"] == "ADDED"
+    bookmark = watch.event()
+    assert bookmark["type"] == "BOOKMARK"
+    assert bookmark["object"]["kind"] == "DeviceClass"
+    metadata = bookmark["object"]["metadata"]
+    assert metadata["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert metadata["resourceVersion"] == revision(client)
+
+
+def test_a_selection_tells_of_what_comes_into_it_and_leaves_it(client: Client) -> None:
+    client.post(CLASSES, device_class("other"))
+    client.post(CLASSES, device_class())
+    watch = client.watch(f"{CLASSES}?watch=true&labelSelector=a&resourceVersion={revision(client)}")
+    label(client, "gpu", "b")
+    label(client, "gpu", "c")
+    label(client, "gpu", None)
+    assert watch.seen(3) == [("ADDED", "gpu"), ("MODIFIED", "gpu"), ("DELETED", "gpu")]
+
+
+def test_one_object_by_its_name(client: Client) -> None:
+    watch = client.watch(f"{CLASSES}?watch=true&fieldSelector=metadata.name=b")
+    client.post(CLASSES, device_class("a"))
+    client.post(CLASSES, device_class("b"))
+    assert watch.seen(1) == [("ADDED", "b")]
+
+
+def test_only_the_first_table_has_headers(client: Client) -> None:
+    client.post(CLASSES, device_class("a"))
+    client.post(CLASSES, device_class("b"))
+    watch = client.watch(f"{CLASSES}?watch=true", accept=TABLE)
+    first, second = watch.event()["object"], watch.event()["object"]
+    assert first["columnDefinitions"][0]["name"] == "Name"
+    assert second["columnDefinitions"] is None
+    assert second["rows"][0]["cells"][0] == "b"
+
+
+def test_protobuf_frames(client: Client) -> None:
+    client.post(CLASSES, device_class())
+    accept = "application/vnd.kubernetes.protobuf;stream=watch"
+    watch = client.watch(f"{CLASSES}?watch=true", accept=accept)
+    assert watch.headers["content-type"] == accept
+    messages, rest = protobuf.split_events(watch.chunk() or b"")
+    assert rest == b""
+    event = protobuf.decode_event(messages[0])
+    assert (event.type, event.object.kind) == ("ADDED", "DeviceClass")
+
+
+def test_a_forgotten_revision_is_an_error_in_the_stream(client: Client) -> None:
+    before = revision(client)
+    client.post(CLASSES, device_class())
+    client.run(client.store.compact(client.run(client.store.revision())))
+    watch = client.watch(f"{CLASSES}?watch=true&resourceVersion={before}")
+    event = watch.event()
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+    assert watch.chunk() is None
+
+
+def test_a_revision_that_is_not_there_yet(client: Client) -> None:
+    reply = client.get(f"{CLASSES}?watch=true&resourceVersion=99999")
+    assert (reply.status, reply.reason) == (504, "Timeout")
+
+
+def test_a_watch_ends_when_its_time_is_up(client: Client) -> None:
+    watch = client.watch(f"{CLASSES}?watch=true&timeoutSeconds=1")
+    assert watch.chunk() is None
+
+
+def test_a_server_that_stops_ends_its_watches(client: Client) -> None:
+    watch = client.watch(f"{CLASSES}?watch=true")
+    client.app.stop_streams()
+    assert watch.chunk() is None
+
+
+def test_there_are_only_so_many_watches(tmp_path: Path) -> None:
+    client = Client(tmp_path / "few", limits=Limits(watches_max=1))
+    client.watch(f"{CLASSES}?watch=true")
+    refused = client.watch(f"{CLASSES}?watch=true")
+    assert refused.status == 429
+    assert refused.headers["retry-after"] == "5"
+    client.close()
+
+
+def test_namespaces_are_watched_apart(client: Client) -> None:
+    watch = client.watch(f"{CONFIG_MAPS}?watch=true")
+    client.post(CONFIG_MAPS.replace("default", "kube-public"), config_map("elsewhere"))
+    client.post(CONFIG_MAPS, config_map("here"))
+    assert watch.seen(1) == [("ADDED", "here")]

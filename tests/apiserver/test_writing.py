@@ -1,0 +1,308 @@
+"""Create, update, patch and apply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api import protobuf
+from tests.apiserver.client import (
+    APPLY_PATCH,
+    CLAIMS,
+    CLASSES,
+    CONFIG_MAPS,
+    JSON_PATCH,
+    MERGE_PATCH,
+    NAMESPACES,
+    PODS,
+    STRATEGIC_PATCH,
+    Client,
+    claim,
+    config_map,
+    device_class,
+    pod,
+)
+
+
+def managers(tree: Any) -> list[tuple[str, str]]:
+    entries = tree["metadata"]["managedFields"]
+    return [(entry["manager"], entry["operation"]) for entry in entries]
+
+
+# --- create ---------------------------------------------------------------------------------------
+
+
+def test_create_answers_with_the_object(client: Client) -> None:
+    reply = client.post(f"{CLASSES}?fieldManager=me", device_class())
+    assert reply.status == 201
+    assert managers(reply.json) == [("me", "Update")]
+    assert client.get(f"{CLASSES}/gpu").json == reply.json
+
+
+def test_create_from_yaml_and_protobuf(client: Client) -> None:
+    text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata: {a: b}\n"
+    assert client.post(CONFIG_MAPS, text, content_type="application/yaml").status == 201
+    body = protobuf.encode(config_map("p"))
+    made = client.post(CONFIG_MAPS, body, content_type=protobuf.CONTENT_TYPE)
+    assert made.json["data"] == {"a": "b"}
+
+
+def test_what_the_server_sets_is_not_taken_from_clients(client: Client) -> None:
+    lies = {"uid": "x", "resourceVersion": "", "creationTimestamp": "2000-01-01T00:00:00Z"}
+    made = client.post(CLASSES, device_class("gpu", **lies)).json
+    assert made["metadata"]["uid"] != "x"
+    assert made["metadata"]["creationTimestamp"] == "2026-11-15T12:00:00Z"
+
+
+def test_names_are_made_up(client: Client) -> None:
+    body = claim("x")
+    body["metadata"] = {"generateName": "job-"}
+    first, second = client.post(CLAIMS, body).json, client.post(CLAIMS, body).json
+    names = {first["metadata"]["name"], second["metadata"]["name"]}
+    assert len(names) == 2
+    assert all(name.startswith("job-") and len(name) == 9 for name in names)
+
+
+def test_create_twice(client: Client) -> None:
+    client.post(CLASSES, device_class())
+    reply = client.post(CLASSES, device_class())
+    assert (reply.status, reply.reason) == (409, "AlreadyExists")
+
+
+def test_dry_run_stores_nothing(client: Client) -> None:
+    reply = client.post(f"{CLASSES}?dryRun=All", device_class())
+    assert reply.status == 201
+    assert client.get(f"{CLASSES}/gpu").status == 404
+    assert client.post(f"{CLASSES}?dryRun=Some", device_class()).status == 400
+
+
+def test_rules_are_told_with_their_places(client: Client) -> None:
+    body = device_class()
+    body["spec"]["selectors"] = [{"cel": {"expression": "not cel at all"}}]
+    reply = client.post(CLASSES, body)
+    assert (reply.status, reply.reason) == (422, "Invalid")
+    causes = reply.json["details"]["causes"]
+    assert causes[0]["field"] == "spec.selectors[0].cel.expression"
+    assert causes[0]["reason"] == "FieldValueInvalid"
+
+
+def test_unknown_fields(client: Client) -> None:
+    body = device_class()
+    body["spec"]["colour"] = "blue"
+    strict = client.post(f"{CLASSES}?fieldValidation=Strict", body)
+    assert strict.status == 400
+    assert 'unknown field "spec.colour"' in strict.message
+    warned = client.post(f"{CLASSES}?fieldValidation=Warn&dryRun=All", body)
+    assert warned.warnings == ['299 - "unknown field \\"spec.colour\\""']
+    ignored = client.post(f"{CLASSES}?fieldValidation=Ignore&dryRun=All", body)
+    assert (ignored.status, ignored.warnings) == (201, [])
+    assert client.post(f"{CLASSES}?fieldValidation=Never", body).status == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status", "word"),
+    [
+        (b"{", "application/json", 400, "unexpected end of JSON input"),
+        (b"[]", "application/json", 400, "unrecognized"),
+        (b"\xff\xfe", "application/json", 400, "unrecognized"),
+        (b"a=b", "application/x-www-form-urlencoded", 415, "unknown format"),
+        (b"k8s\x00\xff\xff", protobuf.CONTENT_TYPE, 400, ""),
+        (b"nope", protobuf.CONTENT_TYPE, 400, ""),
+        (b'{"apiVersion":"v1","kind":"Pod"}', "application/json", 400, "unknown conversion"),
+        (b'{"apiVersion":"resource.k8s.io/v1beta1","kind":"DeviceClass"}', "", 400, "API version"),
+        (b'{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass"}', "", 422, "name"),
+        (b"{" * 5000, "application/json", 400, ""),
+    ],
+)
+def test_bodies_that_are_refused(
+    client: Client, body: bytes, content_type: str, status: int, word: str
+) -> None:
+    reply = client.post(CLASSES, body, content_type=content_type)
+    assert reply.status == status
+    assert word in reply.message
+
+
+def test_namespaces_must_be_there(client: Client) -> None:
+    reply = client.post(CLAIMS.replace("default", "nope"), claim())
+    assert (reply.status, reply.message) == (404, 'namespaces "nope" not found')
+    other = client.post(CLAIMS, claim(namespace="kube-system"))
+    assert other.status == 400
+
+
+def test_a_new_namespace(client: Client) -> None:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+    made = client.post(NAMESPACES, body).json
+    assert made["status"] == {"phase": "Active"}
+    assert made["spec"] == {"finalizers": ["kubernetes"]}
+    assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": "team"}
+
+
+def test_a_new_pod(client: Client) -> None:
+    spec = client.post(PODS, pod()).json["spec"]
+    assert spec["serviceAccountName"] == "default"
+    assert spec["priority"] == 0
+    assert [toleration["tolerationSeconds"] for toleration in spec["tolerations"]] == [300, 300]
+
+
+def test_a_secret_keeps_texts_as_bytes(client: Client) -> None:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s"},
+        "stringData": {"a": "b"},
+    }
+    made = client.post("/api/v1/namespaces/default/secrets", body).json
+    assert (made["data"], made["type"]) == ({"a": "Yg=="}, "Opaque")
+    assert "stringData" not in made
+
+
+# --- update ---------------------------------------------------------------------------------------
+
+
+def test_update_counts_generations(client: Client) -> None:
+    made = client.post(CLASSES, device_class()).json
+    made["spec"]["selectors"] = []
+    changed = client.put(f"{CLASSES}/gpu", made).json
+    assert changed["metadata"]["generation"] == 2
+    assert int(changed["metadata"]["resourceVersion"]) > int(made["metadata"]["resourceVersion"])
+
+
+def test_update_of_what_was_changed_meanwhile(client: Client) -> None:
+    made = client.post(CLASSES, device_class()).json
+    made["metadata"]["labels"] = {"a": "b"}
+    client.put(f"{CLASSES}/gpu", made)
+    reply = client.put(f"{CLASSES}/gpu", made)
+    assert (reply.status, reply.reason) == (409, "Conflict")
+    assert "the object has been modified" in reply.message
+
+
+def test_update_that_changes_nothing_writes_nothing(client: Client) -> None:
+    made = client.post(f"{CLASSES}?fieldManager=me", device_class()).json
+    client.later(60)
+    again = client.put(f"{CLASSES}/gpu?fieldManager=me", made).json
+    assert again == made
+
+
+def test_update_under_another_name(client: Client) -> None:
+    client.post(CLASSES, device_class())
+    assert client.put(f"{CLASSES}/gpu", device_class("other")).status == 400
+    assert client.put(f"{CLASSES}/nope", device_class("nope")).status == 404
+    assert client.put(CLASSES, device_class()).status == 405
+
+
+def test_a_lease_is_made_by_an_update(client: Client) -> None:
+    url = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l"
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}}
+    assert client.put(url, body).status == 201
+    assert client.put(url, body).status == 200
+
+
+def test_a_spec_and_its_status_are_written_apart(client: Client) -> None:
+    url = "/apis/apps/v1/namespaces/default/deployments"
+    selector = {"matchLabels": {"a": "b"}}
+    body: dict[str, Any] = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"selector": selector, "template": {}},
+        "status": {"replicas": 9},
+    }
+    made = client.post(url, body).json
+    assert "replicas" not in made["status"]
+    made["status"] = {"replicas": 3}
+    made["spec"]["replicas"] = 7
+    reported = client.put(f"{url}/d/status", made).json
+    assert reported["status"]["replicas"] == 3
+    assert "replicas" not in reported["spec"]
+    reported["status"], reported["spec"]["replicas"] = {}, 7
+    changed = client.put(f"{url}/d", reported).json
+    assert changed["status"]["replicas"] == 3
+    assert (changed["spec"]["replicas"], changed["metadata"]["generation"]) == (7, 2)
+
+
+def test_the_status_of_a_claim(client: Client) -> None:
+    made = client.post(CLAIMS, claim()).json
+    made["spec"]["devices"] = {}
+    made["status"] = {"allocation": {}}
+    reported = client.put(f"{CLAIMS}/one/status", made)
+    assert reported.status == 200
+    assert reported.json["status"] == {"allocation": {"devices": {}}}
+    assert reported.json["spec"]["devices"]["requests"]
+
+
+# --- patch ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content_type", "patch"),
+    [
+        (JSON_PATCH, [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]),
+        (MERGE_PATCH, {"metadata": {"labels": {"a": "b"}}}),
+        (STRATEGIC_PATCH, {"metadata": {"labels": {"a": "b"}}}),
+    ],
+)
+def test_patches(client: Client, content_type: str, patch: Any) -> None:
+    client.post(f"{CLASSES}?fieldManager=me", device_class())
+    reply = client.patch(f"{CLASSES}/gpu?fieldManager=you", patch, content_type)
+    assert reply.status == 200
+    assert reply.json["metadata"]["labels"] == {"a": "b"}
+    assert managers(reply.json) == [("me", "Update"), ("you", "Update")]
+
+
+def test_patches_that_are_refused(client: Client) -> None:
+    client.post(CLASSES, device_class())
+    url = f"{CLASSES}/gpu"
+    assert client.patch(url, {}, "application/json").status == 415
+    assert client.patch(url, b"{", MERGE_PATCH).status == 400
+    missing = [{"op": "remove", "path": "/metadata/nope"}]
+    assert client.patch(url, missing, JSON_PATCH).status == 422
+    assert client.patch(f"{CLASSES}/nope", {}, MERGE_PATCH).status == 404
+    stale = {"metadata": {"resourceVersion": "1"}}
+    assert client.patch(url, stale, MERGE_PATCH).status == 409
+    bad = {"spec": {"selectors": [{"cel": {"expression": "1 +"}}]}}
+    assert client.patch(url, bad, MERGE_PATCH).status == 422
+
+
+def test_apply_creates_and_changes(client: Client) -> None:
+    url = f"{CLASSES}/gpu?fieldManager=me"
+    made = client.patch(url, device_class(), APPLY_PATCH)
+    assert made.status == 201
+    assert managers(made.json) == [("me", "Apply")]
+    again = client.patch(url, device_class(), APPLY_PATCH)
+    assert (again.status, again.json) == (200, made.json)
+
+
+def test_the_form_of_a_seed_is_stored_as_shipped_and_applied_again_changes_nothing(
+    client: Client,
+) -> None:
+    seed = claim()
+    seed["spec"] = {"requests": seed["spec"]["devices"]["requests"]}
+    made = client.post(CLAIMS, seed)
+    assert made.json["spec"]["devices"]["requests"]
+    assert "moved under devices" in made.warnings[0]
+    again = client.patch(f"{CLAIMS}/one", {"spec": seed["spec"]}, STRATEGIC_PATCH)
+    assert (again.status, again.json) == (200, made.json)
+    assert "moved under devices" in again.warnings[0]
+    url = f"{CLAIMS}/two?fieldManager=me"
+    seed["metadata"]["name"] = "two"
+    applied = client.patch(url, seed, APPLY_PATCH)
+    assert (applied.status, len(applied.warnings)) == (201, 1)
+    assert client.patch(url, seed, APPLY_PATCH).json == applied.json
+
+
+def test_apply_under_another_name(client: Client) -> None:
+    url = f"{CLASSES}/other?fieldManager=me"
+    assert client.patch(url, device_class(), APPLY_PATCH).status == 400
+
+
+def test_apply_conflicts_with_other_owners(client: Client) -> None:
+    client.patch(f"{CLASSES}/gpu?fieldManager=me", device_class(), APPLY_PATCH)
+    other = device_class()
+    other["spec"]["selectors"] = [{"cel": {"expression": "true"}}]
+    reply = client.patch(f"{CLASSES}/gpu?fieldManager=you", other, APPLY_PATCH)
+    assert (reply.status, reply.reason) == (409, "Conflict")
+    assert reply.json["details"]["causes"][0]["reason"] == "FieldManagerConflict"
+    forced = client.patch(f"{CLASSES}/gpu?fieldManager=you&force=true", other, APPLY_PATCH)
+    assert managers(forced.json) == [("you", "Apply")]
+    assert client.patch(f"{CLASSES}/gpu", other, APPLY_PATCH).status == 400
