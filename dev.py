@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -23,6 +23,8 @@ LOCKS = ROOT / "requirements"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
+KUBECTL = TOOLS / "kubectl" / "usr" / "bin" / "kubectl"
+KUBECTL_RELEASE = "trixie"  # of Debian; the one of bookworm is too old to know our kinds
 SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "dev.py"]
 
 # What `run` shows: pods on a machine that has enough GPUs for them, but not where they want them.
@@ -98,6 +100,7 @@ def test(arguments: list[str]) -> int:
     """Run the tests (arguments go to pytest)."""
     ensure_environment()
     ensure_etcd()
+    ensure_kubectl()
     return _status([PYTHON, "-m", "pytest", *arguments])
 
 
@@ -230,17 +233,76 @@ def ensure_etcd() -> None:
     print("fetching etcd-server into .tools …", flush=True)
     folder = TOOLS / "etcd"
     folder.mkdir(parents=True, exist_ok=True)
-    fetch = ["apt-get", "download", "-qq", "-o", "Acquire::http::Timeout=10", "etcd-server"]
-    if (
-        _quiet_status(fetch, folder) != 0 and os.geteuid() == 0
-    ):  # A fresh machine has no lists of packages yet.
+    if not _unpack("etcd-server", folder) and os.geteuid() == 0:
+        # A fresh machine has no lists of packages yet.
         _quiet_status(["apt-get", "update", "-qq"], folder)
-        _quiet_status(fetch, folder)
-    for package in folder.glob("etcd-server_*.deb"):
-        _quiet_status(["dpkg-deb", "-x", package.name, "."], folder)
-        package.unlink()
+        _unpack("etcd-server", folder)
     if not ETCD.exists():
         print("etcd-server cannot be had: tests of the store on etcd will be skipped", flush=True)
+
+
+def ensure_kubectl() -> None:
+    """Unpack Debian's kubectl into .tools, unless there is one; say so if that fails.
+
+    It is of a newer release than the machine may have: the mirror is the one that apt is set up
+    with, the lists of that release are kept in .tools and nowhere else.
+    """
+    if shutil.which("kubectl") or KUBECTL.exists():
+        return
+    skipped = "tests with kubectl will be skipped"
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print(f"no kubectl and no apt-get: {skipped}", flush=True)
+        return
+    print("fetching kubectl into .tools …", flush=True)
+    folder = TOOLS / "kubectl"
+    for name in ("lists/partial", "cache/archives/partial"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    mirror = _mirror(folder)
+    if mirror:
+        (folder / "sources.list").write_text(f"deb {mirror} {KUBECTL_RELEASE} main\n")
+        settings = {
+            "Etc::sourcelist": folder / "sources.list",
+            "Etc::sourceparts": "-",
+            "State::lists": folder / "lists",
+            "State::status": "/dev/null",
+            "Cache": folder / "cache",
+        }
+        options = [
+            part for key, value in settings.items() for part in ("-o", f"Dir::{key}={value}")
+        ]
+        _quiet_status(["apt-get", "update", "-qq", *options], folder)
+        _unpack("kubectl", folder, options)
+    for name in ("lists", "cache"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    if not KUBECTL.exists():
+        print(f"kubectl cannot be had: {skipped}", flush=True)
+
+
+def _mirror(folder: Path) -> str:
+    """Return where apt gets Debian's own packages from, "" if it does not say."""
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)"]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, check=False, capture_output=True, text=True, timeout=FETCH_S_MAX
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    for line in done.stdout.splitlines():
+        uri, _, whose = line.partition(" ")
+        if whose == "Debian Debian":
+            return uri
+    return ""
+
+
+def _unpack(package: str, folder: Path, options: Sequence[str] = ()) -> bool:
+    """Unpack a package of Debian into a folder; return whether it could be had."""
+    fetch = ["apt-get", "download", "-qq", "-o", "Acquire::http::Timeout=10", *options, package]
+    _quiet_status(fetch, folder)
+    found = list(folder.glob(f"{package}_*.deb"))
+    for file in found:
+        _quiet_status(["dpkg-deb", "-x", file.name, "."], folder)
+        file.unlink()
+    return bool(found)
 
 
 def _quiet_status(command: list[str], folder: Path) -> int:

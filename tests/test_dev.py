@@ -100,6 +100,40 @@ def test_etcd_is_unpacked_from_the_package(monkeypatch: pytest.MonkeyPatch, tmp_
     assert [path.name for path in (tmp_path / "tools" / "etcd").iterdir()] == ["usr"]
 
 
+def test_it_is_said_when_kubectl_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dev, "TOOLS", tmp_path)
+    monkeypatch.setattr(dev, "KUBECTL", tmp_path / "kubectl" / "usr" / "bin" / "kubectl")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    dev.ensure_kubectl()
+    assert "tests with kubectl will be skipped" in capsys.readouterr().out
+
+
+def test_kubectl_is_unpacked_from_a_newer_release(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With an apt-get and a dpkg-deb that do as the real ones, without a network."""
+    folder = tmp_path / "tools" / "kubectl"
+    monkeypatch.setattr(dev, "TOOLS", tmp_path / "tools")
+    monkeypatch.setattr(dev, "KUBECTL", folder / "usr" / "bin" / "kubectl")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "kubectl" else name)
+    known = (
+        "indextargets) echo mirror:/security Debian Debian-Security; echo mirror:/ Debian Debian"
+    )
+    for name, script in (
+        ("apt-get", f"case $1 in {known};; download) touch kubectl_1_all.deb;; esac"),
+        ("dpkg-deb", "mkdir -p usr/bin && cp $2 usr/bin/kubectl"),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    dev.ensure_kubectl()
+    assert dev.KUBECTL.exists()
+    assert (folder / "sources.list").read_text() == "deb mirror:/ trixie main\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["sources.list", "usr"]
+
+
 def test_sources_that_are_checked_exist() -> None:
     assert [name for name in dev.SOURCES if not (ROOT / name).exists()] == []
 

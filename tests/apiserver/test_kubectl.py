@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +12,12 @@ import pytest
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import AllocationResult, ResourceClaim, ResourceClaimStatus
 from mooring.api.timestamp import Timestamp
+from tests.apiserver.programs import NO_KUBECTL, find_kubectl
 from tests.apiserver.surfaceserver import CLAIMS, SurfaceServer, surface_server
 
-KUBECTL = shutil.which("kubectl")
+KUBECTL = find_kubectl()
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on this machine")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason=NO_KUBECTL)
 
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 

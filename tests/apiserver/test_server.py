@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,9 +18,10 @@ import pytest
 from click.testing import CliRunner
 
 from mooring.cli.main import moor
+from tests.apiserver.programs import NO_KUBECTL, find_kubectl
 from tests.store.etcdserver import find_etcd, running_etcd
 
-KUBECTL = shutil.which("kubectl")
+KUBECTL = find_kubectl()
 TIMEOUT_S = 60
 
 MANIFEST = """
@@ -81,7 +81,7 @@ def server(tmp_path: Path) -> Iterator[Running]:
 @pytest.fixture
 def kubectl(server: Running, tmp_path: Path) -> Kubectl:
     if KUBECTL is None:
-        pytest.skip("no kubectl on this machine")
+        pytest.skip(NO_KUBECTL)
     environment = {
         "HOME": str(tmp_path),
         "PATH": os.environ["PATH"],
