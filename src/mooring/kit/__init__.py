@@ -1,0 +1,1 @@
+"""What many rooms need and none owns: clocks, backoff, work queues."""
