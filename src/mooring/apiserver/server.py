@@ -8,7 +8,6 @@ import platform
 import secrets
 import ssl
 import stat
-import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from mooring.apiserver.discovery import Discovery, version_document
 from mooring.apiserver.guard import Guard
 from mooring.apiserver.guarding import Follower, RoleSecurity, finder, make_roles
 from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
+from mooring.apiserver.naming import new_suffix, new_uid
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.registry import Registry
@@ -41,9 +41,6 @@ from mooring.store.contract import Store
 
 if TYPE_CHECKING:
     from mooring.apiserver.network import NetworkServer
-
-SUFFIX_LENGTH = 5
-SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so no words
 
 TOKEN_FILE = "admin-token"  # noqa: S105  # its name, not the token
 KUBECONFIG_FILE = "kubeconfig"
@@ -80,8 +77,8 @@ def make_service(
         resources=Resources(),
         gates=gates or Gates.parse(),
         now=now or _now,
-        new_uid=lambda: str(uuid.uuid4()),
-        new_suffix=_new_suffix,
+        new_uid=new_uid,
+        new_suffix=new_suffix,
         extensions=extensions,
     )
 
@@ -280,7 +277,3 @@ def _write_private(path: Path, text: str) -> None:
 
 def _now() -> Timestamp:
     return Timestamp(datetime.now(UTC)).truncated()
-
-
-def _new_suffix() -> str:
-    return "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH))

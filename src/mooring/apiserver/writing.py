@@ -11,14 +11,17 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from msgspec import Raw
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from mooring.api.catalogue import from_hub, to_hub
-from mooring.api.codec import decode_tree, to_tree
+from mooring.api.codec import to_tree
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
-from mooring.api.meta import ObjectMeta
+from mooring.api.meta import ManagedFieldsEntry
 from mooring.api.reading import read_tree
+from mooring.api.timestamp import Timestamp
 from mooring.apiserver import foreign
 from mooring.apiserver.authorization.noderestriction import Operation
 from mooring.apiserver.calls import Body, Call, checked, read_body
@@ -268,9 +271,22 @@ def _owned(old: Any | None, new: Any, call: Call, now: Any) -> Any:
     owned = manager.update(before, after, manager=call.manager, now=str(now))
     if before is not None:
         owned = with_times_kept(before, owned)
-    told = {"managedFields": owned["metadata"].get("managedFields") or []}
-    entries = decode_tree(told, ObjectMeta).value.managed_fields
+    entries = tuple(map(_entry, owned["metadata"].get("managedFields") or ()))
     return replace(new, metadata=replace(new.metadata, managed_fields=entries))
+
+
+def _entry(tree: dict[str, Any]) -> ManagedFieldsEntry:
+    """Return an entry of managedFields as the ledger writes it."""
+    time = tree.get("time")
+    return ManagedFieldsEntry(
+        manager=tree.get("manager", ""),
+        operation=tree["operation"],
+        api_version=tree["apiVersion"],
+        time=None if time is None else Timestamp.parse(time),
+        fields_type=tree["fieldsType"],
+        fields_v1=Raw(encode(tree["fieldsV1"])),
+        subresource=tree.get("subresource", ""),
+    )
 
 
 def _unrefused(result: Any) -> Any:
