@@ -193,10 +193,9 @@ async def _store_of(settings: Settings) -> AsyncIterator[Store]:
 
 
 def _secure(server: NetworkServer, settings: Settings) -> None:
-    from mooring.apiserver.tls import PeerProtocol, server_context
+    from mooring.apiserver.tls import server_context
 
     folder, config = settings.data_dir / CREDENTIALS_FOLDER, server.config
-    config.http = PeerProtocol
     config.ssl_certfile, config.ssl_keyfile = folder / "server.crt", str(folder / "server.key")
     config.load()
     config.ssl = server_context(folder)

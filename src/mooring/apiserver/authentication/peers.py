@@ -7,6 +7,7 @@ read.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -14,13 +15,16 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from mooring.apiserver.authentication.users import CREDENTIAL_ID
 from mooring.apiserver.calls import User
 
-BYTES_MAX = 64 * 1024
+BYTES_MAX = 16 * 1024
 
 
 def user_of(certificate: bytes) -> User | None:
     """Return the user that a DER certificate names; None if it is for something else."""
-    if len(certificate) > BYTES_MAX:
-        return None
+    return None if len(certificate) > BYTES_MAX else _read(certificate)
+
+
+@lru_cache(maxsize=256)  # a client shows one certificate for all that it asks
+def _read(certificate: bytes) -> User | None:
     try:
         read = x509.load_der_x509_certificate(certificate)
         subject, is_client = read.subject, _is_for_clients(read)

@@ -80,6 +80,9 @@ def _changed(shape: Shape, empty: Tree, new: Tree) -> Fields | None:
     if isinstance(new, dict) and isinstance(empty, dict) and shape.map is not None:
         if not shape.map.is_atomic:
             return _of_map(shape.map, empty, new) or None
+    elif isinstance(new, list) and not empty and shape.list is not None and shape.map is None:
+        if new and shape.list.relation is not Relation.ATOMIC:
+            return _of_list(shape.list, new)
     elif isinstance(new, list) or isinstance(empty, list | dict) or shape.map is not None:
         raise Unusual
     return None if same(empty, new) else _LEAF
