@@ -77,6 +77,10 @@ def fitting(tree: Any, struct: type[S]) -> S | None:
     try:
         return msgspec.convert(tree, struct, dec_hook=_from_json)
     except (ApiError, RecursionError, msgspec.DecodeError):
+        pass  # It may hold JSON that is kept as text, which only a text can be read for.
+    try:
+        return cast("S", _json_decoder(cast("Any", struct)).decode(_plain_text(tree)))
+    except (ApiError, TypeError, ValueError, RecursionError, msgspec.DecodeError):
         return None
 
 
@@ -144,6 +148,7 @@ def _to_json(value: Any) -> str | float | None:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
+_plain_text = msgspec.json.Encoder().encode  # refuses numbers that are more than a float says
 _encode = msgspec.json.Encoder(enc_hook=_to_json).encode
 _decode = msgspec.json.Decoder().decode
 _EXTRA_KEY = msgspec.json.encode(EXTRA)
