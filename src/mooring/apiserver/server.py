@@ -28,8 +28,8 @@ from mooring.apiserver.discovery import Discovery, version_document
 from mooring.apiserver.guard import Guard
 from mooring.apiserver.guarding import Follower, RoleSecurity, finder, make_roles
 from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
-from mooring.apiserver.naming import new_suffix, new_uid
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
+from mooring.apiserver.naming import new_suffix, new_uid
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resources

@@ -235,7 +235,7 @@ def test_merging_loses_nothing_and_removing_takes_all(live: Any, applied: Any) -
     assert remove(SHAPE, live, fields_of(SHAPE, live).with_named_fields(SHAPE)) is None
 
 
-# --- the creator of an object ----------------------------------------------------------------------
+# --- the creator of an object -------------------------------------------------------------------
 
 
 class TheLongWay(FieldManager):

@@ -41,13 +41,14 @@ def _at(shape: Shape, old: Tree, new: Tree, step: Element, into: Comparison) -> 
     if old is new or (old == new and shape.is_plain):
         return
     if old is ABSENT:
-        return _all(shape, new, step, into.added)
-    if new is ABSENT:
-        return _all(shape, old, step, into.removed)
-    first, second = _form(shape, old), _form(shape, new)
-    _in_form(first, old, new, step, into)
-    if second is not first:
-        _in_form(second, old, new, step, into)
+        _all(shape, new, step, into.added)
+    elif new is ABSENT:
+        _all(shape, old, step, into.removed)
+    else:
+        first, second = _form(shape, old), _form(shape, new)
+        _in_form(first, old, new, step, into)
+        if second is not first:
+            _in_form(second, old, new, step, into)
 
 
 def _all(shape: Shape, value: Tree, step: Element, into: FieldSet) -> None:
