@@ -43,6 +43,8 @@ S = TypeVar("S")
 
 Place = tuple[Segment, ...]
 
+_EXTRA_BYTES = EXTRA.encode()
+
 # reader: (value, its place, notes on the whole reading) -> object
 Reader = Callable[[Any, Place, "_Notes"], Any]
 
@@ -93,9 +95,10 @@ def parse_json(data: bytes) -> Any:
 
 def encode_json(value: Struct) -> bytes:
     """Return the JSON text of an object, as Kubernetes writes it."""
-    if isinstance(value, Open):
+    data = msgspec.json.encode(value, enc_hook=_to_json)
+    if _EXTRA_BYTES in data and isinstance(value, Open):
         return msgspec.json.encode(to_tree(value))
-    return msgspec.json.encode(value, enc_hook=_to_json)
+    return data
 
 
 def to_tree(value: Struct) -> Any:
