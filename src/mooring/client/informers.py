@@ -34,6 +34,7 @@ LOG = logging.getLogger(__name__)
 Handler = Callable[[Any | None, Any | None], None]
 
 BACKOFF = Backoff(first_s=0.2, longest_s=30.0, factor=2.0, jitter=1.0)
+TOO_LARGE = "ResourceVersionTooLarge"
 BRIEF_S = 1.0  # a watch that ends sooner, with nothing told, counts as a failure
 
 
@@ -123,6 +124,8 @@ class Informer:
             except ClientError as error:
                 self._failures += 1
                 self._note(str(error))
+                if any(cause.reason == TOO_LARGE for cause in error.causes):
+                    self._revision = None  # the server went back in time: a backup was restored
             if self._failures:
                 await self._clock.sleep(self._backoff.delay_s(self._failures, self._random))
 
