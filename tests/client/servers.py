@@ -111,7 +111,7 @@ class Breaking:
         self.inner = inner
         self.is_down = False
         self.asked: list[Request] = []
-        self.lists_to_fail = 0
+        self.in_flight = 0
         self._cuts: set[asyncio.Event] = set()
 
     def cut(self) -> None:
@@ -127,7 +127,11 @@ class Breaking:
         self.asked.append(request)
         if self.is_down:
             raise UnavailableError("the network is down")
-        return await self.inner.ask(request)
+        self.in_flight += 1
+        try:
+            return await self.inner.ask(request)
+        finally:
+            self.in_flight -= 1
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:

@@ -88,10 +88,13 @@ def test_failures_make_a_key_wait_longer() -> None:
 def test_work_that_raises_is_tried_again() -> None:
     async def scenario(queue: WorkQueue[str], clock: ManualClock) -> None:
         queue.add("a")
-        with pytest.raises(ValueError, match="broken"):
+
+        async def fail() -> None:
             async with queue.work() as key:
-                assert key == "a"
-                raise ValueError("broken")
+                raise ValueError(f"{key} is broken")
+
+        with pytest.raises(ValueError, match="a is broken"):
+            await fail()
         assert queue.take_now() is None
         await clock.advance(1)
         async with queue.work():

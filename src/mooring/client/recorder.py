@@ -139,6 +139,7 @@ class Recorder:
         self._counted: _Recent[CoreEvent] = _Recent(REMEMBERED_MAX)
         self._similar: _Recent[dict[str, float]] = _Recent(REMEMBERED_MAX)
         self._allowed: _Recent[_Allowance] = _Recent(REMEMBERED_MAX)
+        self._last_name = 0
         self.dropped = 0
 
     # --- telling ----------------------------------------------------------------------------------
@@ -332,7 +333,9 @@ class Recorder:
     # --- writing ----------------------------------------------------------------------------------
 
     def _metadata(self, about: ObjectReference, at: Timestamp) -> ObjectMeta:
-        nanoseconds = int(at.instant.timestamp() * 1e6) * 1000
+        # Never the same twice, or the second would not be written.
+        nanoseconds = max(int(at.instant.timestamp() * 1e6) * 1000, self._last_name + 1)
+        self._last_name = nanoseconds
         name = f"{about.name}.{nanoseconds:x}"
         if dns1123_subdomain(name):
             name = str(uuid4())
@@ -345,11 +348,7 @@ class Recorder:
                 await self._client.write(write)
                 return
             except AlreadyExistsError:
-                if not isinstance(write, Create):
-                    raise
-                # Two of one object in one microsecond.
-                metadata = replace(write.value.metadata, name=str(uuid4()))
-                write = Create(replace(write.value, metadata=metadata))
+                return  # It was written, and the answer was lost.
             except AccessError:
                 raise
             except (UnavailableError, TooManyRequestsError):
