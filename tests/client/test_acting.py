@@ -15,7 +15,7 @@ from mooring.client.apiclient import ApiClient
 from mooring.client.errors import ConflictError, NotFoundError
 from mooring.client.inprocess import InProcessTransport
 from mooring.client.recorder import WAITING_MAX, Recorder, Style
-from mooring.client.writes import Create, Delete, Patch, Target, Tell, Update
+from mooring.client.writes import Create, Delete, Patch, Target, Tell, Update, Write
 from mooring.kit.clock import ManualClock
 from tests.apiserver.client import pod
 from tests.client.servers import Breaking, config_map, embedded
@@ -57,7 +57,7 @@ def play(folder: Path, scenario: Callable[[World], Awaitable[None]]) -> None:
 def test_writes_are_done_in_order(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         told: list[Tell] = []
-        writes = [
+        writes: list[Write] = [
             Create(config_map("one", a="1")),
             world.tell(),
             Patch(CONFIG_MAP, {"data": {"b": "2"}}),
@@ -73,7 +73,7 @@ def test_writes_are_done_in_order(tmp_path: Path) -> None:
 def test_what_is_as_wanted_already_is_no_error(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         await act(world.client, [Create(config_map("one"))])
-        again = [Create(config_map("one")), Delete(CONFIG_MAP), Delete(CONFIG_MAP)]
+        again: list[Write] = [Create(config_map("one")), Delete(CONFIG_MAP), Delete(CONFIG_MAP)]
         assert (await act(world.client, again))[0] is None
 
     play(tmp_path, scenario)
@@ -147,6 +147,7 @@ def test_a_series_is_written_twice_and_when_it_is_over(tmp_path: Path) -> None:
                 assert event.series is not None
                 if event.series.count == 5:
                     break
+        assert event.series is not None
         assert event.series.count == 5
 
     play(tmp_path, scenario)

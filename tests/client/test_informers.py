@@ -114,8 +114,8 @@ def test_a_handler_that_comes_late_is_told_what_is_there(tmp_path: Path) -> None
         await world.create("a")
         await until(lambda: world.told)
         late: list[Any] = []
-        world.informer.on_change(lambda old, new: late.append((old, new.metadata.name)))
-        assert late == [(None, "a")]
+        world.informer.on_change(lambda old, new: late.append((old, new)))
+        assert [(old, new.metadata.name) for old, new in late] == [(None, "a")]
 
     play(tmp_path, scenario)
 

@@ -8,7 +8,7 @@ is for the caller, who knows whether it still wants what it asked for.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlencode
 
@@ -107,7 +107,7 @@ class ApiClient:
         after: str,
         fields: str = "",
         labels: str = "",
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Yield what happens after a resource version, until the server ends it."""
         endpoint = await self._endpoint(struct)
         asked = {"watch": "1", "resourceVersion": after, "allowWatchBookmarks": "true"}

@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mooring.client.contract import Added, Bookmark, Client, Removed
+from mooring.client.contract import Added, Bookmark, Client, Event, Removed
 from mooring.client.errors import ClientError, ExpiredError, NotFoundError
 from mooring.client.objects import Objects, key_of
 from mooring.client.paging import PAGE, list_all
@@ -158,21 +158,27 @@ class Informer:
             fields=selection["fields"],
             labels=selection["labels"],
         )
-        async for event in events:
-            match event:
-                case Added(value=value):
-                    self._put(value)
-                    self._revision = value.metadata.resource_version
-                case Removed(value=value):
-                    self._remove(key_of(value))
-                    self._revision = value.metadata.resource_version
-                case Bookmark(revision=revision) if revision:
-                    self._revision = revision
-            if not told:
-                told = True
-                self._failures = 0
-                self._note("")
+        try:
+            async for event in events:
+                self._take(event)
+                if not told:
+                    told = True
+                    self._failures = 0
+                    self._note("")
+        finally:
+            await _close(events)
         return told
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Added(value=value):
+                self._put(value)
+                self._revision = value.metadata.resource_version
+            case Removed(value=value):
+                self._remove(key_of(value))
+                self._revision = value.metadata.resource_version
+            case Bookmark(revision=revision) if revision:
+                self._revision = revision
 
     # --- changes ----------------------------------------------------------------------------------
 
@@ -323,3 +329,10 @@ class Informers:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+async def _close(events: AsyncIterator[Event]) -> None:
+    """End a watch now, not when somebody collects what is left of it."""
+    close = getattr(events, "aclose", None)
+    if close is not None:
+        await close()
