@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -107,16 +109,19 @@ class Trivial:
         await asyncio.Event().wait()
 
 
-async def _serve() -> None:
-    server = uvicorn.Server(
-        uvicorn.Config(Trivial(), port=0, log_config=None, access_log=False, lifespan="off")
-    )
+async def _serve(folder: Path) -> None:
+    """Serve with TLS if there is a folder of credentials."""
+    config = uvicorn.Config(Trivial(), port=0, log_config=None, access_log=False, lifespan="off")
+    if folder.exists():
+        config.ssl_certfile, config.ssl_keyfile = folder / "server.crt", str(folder / "server.key")
+    server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)
-    print(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", flush=True)
+    scheme = "https" if folder.exists() else "http"
+    print(f"{scheme}://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", flush=True)
     await serving
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve())
+    asyncio.run(_serve(Path(sys.argv[1])))

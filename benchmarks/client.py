@@ -10,16 +10,21 @@ import asyncio
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from benchmarks._clientserver import CLAIM, CLAIMS, Trivial
 from mooring.api.codec import decode_json
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.credentials import Folder
 from mooring.client.apiclient import ApiClient
-from mooring.client.http.pool import HttpTransport, address_of
+from mooring.client.connecting import Access, http_client
 from mooring.client.informers import Informer
 from mooring.client.inprocess import InProcessTransport
 from mooring.client.objects import Objects
@@ -34,18 +39,25 @@ def main() -> None:
 
 
 async def _measure() -> None:
-    async with _served() as url:
-        transport = HttpTransport(address_of(url))
-        async with ApiClient(transport) as client:
-            await _print_requests("HTTP", client)
-            await _print_list(client)
+    async with _served(Path("none")) as url, http_client(Access(url)) as client:
+        await _print_requests("HTTP", client)
+        await _print_list(client)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        Folder(folder).ensure(Timestamp(datetime.now(UTC)), addresses=("127.0.0.1",))
+        authority = (folder / "ca.crt").read_bytes()
+        async with (
+            _served(folder) as url,
+            http_client(Access(url, authority=authority)) as client,
+        ):
+            await _print_requests("HTTPS", client)
     await _print_requests("in-process", ApiClient(InProcessTransport(Trivial())))
     await _print_events()
 
 
 @asynccontextmanager
-async def _served() -> AsyncIterator[str]:
-    command = [sys.executable, "-m", "benchmarks._clientserver"]
+async def _served(folder: Path) -> AsyncIterator[str]:
+    command = [sys.executable, "-m", "benchmarks._clientserver", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
     assert process.stdout is not None
     try:

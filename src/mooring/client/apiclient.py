@@ -96,7 +96,11 @@ class ApiClient:
         endpoint = await self._endpoint(struct)
         asked = {"limit": limit or "", "continue": rest}
         query = _query({**asked, "fieldSelector": fields, "labelSelector": labels})
-        answer = await self._ask(Request("GET", endpoint.collection(namespace), query))
+        try:
+            answer = await self._ask(Request("GET", endpoint.collection(namespace), query))
+        except NotFoundError:
+            self._endpoints.forget(struct)  # a server that was upgraded has another version
+            raise
         return read_list(answer.body, endpoint)
 
     async def watch(

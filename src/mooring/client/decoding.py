@@ -8,17 +8,20 @@ that was made before the field.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from mooring.api.catalogue import to_hub
-from mooring.api.codec import decode_json
+from mooring.api.codec import decode_json, fitting_json
 from mooring.api.errors import ApiError
 from mooring.client.contract import Added, Bookmark, Event, Page, Removed
 from mooring.client.endpoints import Endpoint
 from mooring.client.errors import UnreadableError, error_of_status
+
+T = TypeVar("T")
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
 
@@ -33,14 +36,44 @@ class _List(Struct):
     items: list[Raw] | None = None
 
 
+class _ListOf(Struct, Generic[T]):
+    """A list whose items all fit their struct; most do."""
+
+    metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
+    items: list[T] | None = None
+
+
 class _Line(Struct):
     type: str
     object: Raw
 
 
+class _LineOf(Struct, Generic[T]):
+    """An event whose object fits its struct; most do."""
+
+    type: str
+    object: T
+
+
 class _Bookmarked(Struct):
     metadata: _ListMetadata
 
+
+@lru_cache(maxsize=256)
+def _list_of(struct: Any) -> Any:
+    return _ListOf[struct]
+
+
+@lru_cache(maxsize=256)
+def _line_of(struct: Any) -> Any:
+    return _LineOf[struct]
+
+
+_CHANGES: dict[str, type[Added] | type[Removed]] = {
+    "ADDED": Added,
+    "MODIFIED": Added,
+    "DELETED": Removed,
+}
 
 _LISTS = msgspec.json.Decoder(_List)
 _LINES = msgspec.json.Decoder(_Line)
@@ -61,6 +94,11 @@ def read_object(body: bytes | Raw, endpoint: Endpoint) -> Any:
 
 def read_list(body: bytes, endpoint: Endpoint) -> Page:
     """Return the objects of a list, or raise UnreadableError."""
+    if endpoint.is_hub:
+        fits = fitting_json(body, _list_of(endpoint.kind.struct))
+        if fits is not None:
+            metadata = fits.metadata
+            return Page(tuple(fits.items or ()), metadata.resource_version, metadata.rest or "")
     try:
         found = _LISTS.decode(body)
     except _FAULTS as error:
@@ -72,6 +110,10 @@ def read_list(body: bytes, endpoint: Endpoint) -> Page:
 
 def read_event(line: bytes, endpoint: Endpoint) -> Event | None:
     """Return what a line of a watch says; raises what it says of an error."""
+    if endpoint.is_hub:
+        fits = fitting_json(line, _line_of(endpoint.kind.struct))
+        if fits is not None and fits.type in _CHANGES:
+            return _CHANGES[fits.type](fits.object)
     try:
         found = _LINES.decode(line)
         match found.type:

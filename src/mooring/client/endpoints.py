@@ -87,6 +87,12 @@ class Endpoints:
                     return endpoint
         return _endpoint(kinds[0])  # the server will say that it has none; it may have one later
 
+    def forget(self, struct: type[Any]) -> None:
+        """Have the server asked again: it does not have the kind where it was."""
+        found = self._found.pop(struct, None)
+        if found is not None:
+            self._served.pop(found.kind.group, None)
+
     async def _versions(self, kinds: tuple[Kind, ...]) -> dict[str, frozenset[str]]:
         group = kinds[0].group
         if group in self._served:

@@ -126,6 +126,12 @@ class Informer:
                 self._note(str(error))
                 if any(cause.reason == TOO_LARGE for cause in error.causes):
                     self._revision = None  # the server went back in time: a backup was restored
+            except Exception as error:  # a bug in what reads or keeps the objects
+                self._failures += 1
+                self._revision = None
+                if self._cause != repr(error):
+                    LOG.exception("following %s: it is tried again", self._struct.__name__)
+                self._cause = repr(error)
             if self._failures:
                 await self._clock.sleep(self._backoff.delay_s(self._failures, self._random))
 
