@@ -185,8 +185,8 @@ def test_telling_never_fails_and_is_bounded(
 ) -> None:
     async def scenario(world: World) -> None:
         recorder = world.recorder(Style.SERIES)
-        for _ in range(WAITING_MAX + 5):
-            recorder.tell(world.tell())
+        for number in range(WAITING_MAX + 5):
+            recorder.tell(world.tell(reason=f"Reason{number}"))
         assert recorder.dropped == 5
         world.wire.is_down = True
         async with recorder.running(stop_s=0.01):

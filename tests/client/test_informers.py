@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 from mooring.api.core import ConfigMap, Namespace
 from mooring.api.meta import ObjectMeta
 from mooring.api.scheduling.v1beta1 import CompositePodGroup
+from mooring.apiserver.server import Settings
 from mooring.client.apiclient import ApiClient
+from mooring.client.connecting import find_access, http_client
 from mooring.client.errors import ClientError
 from mooring.client.informers import Informer, Informers
 from mooring.client.inprocess import InProcessTransport
@@ -24,7 +27,7 @@ from mooring.client.objects import Objects
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import ManualClock
-from tests.client.servers import Breaking, Embedded, breaking, config_map, embedded, until
+from tests.client.servers import Breaking, Embedded, breaking, config_map, embedded, serving, until
 
 AT_ONCE = Backoff(first_s=0.0, longest_s=0.0)
 Change = tuple[str, str]
@@ -207,6 +210,37 @@ def test_a_server_that_restarts(tmp_path: Path) -> None:
             assert await world.is_equal()
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_a_server_that_restarts_over_tls(tmp_path: Path) -> None:
+    async def run() -> None:
+        data = tmp_path / "data"
+        async with serving(Settings(data, port=0, has_roles=True)) as url:
+            client = http_client(find_access(str(data / "kubeconfig")))
+            objects = Objects()
+            informer = Informer(
+                client,
+                ConfigMap,
+                objects,
+                namespace="default",
+                random=lambda: 0.0,
+                backoff=Backoff(0.01, 0.1),
+            )
+            following = asyncio.create_task(informer.run())
+            await client.write(Create(config_map("a")))
+            await until(lambda: objects.find(ConfigMap, "default", "a"))
+            port = urlsplit(url).port or 0
+        await until(lambda: informer.cause)
+        async with serving(Settings(data, port=port, has_roles=True)):
+            await client.write(Delete(Target(ConfigMap, "default", "a")))
+            await client.write(Create(config_map("b")))
+            await until(lambda: objects.find(ConfigMap, "default", "b"))
+            assert objects.find(ConfigMap, "default", "a") is None
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await client.close()
 
     asyncio.run(run())
 

@@ -1,37 +1,36 @@
 """Events told to users: written behind, put together, never failing whoever tells them.
 
-Kubernetes' programs tell events in two styles, and `kubectl` shows both:
-
-    SERIES  events.k8s.io/v1, the scheduler: with an action; the second of a kind starts a series,
-            the others are counted and the count is written when the series is over
-    COUNTS  core/v1, the controllers: with a count that grows; more than ten that differ in nothing
-            but their message within ten minutes become one
-
-What waits to be written is bounded, and so is what is remembered; what is too much is dropped and
-counted. About one object come at most 25 events in COUNTS, then one every five minutes.
+Kubernetes' programs tell events in two styles, and `kubectl` shows both; `correlating` has them.
+What is told about one object is written in order; about others, at the same time. What waits to be
+written is bounded: what is too much is dropped and counted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections import deque
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from enum import Enum, auto
-from typing import Any, Generic, NamedTuple, TypeVar
-from uuid import uuid4
+from enum import Enum
+from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api import events
-from mooring.api.core import Event as CoreEvent
-from mooring.api.core.event import NORMAL, WARNING, EventSource
 from mooring.api.core.references import ObjectReference
-from mooring.api.meta import ObjectMeta
-from mooring.api.names import dns1123_subdomain
-from mooring.api.timestamp import MicroTimestamp, Timestamp
+from mooring.api.timestamp import MicroTimestamp
 from mooring.client.contract import Client
+from mooring.client.correlating import (
+    SERIES_OVER_S,
+    Again,
+    Correlator,
+    CountCorrelator,
+    SeriesCorrelator,
+    Source,
+    Step,
+    Told,
+    key_of,
+)
 from mooring.client.errors import (
     AccessError,
     AlreadyExistsError,
@@ -40,76 +39,24 @@ from mooring.client.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
-from mooring.client.writes import Create, Patch, Target, Tell
+from mooring.client.writes import Create, Patch, Tell
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 
 LOG = logging.getLogger(__name__)
 
+LANES = 16  # how many objects' events are written at the same time
 WAITING_MAX = 1000
-REMEMBERED_MAX = 4096
 TRIES_MAX = 12
-MESSAGE_LENGTH_MAX = 1024
-SERIES_OVER_S = 360.0
-REFRESH_S = 1800.0  # servers keep events for an hour
-SIMILAR_MAX = 10
-SIMILAR_S = 600.0
-BURST = 25
-REFILL_S = 300.0
-COMBINED = "(combined from similar events): "
+MESSAGE_BYTES_MAX = 1024
 BACKOFF = Backoff(first_s=0.5, longest_s=10.0, jitter=0.25)
-
-V = TypeVar("V")
 
 
 class Style(Enum):
     """How events are put together."""
 
-    SERIES = auto()
-    COUNTS = auto()
-
-
-class _Recent(Generic[V]):
-    """The values of the keys that were used last, so many at most."""
-
-    def __init__(self, size_max: int) -> None:
-        self._size_max = size_max
-        self._values: OrderedDict[Hashable, V] = OrderedDict()
-
-    def get(self, key: Hashable) -> V | None:
-        value = self._values.get(key)
-        if value is not None:
-            self._values.move_to_end(key)
-        return value
-
-    def put(self, key: Hashable, value: V) -> None:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > self._size_max:
-            self._values.popitem(last=False)
-
-    def drop(self, key: Hashable) -> None:
-        self._values.pop(key, None)
-
-    def items(self) -> list[tuple[Hashable, V]]:
-        return list(self._values.items())
-
-
-class _Series(NamedTuple):
-    """An event of events.k8s.io, and how often it came."""
-
-    event: events.Event
-    times: int
-    last_s: float  # by the clock that never goes back
-    written: int = 1  # the count that the server knows
-    written_s: float = 0.0
-
-
-class _Allowance(NamedTuple):
-    """How many more events about an object may come."""
-
-    left: float
-    at_s: float
+    SERIES = SeriesCorrelator
+    COUNTS = CountCorrelator
 
 
 class Recorder:
@@ -126,34 +73,34 @@ class Recorder:
         random: Callable[[], float] | None = None,
     ) -> None:
         self._client = client
-        self._component = component
-        self._style = style
-        self._instance = instance
+        self._correlator: Correlator = style.value(Source(component, instance))
         self._clock = clock
         self._random = random
-        self._waiting: deque[tuple[Tell, Timestamp]] = deque()
-        self._has_waiting = asyncio.Event()
+        self._lanes = [_Lane() for _ in range(LANES)]
+        self._open = 0  # told, and not yet written or given up
         self._is_idle = asyncio.Event()
         self._is_idle.set()
-        self._series: _Recent[_Series] = _Recent(REMEMBERED_MAX)
-        self._counted: _Recent[CoreEvent] = _Recent(REMEMBERED_MAX)
-        self._similar: _Recent[dict[str, float]] = _Recent(REMEMBERED_MAX)
-        self._allowed: _Recent[_Allowance] = _Recent(REMEMBERED_MAX)
-        self._last_name = 0
-        self.dropped = 0
+        self._dropped = 0
 
-    # --- telling ----------------------------------------------------------------------------------
+    @property
+    def dropped(self) -> int:
+        """How many events were too many to be written."""
+        return self._dropped + self._correlator.dropped
 
     def tell(self, tell: Tell) -> None:
         """Have an event recorded soon; returns at once and never raises."""
-        if len(self._waiting) >= WAITING_MAX:
-            if not self.dropped:
+        if self._open >= WAITING_MAX:
+            if not self._dropped:
                 LOG.warning("events are dropped: %d wait to be written", WAITING_MAX)
-            self.dropped += 1
+            self._dropped += 1
             return
-        self._waiting.append((tell, MicroTimestamp(self._clock.now())))
-        self._is_idle.clear()
-        self._has_waiting.set()
+        try:
+            step = self._correlator.note(self._told(tell))
+        except Exception:
+            LOG.exception("event %s cannot be told", tell.reason)
+            return
+        if step is not None:
+            self._add(step, hash(key_of(reference_to(tell.about))))
 
     async def drained(self) -> None:
         """Wait until all that was told is written, or given up."""
@@ -161,23 +108,10 @@ class Recorder:
 
     async def run(self) -> None:
         """Write events until cancelled."""
-        while True:
-            while self._waiting:
-                tell, at = self._waiting.popleft()
-                try:
-                    await self._record(tell, at)
-                except ClientError as error:
-                    LOG.warning("event %s was not written: %s", tell.reason, error)
-                except Exception:
-                    LOG.exception("event %s was not written", tell.reason)
-            await self._finish_series()
-            self._is_idle.set()
-            self._has_waiting.clear()
-            timer = self._clock.call_later(SERIES_OVER_S / 2, self._has_waiting.set)
-            try:
-                await self._has_waiting.wait()
-            finally:
-                timer.cancel()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._finish())
+            for lane in self._lanes:
+                tasks.create_task(self._write_all(lane))
 
     @asynccontextmanager
     async def running(self, stop_s: float = 2.0) -> AsyncIterator[Recorder]:
@@ -189,159 +123,55 @@ class Recorder:
                 async with asyncio.timeout(stop_s):
                     await self.drained()
             except TimeoutError:
-                LOG.warning("%d events were not written", len(self._waiting))
+                LOG.warning("%d events were not written", self._open)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _record(self, tell: Tell, at: Timestamp) -> None:
-        about = reference_to(tell.about)
+    # --- within -----------------------------------------------------------------------------------
+
+    def _told(self, tell: Tell) -> Told:
         tell = replace(tell, message=_bounded(tell.message))
-        match self._style:
-            case Style.SERIES:
-                await self._record_series(tell, about, at)
-            case Style.COUNTS:
-                await self._record_count(tell, about, at)
+        at = MicroTimestamp(self._clock.now())
+        return Told(tell, reference_to(tell.about), at, self._clock.monotonic())
 
-    # --- series -----------------------------------------------------------------------------------
+    def _add(self, step: Step, number: int) -> None:
+        self._open += 1
+        self._is_idle.clear()
+        self._lanes[number % LANES].add(step)
 
-    async def _record_series(self, tell: Tell, about: ObjectReference, at: Timestamp) -> None:
-        key = (tell.is_warning, tell.action, tell.reason, _key(about), about.resource_version)
-        known = self._series.get(key)
-        now_s = self._clock.monotonic()
-        if known is None:
-            event = self._new_event(tell, about, at)
-            self._series.put(key, _Series(event, 1, now_s, written_s=now_s))
-            await self._write(Create(event))
-            return
-        count = known.times + 1
-        latest = events.EventSeries(count=count, last_observed_time=MicroTimestamp(at.instant))
-        event = replace(known.event, series=latest)
-        known = known._replace(event=event, times=count, last_s=now_s)
-        self._series.put(key, known)
-        if count == 2 or now_s - known.written_s > REFRESH_S:
-            await self._write_series(key, known)
+    async def _finish(self) -> None:
+        """Have the last counts written of what is over."""
+        while True:
+            await self._clock.sleep(SERIES_OVER_S / 2)
+            for step in self._correlator.finish(self._clock.monotonic()):
+                self._add(step, id(step))
 
-    async def _write_series(self, key: Hashable, series: _Series) -> None:
-        event = series.event
-        assert event.series is not None
-        at = event.series.last_observed_time
-        body = {"series": {"count": series.times, "lastObservedTime": str(at)}}
-        now_s = self._clock.monotonic()
-        self._series.put(key, series._replace(written=series.times, written_s=now_s))
-        try:
-            await self._write(Patch(Target.of(event), body))
-        except NotFoundError:
-            await self._write(Create(event))
+    async def _write_all(self, lane: _Lane) -> None:
+        while True:
+            step = await lane.take()
+            try:
+                await self._write(step)
+            except ClientError as error:
+                LOG.warning("an event was not written: %s", error)
+            except Exception:
+                LOG.exception("an event was not written")
+            finally:
+                self._open -= 1
+                if not self._open:
+                    self._is_idle.set()
 
-    async def _finish_series(self) -> None:
-        """Write the last counts of series that are over, and forget them."""
-        over_s = self._clock.monotonic() - SERIES_OVER_S
-        for key, series in self._series.items():
-            if series.last_s > over_s:
-                continue
-            self._series.drop(key)
-            if series.times > series.written:
+    async def _write(self, step: Step) -> None:
+        match step:
+            case Create():
+                await self._try(step)
+            case Again(patch=patch, create=create):
                 try:
-                    await self._write_series(key, series)
-                except ClientError as error:
-                    LOG.warning("event %s was not written: %s", series.event.reason, error)
-                self._series.drop(key)
+                    await self._try(patch)
+                except NotFoundError:  # events do not stay for ever
+                    await self._try(create)
 
-    def _new_event(self, tell: Tell, about: ObjectReference, at: Timestamp) -> events.Event:
-        return events.Event(
-            metadata=self._metadata(about, at),
-            event_time=MicroTimestamp(at.instant),
-            reporting_controller=self._component,
-            reporting_instance=self._instance or f"{self._component}-mooring",
-            action=tell.action or tell.reason,
-            reason=tell.reason,
-            regarding=about,
-            note=tell.message,
-            type=WARNING if tell.is_warning else NORMAL,
-        )
-
-    # --- counts -----------------------------------------------------------------------------------
-
-    async def _record_count(self, tell: Tell, about: ObjectReference, at: Timestamp) -> None:
-        now_s = self._clock.monotonic()
-        group = (_key(about), tell.is_warning, tell.reason)
-        message, key = self._combined(tell.message, group, now_s)
-        if not self._may_tell((_key(about), tell.is_warning), now_s):
-            self.dropped += 1
-            return
-        known = self._counted.get(key)
-        if known is not None:
-            latest = replace(known, count=known.count + 1, last_timestamp=Timestamp(at.instant))
-            latest = replace(latest, message=message)
-            await self._write_count(key, latest)
-            return
-        event = self._new_core_event(tell, about, at, message)
-        self._counted.put(key, event)
-        await self._write(Create(event))
-
-    async def _write_count(self, key: Hashable, event: CoreEvent) -> None:
-        self._counted.put(key, event)
-        body = {
-            "count": event.count,
-            "lastTimestamp": str(event.last_timestamp),
-            "message": event.message,
-        }
-        try:
-            await self._write(Patch(Target.of(event), body))
-        except NotFoundError:  # events do not stay for ever
-            await self._write(Create(event))
-
-    def _combined(self, message: str, group: Hashable, now_s: float) -> tuple[str, Hashable]:
-        """Return the message and key of an event; that of many similar ones, if it is of such."""
-        seen = self._similar.get(group) or {}
-        seen = {text: at_s for text, at_s in seen.items() if at_s > now_s - SIMILAR_S}
-        seen[message] = now_s
-        while len(seen) > SIMILAR_MAX:
-            seen.pop(next(iter(seen)))
-        self._similar.put(group, seen)
-        if len(seen) < SIMILAR_MAX:
-            return message, (group, message)
-        return COMBINED + message, (group,)
-
-    def _may_tell(self, key: Hashable, now_s: float) -> bool:
-        known = self._allowed.get(key) or _Allowance(BURST, now_s)
-        left = min(known.left + (now_s - known.at_s) / REFILL_S, BURST)
-        may = left >= 1
-        self._allowed.put(key, _Allowance(left - 1 if may else left, now_s))
-        return may
-
-    def _new_core_event(
-        self, tell: Tell, about: ObjectReference, at: Timestamp, message: str
-    ) -> CoreEvent:
-        seconds = Timestamp(at.instant)
-        return CoreEvent(
-            metadata=self._metadata(about, at),
-            involved_object=about,
-            reason=tell.reason,
-            message=message,
-            source=EventSource(component=self._component, host=self._instance),
-            first_timestamp=seconds,
-            last_timestamp=seconds,
-            count=1,
-            type=WARNING if tell.is_warning else NORMAL,
-            action=tell.action,
-            reporting_controller=self._component,
-            reporting_instance=self._instance,
-        )
-
-    # --- writing ----------------------------------------------------------------------------------
-
-    def _metadata(self, about: ObjectReference, at: Timestamp) -> ObjectMeta:
-        # Never the same twice, or the second would not be written.
-        nanoseconds = max(int(at.instant.timestamp() * 1e6) * 1000, self._last_name + 1)
-        self._last_name = nanoseconds
-        name = f"{about.name}.{nanoseconds:x}"
-        if dns1123_subdomain(name):
-            name = str(uuid4())
-        return ObjectMeta(name=name, namespace=about.namespace or "default")
-
-    async def _write(self, write: Create | Patch) -> None:
+    async def _try(self, write: Create | Patch) -> None:
         """Write, again for a while if the server cannot be reached."""
         for tries in range(1, TRIES_MAX + 1):
             try:
@@ -355,6 +185,24 @@ class Recorder:
                 if tries == TRIES_MAX:
                     raise
                 await self._clock.sleep(BACKOFF.delay_s(tries, self._random))
+
+
+class _Lane:
+    """What is to be written one after the other."""
+
+    def __init__(self) -> None:
+        self._steps: deque[Step] = deque()
+        self._has_some = asyncio.Event()
+
+    def add(self, step: Step) -> None:
+        self._steps.append(step)
+        self._has_some.set()
+
+    async def take(self) -> Step:
+        while not self._steps:
+            self._has_some.clear()
+            await self._has_some.wait()
+        return self._steps.popleft()
 
 
 def reference_to(value: Any) -> ObjectReference:
@@ -372,11 +220,8 @@ def reference_to(value: Any) -> ObjectReference:
     )
 
 
-def _key(about: ObjectReference) -> Hashable:
-    return about.kind, about.namespace, about.name, about.uid, about.api_version, about.field_path
-
-
 def _bounded(message: str) -> str:
-    if len(message.encode()) <= MESSAGE_LENGTH_MAX:
+    data = message.encode("utf-8", "replace")
+    if len(data) <= MESSAGE_BYTES_MAX:
         return message
-    return message.encode()[: MESSAGE_LENGTH_MAX - 4].decode("utf-8", "ignore") + " ..."
+    return data[: MESSAGE_BYTES_MAX - 4].decode("utf-8", "ignore") + " ..."
