@@ -97,6 +97,24 @@ def test_a_connection_is_used_again() -> None:
     play(serve, scenario)
 
 
+def test_a_connection_that_waited_long_is_not_used() -> None:
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while True:
+            await request_of(reader)
+            writer.write(OK)
+
+    async def scenario(transport: HttpTransport) -> None:
+        for _ in range(3):
+            assert (await transport.ask(GET)).body == b"{}"
+        assert connections == 3
+
+    play(serve, scenario, idle_connection_s=-1.0)
+
+
 def test_no_more_connections_than_may_be() -> None:
     open_now, most = 0, 0
 

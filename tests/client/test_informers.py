@@ -314,6 +314,21 @@ def test_many_kinds_share_their_objects(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_kind_is_followed_in_one_selection(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with embedded(tmp_path) as server:
+            informers = Informers(
+                ApiClient(InProcessTransport(server.application)), random=lambda: 0.0
+            )
+            first = informers.follow(ConfigMap, namespace="default")
+            assert informers.follow(ConfigMap) is first
+            assert informers.follow(ConfigMap, namespace="default") is first
+            with pytest.raises(ValueError, match="another selection"):
+                informers.follow(ConfigMap, namespace="team")
+
+    asyncio.run(run())
+
+
 def test_a_kind_that_is_not_served_may_be_missing() -> None:
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 404, "headers": []})

@@ -25,6 +25,7 @@ from mooring.client.errors import (
     ConflictError,
     InvalidError,
     NotFoundError,
+    UnauthorizedError,
     error_of,
     read_status,
 )
@@ -117,11 +118,15 @@ class ApiClient:
         asked = {"watch": "1", "resourceVersion": after, "allowWatchBookmarks": "true"}
         more = {"timeoutSeconds": self._watch_s, "fieldSelector": fields, "labelSelector": labels}
         request = Request("GET", endpoint.collection(namespace), _query({**asked, **more}))
-        async with self._transport.stream(request) as parts:
-            async for line in read_lines(parts):
-                event = read_event(line, endpoint)
-                if event is not None:
-                    yield event
+        try:
+            async with self._transport.stream(request) as parts:
+                async for line in read_lines(parts):
+                    event = read_event(line, endpoint)
+                    if event is not None:
+                        yield event
+        except UnauthorizedError:
+            await self._transport.renew()  # for the next watch
+            raise
 
     # --- writing ----------------------------------------------------------------------------------
 

@@ -78,6 +78,11 @@ class Informer:
         return self._struct
 
     @property
+    def selection(self) -> dict[str, str]:
+        """Which objects of the kind: namespace, fields, labels."""
+        return self._selection
+
+    @property
     def synced(self) -> bool:
         """Whether all objects that there were at the start are there."""
         return self._has_synced.is_set()
@@ -95,9 +100,8 @@ class Informer:
     def on_change(self, handler: Handler) -> None:
         """Have a handler called with every change; what is there already comes as new at once."""
         self._handlers.append(handler)
-        for key in tuple(self._keys):
-            value = self._objects.find(self._struct, *key)
-            if value is not None:
+        for value in tuple(self._objects.all(self._struct)):
+            if key_of(value) in self._keys:
                 self._call(handler, None, value)
 
     async def wait_synced(self) -> None:
@@ -144,7 +148,7 @@ class Informer:
         for value in page.values:
             found.add(key_of(value))
             self._put(value)
-        for key in self._keys - found:
+        for key in sorted(self._keys - found):  # in the same order every time
             self._remove(key)
         self._revision = page.revision
         self._has_synced.set()
@@ -238,7 +242,7 @@ class Informer:
         if not self._is_optional:
             self._note(str(error))
             return
-        for key in tuple(self._keys):
+        for key in sorted(self._keys):
             self._remove(key)
         self._cause = str(error)
         self._has_synced.set()
@@ -274,8 +278,14 @@ class Informers:
         labels: str = "",
         optional: bool = False,
     ) -> Informer:
-        """Follow a kind and return its informer; asking twice gives the first one."""
+        """Follow a kind and return its informer; asking twice gives the first one.
+
+        That must be of the same selection: objects of a kind are kept in one place.
+        """
         found = self._informers.get(struct)
+        wanted = {"namespace": namespace, "fields": fields, "labels": labels}
+        if found is not None and any(wanted.values()) and found.selection != wanted:
+            raise ValueError(f"{struct.__name__} is followed already, in another selection")
         if found is None:
             found = self._informers[struct] = Informer(
                 self._client,

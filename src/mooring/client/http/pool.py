@@ -161,8 +161,9 @@ class HttpTransport:
                 raise UnavailableError("the client is closed")
             if self._free:
                 connection = self._free.pop()
-                if connection.is_open:
+                if connection.is_open and not self._is_stale(connection):
                     return connection
+                connection.abort()
             elif len(self._open) + self._opening < self._connections_max:
                 return await self._open_another()
             else:
@@ -202,15 +203,20 @@ class HttpTransport:
         if connection in self._open:
             if connection.is_open and not self._is_closed:
                 self._free.append(connection)
-                self._drop_idle(connection.free_since)
+                self._drop_idle()
             else:
                 self._open.discard(connection)
         self._wake()
 
-    def _drop_idle(self, now: float) -> None:
+    def _drop_idle(self) -> None:
         """Close the connections that were not needed for a while; the oldest are in front."""
-        while self._free and self._free[0].free_since + self._bounds.idle_connection_s < now:
+        while self._free and self._is_stale(self._free[0]):
             self._free.pop(0).abort()
+
+    def _is_stale(self, connection: Connection) -> bool:
+        """Tell whether the server may be about to close a connection that is not in use."""
+        now = asyncio.get_running_loop().time()
+        return connection.free_since + self._bounds.idle_connection_s < now
 
     async def _connect(self) -> Connection:
         if self._is_closed:
