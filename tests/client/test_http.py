@@ -11,8 +11,15 @@ import pytest
 
 from mooring.api.core import ConfigMap
 from mooring.client.apiclient import ApiClient
-from mooring.client.errors import TooManyRequestsError, UnavailableError, UnreadableError
+from mooring.client.contract import Added
+from mooring.client.errors import (
+    TooManyRequestsError,
+    UnauthorizedError,
+    UnavailableError,
+    UnreadableError,
+)
 from mooring.client.http.connection import Bounds
+from mooring.client.http.identity import Fleeting, RenewedIdentity, Shown
 from mooring.client.http.pool import HttpTransport, address_of
 from mooring.client.transport import Request
 from mooring.client.writes import Create
@@ -45,10 +52,12 @@ async def answering(serve: Serve, **bounds: Any) -> AsyncIterator[HttpTransport]
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     connections_max = bounds.pop("connections_max", 4)
+    source = bounds.pop("identity", None)
     transport = HttpTransport(
         address_of(f"http://127.0.0.1:{port}"),
         bounds=Bounds(**bounds),
         connections_max=connections_max,
+        identity=RenewedIdentity(source) if source else None,
     )
     try:
         async with asyncio.timeout(20):
@@ -283,6 +292,34 @@ def test_a_refused_stream_says_why() -> None:
         assert type(refused.value).__name__ == "ExpiredError"
 
     play(saying(head + body), scenario)
+
+
+def test_credentials_that_a_watch_was_refused_for_are_renewed() -> None:
+    given = iter(["old", "new"])
+
+    async def give() -> Fleeting:
+        return Fleeting(Shown(f"Authorization: Bearer {next(given)}\r\n"))
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await request_of(reader)
+        if b"Bearer new" not in head:
+            writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+            return
+        line = b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n'
+        writer.write(STREAM + b"%x\r\n%s\r\n" % (len(line), line))
+        await reader.read()
+
+    async def scenario(transport: HttpTransport) -> None:
+        client = ApiClient(transport)
+        with pytest.raises(UnauthorizedError):
+            await anext(client.watch(ConfigMap, after="1"))
+        watch = client.watch(ConfigMap, after="1")
+        event = await anext(watch)
+        assert isinstance(event, Added)
+        assert event.value.metadata.name == "a"
+        await watch.aclose()
+
+    play(serve, scenario, identity=give)
 
 
 def test_a_line_without_an_end_is_bounded() -> None:
