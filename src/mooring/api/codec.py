@@ -43,6 +43,7 @@ S = TypeVar("S")
 
 Place = tuple[Segment, ...]
 
+
 # reader: (value, its place, notes on the whole reading) -> object
 Reader = Callable[[Any, Place, "_Notes"], Any]
 
@@ -56,12 +57,9 @@ class Decoded(NamedTuple, Generic[S]):
 
 def decode_json(data: bytes, struct: type[S]) -> Decoded[S]:
     """Return the object that JSON text describes, or raise DecodeError."""
-    if _may_hold_half_characters(data):  # which msgspec lets pass
-        return _read_tolerantly(parse_json(data), struct, data)
-    try:
-        return Decoded(_json_decoder(cast("Any", struct)).decode(data))
-    except (ApiError, UnicodeDecodeError, RecursionError, msgspec.DecodeError):
-        pass  # The tolerant reader accepts more, and says better what is wrong.
+    if (fits := fitting_json(data, struct)) is not None:
+        return Decoded(fits)
+    # The tolerant reader accepts more, and says better what is wrong.
     return _read_tolerantly(parse_json(data), struct, data)
 
 
@@ -81,6 +79,16 @@ def fitting(tree: Any, struct: type[S]) -> S | None:
     try:
         return cast("S", _json_decoder(cast("Any", struct)).decode(_plain_text(tree)))
     except (ApiError, TypeError, ValueError, RecursionError, msgspec.DecodeError):
+        return None
+
+
+def fitting_json(data: bytes, struct: type[S]) -> S | None:
+    """Return the object if every field and type of JSON text fits the struct exactly."""
+    if _may_hold_half_characters(data):  # which msgspec lets pass
+        return None
+    try:
+        return cast("S", _json_decoder(cast("Any", struct)).decode(data))
+    except (ApiError, UnicodeDecodeError, RecursionError, msgspec.DecodeError):
         return None
 
 
