@@ -8,6 +8,7 @@ steps           what is done with the steps of a plan
 running         a controller at work with a server
 resourceclaims  claims from templates, reservations, releases
 devicetaints    evictions from tainted devices, and the status of rules
+poolstatus      answers to ResourcePoolStatusRequests
 metrics         what is counted
 model, settling the same in memory: a server's rules for writes, and controllers run to rest
 """
