@@ -19,8 +19,8 @@ from mooring.cel.device import Features as CelFeatures
 from mooring.claims.evictions import Eviction
 from mooring.claims.features import Features
 from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Delete, Write
-from mooring.controllers.controller import Answers, Change, Controller, Step
+from mooring.client.writes import Apply, Delete, Write
+from mooring.controllers.controller import Answers, Change, Controller, Refused, Step
 from mooring.controllers.devicetaints import marked
 from mooring.controllers.devicetaints.evictions import NAME, eviction_of, eviction_steps
 from mooring.controllers.devicetaints.rulestatus import plan_rule
@@ -69,6 +69,7 @@ class DeviceTaints(Controller):
         self._metrics = metrics or TaintMetrics()
         self._compiler = compiler or DeviceCompiler(CelFeatures(list_attributes=True))
         self._due: dict[str, Eviction] = {}  # by the uid of the pod
+        self._leaving: dict[str, Eviction] = {}  # being deleted; a pod may be gone before we know
         self._evicted = Vanished()
         self._left: Counter[str] = Counter()  # pods that have left, by the uid of the rule
 
@@ -164,6 +165,8 @@ class DeviceTaints(Controller):
         was_due = self._due.pop(uid, None) is not None
         if eviction is not None:
             self._due[uid] = eviction
+            if not now < eviction.when:
+                self._leaving[uid] = eviction
         return eviction_steps(pod, eviction, now, was_due=was_due)
 
     def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
@@ -171,7 +174,8 @@ class DeviceTaints(Controller):
         if not isinstance(write, Delete):
             return ()
         self._evicted.note(write.target.uid)
-        eviction = self._due.pop(write.target.uid, None)
+        self._due.pop(write.target.uid, None)
+        eviction = self._leaving.pop(write.target.uid, None)
         if eviction is not None:
             self._metrics.deletions.add()
             late_s = (now.instant - eviction.when.instant).total_seconds()
@@ -180,6 +184,12 @@ class DeviceTaints(Controller):
                 rule = objects.find(DeviceTaintRule, "", name)
                 if rule is not None:
                     self._left[rule.metadata.uid] += 1
+        return ()
+
+    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:  # noqa: ARG002
+        """Forget a pod that could not be made to leave, or was gone already."""
+        if isinstance(write, Delete | Apply):
+            self._leaving.pop(write.target.uid, None)
         return ()
 
     def _rules(self, objects: Objects) -> list[DeviceTaintRule]:
