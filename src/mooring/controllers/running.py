@@ -19,20 +19,21 @@ from typing import Any, Protocol
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.objects import Key, Objects
-from mooring.client.writes import LookAgain, Tell, Write
+from mooring.client.writes import Create, Delete, LookAgain, Tell, Write
 from mooring.controllers.controller import Answers, Change, Controller, Failed, Refused, Step
 from mooring.controllers.steps import Chain, Sorted, sort_steps
 
 ASKS_MAX = 10  # plans of one key in a row that ask
 UNSEEN_WAIT_S = 0.02
 UNSEEN_WAITS_MAX = 250  # five seconds in all; then the copy is planned with as it is
-CAUSES_MAX = 10_000  # keys whose last failure is remembered
+KEYS_MAX = 10_000  # keys of which something is remembered; the oldest are forgotten first
 
 _LOG = logging.getLogger("mooring.controllers")
 
 # Tells whether the objects of a kind are at least as new as a resource version.
 HasSeen = Callable[[type[Any], str], bool]
-Record = Callable[[Tell, str], Awaitable[None]]  # an event, and who it comes from
+# Records an event, and who it comes from; that it could not is not the controller's business.
+Record = Callable[[Tell, str], Awaitable[None]]
 
 
 class Queue(Protocol):
@@ -75,8 +76,7 @@ class Running:
         self.objects = objects
         self._client, self._queue, self._record = client, queue, record
         self._now, self._has_seen = now, has_seen
-        self._unseen: dict[Key, list[tuple[type[Any], str]]] = {}
-        self._waits: dict[Key, int] = {}
+        self._unseen: OrderedDict[Key, _Unseen] = OrderedDict()
         self._attempts: dict[Key, int] = {}
         self._causes: OrderedDict[Key, str] = OrderedDict()
         controller.prepare(objects)
@@ -101,7 +101,10 @@ class Running:
             try:
                 await self.handle(key)
             except Exception as error:  # A fault of one key must not end the loop.
-                self._fail(key, Failed(f"{type(error).__name__}: {error}"), error)
+                if (refused := _refused(error)) is not None:
+                    self._fail(key, Failed(refused.message))
+                else:
+                    self._fail(key, Failed(f"{type(error).__name__}: {error}"), error)
             finally:
                 self._queue.done(key)
 
@@ -149,7 +152,8 @@ class Running:
                 raise
             return await self._refuse(key, write, refused)
         chain.note(write, stored)
-        self._await_sight(key, stored)
+        if not isinstance(write, Delete):  # What is gone is not seen again.
+            self._await_sight(key, stored)
         self._then(self.controller.wrote(self.objects, key, write, self._now()))
         return True
 
@@ -158,7 +162,7 @@ class Running:
         for each in sort_steps(told).writes:
             if isinstance(each, Tell):
                 await self._record(each, self.controller.source or self.controller.name)
-        if refused.is_gone:
+        if refused.is_gone and not isinstance(write, Create):
             return True  # What was to be changed is not there: the change that says so will come.
         if refused.is_conflict:
             self._queue.add_rate_limited(key)
@@ -183,7 +187,7 @@ class Running:
             name = "/".join(part for part in key if part)
             _LOG.warning("%s: %s: %s", self.controller.name, name, failed.reason, exc_info=error)
             self._causes[key] = failed.reason
-            if len(self._causes) > CAUSES_MAX:
+            if len(self._causes) > KEYS_MAX:
                 self._causes.popitem(last=False)
         if failed.attempts_max is not None:
             self._attempts[key] = times = self._attempts.get(key, 0) + 1
@@ -198,19 +202,32 @@ class Running:
     def _await_sight(self, key: Key, stored: Any) -> None:
         revision = stored.metadata.resource_version if stored is not None else ""
         if revision:
-            self._unseen.setdefault(key, []).append((type(stored), revision))
+            unseen = self._unseen.setdefault(key, _Unseen())
+            unseen.versions.append((type(stored), revision))
+            if len(self._unseen) > KEYS_MAX:
+                self._unseen.popitem(last=False)
 
     def _is_late(self, key: Key) -> bool:
         """Tell whether writes of this key are not among the objects yet."""
         unseen = self._unseen.get(key)
         if unseen is None:
             return False
-        unseen[:] = [each for each in unseen if not self._has_seen(*each)]
-        waits = self._waits[key] = self._waits.get(key, 0) + 1
-        if unseen and waits <= UNSEEN_WAITS_MAX:
+        unseen.versions[:] = [each for each in unseen.versions if not self._has_seen(*each)]
+        unseen.waits += 1
+        if unseen.versions and unseen.waits <= UNSEEN_WAITS_MAX:
             return True
-        del self._unseen[key], self._waits[key]
+        del self._unseen[key]
         return False
+
+
+class _Unseen:
+    """Versions that writes of a key have led to, and how often the key has waited for them."""
+
+    __slots__ = ("versions", "waits")
+
+    def __init__(self) -> None:
+        self.versions: list[tuple[type[Any], str]] = []
+        self.waits = 0
 
 
 def _refused(error: Exception) -> Refused | None:
