@@ -9,6 +9,7 @@ running         a controller at work with a server
 resourceclaims  claims from templates, reservations, releases
 devicetaints    evictions from tainted devices, and the status of rules
 poolstatus      answers to ResourcePoolStatusRequests
+dra             these controllers, as the gates have them
 metrics         what is counted
 model, settling the same in memory: a server's rules for writes, and controllers run to rest
 """
