@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mooring.client.contract import Page
+from mooring.client.errors import ClientError
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Apply, Create, Delete, Patch, Tell, Update
 from mooring.controllers.controller import Change, Controller
@@ -16,12 +17,9 @@ from mooring.controllers.running import Running
 from tests.controllers.scenes import NOW
 
 
-class ServerError(Exception):
-    """A refusal as a client raises it."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
+def server_error(reason: str, message: str) -> ClientError:
+    """Return a refusal as a client raises it."""
+    return ClientError(message, reason=reason)
 
 
 class ModelClient:
@@ -39,7 +37,7 @@ class ModelClient:
     async def list(self, struct: type[Any], namespace: str = "", **_: Any) -> Page:
         raise NotImplementedError
 
-    def watch(self, struct: type[Any], namespace: str = "", *, after: str) -> Any:
+    def watch(self, struct: type[Any], namespace: str = "", **_: Any) -> Any:
         raise NotImplementedError
 
     async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
@@ -48,7 +46,7 @@ class ModelClient:
         try:
             return self.model.write(write)
         except RefusedError as error:
-            raise ServerError(error.refused.reason, error.refused.message) from None
+            raise server_error(error.refused.reason, error.refused.message) from None
 
 
 class ListQueue:
@@ -65,13 +63,13 @@ class ListQueue:
         if key not in self.keys:
             self.keys.append(key)
 
-    def add_after(self, key: Key, seconds: float) -> None:
-        self.later.append((key, seconds))
+    def add_after(self, key: Key, delay_s: float) -> None:
+        self.later.append((key, delay_s))
 
-    def add_rate_limited(self, key: Key) -> None:
+    def retry(self, key: Key) -> None:
         self.limited.append(key)
 
-    async def get(self) -> Key:
+    async def take(self) -> Key:
         while not self.keys:
             await asyncio.sleep(0)
         return self.keys.popleft()
@@ -108,7 +106,7 @@ class Late:
                 objects=self.copy,
                 client=self.client,
                 queue=queue,
-                record=self._record,
+                tell=self.told.append,
                 now=lambda: self.model.now,
                 has_seen=self._has_seen,
             )
@@ -118,9 +116,6 @@ class Late:
     def follow(self, change: Change) -> None:
         """Keep a change for later."""
         self._events.setdefault(type(change.value), deque()).append(change)
-
-    async def _record(self, tell: Tell, source: str) -> None:
-        self.told.append(tell)
 
     def _has_seen(self, struct: type[Any], revision: str) -> bool:
         return self._seen.get(struct, 0) >= int(revision)

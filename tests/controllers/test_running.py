@@ -19,7 +19,7 @@ from mooring.controllers.controller import Answers, Ask, Controller, Failed, Ste
 from mooring.controllers.resourceclaims import PodClaims
 from mooring.controllers.running import UNSEEN_WAITS_MAX
 from tests.claims.parts import BY_TEMPLATE
-from tests.controllers.late import Late, ServerError
+from tests.controllers.late import Late, server_error
 from tests.controllers.scenes import ALL, named_claim, pod, template
 
 KEY = ("ns", "shared")
@@ -98,7 +98,7 @@ def test_what_is_gone_is_no_failure() -> None:
 
 def test_making_something_where_there_is_no_namespace_fails() -> None:
     late, _ = late_with(Create(named_claim("new")))
-    late.client.failures.append(ServerError("NotFound", 'namespaces "ns" not found'))
+    late.client.failures.append(server_error("NotFound", 'namespaces "ns" not found'))
     late.work(0)
     assert late.queues[0].limited == [KEY]
 
@@ -107,7 +107,7 @@ def test_refused_question_is_a_failure_without_a_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     late, controller = late_with()
-    controller.steps = ServerError("TooManyRequests", "busy")  # type: ignore[assignment]
+    controller.steps = server_error("TooManyRequests", "busy")  # type: ignore[assignment]
     queue = late.queues[0]
 
     async def run() -> None:
@@ -125,7 +125,7 @@ def test_refused_question_is_a_failure_without_a_traceback(
 
 def test_failure_ends_the_plan_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     late, _ = late_with(labelled("1"), Tell(named_claim(), "Reason", "never"))
-    late.client.failures.extend([ServerError("Forbidden", "not allowed")] * 3)
+    late.client.failures.extend([server_error("Forbidden", "not allowed")] * 3)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             late.queues[0].add(KEY)
@@ -139,7 +139,9 @@ def test_failure_ends_the_plan_and_is_logged_once(caplog: pytest.LogCaptureFixtu
 
 def test_another_cause_is_logged_again(caplog: pytest.LogCaptureFixture) -> None:
     late, _ = late_with(labelled("1"))
-    late.client.failures.extend([ServerError("Forbidden", "one"), ServerError("Forbidden", "two")])
+    late.client.failures.extend(
+        [server_error("Forbidden", "one"), server_error("Forbidden", "two")]
+    )
     for _ in range(2):
         late.queues[0].add(KEY)
         late.work(0)

@@ -5,7 +5,7 @@ reads, queues and writes for all of them is thin and stands beside them.
 
 controller      what a controller is: kinds, keys, plan, steps
 steps           what is done with the steps of a plan
-running         a controller at work with a server
+running, loops  a controller at work with a server; many, with informers and queues
 resourceclaims  claims from templates, reservations, releases
 devicetaints    evictions from tainted devices, and the status of rules
 poolstatus      answers to ResourcePoolStatusRequests

@@ -1,6 +1,6 @@
 """A controller at work with a server: changes in, plans, writes out.
 
-1. Whoever keeps the objects calls `changed` for each change; the keys that follow go to the queue.
+1. `changed` is called for each change (see `loops`); the keys that follow from it go to the queue.
 2. Workers take keys. A key whose own last writes are not among the objects yet waits for them, so
    that no plan makes twice what it has made already.
 3. The plan's questions are asked at the server, then its steps are carried out in order.
@@ -13,42 +13,42 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
+from mooring.client.errors import ClientError
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Create, Delete, LookAgain, Tell, Write
 from mooring.controllers.controller import Answers, Change, Controller, Failed, Refused, Step
 from mooring.controllers.steps import Chain, Sorted, sort_steps
+from mooring.kit.queue import QueueClosedError
 
 ASKS_MAX = 10  # plans of one key in a row that ask
 UNSEEN_WAIT_S = 0.02
 UNSEEN_WAITS_MAX = 250  # five seconds in all; then the copy is planned with as it is
 KEYS_MAX = 10_000  # keys of which something is remembered; the oldest are forgotten first
 
-_LOG = logging.getLogger("mooring.controllers")
+_LOG = logging.getLogger(__name__)
 
 # Tells whether the objects of a kind are at least as new as a resource version.
 HasSeen = Callable[[type[Any], str], bool]
-# Records an event, and who it comes from; that it could not is not the controller's business.
-Record = Callable[[Tell, str], Awaitable[None]]
 
 
 class Queue(Protocol):
-    """The keys to plan: each once at a time, with delays."""
+    """What is needed of a `mooring.kit.queue.WorkQueue`."""
 
-    def add(self, key: Key) -> None:
+    def add(self, key: Key) -> object:
         """Queue a key, unless it is queued already."""
 
-    def add_after(self, key: Key, seconds: float) -> None:
+    def add_after(self, key: Key, delay_s: float) -> object:
         """Queue a key after a while."""
 
-    def add_rate_limited(self, key: Key) -> None:
+    def retry(self, key: Key) -> object:
         """Queue a key after a while that grows each time."""
 
-    async def get(self) -> Key:
+    async def take(self) -> Key:
         """Return the next key; nobody else gets it before it is done."""
 
     def done(self, key: Key) -> None:
@@ -68,13 +68,13 @@ class Running:
         objects: Objects,
         client: Client,
         queue: Queue,
-        record: Record,
+        tell: Callable[[Tell], None],
         now: Callable[[], Timestamp],
         has_seen: HasSeen = lambda struct, revision: True,  # noqa: ARG005
     ) -> None:
         self.controller = controller
         self.objects = objects
-        self._client, self._queue, self._record = client, queue, record
+        self._client, self._queue, self._tell = client, queue, tell
         self._now, self._has_seen = now, has_seen
         self._unseen: OrderedDict[Key, _Unseen] = OrderedDict()
         self._attempts: dict[Key, int] = {}
@@ -89,22 +89,30 @@ class Running:
             for key in self.controller.keys(self.objects, change):
                 self._queue.add(key)
 
+    def all_keys(self) -> Iterator[Key]:
+        """Give the keys that all objects lead to, as after a start."""
+        for struct in self.controller.kinds:
+            for value in tuple(self.objects.all(struct)):
+                yield from self.controller.keys(self.objects, Change(None, value))
+
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Work until cancelled, or until the queue is closed."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self.controller.workers):
                 group.create_task(self._work())
 
     async def _work(self) -> None:
         while True:
-            key = await self._queue.get()
+            try:
+                key = await self._queue.take()
+            except QueueClosedError:
+                return
             try:
                 await self.handle(key)
+            except ClientError as error:
+                self._fail(key, Failed(error.message))
             except Exception as error:  # A fault of one key must not end the loop.
-                if (refused := _refused(error)) is not None:
-                    self._fail(key, Failed(refused.message))
-                else:
-                    self._fail(key, Failed(f"{type(error).__name__}: {error}"), error)
+                self._fail(key, Failed(f"{type(error).__name__}: {error}"), error)
             finally:
                 self._queue.done(key)
 
@@ -142,30 +150,27 @@ class Running:
     async def _carry_out(self, key: Key, write: Write, chain: Chain) -> bool:
         """Tell whether the rest of the plan may go on after a write."""
         if isinstance(write, Tell):
-            await self._record(write, self.controller.source or self.controller.name)
+            self._tell(write)
             return True
         try:
             stored = await self._client.write(chain.follow(write))
-        except Exception as error:
-            refused = _refused(error)
-            if refused is None:
-                raise
-            return await self._refuse(key, write, refused)
+        except ClientError as error:
+            return self._refuse(key, write, Refused(error.reason, error.message))
         chain.note(write, stored)
         if not isinstance(write, Delete):  # What is gone is not seen again.
             self._await_sight(key, stored)
         self._then(self.controller.wrote(self.objects, key, write, self._now()))
         return True
 
-    async def _refuse(self, key: Key, write: Write, refused: Refused) -> bool:
+    def _refuse(self, key: Key, write: Write, refused: Refused) -> bool:
         told = self.controller.refused(self.objects, key, write, refused)
         for each in sort_steps(told).writes:
             if isinstance(each, Tell):
-                await self._record(each, self.controller.source or self.controller.name)
+                self._tell(each)
         if refused.is_gone and not isinstance(write, Create):
             return True  # What was to be changed is not there: the change that says so will come.
         if refused.is_conflict:
-            self._queue.add_rate_limited(key)
+            self._queue.retry(key)
         else:
             self._fail(key, Failed(refused.message))
         return False
@@ -195,7 +200,7 @@ class Running:
                 self._attempts.pop(key)
                 self._queue.forget(key)
                 return
-        self._queue.add_rate_limited(key)
+        self._queue.retry(key)
 
     # --- own writes -----------------------------------------------------------------------------
 
@@ -228,9 +233,3 @@ class _Unseen:
     def __init__(self) -> None:
         self.versions: list[tuple[type[Any], str]] = []
         self.waits = 0
-
-
-def _refused(error: Exception) -> Refused | None:
-    """Return what the server said, if it was the server; a `ClientError` carries the reason."""
-    reason = getattr(error, "reason", None)
-    return Refused(reason, str(error)) if isinstance(reason, str) and reason else None
