@@ -23,6 +23,8 @@ from mooring.client.inprocess import InProcessTransport
 from mooring.client.writes import Create, Delete, Patch, Target, Update
 from mooring.controllers.dra import DraMetrics, dra_controllers
 from mooring.controllers.loops import Loops
+from mooring.controllers.metrics import exposition
+from mooring.controllers.queuemetrics import QueuesMetrics
 from tests.client.servers import Breaking, embedded, until
 
 DRIVER = "dra.example.com"
@@ -39,11 +41,13 @@ class World:
         self.client = ApiClient(wire)
         self.metrics = DraMetrics()
         self.informers = Informers(self.client, random=lambda: 0.0)
+        self.queues = QueuesMetrics()
         self.loops = Loops(
             dra_controllers(Gates.parse(), self.metrics),
             client=self.client,
             informers=self.informers,
             random=lambda: 0.0,
+            metrics=self.queues,
         )
 
     async def create(self, struct: type[Any], name: str, **fields: Any) -> Any:
@@ -134,6 +138,9 @@ def test_claim_lives_from_template_to_release(tmp_path: Path) -> None:
         assert stored is not None
         managers = {each.manager for each in stored.metadata.managed_fields}
         assert "ResourceClaimController" in managers
+        text = exposition(world.queues.families())
+        assert 'workqueue_depth{name="resource_claim"} 0' in text
+        assert 'workqueue_work_duration_seconds_count{name="resource_claim"}' in text
 
     play(tmp_path, scenario)
 

@@ -10,6 +10,7 @@ resourceclaims  claims from templates, reservations, releases
 devicetaints    evictions from tainted devices, and the status of rules
 poolstatus      answers to ResourcePoolStatusRequests
 dra             these controllers, as the gates have them
-metrics         what is counted
+metrics, queuemetrics
+                what is counted
 model, settling the same in memory: a server's rules for writes, and controllers run to rest
 """

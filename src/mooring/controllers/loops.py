@@ -20,6 +20,7 @@ from mooring.client.informers import Informers
 from mooring.client.objects import Key
 from mooring.client.recorder import Recorder
 from mooring.controllers.controller import Change, Controller
+from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.running import Running
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
@@ -39,8 +40,10 @@ class Loops:
         informers: Informers,
         random: Callable[[], float],
         clock: Clock = REAL,
+        metrics: QueuesMetrics | None = None,
     ) -> None:
         self._informers = informers
+        self._metrics = metrics or QueuesMetrics()
         self._recorders: dict[str, Recorder] = {}
         self.running: tuple[Running, ...] = tuple(
             self._make(each, client, random, clock) for each in controllers
@@ -63,7 +66,11 @@ class Loops:
         if source not in self._recorders:
             self._recorders[source] = Recorder(client, source, clock=clock, random=random)
         queue: WorkQueue[Key] = WorkQueue(
-            clock=clock, backoff=BACKOFF, random=random, refill=lambda: running.all_keys()
+            clock=clock,
+            backoff=BACKOFF,
+            random=random,
+            refill=lambda: running.all_keys(),
+            metrics=self._metrics.of(source),
         )
         running = Running(
             controller,
