@@ -1,0 +1,235 @@
+"""A controller at work with a server: changes in, plans, writes out.
+
+1. `changed` is called for each change (see `loops`); the keys that follow from it go to the queue.
+2. Workers take keys. A key whose own last writes are not among the objects yet waits for them, so
+   that no plan makes twice what it has made already.
+3. The plan's questions are asked at the server, then its steps are carried out in order.
+4. A conflict is planned again. Any other refusal ends the plan; the key comes again after a while,
+   later each time. The cause is logged when it is a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+from mooring.api.timestamp import Timestamp
+from mooring.client.contract import Client
+from mooring.client.errors import ClientError
+from mooring.client.objects import Key, Objects
+from mooring.client.writes import Create, Delete, LookAgain, Tell, Write
+from mooring.controllers.controller import Answers, Change, Controller, Failed, Refused, Step
+from mooring.controllers.steps import Chain, Sorted, sort_steps
+from mooring.kit.queue import QueueClosedError
+
+ASKS_MAX = 10  # plans of one key in a row that ask
+UNSEEN_WAIT_S = 0.02
+UNSEEN_WAITS_MAX = 250  # five seconds in all; then the copy is planned with as it is
+KEYS_MAX = 10_000  # keys of which something is remembered; the oldest are forgotten first
+
+_LOG = logging.getLogger(__name__)
+
+# Tells whether the objects of a kind are at least as new as a resource version.
+HasSeen = Callable[[type[Any], str], bool]
+
+
+class Queue(Protocol):
+    """What is needed of a `mooring.kit.queue.WorkQueue`."""
+
+    def add(self, key: Key) -> object:
+        """Queue a key, unless it is queued already."""
+
+    def add_after(self, key: Key, delay_s: float) -> object:
+        """Queue a key after a while."""
+
+    def retry(self, key: Key) -> object:
+        """Queue a key after a while that grows each time."""
+
+    async def take(self) -> Key:
+        """Return the next key; nobody else gets it before it is done."""
+
+    def done(self, key: Key) -> None:
+        """Say that the work on a key has ended."""
+
+    def forget(self, key: Key) -> None:
+        """Say that a key has succeeded: the next failure is its first."""
+
+
+class Running:
+    """One controller and its queue."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        objects: Objects,
+        client: Client,
+        queue: Queue,
+        tell: Callable[[Tell], None],
+        now: Callable[[], Timestamp],
+        has_seen: HasSeen = lambda struct, revision: True,  # noqa: ARG005
+    ) -> None:
+        self.controller = controller
+        self.objects = objects
+        self._client, self._queue, self._tell = client, queue, tell
+        self._now, self._has_seen = now, has_seen
+        self._unseen: OrderedDict[Key, _Unseen] = OrderedDict()
+        self._attempts: dict[Key, int] = {}
+        self._causes: OrderedDict[Key, str] = OrderedDict()
+        controller.prepare(objects)
+
+    # --- in -------------------------------------------------------------------------------------
+
+    def changed(self, change: Change) -> None:
+        """Queue what follows from a change of an object, which the objects have already."""
+        if isinstance(change.value, self.controller.kinds):
+            for key in self.controller.keys(self.objects, change):
+                self._queue.add(key)
+
+    def all_keys(self) -> Iterator[Key]:
+        """Give the keys that all objects lead to, as after a start."""
+        for struct in self.controller.kinds:
+            for value in tuple(self.objects.all(struct)):
+                yield from self.controller.keys(self.objects, Change(None, value))
+
+    async def run(self) -> None:
+        """Work until cancelled, or until the queue is closed."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self.controller.workers):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self._queue.take()
+            except QueueClosedError:
+                return
+            try:
+                await self.handle(key)
+            except ClientError as error:
+                self._fail(key, Failed(error.message))
+            except Exception as error:  # A fault of one key must not end the loop.
+                self._fail(key, Failed(f"{type(error).__name__}: {error}"), error)
+            finally:
+                self._queue.done(key)
+
+    # --- one key --------------------------------------------------------------------------------
+
+    async def handle(self, key: Key) -> None:
+        """Plan a key and carry out its plan."""
+        if self._is_late(key):
+            self._queue.add_after(key, UNSEEN_WAIT_S)
+            return
+        plan = await self._plan(key)
+        chain = Chain()
+        for write in plan.writes:
+            if not await self._carry_out(key, write, chain):
+                return
+        self._then(plan.again)
+        if plan.failed is not None:
+            self._fail(key, plan.failed)
+        else:
+            self._succeed(key)
+
+    async def _plan(self, key: Key) -> Sorted:
+        answers: Answers = {}
+        for _ in range(ASKS_MAX):
+            plan = sort_steps(self.controller.plan(self.objects, key, self._now(), answers))
+            if not plan.asks:
+                return plan
+            found = {
+                ask: await self._client.get(ask.struct, ask.namespace, ask.name)
+                for ask in plan.asks
+            }
+            answers = {**answers, **found}
+        raise RuntimeError("the plan asks again and again")
+
+    async def _carry_out(self, key: Key, write: Write, chain: Chain) -> bool:
+        """Tell whether the rest of the plan may go on after a write."""
+        if isinstance(write, Tell):
+            self._tell(write)
+            return True
+        try:
+            stored = await self._client.write(chain.follow(write))
+        except ClientError as error:
+            return self._refuse(key, write, Refused(error.reason, error.message))
+        chain.note(write, stored)
+        if not isinstance(write, Delete):  # What is gone is not seen again.
+            self._await_sight(key, stored)
+        self._then(self.controller.wrote(self.objects, key, write, self._now()))
+        return True
+
+    def _refuse(self, key: Key, write: Write, refused: Refused) -> bool:
+        told = self.controller.refused(self.objects, key, write, refused)
+        for each in sort_steps(told).writes:
+            if isinstance(each, Tell):
+                self._tell(each)
+        if refused.is_gone and not isinstance(write, Create):
+            return True  # What was to be changed is not there: the change that says so will come.
+        if refused.is_conflict:
+            self._queue.retry(key)
+        else:
+            self._fail(key, Failed(refused.message))
+        return False
+
+    # --- after ----------------------------------------------------------------------------------
+
+    def _then(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            if isinstance(step, LookAgain):
+                self._queue.add_after(step.key, step.after_s)
+
+    def _succeed(self, key: Key) -> None:
+        self._queue.forget(key)
+        self._attempts.pop(key, None)
+        self._causes.pop(key, None)
+
+    def _fail(self, key: Key, failed: Failed, error: Exception | None = None) -> None:
+        if self._causes.get(key) != failed.reason:
+            name = "/".join(part for part in key if part)
+            _LOG.warning("%s: %s: %s", self.controller.name, name, failed.reason, exc_info=error)
+            self._causes[key] = failed.reason
+            if len(self._causes) > KEYS_MAX:
+                self._causes.popitem(last=False)
+        if failed.attempts_max is not None:
+            self._attempts[key] = times = self._attempts.get(key, 0) + 1
+            if times >= failed.attempts_max:
+                self._attempts.pop(key)
+                self._queue.forget(key)
+                return
+        self._queue.retry(key)
+
+    # --- own writes -----------------------------------------------------------------------------
+
+    def _await_sight(self, key: Key, stored: Any) -> None:
+        revision = stored.metadata.resource_version if stored is not None else ""
+        if revision:
+            unseen = self._unseen.setdefault(key, _Unseen())
+            unseen.versions.append((type(stored), revision))
+            if len(self._unseen) > KEYS_MAX:
+                self._unseen.popitem(last=False)
+
+    def _is_late(self, key: Key) -> bool:
+        """Tell whether writes of this key are not among the objects yet."""
+        unseen = self._unseen.get(key)
+        if unseen is None:
+            return False
+        unseen.versions[:] = [each for each in unseen.versions if not self._has_seen(*each)]
+        unseen.waits += 1
+        if unseen.versions and unseen.waits <= UNSEEN_WAITS_MAX:
+            return True
+        del self._unseen[key]
+        return False
+
+
+class _Unseen:
+    """Versions that writes of a key have led to, and how often the key has waited for them."""
+
+    __slots__ = ("versions", "waits")
+
+    def __init__(self) -> None:
+        self.versions: list[tuple[type[Any], str]] = []
+        self.waits = 0
