@@ -138,6 +138,7 @@ def _pre_bind(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[
                 yield from create(live, _to_create(claim))
             if not _is_done(live, claim, pod):
                 yield from give(live, claim, consumer_in(claim, pod))
+        _check_wanted(live, pod)
         yield from _tell_pod(live, pod, undoing)
         yield from _get_ready(desk, reservation)
     except Gone:

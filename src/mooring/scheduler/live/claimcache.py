@@ -19,7 +19,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
+from mooring.api.resource.v1 import (
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
 from mooring.scheduler.cluster import ClaimKey, Cluster
 from mooring.scheduler.holds import Hold
 
@@ -81,6 +85,11 @@ class ClaimCache:
         self._cluster.remove_claim(*key)
         return True
 
+    def made(self, claim: ResourceClaim, pod: str) -> None:
+        """Note a claim that was made for a pod and is to be created."""
+        before = replace(claim, status=ResourceClaimStatus())
+        self._cluster.holds[key_of(claim)] = Hold(before, frozenset((pod,)))
+
     def restore(self, key: ClaimKey) -> None:
         """Let the scheduler see a claim as it is stored, unless something is decided about it."""
         stored = self.stored.get(key)
@@ -124,7 +133,8 @@ class ClaimCache:
     def _is_beneath(claim: ResourceClaim, hold: Hold) -> bool:
         before = hold.before
         had_none = before.status.allocation is None and claim.status.allocation is None
-        return had_none and before.metadata.uid == claim.metadata.uid
+        is_new = not before.metadata.resource_version  # it was not at the server before
+        return had_none and (is_new or before.metadata.uid == claim.metadata.uid)
 
 
 def key_of(claim: ResourceClaim) -> ClaimKey:

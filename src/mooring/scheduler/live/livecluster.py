@@ -175,6 +175,8 @@ class LiveCluster:
         self.in_flight[pod_key_of(reservation.pod)] = reservation
         self._fired.add(hints.COMPANY)
         for claim, before in zip(reservation.claims, reservation.before, strict=True):
+            if before is None:
+                self.claims.made(claim, pod_key_of(reservation.pod))
             self._note_claim(before, claim)
         return reservation
 
