@@ -53,6 +53,10 @@ class FakeServer:
             watcher((None, value))
         self._watchers.append(watcher)
 
+    def forget_watchers(self) -> None:
+        """Tell nobody any more."""
+        self._watchers.clear()
+
     def put(self, *values: Any) -> None:
         """Have objects, whatever was there."""
         for value in values:

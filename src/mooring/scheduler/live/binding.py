@@ -302,12 +302,14 @@ def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Ste
     for claim in reservation.claims:
         live.claims.unwant(key_of(claim), pod_key_of(pod))
     live.unreserve(reservation)
-    for claim in reservation.claims:
+    for claim, before in zip(reservation.claims, reservation.before, strict=True):
         try:
             if undoing.special is claim:
                 yield from discard(live, claim)
-            else:
-                yield from take_back_reservation(live, key_of(claim), pod)
+                continue
+            yield from take_back_reservation(live, key_of(claim), pod)
+            if before is not None and before.status.allocation is None:
+                live.claims.abandon(key_of(claim))
         except Setback:
             continue  # the claim controller, or the next try, finds what is left
     if undoing.has_status and live.is_wanted(pod_key_of(pod)):

@@ -8,6 +8,7 @@ Between a decision and its write, a claim has devices for the scheduler and none
 A newer version without devices does not take these back: it is put beneath them.
 
     # stored: the newest version that the server is known to have
+    # abandoned: a claim that we gave devices, and whose only consumer we took back
     # wanting: who waits for a claim to be reserved; one write reserves it for all of them
 """
 
@@ -28,6 +29,7 @@ from mooring.scheduler.cluster import ClaimKey, Cluster
 from mooring.scheduler.holds import Hold
 
 GONE_MAX = 8192
+ABANDONED_MAX = 8192
 CONSUMERS_MAX = 256
 
 
@@ -54,6 +56,7 @@ class ClaimCache:
         self._cluster = cluster
         self.stored: dict[ClaimKey, ResourceClaim] = {}
         self._wanting: dict[ClaimKey, dict[str, ResourceClaimConsumerReference]] = {}
+        self._abandoned: OrderedDict[ClaimKey, None] = OrderedDict()
         self._gone: OrderedDict[str, None] = OrderedDict()  # uids
 
     def seen(self, claim: ResourceClaim) -> bool:
@@ -100,6 +103,22 @@ class ClaimCache:
         """Tell whether devices were decided for a claim that has none at the server."""
         hold = self._cluster.holds.get(key)
         return hold is not None and hold.before.status.allocation is None
+
+    def abandon(self, key: ClaimKey) -> None:
+        """Note that a claim has devices by a decision that was taken back."""
+        self._abandoned[key] = None
+        if len(self._abandoned) > ABANDONED_MAX:
+            self._abandoned.popitem(last=False)
+
+    def pop_abandoned(self, key: ClaimKey) -> ResourceClaim | None:
+        """Return a claim that has devices for nobody, once, if it is such a one."""
+        if key not in self._abandoned:
+            return None
+        del self._abandoned[key]
+        stored = self.stored.get(key)
+        if stored is None or stored.status.allocation is None or stored.status.reserved_for:
+            return None
+        return None if key in self._cluster.holds else stored
 
     def want(self, key: ClaimKey, pod: str, consumer: ResourceClaimConsumerReference) -> None:
         """Note that a pod waits for a claim to be reserved."""

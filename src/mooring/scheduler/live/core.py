@@ -17,6 +17,7 @@ from mooring.allocator.allocation import BUDGET
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.labels import EVERYTHING, Selector
 from mooring.claims.owners import group_name
+from mooring.claims.references import claim_names
 from mooring.scheduler.claimneeds import PLUGIN as DYNAMIC_RESOURCES
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending, Placed, attempt, schedule
@@ -103,6 +104,7 @@ class LiveScheduler:
             key = key_of(value)
             self.queue.discard(self._item_key(value), key, now.elapsed_s)
             self._forget(key)
+            self._free_claims(value)
         self._spread()
 
     def answer(self, request: Request, answer: Answer, now: Moment) -> None:
@@ -183,7 +185,7 @@ class LiveScheduler:
                 self._note_bound(key, start_s=start_s, since_s=since_s, tries=tries)
             else:
                 again = Item(item_key, since_s, priority=item.priority, tries=tries)
-                self._note_unbound(key, again, result, start_s)
+                self._note_unbound(reservation.pod, again, result, start_s)
 
         self.jobs.start(bind(self._desk, reservation), finished)
 
@@ -193,9 +195,11 @@ class LiveScheduler:
         self.metrics.sli_s.observe(self._s - since_s, attempts=str(min(tries, 15)))
         self.metrics.tries.observe(tries)
 
-    def _note_unbound(self, key: str, item: Item, failed: Failed, start_s: float) -> None:
+    def _note_unbound(self, pod: Pod, item: Item, failed: Failed, start_s: float) -> None:
+        key = key_of(pod)
         self._count(ERROR, self._s - start_s)
         if failed.is_gone or not self.live.is_waiting(key):
+            self._free_claims(pod)
             return
         self._said.pop(key, None)
         item.pods = {key: self.live.pods[key]}
@@ -204,6 +208,13 @@ class LiveScheduler:
             self.live, key, failed.message, reporting.SCHEDULER_ERROR, self._moment
         )
         self.jobs.start(said)
+
+    def _free_claims(self, pod: Pod) -> None:
+        """Give devices back that the pod's claims got for it, now that nobody uses them."""
+        for name in claim_names(pod):
+            claim = self.live.claims.pop_abandoned((pod.metadata.namespace, name))
+            if claim is not None:
+                self.jobs.start(reporting.give_back(self.live, claim, pod.metadata.uid))
 
     # --- a group ------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from mooring.api.codec import to_tree
 from mooring.api.core.pod import Pod
 from mooring.api.core.podstatus import DISRUPTION_TARGET, POD_SCHEDULED, PodCondition
+from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.claims.specialclaim import is_in_memory
 from mooring.client.writes import Delete, Patch, Target, Tell
@@ -49,13 +51,17 @@ def make_room(live: LiveCluster, key: str, given_up: GivenUp) -> Steps[None]:
     pod = live.pods.get(key)
     if pod is None or is_in_memory(given_up.claim):
         return
-    try:
-        if given_up.is_deleted:
-            yield from discard(live, given_up.claim)
-        else:
-            yield from deallocate(live, given_up.claim, pod.metadata.uid)
-    except Setback:
-        return  # it is tried again with the pod
+    if not given_up.is_deleted:
+        yield from give_back(live, given_up.claim, pod.metadata.uid)
+        return
+    with suppress(Setback):  # it is tried again with the pod
+        yield from discard(live, given_up.claim)
+
+
+def give_back(live: LiveCluster, claim: ResourceClaim, uid: str) -> Steps[None]:
+    """Give back the devices of a claim that nobody but the pod with this uid holds back."""
+    with suppress(Setback):
+        yield from deallocate(live, claim, uid)
 
 
 def evict(
