@@ -14,7 +14,6 @@ import asyncio
 import gc
 import logging
 import resource
-import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
@@ -82,8 +81,9 @@ class MemoryClient:
     ) -> AsyncIterator[Event]:
         """Yield nothing: changes are told otherwise."""
         del struct, namespace, after
-        return
-        yield
+        nothing: tuple[Event, ...] = ()
+        for event in nothing:
+            yield event
 
     async def write(self, write: Write) -> Any:
         """Carry out a write."""
@@ -218,4 +218,4 @@ def recovery() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -35,10 +35,10 @@ from tests.scheduler.histories import (
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig, check_devices
 from tests.scheduler.makers import pod
-from tests.scheduler.scenes import claim, device_class, group, wanting
+from tests.scheduler.scenes import claim, device_class, group, user, wanting
 
 NEVER_S = 1e9
-MEMBER = {"schedulingGroup": {"podGroupName": "gang"}}
+MEMBER: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
 
 
 class LiveHistory:
@@ -128,6 +128,13 @@ class LiveHistory:
         if not one.spec.node_name:
             self.server.put(one)
 
+    def put_many(self) -> None:
+        """Create pods of one kind, each with a claim of its own."""
+        for _ in range(self.random.randint(2, 6)):
+            self._made += 1
+            name = f"k-{self._made}"
+            self.server.put(claim(f"of-{name}"), user(name, f"of-{name}"))
+
     def put_member(self) -> None:
         """Create a pod of a group, or the group."""
         self._made += 1
@@ -170,6 +177,7 @@ STEPS = (
     LiveHistory.put_pod,
     LiveHistory.put_pod,
     LiveHistory.put_pod,
+    LiveHistory.put_many,
     LiveHistory.put_member,
     LiveHistory.remove_pod,
     LiveHistory.remove_pod,

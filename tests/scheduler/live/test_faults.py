@@ -44,7 +44,7 @@ def extended() -> list[Any]:
 
 def gang() -> list[Any]:
     entry = {"name": "claim-0", "resourceClaimName": "c"}
-    member = {"schedulingGroup": {"podGroupName": "gang"}}
+    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
     return [
         claim("c"),
         group(resourceClaims=[entry]),
@@ -54,7 +54,9 @@ def gang() -> list[Any]:
 
 
 def with_node_resources() -> list[Any]:
-    mapping = {"nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}}}
+    mapping: dict[str, Any] = {
+        "nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}}
+    }
     return [slice_of("node-1", 2, **mapping), claim("c"), user("p", "c")]
 
 
@@ -86,10 +88,10 @@ class NthWrite:
 
 def server(*objects: Any) -> FakeServer:
     made = FakeServer()
-    features = {"status": {"declaredFeatures": ["DRANodeAllocatableResources"]}}
+    status = {"declaredFeatures": ["DRANodeAllocatableResources"]}
     allocatable = {"cpu": "8", "memory": "8Gi", "pods": "10"}
     made.put(device_class(extendedResourceName=RESOURCE))
-    made.put(node("node-1", allocatable=allocatable, **features), slice_of("node-1", 2))
+    made.put(node("node-1", allocatable=allocatable, status=status), slice_of("node-1", 2))
     made.put(*objects)
     return made
 
@@ -158,3 +160,32 @@ def test_two_schedulers_never_give_a_claim_twice() -> None:
         two.check()
         found = one.claim("c")
         assert len(found.status.reserved_for) == 2
+
+
+def test_two_schedulers_never_give_a_device_twice() -> None:
+    """Whoever is told first has it, and both see that alike."""
+    fought = 0
+    for late in range(16):
+        made = FakeServer()
+        made.put(device_class(), node("node-1"), slice_of("node-1", 1))
+        made.put(claim("c"), claim("d"), user("p", "c"), user("q", "d"))
+        one, two = Rig(made), Rig(made)
+        while one.hear() or two.hear():
+            pass
+        one.server.put(user("p", "c", priority=5))
+        one.hear()  # so that each begins with another pod
+        two.scheduler.queue.discard(("pod", "default/p"), "default/p", 0.0)
+        for number in range(40):
+            one.decide() or one.write()
+            if number >= late:
+                two.decide() or two.write()
+        claims = [one.claim(name) for name in "cd"]
+        fought += all(each.status.allocation is not None for each in claims)
+        for _ in range(3):
+            one.run(for_s=30)
+            two.run(for_s=30)
+        check_devices(made)
+        assert sorted((one.node_of("p"), one.node_of("q"))) == ["", "node-1"]
+        one.check()
+        two.check()
+    assert fought, "both had written at once"

@@ -100,6 +100,37 @@ def test_pods_of_one_kind_are_tried_once_for_all() -> None:
     rig.check()
 
 
+def test_one_change_that_helps_many_of_a_kind_wakes_one_after_the_other() -> None:
+    objects: list[object] = []
+    for number in range(20):
+        objects += [claim(f"c-{number}"), user(f"p-{number}", f"c-{number}")]
+    made = server(*objects)
+    rig = Rig(made)
+    rig.run()
+    made.put(slice_of("node-1", 12))
+    rig.run(for_s=5)
+    assert sum(bool(each.spec.node_name) for each in made.all(Pod)) == 12
+    rig.check()
+
+
+def test_one_that_is_of_another_kind_by_now_does_not_stand_for_the_others() -> None:
+    objects: list[object] = []
+    for number in range(3):
+        objects += [claim(f"c-{number}"), user(f"p-{number}", f"c-{number}")]
+    made = server(*objects)
+    rig = Rig(made)
+    rig.run()
+    waiting = [each for each in made.all(Pod) if not each.spec.node_name]
+    (entry,) = waiting[0].spec.resource_claims
+    changed = made.get(ResourceClaim, entry.resource_claim_name)
+    rig.scheduler.live.claims.stored.pop(("default", changed.metadata.name))
+    # The next one to be woken has lost its claim, which nobody has told yet.
+    rig.scheduler.live.cluster.remove_claim("default", changed.metadata.name)
+    made.put(slice_of("node-1", 3))
+    rig.run(for_s=5)
+    assert rig.node_of(waiting[1].metadata.name) == "node-1"
+
+
 def test_pods_with_a_node_and_other_schedulers_pods_are_left_alone() -> None:
     made = server(pod("other", schedulerName="else"), pod("there", nodeName="node-1"))
     rig = Rig(made)

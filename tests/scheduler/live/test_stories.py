@@ -25,8 +25,8 @@ from tests.scheduler.scenes import (
 )
 
 RESOURCE = "example.com/gpu"
-FABRIC = {"bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}
-MEMBER = {"schedulingGroup": {"podGroupName": "gang"}}
+FABRIC: dict[str, Any] = {"bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}
+MEMBER: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
 
 
 def server(*objects: Any, devices: int = 1, **fields: Any) -> FakeServer:
@@ -206,21 +206,35 @@ def test_pods_wait_for_their_group() -> None:
 
 
 def test_old_versions_that_are_told_late_take_nothing_back() -> None:
-    made = server(claim("c"), claim("d"), user("p", "c"))
+    made = server(claim("c"), claim("d"), user("p", "c", priority=1), user("q", "d"))
     rig = Rig(made)
     while rig.hear():
         pass
     while rig.decide() or rig.write():  # all is written, and nothing of it is told
         pass
-    assert rig.node_of("p") == "node-1"
-    assert rig.scheduler.live.assumed
-    made.put(user("q", "d"))
+    assert rig.claim("c").status.allocation is not None
     while rig.hear():  # now it is, one after the other
-        rig.decide()
+        rig.elapsed_s += 20
+        while rig.decide() or rig.write():
+            pass
+        assert rig.claim("d").status.allocation is None, "the only device is taken"
     rig.run()
-    assert rig.node_of("q") == "", "the only device is taken"
+    assert rig.node_of("p") == "node-1"
     rig.check()
     assert not rig.scheduler.live.assumed
+
+
+def test_a_pod_is_bound_once_its_claim_is_told_back() -> None:
+    made = server(claim("c"), user("p", "c"))
+    rig = Rig(made)
+    while rig.hear():
+        pass
+    while rig.decide() or rig.write():
+        pass
+    assert rig.claim("c").status.reserved_for
+    assert rig.node_of("p") == "", "another scheduler may have been first"
+    rig.run()
+    assert rig.node_of("p") == "node-1"
 
 
 def test_a_scheduler_that_starts_anew_goes_on_where_the_other_stopped() -> None:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from mooring.client.writes import Target, Write
 from mooring.scheduler.cluster import ClaimKey
+from mooring.scheduler.live.hints import Topic
 
 # --- what is asked --------------------------------------------------------------------------------
 
@@ -38,10 +39,9 @@ class Sleep(Struct, frozen=True):
 
 
 class Until(Struct, frozen=True):
-    """Go on when one of these claims or this pod changes, or after a while."""
+    """Go on when one of these topics is fired, or after a while."""
 
-    claims: tuple[ClaimKey, ...]
-    pod: str
+    topics: tuple[Topic, ...]
     for_s: float
 
 
@@ -85,6 +85,10 @@ Steps = Generator[Ask, Any, T]
 
 class Setback(Exception):  # noqa: N818
     """The pod cannot be bound as was decided; the text says why."""
+
+
+class Rivalled(Setback):
+    """Another claim got the devices first."""
 
 
 class Gone(Setback):

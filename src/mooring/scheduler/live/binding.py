@@ -36,6 +36,7 @@ from mooring.scheduler.live.asks import (
     Lost,
     Read,
     Refused,
+    Rivalled,
     Setback,
     Sleep,
     Steps,
@@ -46,10 +47,12 @@ from mooring.scheduler.live.claimwrites import (
     WAIT_FIRST_S,
     WAIT_MOST_S,
     create,
+    deallocate,
     discard,
     give,
     take_back_reservation,
 )
+from mooring.scheduler.live.hints import of_claim, of_pod, told
 from mooring.scheduler.live.livecluster import LiveCluster
 from mooring.scheduler.live.moment import Moment
 from mooring.scheduler.reserving import Reservation
@@ -97,6 +100,7 @@ def bind(desk: Desk, reservation: Reservation) -> Steps[Bound | Failed]:
         yield from _pre_bind(desk, reservation, undoing)
         yield from _post(live, reservation)
     except Setback as setback:
+        undoing.has_rivals = isinstance(setback, Rivalled)
         yield from _undo(live, reservation, undoing)
         return Failed(str(setback), is_gone=isinstance(setback, Gone))
     for claim in reservation.claims:
@@ -112,6 +116,7 @@ class _Undoing(Struct):
     """What must be undone besides reservations."""
 
     special: ResourceClaim | None = None  # created, or perhaps
+    has_rivals: bool = False  # others got devices first, so that claims cannot keep theirs
     has_status: bool = False  # the pod's status tells of claims, or perhaps
 
 
@@ -138,13 +143,30 @@ def _pre_bind(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[
                 yield from create(live, _to_create(claim))
             if not _is_done(live, claim, pod):
                 yield from give(live, claim, consumer_in(claim, pod))
+        for claim in reservation.claims:
+            yield from _outlast_rivals(live, claim, pod)
         _check_wanted(live, pod)
         yield from _tell_pod(live, pod, undoing)
         yield from _get_ready(desk, reservation)
     except Gone:
         raise
     except Setback as setback:
-        raise Setback(f"{PRE_BIND}{setback}") from None
+        raise type(setback)(f"{PRE_BIND}{setback}") from None
+
+
+def _outlast_rivals(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> Steps[None]:
+    """Wait until the claim's devices are told back; raise Setback if another was told first."""
+    key, rivals = key_of(claim), live.rivals
+    while True:
+        stored = live.claims.stored.get(key)
+        if stored is None or stored.status.allocation is None:
+            raise Setback(f"claim {'/'.join(key)} got deallocated elsewhere in the meantime")
+        if rivals.has_told(stored):
+            break
+        yield Until((told(key), of_claim(*key), of_pod(pod_key_of(pod))), LOOK_AGAIN_S)
+        _check_wanted(live, pod)
+    if (first := rivals.first(key)) is not None:
+        raise Rivalled(f"claim {'/'.join(key)} lost its devices to claim {'/'.join(first)}")
 
 
 def _is_done(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> bool:
@@ -228,7 +250,8 @@ def _get_ready(desk: Desk, reservation: Reservation) -> Steps[None]:
         if left_s is None:
             desk.noted.waited(claims, "success", desk.now().elapsed_s - start_s)
             return
-        yield Until(tuple(keys), pod_key_of(pod), min(left_s, LOOK_AGAIN_S))
+        topics = (of_pod(pod_key_of(pod)), *(of_claim(*key) for key in keys))
+        yield Until(topics, min(left_s, LOOK_AGAIN_S))
 
 
 def _check_ready(
@@ -310,6 +333,8 @@ def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Ste
             yield from take_back_reservation(live, key_of(claim), pod)
             if before is not None and before.status.allocation is None:
                 live.claims.abandon(key_of(claim))
+            if undoing.has_rivals and live.rivals.first(key_of(claim)) is not None:
+                yield from deallocate(live, claim, pod.metadata.uid)
         except Setback:
             continue  # the claim controller, or the next try, finds what is left
     if undoing.has_status and live.is_wanted(pod_key_of(pod)):

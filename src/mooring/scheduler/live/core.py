@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from mooring.allocator.allocation import BUDGET
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.labels import EVERYTHING, Selector
+from mooring.claims.consumers import is_at_most_for
 from mooring.claims.owners import group_name
 from mooring.claims.references import claim_names
 from mooring.scheduler.claimneeds import PLUGIN as DYNAMIC_RESOURCES
@@ -158,6 +159,9 @@ class LiveScheduler:
 
     def _try_pod(self, item: Item) -> None:
         (pod,) = item.pods.values()
+        if self._gives_back(pod):
+            self.queue.back_off(item, self._s)
+            return
         ready = attempt(self.live.cluster, pod)
         outcome = ready if isinstance(ready, Pending) else ready.best(alone=True)
         kind = None if isinstance(ready, Pending) else _kind(ready)
@@ -168,6 +172,19 @@ class LiveScheduler:
         else:
             self._refuse(outcome)
             self._set_aside(item, outcome, kind)
+
+    def _gives_back(self, pod: Pod) -> bool:
+        """Give devices of the pod's claims back that other claims got first, if there are any."""
+        found = False
+        for name in claim_names(pod):
+            key = (pod.metadata.namespace, name)
+            claim = self.live.claims.stored.get(key)
+            if claim is None or self.live.rivals.first(key) is None:
+                continue
+            if is_at_most_for(claim, pod.metadata.uid):
+                found = True
+                self.jobs.start(reporting.give_back(self.live, claim, pod.metadata.uid))
+        return found
 
     def _set_aside(self, item: Item, pending: Pending, kind: Kind | None) -> None:
         if pending.is_fault:

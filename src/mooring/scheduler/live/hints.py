@@ -68,6 +68,11 @@ def of_group(namespace: str, name: str) -> Topic:
     return ("group", namespace, name)
 
 
+def told(key: tuple[str, str]) -> Topic:
+    """Return the topic of a claim that was told, whether that is news or not."""
+    return ("told", *key)
+
+
 def room_on(node: str) -> Topic:
     """Return the topic of room on one node."""
     return ("room", node)

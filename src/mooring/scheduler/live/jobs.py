@@ -13,7 +13,7 @@ from msgspec import Struct
 from mooring.client.writes import Write
 from mooring.scheduler.cluster import ClaimKey
 from mooring.scheduler.live.asks import Answer, Read, Sleep, Steps, Turn, Until
-from mooring.scheduler.live.hints import Topic, of_claim, of_pod
+from mooring.scheduler.live.hints import Topic
 
 
 class Job(Struct, eq=False):
@@ -114,9 +114,9 @@ class Jobs:
                 self._take_turn(job, key)
             case Sleep(for_s=for_s):
                 self._set_timer(job, for_s)
-            case Until(claims=claims, pod=pod, for_s=for_s):
-                job.topics = (of_pod(pod), *(of_claim(*key) for key in claims))
-                for topic in job.topics:
+            case Until(topics=topics, for_s=for_s):
+                job.topics = topics
+                for topic in topics:
                     self._waiting.setdefault(topic, {})[id(job)] = job
                 self._set_timer(job, for_s)
             case _:

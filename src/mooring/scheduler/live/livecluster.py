@@ -27,6 +27,7 @@ from mooring.scheduler.cycle import Placed
 from mooring.scheduler.live import hints
 from mooring.scheduler.live.claimcache import ClaimCache, is_newer, key_of
 from mooring.scheduler.live.hints import Topic
+from mooring.scheduler.live.rivals import Rivals
 from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
 from mooring.scheduler.shape import Occupant
 from mooring.scheduler.shapes import key_of as pod_key_of
@@ -49,6 +50,7 @@ class LiveCluster:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.claims = ClaimCache(cluster)
+        self.rivals = Rivals()
         self.pods: dict[str, Pod] = {}
         self.in_flight: dict[str, Reservation] = {}
         self.assumed: set[str] = set()
@@ -62,7 +64,7 @@ class LiveCluster:
             DeviceTaintRule: self._put_rule,
             ResourceSlice: self._put_slice,
             PodGroup: self._put_group,
-            ResourceClaim: self.put_claim,
+            ResourceClaim: self._hear_claim,
             Pod: self._put_pod,
         }
         self._remove: dict[type[Any], Callable[[Any], None]] = {
@@ -72,7 +74,7 @@ class LiveCluster:
             DeviceTaintRule: self._remove_rule,
             ResourceSlice: self._remove_slice,
             PodGroup: self._remove_group,
-            ResourceClaim: self.remove_claim,
+            ResourceClaim: self._hear_of_no_claim,
             Pod: self._remove_pod,
         }
 
@@ -206,6 +208,16 @@ class LiveCluster:
             self._settle(key, pod)
 
     # --- claims and groups ------------------------------------------------------------------------
+
+    def _hear_claim(self, claim: ResourceClaim) -> None:
+        self.rivals.told(claim)
+        self._fired.add(hints.told(key_of(claim)))
+        self.put_claim(claim)
+
+    def _hear_of_no_claim(self, claim: ResourceClaim) -> None:
+        self.rivals.gone(key_of(claim))
+        self._fired.add(hints.told(key_of(claim)))
+        self.remove_claim(claim)
 
     def put_claim(self, claim: ResourceClaim) -> None:
         """Take in a claim, told or answered."""
