@@ -23,9 +23,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from benchmarks._workloads import PLAIN, Setting, find
 from benchmarks.simulation import allocated
-from mooring.api.core.pod import Pod
+from mooring.api.core.namespace import Binding
 from mooring.client.contract import Event, Page
-from mooring.client.writes import Tell, Write
+from mooring.client.writes import Create, Tell, Write
 from mooring.scheduler.live import Config, LiveScheduler, Loop
 from mooring.scheduler.reserving import Fresh
 from tests.scheduler.live.fakeserver import Change, FakeServer
@@ -62,6 +62,7 @@ class MemoryClient:
         self._told: deque[Change] = deque()
         self.changed: Callable[[Any, Any], None] = lambda *_: None
         self.server_s = 0.0
+        self.bound = 0
         server.watch(self._told.append)
 
     async def get(self, struct: type[T], namespace: str, name: str) -> T | None:
@@ -91,6 +92,7 @@ class MemoryClient:
         start = perf_counter()
         stored = self._server.write(write)
         self.server_s += perf_counter() - start
+        self.bound += isinstance(write, Create) and isinstance(write.value, Binding)
         self.tell()
         return stored
 
@@ -140,7 +142,7 @@ async def measure(setting: Setting) -> Figures:
         server.put(*arrival.claims, arrival.pod)
     client.tell()
     task = asyncio.create_task(loop.run())
-    await _all_bound(server, setting.pods_before, task)
+    await _all_bound(client, setting.pods_before, task)
     measured = arrivals[setting.pods_before :]
     for arrival in measured:
         server.put(*arrival.claims, arrival.pod)
@@ -150,11 +152,11 @@ async def measure(setting: Setting) -> Figures:
     client.server_s = 0.0
     start, cpu = monotonic(), process_time()
     client.tell()
-    await _all_bound(server, len(arrivals), task)
+    await _all_bound(client, len(arrivals), task)
     wall_s, cpu_s = monotonic() - start, process_time() - cpu - client.server_s
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    return Figures(len(measured), _bound(server), wall_s, cpu_s, len(server.writes))
+    return Figures(len(measured), client.bound, wall_s, cpu_s, len(server.writes))
 
 
 def _start(setting: Setting) -> tuple[FakeServer, MemoryClient, Loop]:
@@ -179,14 +181,10 @@ def _scheduler() -> LiveScheduler:
     return LiveScheduler(Config(), fresh, elapsed=monotonic)
 
 
-async def _all_bound(server: FakeServer, number: int, task: asyncio.Task[None]) -> None:
+async def _all_bound(client: MemoryClient, number: int, task: asyncio.Task[None]) -> None:
     end = monotonic() + 120
-    while _bound(server) < number and monotonic() < end and not task.done():
-        await asyncio.sleep(0.05)
-
-
-def _bound(server: FakeServer) -> int:
-    return sum(bool(pod.spec.node_name) for pod in server.all(Pod))
+    while client.bound < number and monotonic() < end and not task.done():
+        await asyncio.sleep(0.01)
 
 
 def _untold(tell: Tell) -> None:

@@ -218,6 +218,10 @@ class ClaimCheck:
             return True
         return inventory.is_hopeless(node, plan)
 
+    def _interruption(self) -> str | None:
+        """Return why no search can go on, such as that its time is up."""
+        return None if self._budget.interrupt is None else self._budget.interrupt()
+
     def _allocate(self, node: Node, variant: _Variant) -> Allocated | Refusal:
         if self._is_hopeless(node, variant.wanted.plan):
             self._hopeless = (node, variant.wanted)
@@ -229,6 +233,8 @@ class ClaimCheck:
                 return answer
             case Failed(message=message, node_only=False):
                 self._refused = answer
+                if answer.is_given_up and (cause := self._interruption()) is not None:
+                    message = f"node {node.metadata.name}: {cause}"
                 raise CycleFault(f'running "{PLUGIN}" filter plugin: {message}')
             case Failed(message=message):
                 self._refused = answer

@@ -22,6 +22,7 @@ from tests.scheduler.scenes import (
     slice_of,
     taint_rule,
     user,
+    wanting,
 )
 
 RESOURCE = "example.com/gpu"
@@ -273,3 +274,42 @@ def test_conditions_are_written_only_when_they_change() -> None:
         rig.run(for_s=15)
     patches = [write for write in made.writes if isinstance(write, Patch)]
     assert len(patches) == 2, "the second says three nodes"
+
+
+def test_a_pod_that_cannot_be_placed_here_is_told_so() -> None:
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    made = server(pod("p", volumes=[volume]))
+    rig = Rig(made)
+    rig.run()
+    (said,) = rig.told("FailedScheduling")
+    assert said == 'volume "data" is a persistent volume claim, which is not modelled'
+
+
+def test_a_search_that_takes_too_long_is_given_up_and_tried_again() -> None:
+    claims = [claim(name, wanting(30)) for name in "abc"]
+    made = server(*claims, user("p", *"abc"), devices=96)
+    rig = Rig(made)
+    times = iter([0.0, *[20.0] * 50])
+    rig.scheduler._elapsed = lambda: next(times, 0.0)
+    rig.run()
+    (said,) = rig.told("FailedScheduling")
+    assert said == (
+        'running "DynamicResources" filter plugin: node node-1: '
+        "timed out trying to allocate devices"
+    )
+    assert rig.condition("p").startswith("False SchedulerError")
+    rig.run(for_s=30)
+    assert rig.node_of("p") == "node-1"
+
+
+def test_claims_for_extended_resources_are_counted() -> None:
+    made = server(pod("p", requests={RESOURCE: "1"}))
+    rig = Rig(made)
+    rig.run()
+    labels = 'status="success",admin_access="false",owner_api_group="",owner_api_kind="Pod"'
+    name = "dynamic_resource_allocation_resourceclaim_creates_total"
+    assert f"{name}{{{labels}}} 1" in rig.scheduler.metrics_text()
+    text = rig.scheduler.metrics_text()
+    assert 'scheduler_pending_pods{queue="active"} 0' in text
+    attempts = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"}'
+    assert f"{attempts} 1" in text

@@ -75,7 +75,10 @@ class Failed(Struct, frozen=True):
 
 
 class Noted(Protocol):
-    """Who counts how devices get ready."""
+    """Who counts how devices get ready, and claims that are created."""
+
+    def created(self, status: str) -> None:
+        """Count a claim that was created, or failed to be."""
 
     def waited(self, claims: list[ResourceClaim], status: str, seconds: float) -> None:
         """Count what became of waiting for devices."""
@@ -140,7 +143,7 @@ def _pre_bind(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[
             _check_wanted(live, pod)
             if before is None:
                 undoing.special = claim
-                yield from create(live, _to_create(claim))
+                yield from _create(desk, claim)
             if not _is_done(live, claim, pod):
                 yield from give(live, claim, consumer_in(claim, pod))
         for claim in reservation.claims:
@@ -181,6 +184,15 @@ def _is_done(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> bool:
 def _check_wanted(live: LiveCluster, pod: Pod) -> None:
     if not live.is_wanted(pod_key_of(pod)):
         raise Gone("the pod is being deleted")
+
+
+def _create(desk: Desk, claim: ResourceClaim) -> Steps[None]:
+    try:
+        yield from create(desk.live, _to_create(claim))
+    except Setback:
+        desk.noted.created("failure")
+        raise
+    desk.noted.created("success")
 
 
 def _to_create(claim: ResourceClaim) -> ResourceClaim:

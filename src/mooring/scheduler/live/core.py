@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from mooring.allocator.allocation import BUDGET
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.labels import EVERYTHING, Selector
@@ -37,6 +39,7 @@ from mooring.scheduler.preemption import Preemption
 from mooring.scheduler.reserving import Fresh, Reservation
 from mooring.scheduler.shape import Settings
 from mooring.scheduler.shapes import key_of
+from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
 
 TIMED_OUT = "timed out trying to allocate devices"
 
@@ -273,6 +276,7 @@ class LiveScheduler:
     def _refuse(self, pending: Pending) -> None:
         """Say why a pod has no node, and do what makes room for it."""
         key = key_of(pending.pod)
+        pending = _spoken(pending)
         if not pending.message:
             return  # it was not tried
         self._count(ERROR if pending.is_fault else UNSCHEDULABLE, self._elapsed() - self._s)
@@ -389,6 +393,14 @@ def _together(waits: list[Waits]) -> Waits:
         frozenset().union(*(each.shared for each in waits)),
         all(each.is_gated for each in waits),
     )
+
+
+def _spoken(pending: Pending) -> Pending:
+    """Return what is said of a pod; Kubernetes has no words for what only we cannot place."""
+    obstacle = pending.survey.obstacle
+    if obstacle is not None and obstacle.plugin == UNMODELLED:
+        return replace(pending, message=pending.reason)
+    return pending
 
 
 def _plugins(pending: Pending) -> frozenset[str]:

@@ -142,6 +142,12 @@ class Metrics:
             14,
         )
 
+    def created(self, status: str) -> None:
+        """Count a claim for extended resources that was created, or failed to be."""
+        self.creates.add(
+            status=status, admin_access="false", owner_api_group="", owner_api_kind="Pod"
+        )
+
     def waited(self, claims: list[ResourceClaim], status: str, seconds: float) -> None:
         """Count what became of waiting for devices."""
         for claim in claims:
