@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.writes import Patch
-from mooring.scheduler.live import Config
+from mooring.scheduler import cycle
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.cycle import Attempt, Pending
+from mooring.scheduler.live import Config, core
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod
@@ -313,3 +317,21 @@ def test_claims_for_extended_resources_are_counted() -> None:
     assert 'scheduler_pending_pods{queue="active"} 0' in text
     attempts = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"}'
     assert f"{attempts} 1" in text
+
+
+def test_a_bug_costs_one_pod_a_while_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = server(pod("bad"), pod("good"))
+    rig = Rig(made)
+    attempt = cycle.attempt
+
+    def stumble(cluster: Cluster, one: Pod) -> Attempt | Pending:
+        if one.metadata.name == "bad" and rig.elapsed_s < 5:
+            raise ZeroDivisionError("oops")
+        return attempt(cluster, one)
+
+    monkeypatch.setattr(core, "attempt", stumble)
+    rig.run()
+    assert (rig.node_of("good"), rig.node_of("bad")) == ("node-1", "")
+    assert rig.told("FailedScheduling") == ["internal error: ZeroDivisionError: oops"]
+    rig.run(for_s=30)
+    assert rig.node_of("bad") != ""

@@ -9,6 +9,7 @@ One thing is done at a time: between two calls nothing changes, so no change is 
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -40,6 +41,8 @@ from mooring.scheduler.reserving import Fresh, Reservation
 from mooring.scheduler.shape import Settings
 from mooring.scheduler.shapes import key_of
 from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
+
+LOG = logging.getLogger(__name__)
 
 TIMED_OUT = "timed out trying to allocate devices"
 
@@ -135,10 +138,8 @@ class LiveScheduler:
             self._deadline_s = self._elapsed() + self._config.filter_timeout_s
         if not item.pods:
             self.queue.placed(item, None, now.elapsed_s)  # another of its kind is looked at
-        elif item.key[0] == "group":
-            self._try_group(item)
         else:
-            self._try_pod(item)
+            self._try(item)
         self._spread()
         return True
 
@@ -157,6 +158,22 @@ class LiveScheduler:
         plugins = Counter(name for said in self._said.values() for name in said.plugins)
         self.metrics.unschedulable.replace("plugin", plugins)
         return self.metrics.text()
+
+    def _try(self, item: Item) -> None:
+        """Decide about an item; a bug of ours costs that item a while, and no other."""
+        pods = dict(item.pods)
+        try:
+            if item.key[0] == "group":
+                self._try_group(item)
+            else:
+                self._try_pod(item)
+        except Exception as error:
+            LOG.exception("no decision about %s", "/".join(item.key[1:]))
+            item.pods = {key: pod for key, pod in pods.items() if self.live.is_waiting(key)}
+            self.queue.back_off(item, self._s)
+            message = f"internal error: {type(error).__name__}: {error}"
+            for key in item.pods:
+                self._complain(key, message)
 
     # --- one pod ------------------------------------------------------------------------------
 
@@ -224,10 +241,12 @@ class LiveScheduler:
         self._said.pop(key, None)
         item.pods = {key: self.live.pods[key]}
         self.queue.back_off(item, self._s)
-        said = reporting.say(
-            self.live, key, failed.message, reporting.SCHEDULER_ERROR, self._moment
-        )
-        self.jobs.start(said)
+        self._complain(key, failed.message)
+
+    def _complain(self, key: str, message: str) -> None:
+        """Say that a try failed, which is no fault of the pod."""
+        reason = reporting.SCHEDULER_ERROR
+        self.jobs.start(reporting.say(self.live, key, message, reason, self._moment))
 
     def _free_claims(self, pod: Pod) -> None:
         """Give devices back that the pod's claims got for it, now that nobody uses them."""
@@ -304,10 +323,17 @@ class LiveScheduler:
         """Return Kubernetes' text followed by ours, which is found anew when theirs changes."""
         said = self._said.get(key)
         if said is None or said.upstream != pending.message:
-            ours = self._explain(self.live.cluster, pending.pod, pending)
+            ours = self._explained(pending)
             whole = f"{pending.message} {ours}" if ours else pending.message
             said = self._said[key] = _Said(pending.message, whole, _plugins(pending))
         return said.whole
+
+    def _explained(self, pending: Pending) -> str:
+        try:
+            return self._explain(self.live.cluster, pending.pod, pending)
+        except Exception:
+            LOG.exception("no explanation for %s", pending.pod.metadata.name)
+            return ""  # what Kubernetes says is enough to go on
 
     # --- within -------------------------------------------------------------------------------
 
