@@ -207,6 +207,27 @@ def test_pods_wait_for_their_group() -> None:
     assert "" not in (rig.node_of("p"), rig.node_of("q"))
 
 
+def test_a_group_gives_up_devices_that_failed() -> None:
+    entry = {"name": "claim-0", "resourceClaimName": "c"}
+    made = server(
+        group(least=2, resourceClaims=[entry]),
+        claim("c"),
+        user("p", "c", **MEMBER),
+        user("q", "c", **MEMBER),
+        **FABRIC,
+    )
+    rig = Rig(made)
+    rig.run()
+    assert [each.resource for each in rig.claim("c").status.reserved_for] == ["podgroups"]
+    report(rig, "c", "broken")
+    rig.run(for_s=40)
+    assert rig.claim("c").status.devices == (), "they were given back, and found anew"
+    report(rig, "c", "ready")
+    rig.run(for_s=20)
+    assert rig.node_of("p") == rig.node_of("q") == "node-1"
+    rig.check()
+
+
 # --- what is told late, and starting anew ---------------------------------------------------------
 
 

@@ -10,19 +10,16 @@ One thing is done at a time: between two calls nothing changes, so no change is 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
-
-from msgspec.structs import replace
+from typing import Any
 
 from mooring.allocator.allocation import BUDGET
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.labels import EVERYTHING, Selector
+from mooring.api.scheduling import PodGroup
 from mooring.claims.consumers import is_at_most_for
 from mooring.claims.owners import group_name
 from mooring.claims.references import claim_names
-from mooring.scheduler.claimneeds import PLUGIN as DYNAMIC_RESOURCES
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending, Placed, attempt, schedule
 from mooring.scheduler.groups import Gang, schedule_group
@@ -36,25 +33,14 @@ from mooring.scheduler.live.livecluster import LiveCluster
 from mooring.scheduler.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from mooring.scheduler.live.moment import Moment
 from mooring.scheduler.live.queue import Item, ItemKey, Kind, Queue
-from mooring.scheduler.preemption import Preemption
+from mooring.scheduler.live.refusing import Explain, Refusals
 from mooring.scheduler.reserving import Fresh, Reservation
 from mooring.scheduler.shape import Settings
 from mooring.scheduler.shapes import key_of
-from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
 
 LOG = logging.getLogger(__name__)
 
 TIMED_OUT = "timed out trying to allocate devices"
-
-Explain = Callable[[Cluster, Pod, Pending], str]  # one line: the reason and the nearest fix
-
-
-class _Said(NamedTuple):
-    """What was last said of a pod."""
-
-    upstream: str
-    whole: str
-    plugins: frozenset[str]
 
 
 class LiveScheduler:
@@ -84,13 +70,12 @@ class LiveScheduler:
         self.metrics = Metrics(first)
         self._config = config
         self._fresh = fresh
-        self._explain = explain
         self._elapsed = elapsed
         self._deadline_s = float("inf")
         if config.filter_timeout_s:
             cluster.budget = BUDGET._replace(interrupt=self._interrupt)
         self._now: Moment | None = None
-        self._said: dict[str, _Said] = {}
+        self._refusals = Refusals(self.live, self.jobs, self.metrics, explain)
         self._desk = Desk(self.live, lambda: self._moment, self.metrics, config.binding_timeout_s)
 
     # --- what happens -------------------------------------------------------------------------
@@ -110,7 +95,7 @@ class LiveScheduler:
         if isinstance(value, Pod):
             key = key_of(value)
             self.queue.discard(self._item_key(value), key, now.elapsed_s)
-            self._forget(key)
+            self._refusals.forget(key)
             self._free_claims(value)
         self._spread()
 
@@ -155,8 +140,7 @@ class LiveScheduler:
     def metrics_text(self) -> str:
         """Return all that was counted, as Prometheus reads it."""
         self.metrics.pending.replace("queue", self.queue.counts())
-        plugins = Counter(name for said in self._said.values() for name in said.plugins)
-        self.metrics.unschedulable.replace("plugin", plugins)
+        self.metrics.unschedulable.replace("plugin", self._refusals.plugins())
         return self.metrics.text()
 
     def _try(self, item: Item) -> None:
@@ -173,7 +157,7 @@ class LiveScheduler:
             self.queue.back_off(item, self._s)
             message = f"internal error: {type(error).__name__}: {error}"
             for key in item.pods:
-                self._complain(key, message)
+                self._refusals.complain(key, message, self._moment)
 
     # --- one pod ------------------------------------------------------------------------------
 
@@ -190,7 +174,8 @@ class LiveScheduler:
             self._bind(self.live.reserve(outcome, self._fresh), item)
             self.queue.placed(item, kind, self._s)
         else:
-            self._refuse(outcome)
+            self._note_refused(outcome)
+            self._refusals.say(outcome, self._moment)
             self._set_aside(item, outcome, kind)
 
     def _gives_back(self, pod: Pod) -> bool:
@@ -210,7 +195,10 @@ class LiveScheduler:
         if pending.is_fault:
             self.queue.back_off(item, self._s)
         else:
-            self.queue.park(item, waits_of(pending), kind, self._s)
+            waits = waits_of(pending)
+            if pending.preemption is not None:  # it must be there when the room is
+                waits = waits._replace(is_eager=True)
+            self.queue.park(item, waits, kind, self._s)
 
     def _bind(self, reservation: Reservation, item: Item) -> None:
         key = key_of(reservation.pod)
@@ -226,8 +214,13 @@ class LiveScheduler:
 
         self.jobs.start(bind(self._desk, reservation), finished)
 
+    def _note_refused(self, pending: Pending) -> None:
+        if pending.message:
+            result = ERROR if pending.is_fault else UNSCHEDULABLE
+            self._count(result, self._elapsed() - self._s)
+
     def _note_bound(self, key: str, *, start_s: float, since_s: float, tries: int) -> None:
-        self._forget(key)
+        self._refusals.forget(key)
         self._count(SCHEDULED, self._s - start_s)
         self.metrics.sli_s.observe(self._s - since_s, attempts=str(min(tries, 15)))
         self.metrics.tries.observe(tries)
@@ -238,15 +231,9 @@ class LiveScheduler:
         if failed.is_gone or not self.live.is_waiting(key):
             self._free_claims(pod)
             return
-        self._said.pop(key, None)
         item.pods = {key: self.live.pods[key]}
         self.queue.back_off(item, self._s)
-        self._complain(key, failed.message)
-
-    def _complain(self, key: str, message: str) -> None:
-        """Say that a try failed, which is no fault of the pod."""
-        reason = reporting.SCHEDULER_ERROR
-        self.jobs.start(reporting.say(self.live, key, message, reason, self._moment))
+        self._refusals.complain(key, failed.message, self._moment)
 
     def _free_claims(self, pod: Pod) -> None:
         """Give devices back that the pod's claims got for it, now that nobody uses them."""
@@ -263,7 +250,7 @@ class LiveScheduler:
         group = self.live.cluster.groups.get((namespace, name))
         if group is None:
             missing = [schedule(self.live.cluster, pod) for pod in item.pods.values()]
-            self._keep(item, [each for each in missing if isinstance(each, Pending)])
+            self._keep(item, None, [each for each in missing if isinstance(each, Pending)])
             return
         members = self.live.members.get((namespace, name), {})
         pods = sorted(item.pods.values(), key=_rank)
@@ -278,62 +265,21 @@ class LiveScheduler:
         for result in results:
             if isinstance(result, Reservation):
                 self._bind(self.live.took(result), item)
-        self._keep(item, [each for each in results if isinstance(each, Pending)])
+        self._keep(item, group, [each for each in results if isinstance(each, Pending)])
 
-    def _keep(self, item: Item, pending: list[Pending]) -> None:
+    def _keep(self, item: Item, group: PodGroup | None, pending: list[Pending]) -> None:
         """Let the pods of a group that got no node wait together."""
         item.pods = {key_of(each.pod): each.pod for each in pending}
         for each in pending:
-            self._refuse(each)
+            self._note_refused(each)
+        if group is None:
+            assert not any(each.message for each in pending), "they wait for their group"
+        else:
+            self._refusals.say_of_group(group, pending, self._moment)
         if any(each.is_fault for each in pending):
             self.queue.back_off(item, self._s)
         elif pending:
             self.queue.park(item, _together([waits_of(each) for each in pending]), None, self._s)
-
-    # --- pods without a node ------------------------------------------------------------------
-
-    def _refuse(self, pending: Pending) -> None:
-        """Say why a pod has no node, and do what makes room for it."""
-        key = key_of(pending.pod)
-        pending = _spoken(pending)
-        if not pending.message:
-            return  # it was not tried
-        self._count(ERROR if pending.is_fault else UNSCHEDULABLE, self._elapsed() - self._s)
-        message = self._message(key, pending)
-        reason = reporting.SCHEDULER_ERROR if pending.is_fault else reporting.UNSCHEDULABLE
-        nominated = ""
-        if pending.given_up is not None:
-            self.jobs.start(reporting.make_room(self.live, key, pending.given_up))
-        elif pending.preemption is not None:
-            nominated = pending.preemption.node
-            self._preempt(pending.pod, pending.preemption)
-        say = reporting.say(self.live, key, message, reason, self._moment, nominated=nominated)
-        self.jobs.start(say)
-
-    def _preempt(self, pod: Pod, found: Preemption) -> None:
-        """Evict pods of lower priority, unless some of them are leaving already."""
-        self.metrics.preemptions.add()
-        victims = [victim.key for victim in found.victims]
-        if any(not self.live.is_wanted(key) for key in victims):
-            return
-        self.metrics.victims.observe(len(victims))
-        self.jobs.start(reporting.evict(self.live, victims, pod, found.node, self._moment))
-
-    def _message(self, key: str, pending: Pending) -> str:
-        """Return Kubernetes' text followed by ours, which is found anew when theirs changes."""
-        said = self._said.get(key)
-        if said is None or said.upstream != pending.message:
-            ours = self._explained(pending)
-            whole = f"{pending.message} {ours}" if ours else pending.message
-            said = self._said[key] = _Said(pending.message, whole, _plugins(pending))
-        return said.whole
-
-    def _explained(self, pending: Pending) -> str:
-        try:
-            return self._explain(self.live.cluster, pending.pod, pending)
-        except Exception:
-            LOG.exception("no explanation for %s", pending.pod.metadata.name)
-            return ""  # what Kubernetes says is enough to go on
 
     # --- within -------------------------------------------------------------------------------
 
@@ -369,7 +315,7 @@ class LiveScheduler:
         else:
             self.queue.discard(item_key, key, self._s)
             if not self.live.is_wanted(key) or pod.spec.node_name:
-                self._forget(key)
+                self._refusals.forget(key)
                 self.jobs.notify(of_pod(key))
 
     def _item_key(self, pod: Pod) -> ItemKey:
@@ -382,9 +328,6 @@ class LiveScheduler:
             if group is not None and group.spec.priority is not None:
                 return group.spec.priority
         return pod.spec.priority or 0
-
-    def _forget(self, key: str) -> None:
-        self._said.pop(key, None)
 
     def _count(self, result: str, seconds: float) -> None:
         profile = self.metrics.profile
@@ -419,17 +362,3 @@ def _together(waits: list[Waits]) -> Waits:
         frozenset().union(*(each.shared for each in waits)),
         all(each.is_gated for each in waits),
     )
-
-
-def _spoken(pending: Pending) -> Pending:
-    """Return what is said of a pod; Kubernetes has no words for what only we cannot place."""
-    obstacle = pending.survey.obstacle
-    if obstacle is not None and obstacle.plugin == UNMODELLED:
-        return replace(pending, message=pending.reason)
-    return pending
-
-
-def _plugins(pending: Pending) -> frozenset[str]:
-    if pending.survey.obstacle is not None:
-        return frozenset((pending.survey.obstacle.plugin or DYNAMIC_RESOURCES,))
-    return frozenset(refusal.plugin for refusal in pending.survey.refusals.values())

@@ -51,6 +51,7 @@ class Waits(NamedTuple):
     own: frozenset[Topic]
     shared: frozenset[Topic] = frozenset()
     is_gated: bool = False  # it was not tried at all, and need not wait before it is
+    is_eager: bool = False  # it need not back off, because others make room for it
 
 
 def of_pod(key: str) -> Topic:

@@ -157,7 +157,8 @@ class Queue:
             item.place = GATED
         else:
             item.place = PARKED
-            item.backoff_until_s = now_s + self.backoff.after(item.tries)
+            wait_s = 0.0 if waits.is_eager else self.backoff.after(item.tries)
+            item.backoff_until_s = now_s + wait_s
         self._parked[item.key] = item
         self._listen(item, waits, kind if waits.shared else None)
 
