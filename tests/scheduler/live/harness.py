@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -141,9 +141,23 @@ class Rig:
 
 def check_devices(server: FakeServer) -> None:
     """See that no device has two claims."""
+    _check(server.all(ResourceClaim))
+
+
+def check_bound(server: FakeServer) -> None:
+    """See that no device has two claims whose pods are on nodes, and may run."""
+    bound = {pod.metadata.uid for pod in server.all(Pod) if pod.spec.node_name}
+    _check(
+        claim
+        for claim in server.all(ResourceClaim)
+        if any(consumer.uid in bound for consumer in claim.status.reserved_for)
+    )
+
+
+def _check(claims: Iterable[ResourceClaim]) -> None:
     users = Counter(
         (result.driver, result.pool, result.device)
-        for claim in server.all(ResourceClaim)
+        for claim in claims
         if claim.status.allocation is not None
         for result in claim.status.allocation.devices.results
         if result.share_id is None and not result.admin_access

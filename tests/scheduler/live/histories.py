@@ -5,6 +5,7 @@ At rest, no pod waits that the pure cycle would place, and no device has two own
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -33,7 +34,7 @@ from tests.scheduler.histories import (
     some_slice,
 )
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
-from tests.scheduler.live.harness import Rig, check_devices
+from tests.scheduler.live.harness import Rig, check_bound, check_devices
 from tests.scheduler.makers import pod
 from tests.scheduler.scenes import claim, device_class, group, user, wanting
 
@@ -44,8 +45,9 @@ MEMBER: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
 class LiveHistory:
     """A server, a scheduler, and what happens to them."""
 
-    def __init__(self, random: Random, *, faults: float = 0.0) -> None:
+    def __init__(self, random: Random, *, faults: float = 0.0, schedulers: int = 1) -> None:
         self.random = random
+        self.counts: Counter[str] = Counter()
         self.server = FakeServer()
         self.server.put(device_class(extendedResourceName=RESOURCE))
         for _ in range(4):
@@ -54,7 +56,7 @@ class LiveHistory:
             self.server.put(claim(name, wanting(random.choice([1, 1, 2]))))
         self._faults = faults
         self._made = 0
-        self.rig = self._new_rig()
+        self.rigs = [self._new_rig() for _ in range(schedulers)]
 
     def _new_rig(self) -> Rig:
         # Nothing is tried only because it waited long: what can help it must wake it.
@@ -74,23 +76,33 @@ class LiveHistory:
         """Change something, and let the scheduler do a part of what follows, or all."""
         self.random.choice(STEPS)(self)
         if self.random.random() < 0.5:
-            for _ in range(self.random.randint(0, 12)):
-                self.random.choice([self.rig.hear, self.rig.decide, self.rig.write])()
+            for _ in range(self.random.randint(0, 12) * len(self.rigs)):
+                rig = self.random.choice(self.rigs)
+                self.random.choice([rig.hear, rig.decide, rig.write])()
         else:
             self.rest()
 
     def rest(self) -> None:
         """Let everything come to rest, and look at it."""
         faults, self._faults = self._faults, 0.0
-        self.rig.run(for_s=30)
+        for _ in range(1 if len(self.rigs) == 1 else 4):
+            for rig in self.rigs:
+                rig.run(for_s=30)
         self._faults = faults
-        self.rig.check()
-        live = self.rig.scheduler.live
+        for rig in self.rigs:
+            rig.check()
+            self._check_waiting(rig)
+
+    def _check_waiting(self, rig: Rig) -> None:
+        live = rig.scheduler.live
         for key, each in live.pods.items():
             if live.is_waiting(key) and each.spec.scheduling_group is None:
                 outcome = schedule(live.cluster, each)
-                place = self.rig.scheduler.queue.find(("pod", key))
+                place = rig.scheduler.queue.find(("pod", key))
                 assert not isinstance(outcome, Placed), (each.metadata.name, outcome.node, place)
+                self.counts["waiting"] += 1
+            elif live.has_node(key):
+                self.counts["on nodes"] += 1
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -125,7 +137,8 @@ class LiveHistory:
         """Create a pod."""
         self._made += 1
         one = self.random.choice(pods(f"p-{self._made}"))
-        if not one.spec.node_name:
+        is_special = RESOURCE in one.spec.containers[0].resources.requests
+        if not one.spec.node_name and not (is_special and len(self.rigs) > 1):
             self.server.put(one)
 
     def put_many(self) -> None:
@@ -165,7 +178,8 @@ class LiveHistory:
         """Let the scheduler be killed, and start anew."""
         if self.random.random() < 0.2:
             self.server.forget_watchers()
-            self.rig = self._new_rig()
+            self.rigs = [self._new_rig() for _ in self.rigs]
+            self.counts["restarts"] += 1
 
 
 STEPS = (
@@ -187,17 +201,26 @@ STEPS = (
 )
 
 
-def run_live_history(random: Random, *, steps: int, faults: float = 0.0) -> None:
-    """Run a history, and see that all is free in the end when all pods have gone."""
-    history = LiveHistory(random, faults=faults)
+def run_live_history(
+    random: Random, *, steps: int, faults: float = 0.0, schedulers: int = 1
+) -> Counter[str]:
+    """Run a history, see that all is free in the end when all pods have gone; return counts."""
+    history = LiveHistory(random, faults=faults, schedulers=schedulers)
     for _ in range(steps):
         history.step()
-        check_devices(history.server)
+        check_bound(history.server)
+        if schedulers == 1:
+            check_devices(history.server)
     history.rest()
+    check_devices(history.server)
+    history.counts["writes"] = len(history.server.writes)
     for each in list(history.server.all(Pod)):
         history.server.drop(each)
     history.release()
     history.rest()
     for each in history.server.all(ResourceClaim):
         assert each.status == ResourceClaimStatus(), each
-    assert not history.rig.scheduler.live.cluster.fleet.world.census.priorities
+    for rig in history.rigs:
+        assert rig.scheduler.live.cluster.inventory.ledger.is_clean
+        assert not rig.scheduler.live.cluster.fleet.world.census.priorities
+    return history.counts

@@ -17,6 +17,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims.owners import controller_of, group_name
 from mooring.claims.references import claim_names
+from mooring.scheduler.claimcheck import CANNOT_ALLOCATE, NOT_AVAILABLE
 from mooring.scheduler.claimneeds import PLUGIN as DYNAMIC_RESOURCES
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.filtering import Survey
@@ -34,14 +35,17 @@ Topic = tuple[str, ...]
 
 NODES: Topic = ("nodes",)  # a node came, went, or is another
 DEVICES: Topic = ("devices",)  # devices came, were given back, or are others
+TAKEN: Topic = ("taken",)  # devices were taken: others may be picked now, that fit better
 CLASSES: Topic = ("classes",)  # a class came or is another
 ROOM: Topic = ("room",)  # a pod left a node, or holds less of it
 COMPANY: Topic = ("company",)  # a pod came to a node, or has other labels
 
-EVERYTHING = frozenset((NODES, DEVICES, CLASSES, ROOM, COMPANY))
+EVERYTHING = frozenset((NODES, DEVICES, TAKEN, CLASSES, ROOM, COMPANY))
 
 WIDE = (interpodaffinity.PLUGIN, podtopologyspread.PLUGIN)
 ON_NODE = (nodeports.PLUGIN, noderesources.PLUGIN, DYNAMIC_RESOURCES)
+# What claims say whichever devices would be picked.
+ANY_PICK = (CANNOT_ALLOCATE, NOT_AVAILABLE)
 ROOMS_MAX = 16  # nodes that a pod waits for one by one
 
 
@@ -116,6 +120,8 @@ def _of_refusals(survey: Survey) -> Iterator[Topic]:
     plugins = {refusal.plugin for refusal in survey.refusals.values()}
     if DYNAMIC_RESOURCES in plugins:
         yield from (DEVICES, CLASSES)
+        if any(map(_depends_on_picks, survey.refusals.values())):
+            yield TAKEN
     if noderesources.PLUGIN in plugins:
         yield CLASSES  # one may serve an extended resource that nodes have not
     if not plugins.isdisjoint(WIDE):
@@ -126,6 +132,10 @@ def _of_refusals(survey: Survey) -> Iterator[Topic]:
         yield ROOM
     else:
         yield from map(room_on, nodes)
+
+
+def _depends_on_picks(refusal: Refusal) -> bool:
+    return refusal.plugin == DYNAMIC_RESOURCES and refusal not in ANY_PICK
 
 
 def _wants_room(refusal: Refusal) -> bool:

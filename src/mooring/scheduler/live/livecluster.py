@@ -238,7 +238,11 @@ class LiveCluster:
         self._fired.update(hints.fired_by_claim(some))
         had = before.status.allocation if before is not None else None
         has = claim.status.allocation if claim is not None else None
-        if had != has and (had is not None or self.cluster.inventory.may_gain_by_taking):
+        if had == has:
+            return
+        if has is not None:
+            self._fired.add(hints.TAKEN)
+        if had is not None or self.cluster.inventory.may_gain_by_taking:
             self._fired.add(hints.DEVICES)
 
     def _put_group(self, group: PodGroup) -> None:
