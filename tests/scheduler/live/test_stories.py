@@ -117,6 +117,16 @@ def test_a_pod_that_is_deleted_while_it_waits_gives_its_claim_back() -> None:
     rig.check()
 
 
+def test_pods_that_wait_for_devices_keep_nobody_from_being_bound() -> None:
+    made = server(claim("c"), claim("d"), user("p", "c"), user("q", "d"), devices=2, **FABRIC)
+    rig = Rig(made, Config(jobs_max=1))
+    rig.run()
+    assert len(rig.told("BindingConditionsPending")) == 2
+    made.put(pod("plain"))
+    rig.run()
+    assert rig.node_of("plain") != ""
+
+
 # --- making room ----------------------------------------------------------------------------------
 
 

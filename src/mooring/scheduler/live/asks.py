@@ -43,6 +43,7 @@ class Until(Struct, frozen=True):
 
     topics: tuple[Topic, ...]
     for_s: float
+    is_long: bool = False  # others may go on meanwhile, however many wait like this
 
 
 Ask = Read | Write | Turn | Sleep | Until

@@ -263,7 +263,7 @@ def _get_ready(desk: Desk, reservation: Reservation) -> Steps[None]:
             desk.noted.waited(claims, "success", desk.now().elapsed_s - start_s)
             return
         topics = (of_pod(pod_key_of(pod)), *(of_claim(*key) for key in keys))
-        yield Until(topics, min(left_s, LOOK_AGAIN_S))
+        yield Until(topics, min(left_s, LOOK_AGAIN_S), is_long=True)
 
 
 def _check_ready(

@@ -112,7 +112,7 @@ class LiveScheduler:
         self._at(now)
         self.jobs.tick(now.elapsed_s)
         self._spread()
-        if self.jobs.running >= self._config.jobs_max:
+        if self.jobs.running - self.jobs.idle >= self._config.jobs_max:
             return False
         item = self.queue.pop(now.elapsed_s)
         if item is None:

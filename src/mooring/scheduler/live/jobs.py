@@ -23,6 +23,7 @@ class Job(Struct, eq=False):
     finished: Callable[[Any], None]
     waits: int = 0  # tells whether a timer or topic still counts
     topics: tuple[Topic, ...] = ()
+    is_idle: bool = False  # it waits for long, and keeps nobody from starting
 
 
 class Request(Struct, frozen=True, eq=False):
@@ -38,6 +39,7 @@ class Jobs:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.running = 0
+        self.idle = 0  # of these, that wait for long
         self._outgoing: deque[Request] = deque()
         self._turns: dict[ClaimKey, deque[Job]] = {}  # whoever has the turn is not in it
         self._timers: list[tuple[float, int, Job, int]] = []
@@ -82,6 +84,9 @@ class Jobs:
 
     def _wake(self, job: Job) -> None:
         job.waits += 1
+        if job.is_idle:
+            job.is_idle = False
+            self.idle -= 1
         for topic in job.topics:
             waiting = self._waiting[topic]
             waiting.pop(id(job), None)
@@ -114,8 +119,10 @@ class Jobs:
                 self._take_turn(job, key)
             case Sleep(for_s=for_s):
                 self._set_timer(job, for_s)
-            case Until(topics=topics, for_s=for_s):
+            case Until(topics=topics, for_s=for_s, is_long=is_long):
                 job.topics = topics
+                job.is_idle = is_long
+                self.idle += is_long
                 for topic in topics:
                     self._waiting.setdefault(topic, {})[id(job)] = job
                 self._set_timer(job, for_s)
