@@ -209,14 +209,14 @@ def _cluster(setting: Setting) -> Cluster:
         cluster.put_class(device_class)
     for slice_ in setting.slices:
         cluster.put_slice(slice_)
-    for claim in (*_allocated(setting), *setting.claims):
+    for claim in (*allocated(setting), *setting.claims):
         cluster.put_claim(claim)
     if setting.group is not None:
         cluster.put_group(setting.group)
     return cluster
 
 
-def _allocated(setting: Setting) -> list[ResourceClaim]:
+def allocated(setting: Setting) -> list[ResourceClaim]:
     """Return the claims of before with devices, in an inventory that nobody else uses."""
     inventory = Inventory()
     for device_class in setting.classes:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from soak import Plan, allocator, cel, reading, scheduler, store_crash, store_watch
+from soak import (
+    Plan,
+    allocator,
+    cel,
+    livescheduler,
+    reading,
+    scheduler,
+    store_crash,
+    store_watch,
+)
 from soak.__main__ import campaigns, main
 from tests.allocator.problems import FAMILIES
 
@@ -59,6 +68,13 @@ def test_a_history_is_decided_by_seed_and_number() -> None:
     assert scheduler.make_case(SEED, 7) != scheduler.make_case(SEED, 8)
 
 
+def test_a_live_scheduler_places_every_pod_that_fits() -> None:
+    outcome = livescheduler.run(Plan(SEED, cases=CASES // 20))
+    assert outcome.faults == ()
+    for figure in ("pods on nodes, at rest", "pods that wait, at rest", "writes", "restarts"):
+        assert int(outcome.figures[figure].replace(",", "")) > 0, figure
+
+
 def test_a_killed_writer_loses_nothing_that_was_answered() -> None:
     outcome = store_crash.run(Plan(SEED, cases=2), rounds=4)
     assert outcome.faults == ()
@@ -108,7 +124,8 @@ def test_a_broken_law_is_reported_with_the_way_to_see_it_again(
 def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    names = ["allocator", "cel", "reading", "scheduler", "store-crash", "store-watch"]
+    names = ["allocator", "cel", "livescheduler", "reading", "scheduler"]
+    names += ["store-crash", "store-watch"]
     assert [line.split()[0] for line in lines] == campaigns() == names
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from mooring.api.meta import Condition
 from mooring.api.resource.v1 import (
     AllocatedDeviceStatus,
     DeviceRequestAllocationResult,
@@ -18,7 +19,7 @@ BINDING_TIMEOUT_S = 600
 
 
 def must_be_tried_elsewhere(
-    claim: ResourceClaim, now: datetime | None, *, timeout_s: int = BINDING_TIMEOUT_S
+    claim: ResourceClaim, now: datetime | None, *, timeout_s: float = BINDING_TIMEOUT_S
 ) -> bool:
     """Return whether the claim's devices have failed, or are not ready and their time is up."""
     for result in _waiting(claim):
@@ -67,8 +68,32 @@ def _has_failed(result: DeviceRequestAllocationResult, status: AllocatedDeviceSt
     return not _true_conditions(status).isdisjoint(result.binding_failure_conditions)
 
 
-def _is_late(claim: ResourceClaim, now: datetime | None, timeout_s: int) -> bool:
+def _is_late(claim: ResourceClaim, now: datetime | None, timeout_s: float) -> bool:
     allocation = claim.status.allocation
     if now is None or allocation is None or allocation.allocation_timestamp is None:
         return False
     return allocation.allocation_timestamp.instant + timedelta(seconds=timeout_s) < now
+
+
+def failure(claim: ResourceClaim) -> Condition | None:
+    """Return the first condition that says that a device will never be ready."""
+    for result in _waiting(claim):
+        status = _status_of(claim, result)
+        if status is not None:
+            for each in status.conditions or ():
+                if each.status == "True" and each.type in result.binding_failure_conditions:
+                    return each
+    return None
+
+
+def has_conditions(claim: ResourceClaim) -> bool:
+    """Return whether a device of the claim has to be waited for."""
+    return bool(_waiting(claim))
+
+
+def time_left_s(claim: ResourceClaim, now: datetime, *, timeout_s: float) -> float:
+    """Return how long the devices may still take to get ready."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.allocation_timestamp is None:
+        return timeout_s
+    return timeout_s - (now - allocation.allocation_timestamp.instant).total_seconds()

@@ -171,14 +171,16 @@ class ClaimCheck:
         score = self._held_score + chosen_score(answer) if needs.has_alternatives else 0
         return Grant(answer, variant.special, variant.extended, resources, score)
 
-    def given_up(self, survey: Survey) -> GivenUp | None:
-        """Return the first claim in the pod's way that nobody else holds, once all nodes refuse."""
+    def given_up(self, survey: Survey, *, holder: str | None = None) -> GivenUp | None:
+        """Return the first claim in the pod's way that nobody else holds, once all nodes refuse.
+
+        `holder` is who may hold it, by the uid; the pod by default.
+        """
+        uid = self.needs.pod.metadata.uid if holder is None else holder
         refused = [name for name, said in survey.refusals.items() if said == NOT_AVAILABLE]
         for held in self.needs.held if refused else ():
             claim = held.claim
-            if is_at_most_for(claim, self.needs.pod.metadata.uid) and self._is_in_the_way(
-                held, refused
-            ):
+            if is_at_most_for(claim, uid) and self._is_in_the_way(held, refused):
                 return GivenUp(claim)
         special = self.needs.special
         if special is not None and not is_in_memory(special):
@@ -218,6 +220,10 @@ class ClaimCheck:
             return True
         return inventory.is_hopeless(node, plan)
 
+    def _interruption(self) -> str | None:
+        """Return why no search can go on, such as that its time is up."""
+        return None if self._budget.interrupt is None else self._budget.interrupt()
+
     def _allocate(self, node: Node, variant: _Variant) -> Allocated | Refusal:
         if self._is_hopeless(node, variant.wanted.plan):
             self._hopeless = (node, variant.wanted)
@@ -229,6 +235,8 @@ class ClaimCheck:
                 return answer
             case Failed(message=message, node_only=False):
                 self._refused = answer
+                if answer.is_given_up and (cause := self._interruption()) is not None:
+                    message = f"node {node.metadata.name}: {cause}"
                 raise CycleFault(f'running "{PLUGIN}" filter plugin: {message}')
             case Failed(message=message):
                 self._refused = answer

@@ -72,6 +72,7 @@ class Known(Protocol):
     features: Features
     index: ClassIndex
     now: datetime | None
+    binding_timeout_s: float
 
     def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
         """Return a claim."""
@@ -147,7 +148,7 @@ def _held(claim: ResourceClaim, known: Known) -> Held | Fault:
         claim,
         query,
         any(result.skip_node_operations for result in allocation.devices.results),
-        is_watched and must_be_tried_elsewhere(claim, known.now),
+        is_watched and must_be_tried_elsewhere(claim, known.now, timeout_s=known.binding_timeout_s),
     )
 
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from mooring.allocator import Inventory
+from mooring.allocator.allocation import BUDGET
 from mooring.allocator.taintrules import Reach, TaintRules
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
@@ -31,6 +32,7 @@ from mooring.cel.device import Features as CelFeatures
 from mooring.claims import ClassIndex, implicit_name
 from mooring.claims.owners import controller_of
 from mooring.claims.specialclaim import is_special_for
+from mooring.scheduler.bindingconditions import BINDING_TIMEOUT_S
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.fleet import Fleet
 from mooring.scheduler.holds import Hold
@@ -60,6 +62,8 @@ class Cluster:
         compiler = DeviceCompiler(CelFeatures(list_attributes=True), extensions=extensions)
         self.features = features
         self.now = now
+        self.binding_timeout_s: float = BINDING_TIMEOUT_S
+        self.budget = BUDGET  # of each search for devices
         self.fleet = Fleet()
         counts = settings.counts_claims and features.node_allocatable
         self.shapes = Shapes(replace(settings, counts_claims=counts))

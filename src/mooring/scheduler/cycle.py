@@ -80,7 +80,7 @@ def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
     if needs is None:
         ranking = cluster.ranking(shape, None, has_alternatives=False)
         return Attempt(cluster, pod, shape, ranking)
-    check = ClaimCheck(needs, cluster)
+    check = ClaimCheck(needs, cluster, cluster.budget)
     ranking = cluster.ranking(
         shape,
         check.key,

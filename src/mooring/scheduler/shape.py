@@ -40,6 +40,7 @@ class Settings(Struct, frozen=True):
     """Which scheduler this is, and what it knows."""
 
     scheduler_name: str = DEFAULT_SCHEDULER
+    other_names: frozenset[str] = frozenset()  # of profiles besides, whose pods it places too
     is_admitted: bool = False  # pods come from a cluster, whose admission has completed them
     compares_tolerations: bool = False  # gate TaintTolerationComparisonOperators
     counts_claims: bool = True  # gate DRANodeAllocatableResources
@@ -129,7 +130,12 @@ def prepare(
         held=held_by(pod, with_claims=settings.counts_claims),
         held_in_scores=held_in_scores(pod, with_claims=settings.counts_claims),
         obstacle=waiting(pod)
-        or unmodelled(pod, scheduler_name=settings.scheduler_name, is_admitted=settings.is_admitted)
+        or unmodelled(
+            pod,
+            scheduler_name=settings.scheduler_name,
+            other_names=settings.other_names,
+            is_admitted=settings.is_admitted,
+        )
         or naming.conflict
         or unreadable(terms, spreading, tastes),
     )

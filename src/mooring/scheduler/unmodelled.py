@@ -23,7 +23,11 @@ BINDING_VOLUMES = {
 
 
 def unmodelled(
-    pod: Pod, *, scheduler_name: str = DEFAULT_SCHEDULER, is_admitted: bool = False
+    pod: Pod,
+    *,
+    scheduler_name: str = DEFAULT_SCHEDULER,
+    other_names: frozenset[str] = frozenset(),
+    is_admitted: bool = False,
 ) -> Refusal | None:
     """Return why the pod is not for this scheduler, or None.
 
@@ -31,7 +35,7 @@ def unmodelled(
     """
     texts = [text for volume in pod.spec.volumes if (text := _of_volume(volume))]
     asked = pod.spec.scheduler_name or DEFAULT_SCHEDULER
-    if asked != scheduler_name:
+    if asked != scheduler_name and asked not in other_names:
         texts.append(f'the pod asks for the scheduler "{asked}", this is "{scheduler_name}"')
     if pod.spec.runtime_class_name and not is_admitted:
         texts.append(

@@ -1,0 +1,148 @@
+"""Pods that got no node: what is said of them, and what is done to make room.
+
+Our own line after Kubernetes' text is found anew when that text changes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.core.pod import Pod
+from mooring.api.scheduling import PodGroup
+from mooring.scheduler.claimcheck import NOT_AVAILABLE, GivenUp
+from mooring.scheduler.claimneeds import PLUGIN as DYNAMIC_RESOURCES
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.cycle import Attempt, Pending, attempt
+from mooring.scheduler.live import reporting
+from mooring.scheduler.live.jobs import Jobs
+from mooring.scheduler.live.livecluster import LiveCluster
+from mooring.scheduler.live.metrics import Metrics
+from mooring.scheduler.live.moment import Moment
+from mooring.scheduler.preemption import Preemption
+from mooring.scheduler.shapes import key_of
+from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
+
+LOG = logging.getLogger(__name__)
+
+Explain = Callable[[Cluster, Pod, Pending], str]  # one line: the reason and the nearest fix
+
+
+class _Said(NamedTuple):
+    """What was last said of a pod."""
+
+    upstream: str
+    whole: str
+    plugins: frozenset[str]
+
+
+class Refusals:
+    """What was said of pods that wait."""
+
+    def __init__(self, live: LiveCluster, jobs: Jobs, metrics: Metrics, explain: Explain) -> None:
+        self._live = live
+        self._jobs = jobs
+        self._metrics = metrics
+        self._explain = explain
+        self._said: dict[str, _Said] = {}
+
+    def say(self, pending: Pending, now: Moment) -> bool:
+        """Say why a pod has no node, and make room; False if there is nothing to be said."""
+        pending = _spoken(pending)
+        if not pending.message:
+            return False  # it was not tried
+        key = key_of(pending.pod)
+        message = self._message(key, pending)
+        reason = reporting.SCHEDULER_ERROR if pending.is_fault else reporting.UNSCHEDULABLE
+        nominated = ""
+        if pending.given_up is not None:
+            self._jobs.start(reporting.make_room(self._live, key, pending.given_up))
+        elif pending.preemption is not None:
+            nominated = pending.preemption.node
+            self._preempt(pending.pod, pending.preemption, now)
+        said = reporting.say(self._live, key, message, reason, now, nominated=nominated)
+        self._jobs.start(said)
+        return True
+
+    def say_of_group(self, group: PodGroup, pending: list[Pending], now: Moment) -> None:
+        """Say why pods of a group have no node, and give up a claim that is in the way of each."""
+        for each in pending:
+            if self.say(each, now):
+                self._make_room_for(group, each)
+
+    def complain(self, key: str, message: str, now: Moment) -> None:
+        """Say that a try failed, which is no fault of the pod."""
+        self.forget(key)
+        reason = reporting.SCHEDULER_ERROR
+        self._jobs.start(reporting.say(self._live, key, message, reason, now))
+
+    def forget(self, key: str) -> None:
+        """Forget what was said of a pod."""
+        self._said.pop(key, None)
+
+    def plugins(self) -> Counter[str]:
+        """Return how many pods each plugin refuses."""
+        return Counter(name for said in self._said.values() for name in said.plugins)
+
+    # --- within -------------------------------------------------------------------------------
+
+    def _make_room_for(self, group: PodGroup, pending: Pending) -> None:
+        """Give up a claim that is in the way of a pod of a group, if nobody else holds it."""
+        if NOT_AVAILABLE not in pending.survey.refusals.values():
+            return
+        ready = attempt(self._live.cluster, pending.pod)
+        if not isinstance(ready, Attempt) or ready.check is None:
+            return
+        metadata = group.metadata
+        members = self._live.members.get((metadata.namespace, metadata.name), ())
+        holders = [pending.pod.metadata.uid]
+        if not any(map(self._live.has_node, members)):
+            holders.append(metadata.uid)
+        for holder in holders:
+            found: GivenUp | None = ready.check.given_up(pending.survey, holder=holder)
+            if found is not None and not found.is_deleted:
+                self._jobs.start(reporting.give_back(self._live, found.claim, holder))
+                return
+
+    def _preempt(self, pod: Pod, found: Preemption, now: Moment) -> None:
+        """Evict pods of lower priority, unless some of them are leaving already."""
+        self._metrics.preemptions.add()
+        victims = [victim.key for victim in found.victims]
+        if any(not self._live.is_wanted(key) for key in victims):
+            return
+        self._metrics.victims.observe(len(victims))
+        self._jobs.start(reporting.evict(self._live, victims, pod, found.node, now))
+
+    def _message(self, key: str, pending: Pending) -> str:
+        """Return Kubernetes' text followed by ours."""
+        said = self._said.get(key)
+        if said is None or said.upstream != pending.message:
+            ours = self._explained(pending)
+            whole = f"{pending.message} {ours}" if ours else pending.message
+            said = self._said[key] = _Said(pending.message, whole, _plugins(pending))
+        return said.whole
+
+    def _explained(self, pending: Pending) -> str:
+        try:
+            return self._explain(self._live.cluster, pending.pod, pending)
+        except Exception:
+            LOG.exception("no explanation for %s", pending.pod.metadata.name)
+            return ""  # what Kubernetes says is enough to go on
+
+
+def _spoken(pending: Pending) -> Pending:
+    """Return what is said of a pod; Kubernetes has no words for what only we cannot place."""
+    obstacle = pending.survey.obstacle
+    if obstacle is not None and obstacle.plugin == UNMODELLED:
+        return replace(pending, message=pending.reason)
+    return pending
+
+
+def _plugins(pending: Pending) -> frozenset[str]:
+    if pending.survey.obstacle is not None:
+        return frozenset((pending.survey.obstacle.plugin or DYNAMIC_RESOURCES,))
+    return frozenset(refusal.plugin for refusal in pending.survey.refusals.values())

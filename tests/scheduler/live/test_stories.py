@@ -1,0 +1,368 @@
+"""What the live scheduler does besides: waiting for devices, making room, groups, restart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from mooring.api.core.pod import Pod
+from mooring.api.resource.v1 import ResourceClaim
+from mooring.client.writes import Patch
+from mooring.scheduler import cycle
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.cycle import Attempt, Pending
+from mooring.scheduler.live import Config, core
+from tests.scheduler.live.fakeserver import FakeServer
+from tests.scheduler.live.harness import Rig
+from tests.scheduler.makers import node, pod
+from tests.scheduler.scenes import (
+    GPU,
+    claim,
+    device_class,
+    group,
+    only_on,
+    slice_of,
+    taint_rule,
+    user,
+    wanting,
+)
+
+RESOURCE = "example.com/gpu"
+FABRIC: dict[str, Any] = {"bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}
+MEMBER: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
+
+
+def server(*objects: Any, devices: int = 1, **fields: Any) -> FakeServer:
+    made = FakeServer()
+    made.put(device_class(extendedResourceName=RESOURCE), node("node-1"), node("node-2"))
+    made.put(slice_of("node-1", devices, **fields), *objects)
+    return made
+
+
+def report(rig: Rig, name: str, condition: str) -> None:
+    """Let the driver report a condition of the claim's devices."""
+    found = rig.claim(name)
+    assert found.status.allocation is not None
+    (result,) = found.status.allocation.devices.results
+    status = {
+        "driver": GPU,
+        "pool": result.pool,
+        "device": result.device,
+        "conditions": [
+            {"type": condition, "status": "True", "reason": "Told", "message": "so it is"}
+        ],
+    }
+    devices = claim("x", has=[("a", "b")], statuses=[status]).status.devices
+    rig.server.put(replace(found, status=replace(found.status, devices=devices)))
+
+
+# --- devices that must get ready ------------------------------------------------------------------
+
+
+def test_a_pod_is_bound_once_its_devices_are_ready() -> None:
+    made = server(claim("c"), user("p", "c"), **FABRIC)
+    rig = Rig(made)
+    rig.run(for_s=30)
+    assert rig.node_of("p") == ""
+    assert made.get(Pod, "p").status.nominated_node_name == "node-1"
+    text = "waiting for binding conditions for device on node node-1"
+    assert rig.told("BindingConditionsPending") == [text]
+    report(rig, "c", "ready")
+    rig.run()
+    assert rig.node_of("p") == "node-1"
+    rig.check()
+    metrics = rig.scheduler.metrics_text()
+    labels = f'{{profile="default-scheduler",driver="{GPU}",status="success"}}'
+    assert f"scheduler_dra_bindingconditions_allocations_total{labels} 1" in metrics
+
+
+def test_devices_that_fail_are_given_back_and_found_anew() -> None:
+    made = server(claim("c"), user("p", "c"), **FABRIC)
+    rig = Rig(made)
+    rig.run()
+    report(rig, "c", "broken")
+    rig.run(for_s=20)
+    said = rig.told("FailedScheduling")
+    assert said[0] == (
+        'running PreBind plugin "DynamicResources": device binding failed: claim=c, '
+        'reason=Told, message="so it is"'
+    )
+    assert any("deallocation of ResourceClaim completed" in each for each in said)
+    assert rig.claim("c").status.devices == ()
+    assert len(rig.told("BindingConditionsPending")) == 2, "the next devices are waited for"
+    report(rig, "c", "ready")
+    rig.run()
+    assert rig.node_of("p") == "node-1"
+    rig.check()
+
+
+def test_devices_that_take_too_long_are_given_back() -> None:
+    made = server(claim("c"), user("p", "c"), **FABRIC)
+    rig = Rig(made, Config(binding_timeout_s=60))
+    rig.run(for_s=100)
+    said = rig.told("FailedScheduling")
+    assert said[0] == ('running PreBind plugin "DynamicResources": device binding timeout: claim=c')
+    assert any("deallocation of ResourceClaim completed" in each for each in said)
+
+
+def test_a_pod_that_is_deleted_while_it_waits_gives_its_claim_back() -> None:
+    made = server(claim("c"), user("p", "c"), **FABRIC)
+    rig = Rig(made)
+    rig.run()
+    made.delete(made.get(Pod, "p"))
+    rig.run()
+    assert rig.claim("c").status.reserved_for == ()
+    rig.check()
+
+
+def test_pods_that_wait_for_devices_keep_nobody_from_being_bound() -> None:
+    made = server(claim("c"), claim("d"), user("p", "c"), user("q", "d"), devices=2, **FABRIC)
+    rig = Rig(made, Config(jobs_max=1))
+    rig.run()
+    assert len(rig.told("BindingConditionsPending")) == 2
+    made.put(pod("plain"))
+    rig.run()
+    assert rig.node_of("plain") != ""
+
+
+# --- making room ----------------------------------------------------------------------------------
+
+
+def test_devices_in_the_wrong_place_are_given_back() -> None:
+    has = claim("c", has=[("node-1", "gpu-0")], at=only_on("node-1"))
+    pinned = user("p", "c", nodeSelector={"kubernetes.io/hostname": "node-2"})
+    nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in ("node-1", "node-2")]
+    made = server(*nodes, has, slice_of("node-2", 1), pinned)
+    rig = Rig(made)
+    rig.run(for_s=5)
+    assert rig.node_of("p") == "node-2"
+    rig.check()
+
+
+def test_pods_of_lower_priority_leave_for_one_of_higher() -> None:
+    full = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    low = pod("low", requests={"cpu": "3"}, nodeName="node-1")
+    high = pod("high", requests={"cpu": "3"}, priority=10)
+    made = FakeServer()
+    made.put(node("node-1", allocatable=full), low, high)
+    rig = Rig(made)
+    rig.run(for_s=5)
+    assert made.get(Pod, "low") is None
+    assert rig.told("Preempted") == ["Preempted by pod default/high on node node-1"]
+    assert rig.node_of("high") == "node-1"
+
+
+def test_a_special_claim_that_was_left_over_is_deleted_and_made_anew() -> None:
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "p",
+        "uid": "default/p",
+        "controller": True,
+    }
+    stale = claim(
+        "p-extended-resources-old",
+        has=[("node-1", "gpu-0")],
+        annotations={"resource.kubernetes.io/extended-resource-claim": "true"},
+        ownerReferences=[owner],
+        finalizers=["resource.kubernetes.io/delete-protection"],
+    )
+    made = server(stale, pod("p", requests={RESOURCE: "1"}))
+    rig = Rig(made)
+    rig.run(for_s=5)
+    assert rig.node_of("p") == "node-1"
+    (found,) = made.all(ResourceClaim)
+    assert found.metadata.name != "p-extended-resources-old"
+    status = made.get(Pod, "p").status.extended_resource_claim_status
+    assert status.resource_claim_name == found.metadata.name
+    rig.check()
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def test_a_gang_waits_until_enough_of_its_pods_are_there() -> None:
+    made = server(group(least=2), pod("p", **MEMBER))
+    rig = Rig(made)
+    rig.run()
+    assert rig.node_of("p") == ""
+    assert made.writes == []
+    made.put(pod("q", **MEMBER))
+    rig.run()
+    assert {rig.node_of("p"), rig.node_of("q")} <= {"node-1", "node-2"}
+
+
+def test_a_gang_gets_all_or_nothing() -> None:
+    claims = [claim("c"), claim("d")]
+    made = server(group(least=2), *claims, user("p", "c", **MEMBER), user("q", "d", **MEMBER))
+    rig = Rig(made)
+    rig.run()
+    assert rig.node_of("p") == rig.node_of("q") == ""
+    assert all(each.status.allocation is None for each in made.all(ResourceClaim))
+    made.put(slice_of("node-1", 2))
+    rig.run(for_s=2)
+    assert rig.node_of("p") == rig.node_of("q") == "node-1"
+    rig.check()
+
+
+def test_pods_wait_for_their_group() -> None:
+    made = server(pod("p", **MEMBER), pod("q", **MEMBER))
+    rig = Rig(made)
+    rig.run()
+    assert made.writes == []
+    made.put(group(least=2))
+    rig.run()
+    assert "" not in (rig.node_of("p"), rig.node_of("q"))
+
+
+def test_a_group_gives_up_devices_that_failed() -> None:
+    entry = {"name": "claim-0", "resourceClaimName": "c"}
+    made = server(
+        group(least=2, resourceClaims=[entry]),
+        claim("c"),
+        user("p", "c", **MEMBER),
+        user("q", "c", **MEMBER),
+        **FABRIC,
+    )
+    rig = Rig(made)
+    rig.run()
+    assert [each.resource for each in rig.claim("c").status.reserved_for] == ["podgroups"]
+    report(rig, "c", "broken")
+    rig.run(for_s=40)
+    assert rig.claim("c").status.devices == (), "they were given back, and found anew"
+    report(rig, "c", "ready")
+    rig.run(for_s=20)
+    assert rig.node_of("p") == rig.node_of("q") == "node-1"
+    rig.check()
+
+
+# --- what is told late, and starting anew ---------------------------------------------------------
+
+
+def test_old_versions_that_are_told_late_take_nothing_back() -> None:
+    made = server(claim("c"), claim("d"), user("p", "c", priority=1), user("q", "d"))
+    rig = Rig(made)
+    while rig.hear():
+        pass
+    while rig.decide() or rig.write():  # all is written, and nothing of it is told
+        pass
+    assert rig.claim("c").status.allocation is not None
+    while rig.hear():  # now it is, one after the other
+        rig.elapsed_s += 20
+        while rig.decide() or rig.write():
+            pass
+        assert rig.claim("d").status.allocation is None, "the only device is taken"
+    rig.run()
+    assert rig.node_of("p") == "node-1"
+    rig.check()
+    assert not rig.scheduler.live.assumed
+
+
+def test_a_pod_is_bound_once_its_claim_is_told_back() -> None:
+    made = server(claim("c"), user("p", "c"))
+    rig = Rig(made)
+    while rig.hear():
+        pass
+    while rig.decide() or rig.write():
+        pass
+    assert rig.claim("c").status.reserved_for
+    assert rig.node_of("p") == "", "another scheduler may have been first"
+    rig.run()
+    assert rig.node_of("p") == "node-1"
+
+
+def test_a_scheduler_that_starts_anew_goes_on_where_the_other_stopped() -> None:
+    objects: list[Any] = []
+    for number in range(4):
+        objects += [claim(f"c-{number}"), user(f"p-{number}", f"c-{number}")]
+    for writes in range(16):
+        made = server(*objects, devices=4)
+        first = Rig(made)
+        while first.hear():
+            pass
+        for _ in range(writes + 4):
+            first.decide() or first.write()
+        second = Rig(made)  # the first is gone
+        second.run(for_s=20)
+        assert {each.spec.node_name for each in made.all(Pod)} == {"node-1"}
+        second.check()
+
+
+def test_a_rule_that_goes_frees_devices() -> None:
+    made = server(taint_rule("rule", driver=GPU), claim("c"), user("p", "c"))
+    rig = Rig(made)
+    rig.run()
+    assert rig.node_of("p") == ""
+    made.drop(taint_rule("rule", driver=GPU))
+    rig.run(for_s=1)
+    assert rig.node_of("p") == "node-1"
+
+
+def test_conditions_are_written_only_when_they_change() -> None:
+    made = server(claim("c"), user("p", "c"), devices=0)
+    rig = Rig(made)
+    rig.run()
+    for number in range(3):
+        made.put(node("node-3", labels={"n": str(number)}))
+        rig.run(for_s=15)
+    patches = [write for write in made.writes if isinstance(write, Patch)]
+    assert len(patches) == 2, "the second says three nodes"
+
+
+def test_a_pod_that_cannot_be_placed_here_is_told_so() -> None:
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    made = server(pod("p", volumes=[volume]))
+    rig = Rig(made)
+    rig.run()
+    (said,) = rig.told("FailedScheduling")
+    assert said == 'volume "data" is a persistent volume claim, which is not modelled'
+
+
+def test_a_search_that_takes_too_long_is_given_up_and_tried_again() -> None:
+    claims = [claim(name, wanting(30)) for name in "abc"]
+    made = server(*claims, user("p", *"abc"), devices=96)
+    rig = Rig(made)
+    times = iter([0.0, *[20.0] * 50])
+    rig.scheduler._elapsed = lambda: next(times, 0.0)
+    rig.run()
+    (said,) = rig.told("FailedScheduling")
+    assert said == (
+        'running "DynamicResources" filter plugin: node node-1: '
+        "timed out trying to allocate devices"
+    )
+    assert rig.condition("p").startswith("False SchedulerError")
+    rig.run(for_s=30)
+    assert rig.node_of("p") == "node-1"
+
+
+def test_claims_for_extended_resources_are_counted() -> None:
+    made = server(pod("p", requests={RESOURCE: "1"}))
+    rig = Rig(made)
+    rig.run()
+    labels = 'status="success",admin_access="false",owner_api_group="",owner_api_kind="Pod"'
+    name = "dynamic_resource_allocation_resourceclaim_creates_total"
+    assert f"{name}{{{labels}}} 1" in rig.scheduler.metrics_text()
+    text = rig.scheduler.metrics_text()
+    assert 'scheduler_pending_pods{queue="active"} 0' in text
+    attempts = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"}'
+    assert f"{attempts} 1" in text
+
+
+def test_a_bug_costs_one_pod_a_while_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = server(pod("bad"), pod("good"))
+    rig = Rig(made)
+    attempt = cycle.attempt
+
+    def stumble(cluster: Cluster, one: Pod) -> Attempt | Pending:
+        if one.metadata.name == "bad" and rig.elapsed_s < 5:
+            raise ZeroDivisionError("oops")
+        return attempt(cluster, one)
+
+    monkeypatch.setattr(core, "attempt", stumble)
+    rig.run()
+    assert (rig.node_of("good"), rig.node_of("bad")) == ("node-1", "")
+    assert rig.told("FailedScheduling") == ["internal error: ZeroDivisionError: oops"]
+    rig.run(for_s=30)
+    assert rig.node_of("bad") != ""
