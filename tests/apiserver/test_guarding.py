@@ -22,7 +22,7 @@ from mooring.apiserver.authentication.statictokens import read_tokens
 from mooring.apiserver.discovery import Discovery, version_document
 from mooring.apiserver.exchange import Answer, Request
 from mooring.apiserver.guard import Guard
-from mooring.apiserver.guarding import Follower, RoleSecurity, finder, make_roles
+from mooring.apiserver.guarding import GuardFollower, RoleSecurity, finder, make_roles
 from mooring.apiserver.namespaces import make_namespaces
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.router import Fixed, Router
@@ -62,7 +62,7 @@ class World(NamedTuple):
 
     service: Service
     guard: Telling
-    follower: Follower
+    follower: GuardFollower
     router: Router
 
     async def ask(
@@ -91,7 +91,7 @@ async def open_world(folder: Path) -> AsyncIterator[World]:
         service = replace(bare, guard=guard)
         await make_namespaces(service)
         await make_roles(service)
-        follower = Follower(service, guard)
+        follower = GuardFollower(service, guard)
         await follower.load()
         issuer = Issuer("https://x", (KEY.public,), ("https://x",))
         authenticator = Authenticator(issuer, finder(service), service.now, TOKENS)

@@ -27,7 +27,7 @@ from mooring.apiserver.authentication.statictokens import StaticTokens
 from mooring.apiserver.credentials import ADMIN, Credentials, Folder
 from mooring.apiserver.discovery import Discovery, version_document
 from mooring.apiserver.guard import Guard
-from mooring.apiserver.guarding import Follower, RoleSecurity, finder, make_roles
+from mooring.apiserver.guarding import GuardFollower, RoleSecurity, finder, make_roles
 from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.openapi import OpenAPI
@@ -153,7 +153,7 @@ async def _guarded(
     guard = Guard(settings.gates)
     service = replace(service, guard=guard)
     await make_roles(service)
-    follower = Follower(service, guard)
+    follower = GuardFollower(service, guard)
     await follower.load()
     following = asyncio.create_task(follower.run())
     stack.push_async_callback(_stopped, following)
