@@ -8,15 +8,13 @@ apps, batch …    the status is the controllers', and generations count changes
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core import Namespace, Pod, Secret
+from mooring.api.core import Namespace, Secret
 from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
 from mooring.api.kinds import Kind
-from mooring.apiserver.poddefaults import with_defaults
 from mooring.validation.admission import STRATEGIES
 
 NAMESPACE_FINALIZER = "kubernetes"
@@ -35,10 +33,8 @@ def defaulted(value: Any) -> Any:
     return value
 
 
-def created(value: Any, kind: Kind, new_suffix: Callable[[], str]) -> Any:
+def created(value: Any, kind: Kind) -> Any:
     """Return a new object as the server completes it; nobody owns that."""
-    if isinstance(value, Pod):
-        return with_defaults(value, new_suffix())
     if isinstance(value, Namespace):
         held = NamespaceSpec(finalizers=(NAMESPACE_FINALIZER,))
         return replace(value, spec=held, status=NamespaceStatus(phase=ACTIVE))

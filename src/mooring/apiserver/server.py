@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
+from mooring.apiserver.admission import Admission
 from mooring.apiserver.app import Application, Limits
 from mooring.apiserver.authentication.authenticator import Authenticator
 from mooring.apiserver.authentication.serviceaccounts import Issuer
@@ -86,6 +87,19 @@ def make_service(
     )
 
 
+def with_admission(service: Service) -> Service:
+    """Return a service that completes what is new and charges quotas; it must be prepared."""
+    admission = Admission(
+        service.registry,
+        service.resources,
+        gates=service.gates,
+        now=service.now,
+        new_uid=service.new_uid,
+        new_suffix=service.new_suffix,
+    )
+    return replace(service, admission=admission)
+
+
 def make_application(
     service: Service, security: Security, *, address: str = "", limits: Limits | None = None
 ) -> Application:
@@ -118,8 +132,12 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
 
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     async with _store_of(settings) as store, AsyncExitStack() as stack:
-        service = make_service(store, gates=settings.gates)
+        service = with_admission(make_service(store, gates=settings.gates))
         await make_namespaces(service)
+        assert service.admission is not None
+        await service.admission.prepare()
+        admitting = asyncio.create_task(service.admission.run())
+        stack.push_async_callback(_stopped, admitting)
         ending = asyncio.create_task(NamespaceEnd(service).run())
         stack.push_async_callback(_stopped, ending)
         compacting = asyncio.create_task(compact_regularly(store))

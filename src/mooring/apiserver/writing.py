@@ -91,10 +91,11 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     await service.admit(call, Operation.CREATE, new=new)
     if not has_owners:
         new = _owned(None, new, call, context.now)
-    new = foreign.created(new, call.kind, service.new_suffix)
+    new = await service.completed(call, foreign.created(new, call.kind))
     warnings = (*body.warnings, *admission.warnings)
-    if not call.is_dry_run:
-        new = await service.registry.create(call.resource, new)
+    async with service.charged(call, new):
+        if not call.is_dry_run:
+            new = await service.registry.create(call.resource, new)
     return Written(new, is_new=True, warnings=warnings)
 
 
@@ -225,6 +226,7 @@ async def _change(
         complete = foreign.status_updated if is_status else foreign.updated
         new = complete(foreign.defaulted(new), old, call.kind)
         await service.admit(call, Operation.UPDATE, new=new, old=old)
+        await service.admit_more(call, new, old)
         warnings = (*body.warnings, *admission.warnings)
         if is_apply:
             entries = to_hub(body.value, call.kind).metadata.managed_fields

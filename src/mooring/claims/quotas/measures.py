@@ -12,8 +12,9 @@ from mooring.api.core import ScopedResourceSelectorRequirement
 from mooring.api.core.pod import Pod
 from mooring.api.core.resources import ResourceList
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.claims.owners import owning_pod
 from mooring.claims.quotas.amounts import ONE
-from mooring.claims.quotas.claimusage import Surroundings, claim_usage
+from mooring.claims.quotas.claimusage import Surroundings, claim_usage, is_special
 from mooring.claims.quotas.names import (
     CLAIM_COUNT,
     CLASS_DEVICES,
@@ -127,9 +128,11 @@ class ClaimMeasure:
         """Return nothing: claims say what they ask for."""
         return ""
 
-    def counts_change(self, old: ResourceClaim, new: ResourceClaim) -> bool:  # noqa: ARG002
-        """Return that it may: whether a claim is a pod's special one is in its metadata."""
-        return True
+    def counts_change(self, old: ResourceClaim, new: ResourceClaim) -> bool:
+        """Return whether a claim asks for something else, or is another pod's special one."""
+        if is_special(old) != is_special(new) or old.spec != new.spec:
+            return True
+        return is_special(new) and owning_pod(old) != owning_pod(new)
 
 
 class CountMeasure:
