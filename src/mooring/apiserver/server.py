@@ -25,6 +25,7 @@ from mooring.apiserver.app import Application, Limits
 from mooring.apiserver.authentication.authenticator import Authenticator
 from mooring.apiserver.authentication.serviceaccounts import Issuer
 from mooring.apiserver.authentication.statictokens import StaticTokens
+from mooring.apiserver.authentication.tokenrequests import Signing
 from mooring.apiserver.credentials import ADMIN, Credentials, Folder
 from mooring.apiserver.discovery import Discovery, version_document
 from mooring.apiserver.guard import Guard
@@ -34,6 +35,7 @@ from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resources
+from mooring.apiserver.rolekeeping import RoleKeeper
 from mooring.apiserver.router import Fixed, Router
 from mooring.apiserver.security import AdminToken, AllowAll, Security
 from mooring.apiserver.service import Service
@@ -171,11 +173,15 @@ async def _guarded(
     guard = Guard(settings.gates)
     service = replace(service, guard=guard)
     await make_roles(service)
+    keeper = RoleKeeper(service.registry, service.resources)
+    await keeper.prepare()
+    stack.push_async_callback(_stopped, asyncio.create_task(keeper.run()))
     follower = GuardFollower(service, guard)
     await follower.load()
     following = asyncio.create_task(follower.run())
     stack.push_async_callback(_stopped, following)
     issuer = Issuer(ISSUER, (credentials.signing_key.public,), (ISSUER,))
+    service = replace(service, signing=Signing(credentials.signing_key, issuer))
     authenticator = Authenticator(issuer, finder(service), service.now, settings.tokens)
     return service, RoleSecurity(guard, authenticator), credentials
 

@@ -13,6 +13,7 @@ from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.admission.admission import NOTHING, Admission
+from mooring.apiserver.authentication.tokenrequests import Signing
 from mooring.apiserver.authentication.users import node_of
 from mooring.apiserver.authorization.noderestriction import Change, Operation
 from mooring.apiserver.calls import Call
@@ -36,6 +37,7 @@ class Service(Struct, frozen=True):
     new_suffix: Callable[[], str]
     extensions: bool = True
     guard: Guard | None = None  # None: who may ask may write anything
+    signing: Signing | None = None  # None: no tokens are given
     admission: Admission | None = None  # None: no quotas, and only the account and class by default
 
     def context(self, call: Call, namespace: Any | None, *, verb: str) -> Context:
