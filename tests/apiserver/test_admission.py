@@ -24,7 +24,7 @@ def with_spec(**fields: Any) -> dict[str, Any]:
 
 
 def group(**spec: Any) -> dict[str, Any]:
-    policy = {"basic": {}}
+    policy: dict[str, Any] = {"basic": {}}
     return {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": policy, **spec}}
 
 
@@ -45,13 +45,13 @@ def test_without_classes_nothing_is_more_important(client: Client) -> None:
 
 def test_the_default_class_is_given_to_who_names_none(client: Client) -> None:
     client.post(CLASSES, priority_class("usual", 7, globalDefault=True))
-    client.until(lambda: client.post(PODS, pod()).json["spec"]["priority"] == 7 or _gone(client))
-    spec = client.get(f"{PODS}/p").json["spec"]
-    assert (spec["priorityClassName"], spec["priority"]) == ("usual", 7)
 
+    def given() -> str | None:
+        spec = client.post(PODS, pod()).json["spec"]
+        client.delete(f"{PODS}/p")
+        return spec.get("priorityClassName") if spec["priority"] == 7 else None
 
-def _gone(client: Client) -> None:
-    client.delete(f"{PODS}/p")
+    assert client.until(given) == "usual"
 
 
 def test_system_classes_are_there(client: Client) -> None:
