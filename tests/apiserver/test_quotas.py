@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mooring.apiserver.admission import recounting
 from mooring.apiserver.exchange import Answer, Request
 from tests.apiserver.client import (
     CLAIMS,
@@ -95,6 +96,16 @@ def test_other_bounds_count_anew(client: Client) -> None:
     becomes(client, {COUNT: "1", "configmaps": "0"})
     client.post(CONFIG_MAPS, config_map())
     assert used(client) == {COUNT: "1", "configmaps": "1"}
+
+
+def test_many_objects_are_counted_page_by_page(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recounting, "PAGE_SIZE", 2)
+    for number in range(5):
+        client.post(CLAIMS, claim(f"c{number}"))
+    set_up(client, {COUNT: "9"})
+    assert used(client) == {COUNT: "5"}
 
 
 # --- refusing -------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     name = call.target.namespace or "default"
     admission = admit_create(body.value, call.kind, context, namespace=name)
     if admission.refused is None and call.resource.namespaced:
-        _check_namespace(service, call, namespace)
+        _check_namespace(service, call, namespace, body.value.metadata)
     stored = _accepted(admission, call, body.value.metadata.name)
     new = foreign.defaulted(_made(stored, body.value, service))
     await service.admit(call, Operation.CREATE, new=new)
@@ -99,7 +99,9 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     return Written(new, is_new=True, warnings=warnings)
 
 
-def _check_namespace(service: Service, call: Call, namespace: Any | None) -> None:
+def _check_namespace(
+    service: Service, call: Call, namespace: Any | None, metadata: ObjectMeta
+) -> None:
     """Refuse to create something in a namespace that is not there, or that goes away."""
     name = call.target.namespace
     about = service.resources.of("", "namespaces").about
@@ -107,7 +109,13 @@ def _check_namespace(service: Service, call: Call, namespace: Any | None) -> Non
         raise not_found(about, name)
     if namespace.metadata.deletion_timestamp is not None:
         why = f"unable to create new content in namespace {name} because it is being terminated"
-        raise forbidden(call.resource.about, "", why)
+        cause = StatusCause(
+            reason="NamespaceTerminating",
+            message=f"namespace {name} is being terminated",
+            field="metadata.namespace",
+        )
+        shown = metadata.name or metadata.generate_name
+        raise forbidden(call.resource.about, shown, why, (cause,))
 
 
 def _made(stored: Any, written: Any, service: Service) -> Any:

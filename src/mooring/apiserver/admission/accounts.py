@@ -12,7 +12,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.apiserver.admission.memory import Memory
 from mooring.apiserver.poddefaults import DEFAULT_ACCOUNT
 from mooring.apiserver.registry import Registry
-from mooring.apiserver.resources import Resource
+from mooring.apiserver.resources import Resources
 from mooring.apiserver.status import StatusError
 from mooring.store.errors import StoreError
 
@@ -27,14 +27,15 @@ class Accounts:
     def __init__(
         self,
         registry: Registry,
-        resource: Resource,
+        resources: Resources,
         memory: Memory,
         *,
         now: Callable[[], Timestamp],
         new_uid: Callable[[], str],
     ) -> None:
         self._registry = registry
-        self._resource = resource
+        self._resource = resources.of("", "serviceaccounts")
+        self._namespaces = resources.of("", "namespaces")
         self._memory = memory
         self._now = now
         self._new_uid = new_uid
@@ -78,6 +79,9 @@ class Accounts:
         ]
 
     async def _make(self, namespace: str) -> None:
+        room = await self._registry.find(self._namespaces, "", namespace)
+        if room is None or room.metadata.deletion_timestamp is not None:
+            return
         metadata = ObjectMeta(
             name=DEFAULT_ACCOUNT,
             namespace=namespace,

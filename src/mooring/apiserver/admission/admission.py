@@ -73,13 +73,7 @@ class Admission:
         self._has_extended = gates.enabled(Gate.DRA_EXTENDED_RESOURCE)
         followed = [resources.of(group, plural) for group, plural in FOLLOWED]
         self._follower = Follower(registry, followed, self._memory)
-        self._accounts = Accounts(
-            registry,
-            resources.of("", "serviceaccounts"),
-            self._memory,
-            now=now,
-            new_uid=new_uid,
-        )
+        self._accounts = Accounts(registry, resources, self._memory, now=now, new_uid=new_uid)
         self._recounting = Recounting(
             registry, resources, self._memory, now=now, has_extended=self._has_extended
         )

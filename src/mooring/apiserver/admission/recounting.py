@@ -39,6 +39,8 @@ LOG = logging.getLogger(__name__)
 
 REGISTRY = "/registry/"
 GATHERING_S = 0.02  # many things that go together are counted once
+REST_RATIO = 4  # how long to rest after a count, for the time that it took
+PAGE_SIZE = 500
 AGAIN_AFTER_S = 1.0
 ALL_EVERY_S = 300.0
 
@@ -110,8 +112,15 @@ class Recounting:
         return {each: await self._list(self._counted[each], namespace) for each in wanted}
 
     async def _list(self, resource: Resource, namespace: str) -> list[Any]:
-        page = await self._registry.store.list(resource.below(namespace))
-        return [self._registry.read(resource, entry) for entry in page.entries]
+        """Return all objects as of one moment, page by page: others go on meanwhile."""
+        below, store = resource.below(namespace), self._registry.store
+        page = await store.list(below, limit=PAGE_SIZE)
+        found = [self._registry.read(resource, entry) for entry in page.entries]
+        while page.remaining:
+            after = page.entries[-1].key
+            page = await store.list(below, limit=PAGE_SIZE, after=after, at=page.revision)
+            found += [self._registry.read(resource, entry) for entry in page.entries]
+        return found
 
     def _around(self, objects: Objects) -> Surroundings:
         classes = self._memory.classes
@@ -122,19 +131,23 @@ class Recounting:
     # --- what goes on -------------------------------------------------------------------------
 
     async def _work(self) -> None:
+        clock, rest_s = asyncio.get_running_loop().time, 0.0
         while True:
             await self._wake.wait()
-            await asyncio.sleep(GATHERING_S)
+            await asyncio.sleep(max(GATHERING_S, rest_s))
             self._wake.clear()
-            marked, self._marked = self._marked, set()
+            began = clock()
+            marked, self._marked, failed = self._marked, set(), set[str]()
             for namespace in sorted(marked):
                 try:
                     await self.recount(namespace)
                 except (StoreError, StatusError) as error:
                     LOG.warning("quotas of %s: %s", namespace, error)
-                    self._marked.add(namespace)
-            if self._marked:
-                await asyncio.sleep(AGAIN_AFTER_S)
+                    failed.add(namespace)
+            rest_s = REST_RATIO * (clock() - began)
+            if failed:
+                rest_s = max(rest_s, AGAIN_AFTER_S)
+                self._marked |= failed
                 self._wake.set()
 
     async def _mark_all_regularly(self) -> None:
