@@ -2,6 +2,7 @@
 
 Namespace        is active, holds itself until it is emptied, and is labelled with its name
 Secret           texts become bytes; opaque, unless it says another type
+PriorityClass    preempts others, unless it says otherwise
 apps, batch …    the status is the controllers', and generations count changes of the spec
 """
 
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from mooring.api.core import Namespace, Secret
 from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
 from mooring.api.kinds import Kind
+from mooring.api.scheduling import PriorityClass
 from mooring.validation.admission import STRATEGIES
 
 NAMESPACE_FINALIZER = "kubernetes"
@@ -30,6 +32,8 @@ def defaulted(value: Any) -> Any:
             return _labelled(value)
         case Secret():
             return _sealed(value)
+        case PriorityClass() if value.preemption_policy is None:
+            return replace(value, preemption_policy="PreemptLowerPriority")
     return value
 
 
