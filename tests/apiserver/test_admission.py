@@ -124,6 +124,15 @@ def test_there_is_one_default_class(client: Client) -> None:
     assert client.patch(f"{CLASSES}/a", {"description": "x"}, MERGE_PATCH).status == 200
 
 
+def test_a_pod_keeps_its_priority_when_it_is_written_without(client: Client) -> None:
+    made = client.post(PODS, pod()).json
+    for name in ("priority", "preemptionPolicy"):
+        del made["spec"][name]
+    made["metadata"]["labels"] = {"a": "b"}
+    spec = client.put(f"{PODS}/p", made).json["spec"]
+    assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
+
+
 # --- accounts -------------------------------------------------------------------------------------
 
 

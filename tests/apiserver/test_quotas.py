@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import random
 from typing import Any
 
 import pytest
 
-from mooring.apiserver.admission import recounting
+from mooring.apiserver.admission import charging, recounting
 from mooring.apiserver.exchange import Answer, Request
+from mooring.apiserver.security import AllowAll
+from mooring.apiserver.server import make_application, make_service, with_admission
 from tests.apiserver.client import (
     CLAIMS,
     CLASSES,
@@ -288,7 +291,58 @@ def test_bounds_hold_however_many_ask_at_once(client: Client, bound: int) -> Non
     assert used(client) == {COUNT: str(bound)}
 
 
-def test_a_writer_that_gives_up_leaves_no_trace(client: Client) -> None:
+def test_bounds_hold_while_objects_come_and_go(client: Client) -> None:
+    bound = 5
+    set_up(client, {COUNT: str(bound)})
+    router, chance = client.app.router, random.Random(7)
+    headers = {"content-type": "application/json"}
+    most = 0
+
+    async def come_and_go(number: int) -> None:
+        nonlocal most
+        for _ in range(12):
+            body = json.dumps(claim(f"c{number}")).encode()
+            await router.answer(Request("POST", CLAIMS, {}, headers, body))
+            resource = client.service.resources.of("resource.k8s.io", "resourceclaims")
+            page = await client.store.list(resource.prefix)
+            most = max(most, len(page.entries))
+            if chance.random() < 0.7:
+                await router.answer(Request("DELETE", f"{CLAIMS}/c{number}", {}, headers))
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(come_and_go(number) for number in range(12)))
+
+    client.run(all_at_once())
+    assert most <= bound
+    client.until(lambda: used(client) == {COUNT: str(len(client.get(CLAIMS).json["items"]))})
+
+
+def test_bounds_hold_when_another_server_charges_too(client: Client) -> None:
+    set_up(client, {COUNT: "3"})
+    set_up(client, {COUNT: "4", DEVICES: "9"}, "wide")
+    other = with_admission(make_service(client.store, now=lambda: client.now))
+    assert other.admission is not None
+    client.run(other.admission.prepare())  # It follows nothing: all it knows gets old.
+    router = make_application(other, AllowAll()).router
+    headers = {"content-type": "application/json"}
+    codes = []
+    for number in range(5):
+        body = claim(f"c{number}")
+        if number % 2:
+            codes.append(client.post(CLAIMS, body).status)
+        else:
+            data = json.dumps(body).encode()
+            answer = client.run(router.answer(Request("POST", CLAIMS, {}, headers, data)))
+            codes.append(answer.status)
+    assert codes == [201, 201, 201, 403, 403]
+    becomes(client, {COUNT: "3"})
+    becomes(client, {COUNT: "3", DEVICES: "3"}, "wide")
+
+
+def test_a_writer_that_gives_up_leaves_no_trace(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(charging, "LINGER_S", 0.1)
     set_up(client, {COUNT: "10"})
     router = client.app.router
     headers = {"content-type": "application/json"}
@@ -306,7 +360,12 @@ def test_a_writer_that_gives_up_leaves_no_trace(client: Client) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     client.run(given_up())
-    client.until(lambda: used(client) == {COUNT: str(len(client.get(CLAIMS).json["items"]))})
-    left = 10 - len(client.get(CLAIMS).json["items"])
-    codes = [client.post(CLAIMS, claim(f"d{number}")).status for number in range(left + 1)]
-    assert codes == [201] * left + [403]
+    names = (f"d{number}" for number in itertools.count())
+
+    def is_full() -> bool:
+        client.post(CLAIMS, claim(next(names)))
+        return len(client.get(CLAIMS).json["items"]) == 10
+
+    client.until(is_full)
+    assert client.post(CLAIMS, claim("more")).status == 403
+    becomes(client, {COUNT: "10"})

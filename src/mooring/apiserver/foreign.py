@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core import Namespace, Secret
+from mooring.api.core import Namespace, Pod, Secret
 from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
 from mooring.api.kinds import Kind
 from mooring.api.scheduling import PriorityClass
@@ -47,6 +47,16 @@ def created(value: Any, kind: Kind) -> Any:
     if hasattr(value, "status"):
         value = replace(value, status=type(value.status)())
     return _with_generation(value, 1) if kind.group in _COUNTED else value
+
+
+def kept(value: Any, old: Any) -> Any:
+    """Return a changed object with what the server gave it and its author need not repeat."""
+    if not isinstance(value, Pod):
+        return value
+    spec, before = value.spec, old.spec
+    priority = before.priority if spec.priority is None else spec.priority
+    policy = spec.preemption_policy or before.preemption_policy
+    return replace(value, spec=replace(spec, priority=priority, preemption_policy=policy))
 
 
 def updated(value: Any, old: Any, kind: Kind) -> Any:

@@ -227,7 +227,7 @@ async def _change(
         body = body_for(old)
         is_status = call.target.subresource == "status"
         admit = admit_status if is_status else admit_update
-        admission = admit(body.value, old, call.kind, context)
+        admission = admit(foreign.kept(body.value, old), old, call.kind, context)
         if admission.refused == CONFLICT:
             raise conflict(call.resource.about, call.target.name, MODIFIED)
         new = _accepted(admission, call, call.target.name)

@@ -23,6 +23,8 @@ from mooring.apiserver.status import MODIFIED, StatusError, conflict
 from mooring.claims.quotas import Counted, Measure, charged
 from mooring.claims.refusals import Refused
 
+LINGER_S = 5.0  # longer than a write takes that was begun
+
 
 class Charge:
     """One request, and what becomes of it."""
@@ -79,19 +81,36 @@ class Charging:
     async def held(self, namespace: str, charge: Charge) -> AsyncIterator[Refused | None]:
         """Charge for an object that is stored within; give why there is no room."""
         with self._line(namespace) as line:
+            is_uncertain = False
             try:
                 await self._settle(namespace, line, charge)
                 if isinstance(charge.outcome, StatusError):
                     raise charge.outcome
                 yield charge.outcome
-            except BaseException:
+            except BaseException as error:
                 if charge in line.in_flight:
                     self._on_doubt(namespace)
+                # A write that was given up, or got no answer, may yet happen.
+                is_uncertain = charge.is_settled and not isinstance(error, StatusError)
                 raise
             finally:
-                line.in_flight.discard(charge)
+                if is_uncertain:
+                    self._linger(namespace, line, charge)
+                else:
+                    line.in_flight.discard(charge)
                 if charge in line.waiting:
                     line.waiting.remove(charge)
+
+    def _linger(self, namespace: str, line: Line, charge: Charge) -> None:
+        """Count something in for a while of which nobody knows whether it is stored."""
+        line.users += 1
+        loop = asyncio.get_running_loop()
+        loop.call_later(LINGER_S, self._leave, namespace, line, charge)
+
+    def _leave(self, namespace: str, line: Line, charge: Charge) -> None:
+        line.in_flight.discard(charge)
+        self._left(namespace, line)
+        self._on_doubt(namespace)
 
     @asynccontextmanager
     async def paused(self, namespace: str) -> AsyncIterator[Iterable[Charge]]:
@@ -133,9 +152,12 @@ class Charging:
         try:
             yield line
         finally:
-            line.users -= 1
-            if not line.users:
-                del self._lines[namespace]
+            self._left(namespace, line)
+
+    def _left(self, namespace: str, line: Line) -> None:
+        line.users -= 1
+        if not line.users:
+            del self._lines[namespace]
 
     async def _settle(self, namespace: str, line: Line, charge: Charge) -> None:
         line.waiting.append(charge)
@@ -147,7 +169,9 @@ class Charging:
                 await self._count_in(namespace, line, batch)
             finally:
                 # If this request was cancelled, the others go on without it.
-                line.waiting[:0] = [c for c in batch if not c.is_settled and c is not charge]
+                rest = [c for c in batch if not c.is_settled and c is not charge]
+                line.waiting[:0] = rest
+                line.in_flight.difference_update(rest)
 
     async def _count_in(self, namespace: str, line: Line, batch: Sequence[Charge]) -> None:
         """Settle all charges: count them in, write the quotas, and again those that had changed."""
