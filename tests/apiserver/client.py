@@ -15,7 +15,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.apiserver.app import Application, Limits
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.security import AdminToken, AllowAll, Security
-from mooring.apiserver.server import make_application, make_service
+from mooring.apiserver.server import make_application, make_service, with_admission
 from mooring.store.sqlite import open_sqlite
 
 START = Timestamp.parse("2026-11-15T12:00:00Z")
@@ -117,16 +117,20 @@ class Client:
 
     async def _open(self, folder: Path, security: Security, limits: Limits | None) -> Application:
         self.store = await self._stack.enter_async_context(open_sqlite(folder))
-        self.service = make_service(self.store, now=lambda: self.now)
+        self.service = with_admission(make_service(self.store, now=lambda: self.now))
         await make_namespaces(self.service)
-        self._ending = asyncio.create_task(NamespaceEnd(self.service).run())
+        assert self.service.admission is not None
+        await self.service.admission.prepare()
+        going_on = (NamespaceEnd(self.service).run(), self.service.admission.run())
+        self._tasks = {asyncio.create_task(each) for each in going_on}
         return make_application(self.service, security, limits=limits)
 
     def close(self) -> None:
         for watch in self._watches:
             watch.close()
-        self._ending.cancel()
-        self.run(asyncio.wait({self._ending}))
+        for task in self._tasks:
+            task.cancel()
+        self.run(asyncio.wait(self._tasks))
         self.run(self._stack.aclose())
         self._runner.close()
 

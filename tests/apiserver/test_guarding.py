@@ -1,115 +1,17 @@
-"""A server behind certificates, tokens and roles, asked through its router."""
+"""Who is let in by certificates, tokens and roles, and what they may do."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
-from mooring.api.timestamp import Timestamp
-from mooring.apiserver import certificates
-from mooring.apiserver.authentication.authenticator import Authenticator
-from mooring.apiserver.authentication.keys import SigningKey
-from mooring.apiserver.authentication.serviceaccounts import Issuer
-from mooring.apiserver.authentication.statictokens import read_tokens
-from mooring.apiserver.discovery import Discovery, version_document
 from mooring.apiserver.exchange import Answer, Request
-from mooring.apiserver.guard import Guard
-from mooring.apiserver.guarding import Follower, RoleSecurity, finder, make_roles
-from mooring.apiserver.namespaces import make_namespaces
-from mooring.apiserver.openapi import OpenAPI
-from mooring.apiserver.router import Fixed, Router
-from mooring.apiserver.server import make_service
-from mooring.apiserver.service import Service
-from mooring.store.sqlite import open_sqlite
-
-NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
-TOKENS = read_tokens(
-    "root,root,1,system:masters\nann,ann,2\nnode-a,system:node:node-a,3,system:nodes\n"
-    "scheduler,system:kube-scheduler,4\n"
-)
-KEY = SigningKey.from_pem(certificates.new_key())
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
-SLICES = "/apis/resource.k8s.io/v1/resourceslices"
-
-
-class Telling(Guard):
-    """A guard that says when it was told something."""
-
-    def __init__(self, gates: Any) -> None:
-        super().__init__(gates)
-        self.told = asyncio.Event()
-
-    def put(self, value: Any) -> None:
-        super().put(value)
-        self.told.set()
-
-    def remove(self, value: Any) -> None:
-        super().remove(value)
-        self.told.set()
-
-
-class World(NamedTuple):
-    """A server without a network."""
-
-    service: Service
-    guard: Telling
-    follower: Follower
-    router: Router
-
-    async def ask(
-        self, method: str, path: str, who: str = "", body: Any = None, **headers: str
-    ) -> tuple[int, Any]:
-        """Return the status and the body of an answer; the guard knows all that was written."""
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        if who:
-            sent["authorization"] = f"Bearer {who}"
-        path, _, query = path.partition("?")
-        fields = dict(part.split("=", 1) for part in query.split("&")) if query else {}
-        data = b"" if body is None else msgspec.json.encode(body)
-        sent.setdefault("content-type", "application/json")
-        answer = await self.router.answer(Request(method, path, fields, sent, data))
-        assert isinstance(answer, Answer)
-        await self.follower.load()
-        is_json = answer.content_type.startswith("application/json")
-        return answer.status, msgspec.json.decode(answer.body) if is_json else answer.body
-
-
-@asynccontextmanager
-async def open_world(folder: Path) -> AsyncIterator[World]:
-    async with open_sqlite(folder) as store:
-        bare = make_service(store, now=lambda: NOW)
-        guard = Telling(bare.gates)
-        service = replace(bare, guard=guard)
-        await make_namespaces(service)
-        await make_roles(service)
-        follower = Follower(service, guard)
-        await follower.load()
-        issuer = Issuer("https://x", (KEY.public,), ("https://x",))
-        authenticator = Authenticator(issuer, finder(service), service.now, TOKENS)
-        fixed = Fixed(
-            Discovery(service.resources),
-            OpenAPI(service.resources),
-            version_document(python_version="3", platform="p"),
-        )
-        router = Router(service, RoleSecurity(guard, authenticator), fixed)
-        yield World(service, guard, follower, router)
-
-
-def within(folder: Path, scenario: Callable[[World], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with open_world(folder) as world:
-            await scenario(world)
-
-    asyncio.run(run())
+from mooring.apiserver.guarding import make_roles
+from tests.apiserver.guarded import CLAIMS, RBAC, SLICES, World, within
 
 
 def test_nobody_sees_health_and_version_and_nothing_else(tmp_path: Path) -> None:

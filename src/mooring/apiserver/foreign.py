@@ -2,13 +2,13 @@
 
 Namespace        is active, holds itself until it is emptied, and is labelled with its name
 Secret           texts become bytes; opaque, unless it says another type
+PriorityClass    preempts others, unless it says otherwise
 apps, batch …    the status is the controllers', and generations count changes of the spec
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from mooring.api.core import Namespace, Pod, Secret
 from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
 from mooring.api.kinds import Kind
-from mooring.apiserver.poddefaults import with_defaults
+from mooring.api.scheduling import PriorityClass
 from mooring.validation.admission import STRATEGIES
 
 NAMESPACE_FINALIZER = "kubernetes"
@@ -32,13 +32,13 @@ def defaulted(value: Any) -> Any:
             return _labelled(value)
         case Secret():
             return _sealed(value)
+        case PriorityClass() if value.preemption_policy is None:
+            return replace(value, preemption_policy="PreemptLowerPriority")
     return value
 
 
-def created(value: Any, kind: Kind, new_suffix: Callable[[], str]) -> Any:
+def created(value: Any, kind: Kind) -> Any:
     """Return a new object as the server completes it; nobody owns that."""
-    if isinstance(value, Pod):
-        return with_defaults(value, new_suffix())
     if isinstance(value, Namespace):
         held = NamespaceSpec(finalizers=(NAMESPACE_FINALIZER,))
         return replace(value, spec=held, status=NamespaceStatus(phase=ACTIVE))
@@ -47,6 +47,16 @@ def created(value: Any, kind: Kind, new_suffix: Callable[[], str]) -> Any:
     if hasattr(value, "status"):
         value = replace(value, status=type(value.status)())
     return _with_generation(value, 1) if kind.group in _COUNTED else value
+
+
+def kept(value: Any, old: Any) -> Any:
+    """Return a changed object with what the server gave it and its author need not repeat."""
+    if not isinstance(value, Pod):
+        return value
+    spec, before = value.spec, old.spec
+    priority = before.priority if spec.priority is None else spec.priority
+    policy = spec.preemption_policy or before.preemption_policy
+    return replace(value, spec=replace(spec, priority=priority, preemption_policy=policy))
 
 
 def updated(value: Any, old: Any, kind: Kind) -> Any:

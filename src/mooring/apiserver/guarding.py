@@ -1,13 +1,10 @@
 """A guard that keeps up with a store, and security made of it for a server.
 
-What the guard knows may be a moment old, as in Kubernetes. When a watch breaks, everything is read
-anew, and what is not there any more is forgotten: no permission outlives its binding.
+What the guard knows may be a moment old; but no permission outlives its binding for longer.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,17 +23,11 @@ from mooring.apiserver.authorization.access import Access, Allowed, PathAccess, 
 from mooring.apiserver.authorization.bootstrap import bootstrap_objects, reconciled
 from mooring.apiserver.authorization.reviews import answer_access, answer_rules
 from mooring.apiserver.calls import User
+from mooring.apiserver.following import Follower
 from mooring.apiserver.guard import FOLLOWED, Guard
-from mooring.apiserver.resources import Resource
 from mooring.apiserver.security import NO_SENDER, Attributes, Decision, Sender
 from mooring.apiserver.service import Service
 from mooring.apiserver.status import StatusError, bad_request
-from mooring.store.contract import Deletion, Put
-from mooring.store.errors import StoreError
-
-LOG = logging.getLogger(__name__)
-
-AGAIN_AFTER_S = 0.5
 
 PLURALS = {
     "ClusterRole": "clusterroles",
@@ -71,61 +62,12 @@ def _again(wanted: Any) -> Any:
     return change
 
 
-class Follower:
+class GuardFollower(Follower):
     """Hands what is stored to a guard, for as long as it runs."""
 
     def __init__(self, service: Service, guard: Guard) -> None:
-        self._service = service
-        self._guard = guard
-        self._known: dict[str, dict[str, Any]] = {}  # by resource, by key
-
-    async def load(self) -> None:
-        """Read everything once: before this is done a server must not answer."""
-        for group, plural in FOLLOWED:
-            await self._read(self._service.resources.of(group, plural))
-
-    async def run(self) -> None:
-        """Follow everything until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for group, plural in FOLLOWED:
-                tasks.create_task(self._follow(self._service.resources.of(group, plural)))
-
-    async def _follow(self, resource: Resource) -> None:
-        while True:
-            try:
-                await self._watch(resource, await self._read(resource))
-            except StoreError as error:
-                LOG.warning("following %s: %s", resource.plural, error)
-            await asyncio.sleep(AGAIN_AFTER_S)
-
-    async def _read(self, resource: Resource) -> int:
-        """Take all objects of a resource, forget those that are gone, and return the revision."""
-        registry = self._service.registry
-        page = await registry.store.list(resource.prefix)
-        found = {entry.key: registry.read(resource, entry) for entry in page.entries}
-        known = self._known.get(resource.prefix, {})
-        for key in known.keys() - found.keys():
-            self._guard.remove(known[key])
-        for value in found.values():
-            self._guard.put(value)
-        self._known[resource.prefix] = found
-        return page.revision
-
-    async def _watch(self, resource: Resource, revision: int) -> None:
-        registry, known = self._service.registry, self._known[resource.prefix]
-        watch = await registry.store.watch(resource.prefix, after=revision)
-        try:
-            async for event in watch:
-                match event:
-                    case Put(entry):
-                        known[entry.key] = registry.read(resource, entry)
-                        self._guard.put(known[entry.key])
-                    case Deletion(previous):
-                        gone = known.pop(previous.key, None)
-                        if gone is not None:
-                            self._guard.remove(gone)
-        finally:
-            watch.close()
+        resources = [service.resources.of(group, plural) for group, plural in FOLLOWED]
+        super().__init__(service.registry, resources, guard)
 
 
 class RoleSecurity:

@@ -43,9 +43,7 @@ async def make_namespaces(service: Service) -> None:
             metadata = ObjectMeta(
                 name=name, uid=service.new_uid(), creation_timestamp=service.now()
             )
-            new = foreign.created(
-                foreign.defaulted(Namespace(metadata=metadata)), kind, service.new_suffix
-            )
+            new = foreign.created(foreign.defaulted(Namespace(metadata=metadata)), kind)
             await service.registry.create(resource, new)
 
 

@@ -6,39 +6,49 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core import Container, Pod, Toleration
+from mooring.api.core import Container, Pod, PodSpec, ServiceAccount, Toleration
 
 DEFAULT_ACCOUNT = "default"
 STAYS_S = 300  # how long a pod stays on a node that does not answer
 
 TOKEN_PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  # a folder
+TOKEN_VOLUME = "kube-api-access-"  # noqa: S105  # how its name begins
 TOKEN_S = 3607
 READABLE = 0o644
 
 _LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
-def with_defaults(pod: Pod, suffix: str) -> Pod:
+def with_defaults(pod: Pod, suffix: str, account: ServiceAccount | None = None) -> Pod:
     """Return a pod with its account, its patience with lost nodes, its priority and its token."""
     spec = pod.spec
-    account = spec.service_account_name or spec.service_account or DEFAULT_ACCOUNT
+    name = spec.service_account_name or spec.service_account or DEFAULT_ACCOUNT
+    account = account or ServiceAccount()
     changed = replace(
         spec,
-        service_account_name=account,
-        service_account=account,
+        service_account_name=name,
+        service_account=name,
+        image_pull_secrets=spec.image_pull_secrets or account.image_pull_secrets,
         tolerations=(*spec.tolerations, *_patience(spec.tolerations)),
         priority=0 if spec.priority is None else spec.priority,
         preemption_policy=spec.preemption_policy or "PreemptLowerPriority",
     )
-    if spec.automount_service_account_token is not False:
-        name = f"kube-api-access-{suffix}"
-        changed = replace(
-            changed,
-            volumes=(*changed.volumes, _token_volume(name)),
-            containers=tuple(_mounted(c, name) for c in changed.containers),
-            init_containers=tuple(_mounted(c, name) for c in changed.init_containers),
-        )
-    return replace(pod, spec=changed)
+    wants_token = spec.automount_service_account_token
+    if wants_token is None:
+        wants_token = account.automount_service_account_token is not False
+    return replace(pod, spec=_with_token(changed, suffix) if wants_token else changed)
+
+
+def _with_token(spec: PodSpec, suffix: str) -> PodSpec:
+    """Return a pod with a volume that holds its token, mounted where nothing else is."""
+    names = [volume.get("name", "") for volume in spec.volumes if isinstance(volume, dict)]
+    given = next((name for name in names if name.startswith(TOKEN_VOLUME)), None)
+    name = given or f"{TOKEN_VOLUME}{suffix}"
+    containers = tuple(_mounted(c, name) for c in spec.containers)
+    starting = tuple(_mounted(c, name) for c in spec.init_containers)
+    is_used = (containers, starting) != (spec.containers, spec.init_containers)
+    volumes = (*spec.volumes, _token_volume(name)) if is_used and not given else spec.volumes
+    return replace(spec, volumes=volumes, containers=containers, init_containers=starting)
 
 
 def _patience(given: tuple[Toleration, ...]) -> tuple[Toleration, ...]:

@@ -77,6 +77,19 @@ class Registry:
         )
         return stored.revision
 
+    async def replace(self, resource: Resource, value: Any) -> Any:
+        """Store a newer version of an object that is otherwise as it was read, and return it."""
+        metadata = value.metadata
+        key = resource.key(metadata.namespace, metadata.name)
+        expected = int(metadata.resource_version)
+        try:
+            entry = await self.store.update(key, written(value), expected=expected)
+        except ConflictError:
+            raise conflict(resource.about, metadata.name, MODIFIED) from None
+        except KeyMissingError:
+            raise not_found(resource.about, metadata.name) from None
+        return with_revision(value, entry.revision)
+
     async def remove(self, resource: Resource, value: Any) -> Any:
         """Delete an object that is as it was read, and return it with the revision of that."""
         metadata = value.metadata

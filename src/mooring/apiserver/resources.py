@@ -147,6 +147,7 @@ _HUBS = {(kind.api_version, kind.name): kind for kind in SERVED}
 _MORE_SUBRESOURCES = {
     "Pod": ("binding", "eviction"),
     "Namespace": ("finalize",),
+    "ServiceAccount": ("token",),
 }
 
 

@@ -19,20 +19,23 @@ from msgspec.structs import replace
 
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
+from mooring.apiserver.admission import Admission
 from mooring.apiserver.app import Application, Limits
 from mooring.apiserver.authentication.authenticator import Authenticator
 from mooring.apiserver.authentication.serviceaccounts import Issuer
 from mooring.apiserver.authentication.statictokens import StaticTokens
+from mooring.apiserver.authentication.tokenrequests import Signing
 from mooring.apiserver.credentials import ADMIN, Credentials, Folder
 from mooring.apiserver.discovery import Discovery, version_document
 from mooring.apiserver.guard import Guard
-from mooring.apiserver.guarding import Follower, RoleSecurity, finder, make_roles
+from mooring.apiserver.guarding import GuardFollower, RoleSecurity, finder, make_roles
 from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.naming import new_suffix, new_uid
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resources
+from mooring.apiserver.rolekeeping import RoleKeeper
 from mooring.apiserver.router import Fixed, Router
 from mooring.apiserver.security import AdminToken, AllowAll, Security
 from mooring.apiserver.service import Service
@@ -83,6 +86,19 @@ def make_service(
     )
 
 
+def with_admission(service: Service) -> Service:
+    """Return a service that completes what is new and charges quotas; it must be prepared."""
+    admission = Admission(
+        service.registry,
+        service.resources,
+        gates=service.gates,
+        now=service.now,
+        new_uid=service.new_uid,
+        new_suffix=service.new_suffix,
+    )
+    return replace(service, admission=admission)
+
+
 def make_application(
     service: Service, security: Security, *, address: str = "", limits: Limits | None = None
 ) -> Application:
@@ -115,8 +131,12 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
 
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     async with _store_of(settings) as store, AsyncExitStack() as stack:
-        service = make_service(store, gates=settings.gates)
+        service = with_admission(make_service(store, gates=settings.gates))
         await make_namespaces(service)
+        assert service.admission is not None
+        await service.admission.prepare()
+        admitting = asyncio.create_task(service.admission.run())
+        stack.push_async_callback(_stopped, admitting)
         ending = asyncio.create_task(NamespaceEnd(service).run())
         stack.push_async_callback(_stopped, ending)
         compacting = asyncio.create_task(compact_regularly(store))
@@ -150,11 +170,15 @@ async def _guarded(
     guard = Guard(settings.gates)
     service = replace(service, guard=guard)
     await make_roles(service)
-    follower = Follower(service, guard)
+    keeper = RoleKeeper(service.registry, service.resources)
+    await keeper.prepare()
+    stack.push_async_callback(_stopped, asyncio.create_task(keeper.run()))
+    follower = GuardFollower(service, guard)
     await follower.load()
     following = asyncio.create_task(follower.run())
     stack.push_async_callback(_stopped, following)
     issuer = Issuer(ISSUER, (credentials.signing_key.public,), (ISSUER,))
+    service = replace(service, signing=Signing(credentials.signing_key, issuer))
     authenticator = Authenticator(issuer, finder(service), service.now, settings.tokens)
     return service, RoleSecurity(guard, authenticator), credentials
 

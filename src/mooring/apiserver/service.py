@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from msgspec import Struct
@@ -11,10 +12,13 @@ from mooring.api.core import Pod
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
 from mooring.api.timestamp import Timestamp
+from mooring.apiserver.admission.admission import NOTHING, Admission
+from mooring.apiserver.authentication.tokenrequests import Signing
 from mooring.apiserver.authentication.users import node_of
 from mooring.apiserver.authorization.noderestriction import Change, Operation
 from mooring.apiserver.calls import Call
 from mooring.apiserver.guard import Guard
+from mooring.apiserver.poddefaults import with_defaults
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resources
 from mooring.validation.context import AllowEverything, Context, StatusAuthorizer
@@ -33,6 +37,8 @@ class Service(Struct, frozen=True):
     new_suffix: Callable[[], str]
     extensions: bool = True
     guard: Guard | None = None  # None: who may ask may write anything
+    signing: Signing | None = None  # None: no tokens are given
+    admission: Admission | None = None  # None: no quotas, and only the account and class by default
 
     def context(self, call: Call, namespace: Any | None, *, verb: str) -> Context:
         """Return what admission must know for a request that is about something in a namespace."""
@@ -66,6 +72,21 @@ class Service(Struct, frozen=True):
         if isinstance(new, Pod) and (name := node_of(call.user)):
             node = await self.registry.find(self.resources.of("", "nodes"), "", name)
         self.guard.admit(call.user, Change(operation, call.target, new, old, pod, node))
+
+    async def completed(self, call: Call, new: Any) -> Any:
+        """Return a new object with what it is given here, or raise why it may not be."""
+        if self.admission is not None:
+            return await self.admission.completed(call, new)
+        return with_defaults(new, self.new_suffix()) if isinstance(new, Pod) else new
+
+    def charged(self, call: Call, new: Any) -> AbstractAsyncContextManager[None]:
+        """Return what to store a new object within: quotas have room for it, or it raises."""
+        return NOTHING if self.admission is None else self.admission.charged(call, new)
+
+    async def admit_more(self, call: Call, new: Any, old: Any) -> None:
+        """Raise why an object may not be changed so, though the user may change it."""
+        if self.admission is not None:
+            await self.admission.admit_change(call, new, old)
 
     async def namespace(self, name: str) -> Any | None:
         """Return a namespace, if it is there."""

@@ -104,12 +104,14 @@ def unauthorized() -> StatusError:
     return failure(HTTPStatus.UNAUTHORIZED, "Unauthorized", "Unauthorized")
 
 
-def forbidden(about: About | None, name: str, why: str) -> StatusError:
+def forbidden(
+    about: About | None, name: str, why: str, causes: tuple[StatusCause, ...] = ()
+) -> StatusError:
     """Return that the user may not do this."""
     if about is None:
         return failure(HTTPStatus.FORBIDDEN, "Forbidden", f"forbidden: {why}", StatusDetails())
     shown = f'{about.title} "{name}"' if name else about.title
-    details = StatusDetails(name=name, group=about.group, kind=about.plural)
+    details = StatusDetails(name=name, group=about.group, kind=about.plural, causes=causes)
     return failure(HTTPStatus.FORBIDDEN, "Forbidden", f"{shown} is forbidden: {why}", details)
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from mooring.api.meta import ListMeta
+from mooring.apiserver.authentication.tokenrequests import Issued
 from mooring.apiserver.calls import Call
 from mooring.apiserver.deleting import Deleted, delete, delete_collection
 from mooring.apiserver.exchange import NO_CACHE, Answer, Headers, Streaming
@@ -24,6 +25,7 @@ from mooring.apiserver.status import (
     method_not_allowed,
     unknown_resource,
 )
+from mooring.apiserver.tokens import request_token
 from mooring.apiserver.watching import Notice, WatchOptions, open_watch
 from mooring.apiserver.writing import Written, create, patch, replace_object
 
@@ -83,6 +85,8 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
             return _status(await bind(service, call), call)
         case "create" if part == "eviction":
             return _status(await evict(service, call), call)
+        case "create" if part == "token":
+            return _issued(await request_token(service, call), call)
         case "create":
             return _written(service, call, await create(service, call))
         case "update" if part == "finalize":
@@ -193,6 +197,12 @@ def _written(service: Service, call: Call, written: Written) -> Answer:
     body = _painter(service, call).one(written.value)
     headers = NO_CACHE + warning_headers(written.warnings)
     return Answer(body, 201 if written.is_new else 200, call.form.media, headers)
+
+
+def _issued(issued: Issued, call: Call) -> Answer:
+    media = call.form.media
+    headers = NO_CACHE + warning_headers(issued.warnings)
+    return Answer(as_bytes(issued.value, media), 201, media, headers)
 
 
 def _status(status: Status, call: Call) -> Answer:

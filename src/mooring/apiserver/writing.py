@@ -86,20 +86,23 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     name = call.target.namespace or "default"
     admission = admit_create(body.value, call.kind, context, namespace=name)
     if admission.refused is None and call.resource.namespaced:
-        _check_namespace(service, call, namespace)
+        _check_namespace(service, call, namespace, body.value.metadata)
     stored = _accepted(admission, call, body.value.metadata.name)
     new = foreign.defaulted(_made(stored, body.value, service))
     await service.admit(call, Operation.CREATE, new=new)
     if not has_owners:
         new = _owned(None, new, call, context.now)
-    new = foreign.created(new, call.kind, service.new_suffix)
+    new = await service.completed(call, foreign.created(new, call.kind))
     warnings = (*body.warnings, *admission.warnings)
-    if not call.is_dry_run:
-        new = await service.registry.create(call.resource, new)
+    async with service.charged(call, new):
+        if not call.is_dry_run:
+            new = await service.registry.create(call.resource, new)
     return Written(new, is_new=True, warnings=warnings)
 
 
-def _check_namespace(service: Service, call: Call, namespace: Any | None) -> None:
+def _check_namespace(
+    service: Service, call: Call, namespace: Any | None, metadata: ObjectMeta
+) -> None:
     """Refuse to create something in a namespace that is not there, or that goes away."""
     name = call.target.namespace
     about = service.resources.of("", "namespaces").about
@@ -107,7 +110,13 @@ def _check_namespace(service: Service, call: Call, namespace: Any | None) -> Non
         raise not_found(about, name)
     if namespace.metadata.deletion_timestamp is not None:
         why = f"unable to create new content in namespace {name} because it is being terminated"
-        raise forbidden(call.resource.about, "", why)
+        cause = StatusCause(
+            reason="NamespaceTerminating",
+            message=f"namespace {name} is being terminated",
+            field="metadata.namespace",
+        )
+        shown = metadata.name or metadata.generate_name
+        raise forbidden(call.resource.about, shown, why, (cause,))
 
 
 def _made(stored: Any, written: Any, service: Service) -> Any:
@@ -229,13 +238,14 @@ async def _change(
         body = body_for(old)
         is_status = call.target.subresource == "status"
         admit = admit_status if is_status else admit_update
-        admission = admit(body.value, old, call.kind, context)
+        admission = admit(foreign.kept(body.value, old), old, call.kind, context)
         if admission.refused == CONFLICT:
             raise conflict(call.resource.about, call.target.name, MODIFIED)
         new = _accepted(admission, call, call.target.name)
         complete = foreign.status_updated if is_status else foreign.updated
         new = complete(foreign.defaulted(new), old, call.kind)
         await service.admit(call, Operation.UPDATE, new=new, old=old)
+        await service.admit_more(call, new, old)
         warnings = (*body.warnings, *admission.warnings)
         if is_apply:
             entries = to_hub(body.value, call.kind).metadata.managed_fields

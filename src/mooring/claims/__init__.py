@@ -9,6 +9,7 @@ classindex, extendedneeds, extendedrequests, specialclaim
 podresources, resourcesums, resizes
                               what a pod asks for in all, and holds on its node
 nodeallocatable, nodefit      node resources that come with claims
+quotas                        what objects use of quotas, and whether there is room
 """
 
 from mooring.api.devicetaints import DeviceName, means_by_name

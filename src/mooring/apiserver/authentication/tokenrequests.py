@@ -33,6 +33,14 @@ EXPIRATION_DEFAULT_S = 3600
 _REQUEST = About("tokenrequests", "TokenRequest", GROUP)
 
 
+class Signing(NamedTuple):
+    """What a server signs tokens with."""
+
+    key: SigningKey
+    issuer: Issuer
+    seconds_max: int = 0  # how long a token may be good; 0: as long as asked for
+
+
 class Objects(NamedTuple):
     """What a token request is about, as it is stored."""
 

@@ -1,0 +1,88 @@
+"""Keeping up with what is stored, for those who must know it without asking.
+
+What is kept may be a moment old, as in Kubernetes. When a watch breaks, everything is read anew,
+and what is not there any more is forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from mooring.apiserver.registry import Registry
+from mooring.apiserver.resources import Resource
+from mooring.store.contract import Deletion, Put
+from mooring.store.errors import StoreError
+
+LOG = logging.getLogger(__name__)
+
+AGAIN_AFTER_S = 0.5
+
+
+class Keeper(Protocol):
+    """Who is told of objects."""
+
+    def put(self, value: Any) -> None:
+        """Take an object, new or changed."""
+
+    def remove(self, value: Any) -> None:
+        """Forget an object."""
+
+
+class Follower:
+    """Hands what is stored to a keeper, for as long as it runs."""
+
+    def __init__(self, registry: Registry, resources: Sequence[Resource], keeper: Keeper) -> None:
+        self._registry = registry
+        self._resources = resources
+        self._keeper = keeper
+        self._known: dict[str, dict[str, Any]] = {}  # by resource, by key
+
+    async def load(self) -> None:
+        """Read everything once: before this is done a server must not answer."""
+        for resource in self._resources:
+            await self._read(resource)
+
+    async def run(self) -> None:
+        """Follow everything until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for resource in self._resources:
+                tasks.create_task(self._follow(resource))
+
+    async def _follow(self, resource: Resource) -> None:
+        while True:
+            try:
+                await self._watch(resource, await self._read(resource))
+            except StoreError as error:
+                LOG.warning("following %s: %s", resource.plural, error)
+            await asyncio.sleep(AGAIN_AFTER_S)
+
+    async def _read(self, resource: Resource) -> int:
+        """Take all objects of a resource, forget those that are gone, and return the revision."""
+        page = await self._registry.store.list(resource.prefix)
+        found = {entry.key: self._registry.read(resource, entry) for entry in page.entries}
+        known = self._known.get(resource.prefix, {})
+        for key in known.keys() - found.keys():
+            self._keeper.remove(known[key])
+        for value in found.values():
+            self._keeper.put(value)
+        self._known[resource.prefix] = found
+        return page.revision
+
+    async def _watch(self, resource: Resource, revision: int) -> None:
+        registry, known = self._registry, self._known[resource.prefix]
+        watch = await registry.store.watch(resource.prefix, after=revision)
+        try:
+            async for event in watch:
+                match event:
+                    case Put(entry):
+                        known[entry.key] = registry.read(resource, entry)
+                        self._keeper.put(known[entry.key])
+                    case Deletion(previous):
+                        gone = known.pop(previous.key, None)
+                        if gone is not None:
+                            self._keeper.remove(gone)
+        finally:
+            watch.close()
