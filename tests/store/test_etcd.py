@@ -107,7 +107,7 @@ def test_what_others_compacted_ends_watches_that_miss_it(etcd: EtcdServer) -> No
             await anext(watch)
             store._feed.hub.revision = 1  # as if it had seen nothing since
             created = await store.create("/a", b"")
-            await store._stub.compact(pb.CompactionRequest(revision=created.revision))
+            await store._members.stub.compact(pb.CompactionRequest(revision=created.revision))
             store._feeding.cancel()
             await asyncio.wait([store._feeding])
             store._feeding = asyncio.create_task(store._feed.run())

@@ -36,6 +36,8 @@ from mooring.apiserver.resources import Resources
 from mooring.apiserver.router import Fixed, Router
 from mooring.apiserver.security import AdminToken, AllowAll, Security
 from mooring.apiserver.service import Service
+from mooring.apiserver.settings import Etcd
+from mooring.apiserver.stores import open_store
 from mooring.apiserver.upkeep import compact_regularly
 from mooring.store.contract import Store
 
@@ -48,6 +50,7 @@ SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so no words
 TOKEN_FILE = "admin-token"  # noqa: S105  # its name, not the token
 KUBECONFIG_FILE = "kubeconfig"
 CREDENTIALS_FOLDER = "pki"
+STORE_FOLDER = "store"
 RENEW_EVERY_S = 12 * 3600
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -59,7 +62,7 @@ class Settings(NamedTuple):
     data_dir: Path
     address: str = "127.0.0.1"
     port: int = 6443
-    etcd_servers: tuple[str, ...] = ()
+    etcd: Etcd | None = None
     gates: Gates = Gates.parse()
     allows_all: bool = False
     has_roles: bool = False  # TLS, certificates and tokens, roles; else one token, without TLS
@@ -183,16 +186,17 @@ async def _renew(settings: Settings, context: ssl.SSLContext) -> None:
 
 @asynccontextmanager
 async def _store_of(settings: Settings) -> AsyncIterator[Store]:
-    if settings.etcd_servers:
-        from mooring.store.etcd import open_etcd
+    """Open the store; a folder has one server, whose credentials it holds, with etcd as well."""
+    folder = settings.data_dir / STORE_FOLDER
+    if settings.etcd is None:
+        async with open_store(folder, None) as store:
+            yield store
+        return
+    from mooring.store.sqlite.folder import Folder as StoreFolder
 
-        async with open_etcd(settings.etcd_servers[0].removeprefix("http://")) as etcd:
-            yield etcd
-    else:
-        from mooring.store.sqlite import open_sqlite
-
-        async with open_sqlite(settings.data_dir / "store") as sqlite:
-            yield sqlite
+    with StoreFolder(folder):
+        async with open_store(folder, settings.etcd) as store:
+            yield store
 
 
 def _secure(server: NetworkServer, settings: Settings) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from mooring.api.gates import Gates
+from mooring.apiserver.settings import Etcd
+from mooring.cli.etcd_options import etcd_options
 from mooring.cli.exits import UNREADABLE
 from mooring.cli.gate_options import gate_options
 
@@ -41,12 +43,7 @@ DATA_DIR = "mooring-data"
     show_default=True,
     help="The port to listen at; 0 takes a free one.",
 )
-@click.option(
-    "--etcd-servers",
-    default="",
-    metavar="URL,…",
-    help="Keep objects in etcd, instead of SQLite in the folder.",
-)
+@etcd_options
 @click.option(
     "--authorization-mode",
     type=click.Choice(["RBAC", "Token", "AlwaysAllow"]),
@@ -72,7 +69,7 @@ def command(
     data_dir: Path,
     bind_address: str,
     port: int,
-    etcd_servers: str,
+    etcd: Etcd | None,
     authorization_mode: str,
     token_auth_file: Path | None,
     max_requests_inflight: int,
@@ -96,15 +93,12 @@ def command(
         )
     if token_auth_file is not None and not has_roles:
         raise click.UsageError("--token-auth-file: only with --authorization-mode RBAC")
-    servers = tuple(part.strip() for part in etcd_servers.split(",") if part.strip())
-    if len(servers) > 1 or etcd_servers.startswith("https://"):
-        raise click.UsageError("--etcd-servers: one URL only, and without TLS, so far")
     _run(
         Settings(
             data_dir=data_dir,
             address=bind_address,
             port=port,
-            etcd_servers=servers,
+            etcd=etcd,
             gates=gates,
             allows_all=authorization_mode == "AlwaysAllow",
             has_roles=has_roles,
