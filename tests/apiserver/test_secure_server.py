@@ -16,7 +16,8 @@ import yaml
 from mooring.apiserver import certificates
 from mooring.apiserver.authentication.statictokens import read_tokens
 from mooring.apiserver.certificates import Pair
-from mooring.apiserver.server import Settings, _now, serve
+from mooring.apiserver.server import _now, serve
+from mooring.apiserver.settings import Settings
 
 WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 

@@ -16,7 +16,7 @@ from mooring.apiserver.settings import Etcd
 from mooring.cli import CONTEXT
 from mooring.cli.etcd_options import etcd_options
 from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
-from mooring.cli.server import DATA_DIR
+from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
     from mooring.store.contract import Entry, Store
@@ -25,15 +25,6 @@ STORE_FOLDER = "store"
 CREDENTIALS_FOLDER = "pki"
 FAULTS_SHOWN_MAX = 100
 PAGE_ENTRIES = 1000
-
-_data_dir = click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DATA_DIR,
-    show_default=True,
-    envvar="MOORING_DATA_DIR",
-    help="The folder of the server.",
-)
 
 
 @click.group(
@@ -46,7 +37,7 @@ def command() -> None:
 
 
 @command.command("check", context_settings=CONTEXT)
-@_data_dir
+@data_dir_option
 @etcd_options
 def check_command(data_dir: Path, etcd: Etcd | None) -> None:
     """Say what is wrong with a store: its database, its revisions, its objects.
@@ -73,7 +64,7 @@ def check_command(data_dir: Path, etcd: Etcd | None) -> None:
 
 
 @command.command("compact", context_settings=CONTEXT)
-@_data_dir
+@data_dir_option
 @etcd_options
 def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
     """Forget what was, keep what is, and give the room back.
@@ -102,7 +93,7 @@ def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
     is_flag=True,
     help="Add the server's keys and certificates (pki); without them clients need new ones.",
 )
-@_data_dir
+@data_dir_option
 @etcd_options
 def backup_command(file: Path, has_credentials: bool, data_dir: Path, etcd: Etcd | None) -> None:
     """Write a store as it is now into FILE, whether a server runs or not.
@@ -135,7 +126,7 @@ def backup_command(file: Path, has_credentials: bool, data_dir: Path, etcd: Etcd
     is_flag=True,
     help="Replace a store and credentials that are there; the store stays as replaced.db.",
 )
-@_data_dir
+@data_dir_option
 def restore_command(file: Path, replaces: bool, data_dir: Path) -> None:
     """Make the store of a folder from a backup in FILE.
 
