@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.app import Application, Limits
+from mooring.apiserver.app import Application
 from mooring.apiserver.auditing import NO_AUDIT, Audit
 from mooring.apiserver.fairness import Seats
+from mooring.apiserver.limits import Limits
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.resources import Resources
 from mooring.apiserver.runtimeconfig import RuntimeConfig

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.apiserver.app import Limits
 from mooring.apiserver.fairness import Seats
+from mooring.apiserver.limits import Limits
 from tests.apiserver.client import CLASSES, CONFIG_MAPS, Client, config_map, device_class
 
 

@@ -7,12 +7,13 @@ import gzip
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl
 
 from msgspec.structs import replace
 
 from mooring.apiserver.exchange import Answer, Request, Streaming
+from mooring.apiserver.limits import Limits
 from mooring.apiserver.router import Router, refused
 from mooring.apiserver.status import (
     StatusError,
@@ -31,15 +32,6 @@ GZIP_LEVEL = 1
 QUERY_FIELDS_MAX = 100
 
 PEER = "mooring.peer"  # the key of the client's certificate in a scope
-
-
-class Limits(NamedTuple):
-    """How much one client may ask for, and how long it may take."""
-
-    body_bytes_max: int = 3 * 1024 * 1024
-    bodies_bytes_max: int = 256 * 1024 * 1024  # of all requests that are being read
-    request_s: float = 60.0
-    watches_max: int = 10_000
 
 
 class Application:

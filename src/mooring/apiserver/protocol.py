@@ -29,6 +29,7 @@ class Connection(HttpToolsProtocol):
         self._peer: bytes | None = None
         self._head_timer: TimerHandle | None = None
         self._stalled_timer: TimerHandle | None = None
+        self._has_head_begun = False
         self._head_bytes = 0
         self._is_refused = False
         self.timeout_keep_alive = manners.idle_s  # type: ignore[assignment]  # any number will do
@@ -67,17 +68,21 @@ class Connection(HttpToolsProtocol):
         if self.cycle is not None and self.cycle.more_body and not self.pipeline:
             self.transport.close()
         super().on_response_complete()
+        if self._has_head_begun:  # It came together with the request before it.
+            self._await_head()
 
     # --- the head of a request
 
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
+        self._has_head_begun = True
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]
         scope[PEER] = self._peer
 
     def on_headers_complete(self) -> None:
         """Have a request answered, unless its headers are too large."""
+        self._has_head_begun = False
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         if size > self._manners.head_bytes_max:
             self._refuse_head()

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.app import Application, Limits
+from mooring.apiserver.app import Application
 from mooring.apiserver.auditing import NO_AUDIT, Audit, AuditLog, Auditor
 from mooring.apiserver.authentication.authenticator import Authenticator
 from mooring.apiserver.authentication.serviceaccounts import Issuer
@@ -27,6 +27,7 @@ from mooring.apiserver.fairness import Seats, Turnstile
 from mooring.apiserver.guard import Guard
 from mooring.apiserver.guarding import Follower, RoleSecurity, finder, make_roles
 from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
+from mooring.apiserver.limits import Limits
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.plainaccess import admin_token, kubeconfig, write_private
