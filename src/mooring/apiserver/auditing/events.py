@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from mooring.api import protobuf
-from mooring.api.documents import KUBERNETES, read
+from mooring.api.documents import CORE, read
 from mooring.api.errors import ApiError
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.auditing.policy import LEVEL_NAMES, Level
@@ -138,7 +138,7 @@ def _read(body: Body) -> Any:
         if media == protobuf.CONTENT_TYPE:
             return protobuf.decode(body.data).tree
         if media.endswith("yaml"):
-            documents = list(read(body.data, source="body", schema=KUBERNETES))
+            documents = list(read(body.data, source="body", schema=CORE))
             return documents[0].tree if len(documents) == 1 else None
         return msgspec.json.decode(body.data)
     except (ApiError, msgspec.MsgspecError, RecursionError, ValueError):

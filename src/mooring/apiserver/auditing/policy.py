@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from mooring.api.documents import KUBERNETES, read
+from mooring.api.documents import CORE, read
 from mooring.api.errors import ApiError
 from mooring.apiserver.calls import User
 from mooring.apiserver.security import Attributes
@@ -104,7 +104,7 @@ class Verdict(NamedTuple):
 def read_policy(data: bytes, source: str) -> Policy:
     """Return the policy in a text of YAML or JSON, or raise PolicyError."""
     try:
-        documents = list(read(data, source=source, schema=KUBERNETES))
+        documents = list(read(data, source=source, schema=CORE))
         if len(documents) != 1:
             raise PolicyError(f"{source}: must hold one Policy, holds {len(documents)} documents")
         policy = msgspec.convert(documents[0].tree, Policy)
