@@ -71,7 +71,9 @@ def _etcd(servers: str, prefix: str, files: tuple[Path | None, ...]) -> Etcd | N
         return None
     for url in urls:
         if any(files) and not url.startswith("https://"):
-            raise click.UsageError(f"--etcd-servers: {url}: certificates need https://")
+            raise click.UsageError(
+                f"--etcd-servers: {url}: --etcd-cafile and the like need https://"
+            )
     if not prefix.startswith("/") or not prefix.strip("/"):
         raise click.UsageError(f"--etcd-prefix: {prefix!r} must begin with / and name something")
     etcd = Etcd(urls, f"{prefix.rstrip('/')}/", authority, certificate, key)

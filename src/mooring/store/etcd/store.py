@@ -35,7 +35,6 @@ from mooring.wire.etcd import EtcdStub
 
 ROOT = "/mooring/"
 CALL_S_MAX = 10.0
-CALL_S_MIN = 3.0  # for one of several members, when the store is opened
 PAGE_ENTRIES = 1000  # a list without limit is read in pages of so many
 NEVER = -1  # no entry has this revision
 
@@ -235,22 +234,20 @@ class EtcdStore:
 
 async def _first_mark(members: Members, keys: Keys) -> int:
     """Write the mark to the first member that can be reached; return its revision."""
-    timeout_s = max(CALL_S_MAX / len(members), CALL_S_MIN)
-    for left in range(len(members) - 1, -1, -1):
+    for _ in range(len(members) if len(members) > 1 else 0):
         stub = members.stub
         try:
-            return await _write_mark(stub, keys, timeout_s)
+            return await _write_mark(stub, keys, waits=False)
         except UnavailableError:
-            if not left:
-                raise
             members.leave(stub)
-    raise AssertionError("there is at least one member")
+    return await _write_mark(members.stub, keys)
 
 
-async def _write_mark(stub: EtcdStub, keys: Keys, timeout_s: float = CALL_S_MAX) -> int:
-    """Write the mark; return its revision."""
+async def _write_mark(stub: EtcdStub, keys: Keys, *, waits: bool = True) -> int:
+    """Write the mark; return its revision. Who waits gives a member time to come up."""
     put = pb.RequestOp(request_put=pb.PutRequest(key=keys.mark))
-    call = stub.transact(pb.TxnRequest(success=[put]), timeout=timeout_s, wait_for_ready=True)
+    request = pb.TxnRequest(success=[put])
+    call = stub.transact(request, timeout=CALL_S_MAX, wait_for_ready=waits)
     return (await _answered(call)).header.revision
 
 
