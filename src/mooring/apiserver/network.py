@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -19,6 +20,17 @@ from mooring.apiserver.connections import Door, Manners, listen
 from mooring.apiserver.protocol import Connection
 
 BACKLOG = 1024
+OTHER_FILES = 256  # besides connections
+
+
+def allow_files(wanted: int) -> None:
+    """Have this process open so many files, or as many as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class NetworkServer(uvicorn.Server):
@@ -69,6 +81,7 @@ class NetworkServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen; raises OSError if that cannot be."""
         await self.lifespan.startup()
+        allow_files(self._manners.connections_max + OTHER_FILES)
         listeners = sockets or await listen(*self._where, BACKLOG)
         connections = self.server_state.connections
         door: Any = Door(
