@@ -64,7 +64,8 @@ def spoil(data_dir: Path, statement: str, *values: object) -> None:
 
 def test_a_good_store_has_no_faults(tmp_path: Path) -> None:
     done = store("check", "--data-dir", filled(tmp_path))
-    assert (done.exit_code, done.output) == (0, f"{tmp_path}: no faults\n")
+    assert done.exit_code == 0
+    assert done.output.startswith(f"{tmp_path}: no faults; format 1, revision 24, 4 objects, 24 ")
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,9 @@ def check_command(data_dir: Path, etcd: Etcd | None) -> None:
     Every object is read as its kind and must be under its own key. A server may run meanwhile.
     """
     from mooring.apiserver.storecheck import object_faults
-    from mooring.store.sqlite import check
+    from mooring.store.sqlite import check, summarize
 
+    numbers = ""
     with _faults_told():
         if etcd is not None:
             found: Sequence[str] = asyncio.run(_check_etcd(etcd))
@@ -54,13 +55,19 @@ def check_command(data_dir: Path, etcd: Etcd | None) -> None:
         else:
             found = check(data_dir / STORE_FOLDER, object_faults)
             where = str(data_dir)
+            kept = summarize(data_dir / STORE_FOLDER) if not found else None
+            if kept is not None:
+                numbers = (
+                    f"; format {kept.format}, revision {kept.revision:,}, {kept.entries:,} objects, "
+                    f"{kept.changes:,} changes, {kept.bytes:,} bytes"
+                )
     for fault in found[:FAULTS_SHOWN_MAX]:
         click.echo(fault)
     if found:
         more = " or more" if len(found) >= FAULTS_SHOWN_MAX else ""
         click.echo(f"{where}: {len(found)}{more} faults", err=True)
         sys.exit(DOES_NOT_FIT)
-    click.echo(f"{where}: no faults")
+    click.echo(f"{where}: no faults{numbers}")
 
 
 @command.command("compact", context_settings=CONTEXT)

@@ -3,7 +3,7 @@
 from mooring.store.sqlite.backupfile import restore_backup, write_backup
 from mooring.store.sqlite.restoring import restore
 from mooring.store.sqlite.store import SqliteStore, open_sqlite
-from mooring.store.sqlite.upkeep import backup, check, compact
+from mooring.store.sqlite.upkeep import backup, check, compact, summarize
 
 __all__ = [
     "SqliteStore",
@@ -13,5 +13,6 @@ __all__ = [
     "open_sqlite",
     "restore",
     "restore_backup",
+    "summarize",
     "write_backup",
 ]

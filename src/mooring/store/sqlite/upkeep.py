@@ -14,7 +14,7 @@ from mooring.store.contract import Entry
 from mooring.store.errors import DamagedError, FolderError, FormatError, LockedError
 from mooring.store.sqlite.folder import Folder, make_file, sync_file, sync_folder
 from mooring.store.sqlite.reads import read_entries, read_state
-from mooring.store.sqlite.schema import connect_reader, connect_writer
+from mooring.store.sqlite.schema import connect_reader, connect_writer, stored_format
 from mooring.store.sqlite.writes import sweep, write_state
 
 FINDINGS_MAX = 100
@@ -30,6 +30,17 @@ class Shrunk(NamedTuple):
     bytes_after: int
     changes_before: int
     changes_after: int
+
+
+class Summary(NamedTuple):
+    """How a store is, in numbers."""
+
+    format: int
+    revision: int
+    compacted: int
+    entries: int
+    changes: int
+    bytes: int
 
 
 class Law(NamedTuple):
@@ -102,6 +113,22 @@ def check(folder: Path, examine: Examine = lambda _: ()) -> Sequence[str]:
         with suppress(sqlite3.DatabaseError):  # A damaged database was told of.
             found += islice(examine(read_entries(connection)), FINDINGS_MAX)
     return found[:FINDINGS_MAX]
+
+
+def summarize(folder: Path) -> Summary:
+    """Return how the store of a folder is, whether a server runs on it or not."""
+    database = Folder(folder).database
+    with _reading(folder) as connection, _snapshot(connection):
+        state = read_state(connection)
+        (entries,) = connection.execute("SELECT count(*) FROM current").fetchone()
+        return Summary(
+            stored_format(connection, folder),
+            state.revision,
+            state.compacted,
+            int(entries),
+            _changes(connection),
+            _bytes_on_disk(database),
+        )
 
 
 def compact(folder: Path) -> Shrunk:
