@@ -44,23 +44,13 @@ def check_command(data_dir: Path, etcd: Etcd | None) -> None:
 
     Every object is read as its kind and must be under its own key. A server may run meanwhile.
     """
-    from mooring.apiserver.storecheck import object_faults
-    from mooring.store.sqlite import check, summarize
-
-    numbers = ""
     with _faults_told():
         if etcd is not None:
+            where, numbers = f"etcd {etcd.root}", ""
             found: Sequence[str] = asyncio.run(_check_etcd(etcd))
-            where = f"etcd {etcd.root}"
         else:
-            found = check(data_dir / STORE_FOLDER, object_faults)
             where = str(data_dir)
-            kept = summarize(data_dir / STORE_FOLDER) if not found else None
-            if kept is not None:
-                numbers = (
-                    f"; format {kept.format}, revision {kept.revision:,}, {kept.entries:,} objects, "
-                    f"{kept.changes:,} changes, {kept.bytes:,} bytes"
-                )
+            found, numbers = _check_folder(data_dir / STORE_FOLDER)
     for fault in found[:FAULTS_SHOWN_MAX]:
         click.echo(fault)
     if found:
@@ -68,6 +58,19 @@ def check_command(data_dir: Path, etcd: Etcd | None) -> None:
         click.echo(f"{where}: {len(found)}{more} faults", err=True)
         sys.exit(DOES_NOT_FIT)
     click.echo(f"{where}: no faults{numbers}")
+
+
+def _check_folder(folder: Path) -> tuple[Sequence[str], str]:
+    """Return what is wrong with a store; if nothing is, also how it is in numbers."""
+    from mooring.apiserver.storecheck import object_faults
+    from mooring.store.sqlite import check, summarize
+
+    found = check(folder, object_faults)
+    if found:
+        return found, ""
+    kept = summarize(folder)
+    sizes = f"{kept.entries:,} objects, {kept.changes:,} changes, {kept.bytes:,} bytes"
+    return (), f"; format {kept.format}, revision {kept.revision:,}, {sizes}"
 
 
 @command.command("compact", context_settings=CONTEXT)
