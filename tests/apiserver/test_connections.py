@@ -6,12 +6,14 @@ import asyncio
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver import certificates
@@ -66,13 +68,13 @@ class Server:
     async def told(self, *parts: bytes) -> bytes:
         """Send parts, each by itself, and return all that comes until the server hangs up."""
         reader, writer = await self.connect()
-        for part in parts:
-            writer.write(part)
-            await writer.drain()
-            await asyncio.sleep(0)
         try:
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0)
             return await reader.read()
-        except ConnectionResetError:
+        except ConnectionError:  # It has hung up already.
             return b""
         finally:
             writer.close()
@@ -331,3 +333,44 @@ def test_a_server_does_not_wait_for_ever_for_requests() -> None:
 
 def test_a_server_that_is_told_twice_stops_at_once() -> None:
     stopping(2, is_released=False, stop_s=10 * WAIT_S)
+
+
+# --- whatever comes -----------------------------------------------------------------------------
+
+PIECES = st.sampled_from(
+    [
+        b"GET / HTTP/1.1\r\n",
+        b"POST / HTTP/1.1\r\n",
+        b"Host: x\r\n",
+        b"Content-Length: 5\r\n",
+        b"Content-Length: -1\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Expect: 100-continue\r\n",
+        b"Connection: upgrade\r\nUpgrade: websocket\r\n",
+        b"\r\n",
+        b"hello",
+        b"5\r\nhello\r\n0\r\n\r\n",
+        b"\x00\xff",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ]
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.one_of(PIECES, st.binary(max_size=20)), max_size=8))
+def test_whatever_is_sent_the_connection_ends_and_others_are_answered(pieces: list[bytes]) -> None:
+    async def run() -> bytes:
+        application = Simple(read_and_say_ok)
+        async with serving(application, head_s=SHORT_S, idle_s=SHORT_S, stop_s=SHORT_S) as server:
+            await server.told(*pieces)
+            return await server.told(b"GET / HTTP/1.0\r\n\r\n")
+
+    assert asyncio.run(run()).startswith(b"HTTP/1.1 200 OK")
+
+
+async def read_and_say_ok(scope: Any, receive: Any, send: Any) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SHORT_S):  # as the real one has
+            while (await receive()).get("more_body", False):
+                pass
+    await say_ok(scope, receive, send)

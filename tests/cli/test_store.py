@@ -260,6 +260,18 @@ def test_what_is_no_good_backup_is_not_restored(tmp_path: Path) -> None:
         assert not (tmp_path / "new" / "store" / "store.db").exists()
 
 
+def test_a_backup_of_a_store_that_contradicts_itself_leaves_nothing(tmp_path: Path) -> None:
+    filled(tmp_path / "old")
+    spoil(tmp_path / "old", "DELETE FROM current WHERE key LIKE '%default'")
+    arguments = (tmp_path / "copy", "--credentials", "--data-dir", tmp_path / "old")
+    saved = store("backup", *arguments)
+    assert "warning: /registry/core/namespaces/default: revision" in saved.output
+    done = store("restore", tmp_path / "copy", "--data-dir", tmp_path / "new")
+    assert done.exit_code == 3
+    assert "cannot be restored" in done.output
+    assert not list((tmp_path / "new" / "pki").iterdir())
+
+
 @pytest.fixture(scope="module")
 def backup_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("backup")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 import signal
 import socket
@@ -52,6 +53,8 @@ class NetworkServer(uvicorn.Server):
         self._where = (address, port)
         self.context = context
         self._manners = manners
+        # Whoever sends nonsense is told so; they must not fill our log with it.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         super().__init__(
             uvicorn.Config(
                 application,

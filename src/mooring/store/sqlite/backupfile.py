@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from mooring.store.contract import Entry
-from mooring.store.errors import DamagedError, FolderError, FormatError, OccupiedError
+from mooring.store.errors import DamagedError, FolderError, FormatError, OccupiedError, StoreError
 from mooring.store.sqlite.folder import (
     Folder,
     make_file,
@@ -138,17 +138,24 @@ def pack(
 def restore_backup(source: Path, folder: Path, *, beside: Path, replaces: bool = False) -> Restored:
     """Make a store in a folder from a backup, and the other files below a folder beside it.
 
-    Other files are written first: with the store, credentials of its clients are there as well.
+    Other files are written first: with the store, credentials of its clients are there as well. If
+    the store cannot be made, those that are new are taken away again.
     """
     _refuse_in_use(folder, replaces)
     unpacked = folder / "store.unpacked"
+    new: list[Path] = []
     try:
         manifest, others = _unpack(source, unpacked)
         if not replaces:
             _refuse_occupied(beside, others)
+        new += [beside / name for name in others if not (beside / name).exists()]
         for name, data in others.items():
             _write(beside / name, data)
         revision = restore(unpacked, folder, replaces=replaces)
+    except StoreError:
+        for path in new:
+            path.unlink(missing_ok=True)
+        raise
     except OSError as error:
         raise FolderError(folder, f"cannot be written: {error.strerror or error}") from error
     finally:
