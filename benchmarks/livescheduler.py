@@ -71,14 +71,27 @@ class MemoryClient:
         return found
 
     async def list(
-        self, struct: type[Any], namespace: str = "", *, limit: int = 0, rest: str = ""
+        self,
+        struct: type[Any],
+        namespace: str = "",
+        *,
+        limit: int = 0,
+        rest: str = "",
+        fields: str = "",
+        labels: str = "",
     ) -> Page:
         """Return all objects of a kind."""
         del namespace, limit, rest
         return Page(tuple(self._server.all(struct)), "")
 
     async def watch(
-        self, struct: type[Any], namespace: str = "", *, after: str
+        self,
+        struct: type[Any],
+        namespace: str = "",
+        *,
+        after: str,
+        fields: str = "",
+        labels: str = "",
     ) -> AsyncIterator[Event]:
         """Yield nothing: changes are told otherwise."""
         del struct, namespace, after

@@ -12,8 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.app import Application, Limits
+from mooring.apiserver.app import Application
+from mooring.apiserver.auditing import NO_AUDIT, Audit
+from mooring.apiserver.fairness import Seats
+from mooring.apiserver.limits import Limits
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
+from mooring.apiserver.resources import Resources
+from mooring.apiserver.runtimeconfig import RuntimeConfig
 from mooring.apiserver.security import AdminToken, AllowAll, Security
 from mooring.apiserver.server import make_application, make_service, with_admission
 from mooring.store.sqlite import open_sqlite
@@ -106,24 +111,48 @@ class Client:
     """A server on a folder, and everything that a client does with it."""
 
     def __init__(
-        self, folder: Path, *, limits: Limits | None = None, guarded: bool = False
+        self,
+        folder: Path,
+        *,
+        limits: Limits | None = None,
+        seats: Seats | None = None,
+        audit: Audit = NO_AUDIT,
+        runtime: RuntimeConfig = RuntimeConfig(),  # noqa: B008
+        guarded: bool = False,
     ) -> None:
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
         self.now = START
         self._watches: list[Watch] = []
         security: Security = AdminToken(TOKEN) if guarded else AllowAll()
-        self.app: Application = self.run(self._open(folder, security, limits))
+        self._runtime = runtime
+        self.app: Application = self.run(self._open(folder, security, limits, seats, audit))
 
-    async def _open(self, folder: Path, security: Security, limits: Limits | None) -> Application:
+    async def _open(
+        self,
+        folder: Path,
+        security: Security,
+        limits: Limits | None,
+        seats: Seats | None,
+        audit: Audit,
+    ) -> Application:
         self.store = await self._stack.enter_async_context(open_sqlite(folder))
-        self.service = with_admission(make_service(self.store, now=lambda: self.now))
+        resources = Resources(serves=self._runtime.serves)
+        service = make_service(self.store, now=lambda: self.now, resources=resources)
+        self.service = with_admission(service)
         await make_namespaces(self.service)
         assert self.service.admission is not None
         await self.service.admission.prepare()
         going_on = (NamespaceEnd(self.service).run(), self.service.admission.run())
         self._tasks = {asyncio.create_task(each) for each in going_on}
-        return make_application(self.service, security, limits=limits)
+        return make_application(
+            self.service,
+            security,
+            limits=limits,
+            seats=seats,
+            audit=audit,
+            reviews=self._runtime.reviews(),
+        )
 
     def close(self) -> None:
         for watch in self._watches:

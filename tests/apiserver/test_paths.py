@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.apiserver.app import Limits
+from mooring.apiserver.fairness import Seats
+from mooring.apiserver.limits import Limits
 from tests.apiserver.client import CLASSES, CONFIG_MAPS, Client, config_map, device_class
 
 
@@ -105,7 +106,7 @@ def test_large_answers_are_packed_for_who_can_unpack(client: Client) -> None:
 
 
 def test_there_are_only_so_many_requests(tmp_path: Path) -> None:
-    client = Client(tmp_path / "none", limits=Limits(in_flight_max=0))
+    client = Client(tmp_path / "none", seats=Seats(reading_max=0))
     reply = client.get(CLASSES)
     assert (reply.status, reply.reason) == (429, "TooManyRequests")
     client.close()

@@ -16,7 +16,8 @@ import yaml
 from mooring.apiserver import certificates
 from mooring.apiserver.authentication.statictokens import read_tokens
 from mooring.apiserver.certificates import Pair
-from mooring.apiserver.server import Settings, _now, serve
+from mooring.apiserver.server import _now, serve
+from mooring.apiserver.settings import Settings
 
 WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
@@ -68,11 +69,11 @@ class Running(NamedTuple):
         return answer["status"]["userInfo"]
 
 
-def running(folder: Path, scenario: Callable[[Running], Awaitable[None]]) -> None:
+def running(folder: Path, scenario: Callable[[Running], Awaitable[None]], **options: Any) -> None:
     async def run() -> None:
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         tokens = read_tokens("good,ann,1,dev")
-        settings = Settings(folder, port=0, has_roles=True, tokens=tokens)
+        settings = Settings(folder, port=0, has_roles=True, tokens=tokens, **options)
         serving = asyncio.create_task(serve(settings, started.set_result))
         try:
             async with asyncio.timeout(30):
@@ -127,3 +128,15 @@ def test_the_kubeconfig_is_for_its_owner_and_has_the_way_in(tmp_path: Path) -> N
         assert "client-key-data" in tree["users"][0]["user"]
 
     running(tmp_path, scenario)
+
+
+def test_the_certificate_is_for_all_that_the_server_is_called(tmp_path: Path) -> None:
+    async def scenario(server: Running) -> None:
+        names = certificates.names_of(server.pair("server").certificate)
+        assert {"127.0.0.1", "10.1.2.3", "moor.example", "10.9.9.9"} <= names
+        assert "0.0.0.0" not in names
+        tree = yaml.safe_load((tmp_path / "kubeconfig").read_text())
+        assert tree["clusters"][0]["cluster"]["server"] == f"https://10.1.2.3:{server.port}"
+
+    names = ("moor.example", "10.9.9.9")
+    running(tmp_path, scenario, address="0.0.0.0", advertised="10.1.2.3", names=names)

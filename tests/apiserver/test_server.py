@@ -185,6 +185,51 @@ def test_objects_can_be_in_etcd(tmp_path: Path) -> None:
     assert first == again
 
 
+def test_a_folder_has_one_server_with_etcd_too(tmp_path: Path) -> None:
+    if find_etcd() is None:
+        pytest.skip("etcd-server cannot be had")
+    with running_etcd() as etcd:
+        options = ("--etcd-servers", etcd.target, "--authorization-mode", "AlwaysAllow")
+        with running(tmp_path, *options):
+            done = subprocess.run(
+                command(tmp_path, *options), capture_output=True, text=True, timeout=TIMEOUT_S
+            )
+    assert done.returncode == 3
+    assert "in use by process" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told(server: Running, tmp_path: Path) -> None:
+    port = server.url.rpartition(":")[2]
+    again = [*command(tmp_path / "other"), "--port", port]
+    done = subprocess.run(again, capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert done.returncode == 3
+    assert done.stderr == f"error: 127.0.0.1:{port}: Address already in use\n"
+
+
+def test_what_was_done_is_noted_and_backed_up(tmp_path: Path) -> None:
+    log, folder = tmp_path / "audit.log", tmp_path / "data"
+    options = ("--authorization-mode", "AlwaysAllow", "--audit-log-path", str(log))
+    with running(folder, *options) as server:
+        urllib.request.urlopen(f"{server.url}/api/v1/namespaces/default").read()
+        saved = ["store", "backup", str(tmp_path / "copy"), "--data-dir", str(folder)]
+        assert CliRunner().invoke(moor, saved).exit_code == 0
+        assert server.stop() == 0
+    (line,) = map(json.loads, log.read_text().splitlines())
+    assert (line["verb"], line["objectRef"]["name"]) == ("get", "default")
+    assert line["sourceIPs"] == ["127.0.0.1"]
+    restored = ["store", "restore", str(tmp_path / "copy"), "--data-dir", str(tmp_path / "new")]
+    assert CliRunner().invoke(moor, restored).exit_code == 0
+    with running(tmp_path / "new", *options) as server:
+        urllib.request.urlopen(f"{server.url}/api/v1/namespaces/default").read()
+
+
+def test_a_server_stops_while_watches_and_idle_connections_are_open(server: Running) -> None:
+    watch = urllib.request.urlopen(f"{server.url}/api/v1/namespaces?watch=1")
+    assert json.loads(watch.readline())["type"] == "ADDED"
+    assert server.stop() == 0
+    watch.read()  # it ends, and is whole
+
+
 def test_a_folder_has_one_server(server: Running) -> None:
     second = subprocess.run(
         command(server.folder), capture_output=True, text=True, timeout=TIMEOUT_S

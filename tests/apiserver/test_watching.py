@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mooring.api import protobuf
-from mooring.apiserver.app import Limits
+from mooring.apiserver.limits import Limits
 from tests.apiserver.client import (
     CLASSES,
     CONFIG_MAPS,

@@ -15,7 +15,8 @@ from mooring.api.meta import ObjectMeta
 from mooring.apiserver.app import Application
 from mooring.apiserver.namespaces import make_namespaces
 from mooring.apiserver.security import AllowAll
-from mooring.apiserver.server import Settings, make_application, make_service, serve
+from mooring.apiserver.server import make_application, make_service, serve
+from mooring.apiserver.settings import Settings
 from mooring.client.apiclient import ApiClient
 from mooring.client.connecting import call_client, find_access, http_client
 from mooring.client.errors import UnavailableError

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mooring.api.core import ConfigMap, Namespace
 from mooring.api.meta import ObjectMeta
 from mooring.api.scheduling.v1beta1 import CompositePodGroup
-from mooring.apiserver.server import Settings
+from mooring.apiserver.settings import Settings
 from mooring.client.apiclient import ApiClient
 from mooring.client.connecting import find_access, http_client
 from mooring.client.errors import ClientError

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from mooring.api.authentication import SelfSubjectReview
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.authentication.statictokens import read_tokens
-from mooring.apiserver.server import Settings
+from mooring.apiserver.settings import Settings
 from mooring.client.connecting import find_access, http_client
 from mooring.client.errors import AccessError, ForbiddenError, UnauthorizedError, UnavailableError
 from mooring.client.http.access import Access, ActAs, Command, transport_of

@@ -5,17 +5,28 @@ from __future__ import annotations
 import contextlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import grpc
 
 import dev
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.credentials import Folder
 
 START_S_MAX = 30
 ELECTION = ["--heartbeat-interval=10", "--election-timeout=100"]  # allows leases of a second
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        port: int = listener.getsockname()[1]
+        return port
 
 
 def find_etcd() -> str | None:
@@ -24,11 +35,16 @@ def find_etcd() -> str | None:
 
 
 class EtcdServer:
-    """One member that is a cluster; can be killed and started again."""
+    """One member that is a cluster; can be killed and started again.
 
-    def __init__(self, folder: Path) -> None:
+    With TLS it listens at a port, for certificates are for addresses.
+    """
+
+    def __init__(self, folder: Path, tls_port: int = 0) -> None:
         self.folder = folder
         self.target = f"unix:{folder}/client:0"
+        self.url = f"https://127.0.0.1:{tls_port}"
+        self._has_tls = bool(tls_port)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -38,6 +54,11 @@ class EtcdServer:
         urls += ["--listen-peer-urls=unix://peer:0", "--initial-cluster=default=unix://peer:0"]
         urls += ["--initial-advertise-peer-urls=unix://peer:0"]
         options = [f"--data-dir={self.folder}/data", "--logger=zap", "--log-level=error"]
+        if self._has_tls:
+            urls[:2] = [f"--listen-client-urls={self.url}", f"--advertise-client-urls={self.url}"]
+            options += [f"--cert-file={self.folder}/server.crt", "--client-cert-auth"]
+            options += [f"--key-file={self.folder}/server.key"]
+            options += [f"--trusted-ca-file={self.folder}/ca.crt"]
         for name in ("client:0", "peer:0"):
             (self.folder / name).unlink(missing_ok=True)
         with (self.folder / "log").open("ab") as log:
@@ -51,8 +72,15 @@ class EtcdServer:
             self._process.wait()
             self._process = None
 
+    def _channel(self) -> grpc.Channel:
+        if not self._has_tls:
+            return grpc.insecure_channel(self.target)
+        files = ("ca.crt", "admin.key", "admin.crt")
+        credentials = grpc.ssl_channel_credentials(*((self.folder / f).read_bytes() for f in files))
+        return grpc.secure_channel(self.url.removeprefix("https://"), credentials)
+
     def _wait(self) -> None:
-        with contextlib.closing(grpc.insecure_channel(self.target)) as channel:
+        with contextlib.closing(self._channel()) as channel:
             try:
                 grpc.channel_ready_future(channel).result(timeout=START_S_MAX)
             except grpc.FutureTimeoutError:
@@ -61,10 +89,13 @@ class EtcdServer:
 
 
 @contextlib.contextmanager
-def running_etcd() -> Iterator[EtcdServer]:
+def running_etcd(*, has_tls: bool = False) -> Iterator[EtcdServer]:
     """Run an etcd in a folder with a short name: unix sockets have bounds."""
-    with tempfile.TemporaryDirectory(prefix="etcd-", ignore_cleanup_errors=True) as folder:
-        server = EtcdServer(Path(folder))
+    with tempfile.TemporaryDirectory(prefix="etcd-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        if has_tls:
+            Folder(folder).ensure(Timestamp(datetime.now(UTC)))
+        server = EtcdServer(folder, free_port() if has_tls else 0)
         try:
             server.start()
             yield server

@@ -9,10 +9,11 @@ import pytest
 
 from mooring.store import Put
 from mooring.store.errors import BadRequestError, StoreError, TooOldError, UnavailableError
-from mooring.store.etcd import EtcdStore, open_etcd
+from mooring.store.etcd import EtcdStore, Trust, open_etcd, read_endpoint
 from mooring.store.etcd import store as store_module
+from mooring.store.etcd.endpoints import Endpoint, Members
 from mooring.wire import etcd_pb2 as pb
-from tests.store.etcdserver import EtcdServer, running_etcd
+from tests.store.etcdserver import EtcdServer, free_port, running_etcd
 from tests.store.harness import EtcdHarness, next_events
 
 
@@ -107,7 +108,7 @@ def test_what_others_compacted_ends_watches_that_miss_it(etcd: EtcdServer) -> No
             await anext(watch)
             store._feed.hub.revision = 1  # as if it had seen nothing since
             created = await store.create("/a", b"")
-            await store._stub.compact(pb.CompactionRequest(revision=created.revision))
+            await store._members.stub.compact(pb.CompactionRequest(revision=created.revision))
             store._feeding.cancel()
             await asyncio.wait([store._feeding])
             store._feeding = asyncio.create_task(store._feed.run())
@@ -129,3 +130,76 @@ def test_a_call_that_is_under_way_when_the_store_closes_ends(etcd: EtcdServer) -
         assert all(result is None or isinstance(result, StoreError) for result in results)
 
     asyncio.run(run())
+
+
+# --- members and TLS ------------------------------------------------------------------------------
+
+
+def test_an_etcd_with_tls_wants_a_certificate_and_shows_one(
+    etcd: EtcdServer,  # only to know that there can be one
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with running_etcd(has_tls=True) as server:
+        files = [server.folder / name for name in ("ca.crt", "admin.crt", "admin.key")]
+
+        async def run() -> None:
+            async with asyncio.timeout(60):
+                async with open_etcd(server.url, trust=Trust(*files)) as store:
+                    created = await store.create("/a", b"1")
+                    assert await store.get("/a") == created
+                monkeypatch.setattr(store_module, "CALL_S_MAX", 0.5)
+                for trust in (Trust(files[0]), None):
+                    with pytest.raises(UnavailableError):
+                        async with open_etcd(server.url, trust=trust):
+                            pass
+
+        asyncio.run(run())
+
+
+def test_a_member_that_cannot_be_reached_is_passed_over(own_etcd: EtcdServer) -> None:
+    nobody = f"http://127.0.0.1:{free_port()}"
+
+    async def run() -> None:
+        async with asyncio.timeout(60), open_etcd([nobody, own_etcd.target]) as store:
+            watch = await store.watch("", after=await store.revision())
+            created = await store.create("/a", b"1")
+            assert await anext(watch) == Put(created, None)
+
+    asyncio.run(run())
+
+
+def test_when_a_member_goes_the_next_is_asked() -> None:
+    async def run() -> None:
+        members = Members([Endpoint("a:1"), Endpoint("b:2"), Endpoint("c:3")])
+        first = members.stub
+        members.leave(first)
+        second = members.stub
+        assert second is not first
+        members.leave(first)  # by a call that was begun before
+        assert members.stub is second
+        for _ in range(2):
+            members.leave(members.stub)
+        assert members.stub is first
+        await members.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("http://127.0.0.1:2379", Endpoint("127.0.0.1:2379")),
+        ("https://etcd.example", Endpoint("etcd.example:2379", has_tls=True)),
+        ("127.0.0.1:12379", Endpoint("127.0.0.1:12379")),
+        ("http://[::1]:2379/", Endpoint("[::1]:2379")),
+        ("unix:/run/etcd", Endpoint("unix:/run/etcd")),
+    ],
+)
+def test_how_members_are_named(text: str, endpoint: Endpoint) -> None:
+    assert read_endpoint(text) == endpoint
+
+
+@pytest.mark.parametrize("text", ["", "ftp://x", "http://x/y", "http://x:port", "http://u@x"])
+def test_what_names_no_member(text: str) -> None:
+    with pytest.raises(BadRequestError):
+        read_endpoint(text)

@@ -25,8 +25,8 @@ from mooring.store.errors import (
 )
 from mooring.store.sqlite import SqliteStore, backup, check, open_sqlite, restore
 from mooring.store.sqlite import writer as writer_module
+from mooring.store.sqlite.restoring import RESTORE_GAP
 from mooring.store.sqlite.schema import STEPS, bring_up, connect_writer
-from mooring.store.sqlite.upkeep import RESTORE_GAP
 
 Work = Callable[[SqliteStore], Awaitable[None]]
 

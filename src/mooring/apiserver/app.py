@@ -7,15 +7,21 @@ import gzip
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl
 
 from msgspec.structs import replace
 
 from mooring.apiserver.exchange import Answer, Request, Streaming
+from mooring.apiserver.limits import Limits
 from mooring.apiserver.router import Router, refused
-from mooring.apiserver.status import StatusError, bad_request, failure, too_large, too_many_requests
+from mooring.apiserver.status import (
+    StatusError,
+    bad_request,
+    timed_out,
+    too_large,
+    too_many_requests,
+)
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -28,15 +34,6 @@ QUERY_FIELDS_MAX = 100
 PEER = "mooring.peer"  # the key of the client's certificate in a scope
 
 
-class Limits(NamedTuple):
-    """How much one client may ask for, and how long it may take."""
-
-    body_bytes_max: int = 3 * 1024 * 1024
-    request_s: float = 60.0
-    in_flight_max: int = 600
-    watches_max: int = 10_000
-
-
 class Application:
     """Speaks ASGI for a router."""
 
@@ -45,6 +42,7 @@ class Application:
         self._limits = limits
         self._metrics = router.metrics
         self._stopping = asyncio.Event()
+        self._bodies_bytes = 0
 
     def stop_streams(self) -> None:
         """End all watches, so that a server that stops need not wait for them."""
@@ -55,13 +53,7 @@ class Application:
         if scope["type"] != "http":
             return None
         request = _head(scope)
-        if self._metrics.in_flight >= self._limits.in_flight_max:
-            return await _send(refused(too_many_requests(1), request), request, send)
-        self._metrics.in_flight += 1
-        try:
-            answer = await self._answer(request, receive)
-        finally:
-            self._metrics.in_flight -= 1
+        answer = await self._answer(request, receive)
         if isinstance(answer, Streaming):
             return await self._stream(answer, request, receive, send)
         return await _send(answer, request, send)
@@ -72,8 +64,7 @@ class Application:
                 body = await self._body(request, receive)
                 return await self.router.answer(replace(request, body=body))
         except TimeoutError:
-            text = "Timeout: request did not complete within the allotted timeout"
-            return refused(failure(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", text), request)
+            return refused(timed_out(), request)
         except StatusError as error:
             return refused(error, request)
 
@@ -82,18 +73,25 @@ class Application:
         length = request.headers.get("content-length", "0")
         if length.isdigit() and int(length[:18]) > bytes_max:
             raise too_large(bytes_max)
-        parts, size = [], 0
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                raise bad_request("the client went away")
-            part = message.get("body", b"")
-            size += len(part)
-            if size > bytes_max:
-                raise too_large(bytes_max)
-            parts.append(part)
-            if not message.get("more_body", False):
-                return _unpacked(b"".join(parts), request, bytes_max)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise bad_request("the client went away")
+                part = message.get("body", b"")
+                size += len(part)
+                self._bodies_bytes += len(part)
+                if size > bytes_max:
+                    raise too_large(bytes_max)
+                if self._bodies_bytes > self._limits.bodies_bytes_max:
+                    raise too_many_requests(1)
+                parts.append(part)
+                if not message.get("more_body", False):
+                    return _unpacked(b"".join(parts), request, bytes_max)
+        finally:
+            self._bodies_bytes -= size
 
     # --- streams ------------------------------------------------------------------------------
 
@@ -141,7 +139,15 @@ def _head(scope: MutableMapping[str, Any]) -> Request:
         dict(headers),
         certificate=scope.get(PEER),
         all_headers=headers,
+        uri=_uri(scope),
+        client=(scope.get("client") or ("",))[0],
     )
+
+
+def _uri(scope: MutableMapping[str, Any]) -> str:
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    query: bytes = scope.get("query_string", b"")
+    return (path + b"?" + query if query else path).decode("latin-1")
 
 
 def _unpacked(body: bytes, request: Request, bytes_max: int) -> bytes:

@@ -35,6 +35,7 @@ class User(NamedTuple):
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: Mapping[str, tuple[str, ...]] = {}
+    actor: User | None = None  # who acts as this user, if somebody else does
 
 
 class Call(Struct, frozen=True):

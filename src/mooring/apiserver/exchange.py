@@ -25,6 +25,8 @@ class Request(Struct, frozen=True):
     body: bytes = b""
     certificate: bytes | None = None  # that the client showed, and TLS has checked
     all_headers: tuple[tuple[str, str], ...] = ()  # those that come more than once, too
+    uri: str = ""  # the path and the query, as they were sent
+    client: str = ""  # the address of who asks
 
     @property
     def accept(self) -> str:

@@ -89,7 +89,8 @@ class RoleSecurity:
         except StatusError:
             return None
         listed = sender.headers or tuple(headers.items())
-        return impersonated(user, listed, self._guard.authorizer)
+        acting = impersonated(user, listed, self._guard.authorizer)
+        return user if acting is user else acting._replace(actor=user)
 
     async def review(self, kind: Kind, tree: Any, user: User, namespace: str) -> Any:
         """Return a question about users with its answer."""

@@ -103,7 +103,7 @@ class NamespaceEnd:
         """Delete all objects of a namespace, and return how many are still there."""
         left = 0
         registry = self._service.registry
-        for resource in self._service.resources:
+        for resource in self._service.resources.all():
             if not resource.namespaced or "list" not in verbs_of(resource.plural):
                 continue
             page = await list_entries(registry, resource, name, Selection(), ListOptions())

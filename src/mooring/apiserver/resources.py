@@ -14,6 +14,8 @@ from mooring.api.kinds import Kind
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.apiserver.status import About
 
+EVENT_TTL_S = 3600
+
 Fields = Mapping[str, str]  # what field selectors may name, and the object's values
 
 
@@ -24,6 +26,7 @@ class Resource(Struct, frozen=True, eq=False, dict=True):
     plural: str
     kinds: Mapping[str, Kind]  # by version
     subresources: frozenset[str]
+    ttl_s: int | None = None  # how long an object is kept, if not for ever
 
     @cached_property
     def any_kind(self) -> Kind:
@@ -49,11 +52,6 @@ class Resource(Struct, frozen=True, eq=False, dict=True):
     def returns_deleted(self) -> bool:
         """Whether who deletes an object is given it, and not only told."""
         return self.plural in _RETURNED
-
-    @cached_property
-    def ttl_s(self) -> int | None:
-        """How long an object is kept, if not for ever."""
-        return EVENT_TTL_S if self.plural == "events" else None
 
     @cached_property
     def is_made_by_update(self) -> bool:
@@ -94,16 +92,18 @@ class Resource(Struct, frozen=True, eq=False, dict=True):
 
 
 class Resources:
-    """All that a server serves."""
+    """All that a server keeps, and what it serves of that."""
 
-    def __init__(self, kinds: Iterable[Kind] = SERVED) -> None:
-        found: dict[tuple[str, str], dict[str, Kind]] = {}
-        for kind in kinds:
-            found.setdefault((kind.group, kind.plural), {})[kind.version] = kind
-        self._resources = {
-            key: Resource(*key, versions, _subresources(versions.values()))
-            for key, versions in found.items()
-        }
+    def __init__(
+        self,
+        kinds: Iterable[Kind] = SERVED,
+        *,
+        serves: Callable[[Kind], bool] = lambda _: True,
+        event_ttl_s: int | None = EVENT_TTL_S,
+    ) -> None:
+        listed = tuple(kinds)
+        self._all = _by_name(listed, event_ttl_s)
+        self._resources = _by_name(filter(serves, listed), event_ttl_s)
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """Return a resource, if it is served in the version."""
@@ -111,8 +111,12 @@ class Resources:
         return resource if resource is not None and version in resource.kinds else None
 
     def of(self, group: str, plural: str) -> Resource:
-        """Return a resource that is known to be there."""
-        return self._resources[group, plural]
+        """Return a resource that is known to be there, served or not."""
+        return self._all[group, plural]
+
+    def all(self) -> Iterator[Resource]:
+        """Give all that may be stored, served or not."""
+        return iter(self._all.values())
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._resources.values())
@@ -124,8 +128,6 @@ class Resources:
         }
         return sorted(found)
 
-
-EVENT_TTL_S = 3600
 
 _RETURNED = frozenset(
     {
@@ -149,6 +151,21 @@ _MORE_SUBRESOURCES = {
     "Namespace": ("finalize",),
     "ServiceAccount": ("token",),
 }
+
+
+def _by_name(kinds: Iterable[Kind], event_ttl_s: int | None) -> dict[tuple[str, str], Resource]:
+    found: dict[tuple[str, str], dict[str, Kind]] = {}
+    for kind in kinds:
+        found.setdefault((kind.group, kind.plural), {})[kind.version] = kind
+    return {
+        key: Resource(
+            *key,
+            versions,
+            _subresources(versions.values()),
+            event_ttl_s if key[1] == "events" else None,
+        )
+        for key, versions in found.items()
+    }
 
 
 def _subresources(kinds: Iterable[Kind]) -> frozenset[str]:

@@ -9,16 +9,22 @@ Every refusal is a Status, in the form that the client reads.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
 from mooring.api.catalogue import CATALOGUE
+from mooring.apiserver.auditing import NO_AUDIT, Audit
+from mooring.apiserver.auditing.trail import Trail
 from mooring.apiserver.calls import Call, User, read_plain_tree
 from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.documents import Document
+from mooring.apiserver.ending import Ending
 from mooring.apiserver.exchange import NO_CACHE, Answer, Headers, Request, Streaming, text_answer
+from mooring.apiserver.fairness import Sort, Turnstile, sort_of
 from mooring.apiserver.guarding import RoleSecurity
 from mooring.apiserver.metrics import PROMETHEUS, Metrics
 from mooring.apiserver.negotiation import Form, form_of_errors, negotiate
@@ -39,6 +45,7 @@ from mooring.apiserver.status import (
     internal,
     method_not_allowed,
     not_acceptable,
+    timed_out,
     too_many_requests,
     unauthorized,
     unavailable,
@@ -72,22 +79,36 @@ class Router:
     """Answers requests."""
 
     def __init__(
-        self, service: Service, security: Security, fixed: Fixed, metrics: Metrics | None = None
+        self,
+        service: Service,
+        security: Security,
+        fixed: Fixed,
+        *,
+        turnstile: Turnstile | None = None,
+        audit: Audit = NO_AUDIT,
+        reviews: tuple[Review, ...] = REVIEWS,
     ) -> None:
-        self.metrics = metrics or Metrics()
+        self.metrics = Metrics()
+        self._turnstile = turnstile or Turnstile()
+        self.metrics.sources.append(self._turnstile.samples)
+        self._audit = audit
         self._service = service
         self._security = security
         self._fixed = fixed
-        self._reviews = {(r.group, r.version, r.plural): r for r in REVIEWS}
+        self._reviews = {(r.group, r.version, r.plural): r for r in reviews}
         self._versions = {(r.group, version) for r in service.resources for version in r.kinds}
-        self._versions |= {(r.group, r.version) for r in REVIEWS}
+        self._versions |= {(r.group, r.version) for r in reviews}
 
     async def answer(self, request: Request) -> Answer | Streaming:
         """Return the answer to a request; never raises."""
         target = parse_path(request.path)
         verb = verb_of(request.method, target.name if target else "-", dict(request.query))
+        trail = self._audit.trail(request)
         try:
-            answer = await self._answer(request, target, verb)
+            answer = await self._answer(request, target, verb, trail)
+        except asyncio.CancelledError:  # Its time is over, or the client is gone.
+            trail.answered(refused(timed_out(), request))
+            raise
         except StatusError as error:
             answer = refused(error, request)
         except StoreError as error:
@@ -104,17 +125,42 @@ class Router:
             known.resource if known and is_served else "",
             code,
         )
-        return answer
+        return trail.answered(answer)
 
     async def _answer(
-        self, request: Request, target: Target | None, verb: str
+        self, request: Request, target: Target | None, verb: str, trail: Trail
     ) -> Answer | Streaming:
-        user = await self._security.authenticate(request.headers, _sender(request))
+        asked = _path_attributes(request) if target is None else _attributes(verb, target, request)
+        try:
+            user = await self._security.authenticate(request.headers, _sender(request))
+        except StatusError:
+            trail.known(None, asked)
+            raise
+        trail.known(user, asked)
         if user is None:
             raise unauthorized()
-        if target is None:
-            return await self._path(request, user)
-        await self._authorize(user, _attributes(verb, target, request))
+        with self._turnstile.seat(user, sort_of(request.method, verb)):
+            await self._authorize(user, asked, trail)
+            if target is None:
+                return await self._path(request)
+            answer = await self._resource(request, target, verb, user)
+        if isinstance(answer, Streaming):
+            return await self._seated(answer, user)
+        return answer
+
+    async def _seated(self, answer: Streaming, user: User) -> Streaming:
+        """Return a watch that has a seat of its own as long as it is open."""
+        try:
+            self._turnstile.take(user, Sort.WATCHING)
+        except StatusError:
+            await Ending(answer.chunks, lambda: None).aclose()
+            raise
+        leave = partial(self._turnstile.leave, user, Sort.WATCHING)
+        return answer._replace(chunks=Ending(answer.chunks, leave))
+
+    async def _resource(
+        self, request: Request, target: Target, verb: str, user: User
+    ) -> Answer | Streaming:
         review = self._reviews.get((target.group, target.version, target.resource))
         if review is not None:
             return await self._review(request, target, review, user)
@@ -141,8 +187,9 @@ class Router:
         check_verb(call, verb)
         return await perform(self._service, call, verb)
 
-    async def _authorize(self, user: User, attributes: Attributes) -> None:
+    async def _authorize(self, user: User, attributes: Attributes, trail: Trail) -> None:
         decision = await self._security.authorize(user, attributes)
+        trail.decided(decision)
         if decision.is_allowed:
             return
         why = refusal_of(user, attributes)
@@ -157,7 +204,7 @@ class Router:
         if request.method != "POST":
             raise method_not_allowed()
         form = negotiate(request.accept)
-        any_resource = next(iter(self._service.resources))
+        any_resource = next(self._service.resources.all())
         call = Call(
             target=target,
             resource=any_resource,
@@ -176,12 +223,9 @@ class Router:
 
     # --- paths that are no resources ----------------------------------------------------------
 
-    async def _path(self, request: Request, user: User) -> Answer:
+    async def _path(self, request: Request) -> Answer:
         path = request.path
-        verb = request.method.lower() if request.method != "HEAD" else "get"
-        base = f"/{path.strip('/').partition('/')[0]}"
-        asked = base if base in HEALTH_PATHS else path
-        await self._authorize(user, Attributes(verb, path=asked))
+        base = _base_of(path)
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         if base in HEALTH_PATHS:
@@ -242,6 +286,17 @@ class Router:
         except StoreError:
             return False
         return True
+
+
+def _base_of(path: str) -> str:
+    return f"/{path.strip('/').partition('/')[0]}"
+
+
+def _path_attributes(request: Request) -> Attributes:
+    """Return what a request for a path wants; who may ask for health may ask for its parts."""
+    verb = request.method.lower() if request.method != "HEAD" else "get"
+    base = _base_of(request.path)
+    return Attributes(verb, path=base if base in HEALTH_PATHS else request.path)
 
 
 def _attributes(verb: str, target: Target, request: Request) -> Attributes:

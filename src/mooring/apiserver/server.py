@@ -3,68 +3,55 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
 import secrets
 import ssl
-import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from ipaddress import ip_address
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.admission import Admission
-from mooring.apiserver.app import Application, Limits
+from mooring.apiserver.app import Application
+from mooring.apiserver.auditing import NO_AUDIT, Audit, AuditLog, Auditor
 from mooring.apiserver.authentication.authenticator import Authenticator
 from mooring.apiserver.authentication.serviceaccounts import Issuer
-from mooring.apiserver.authentication.statictokens import StaticTokens
 from mooring.apiserver.authentication.tokenrequests import Signing
 from mooring.apiserver.credentials import ADMIN, Credentials, Folder
 from mooring.apiserver.discovery import Discovery, version_document
+from mooring.apiserver.fairness import Seats, Turnstile
 from mooring.apiserver.guard import Guard
 from mooring.apiserver.guarding import GuardFollower, RoleSecurity, finder, make_roles
 from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
+from mooring.apiserver.limits import Limits
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.naming import new_suffix, new_uid
 from mooring.apiserver.openapi import OpenAPI
+from mooring.apiserver.plainaccess import admin_token, kubeconfig, write_private
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resources
 from mooring.apiserver.rolekeeping import RoleKeeper
 from mooring.apiserver.router import Fixed, Router
 from mooring.apiserver.security import AdminToken, AllowAll, Security
-from mooring.apiserver.service import Service
+from mooring.apiserver.served import REVIEWS, Review
+from mooring.apiserver.service import WATCH_S, Service
+from mooring.apiserver.settings import Settings
+from mooring.apiserver.stores import open_store
 from mooring.apiserver.upkeep import compact_regularly
 from mooring.store.contract import Store
 
 if TYPE_CHECKING:
     from mooring.apiserver.network import NetworkServer
 
-TOKEN_FILE = "admin-token"  # noqa: S105  # its name, not the token
 KUBECONFIG_FILE = "kubeconfig"
 CREDENTIALS_FOLDER = "pki"
+STORE_FOLDER = "store"
 RENEW_EVERY_S = 12 * 3600
-
-ISSUER = "https://kubernetes.default.svc.cluster.local"
-
-
-class Settings(NamedTuple):
-    """How a server is to run."""
-
-    data_dir: Path
-    address: str = "127.0.0.1"
-    port: int = 6443
-    etcd_servers: tuple[str, ...] = ()
-    gates: Gates = Gates.parse()
-    allows_all: bool = False
-    has_roles: bool = False  # TLS, certificates and tokens, roles; else one token, without TLS
-    tokens: StaticTokens = StaticTokens({})
-    limits: Limits = Limits()
 
 
 def make_service(
@@ -73,16 +60,19 @@ def make_service(
     gates: Gates | None = None,
     now: Callable[[], Timestamp] | None = None,
     extensions: bool = True,
+    resources: Resources | None = None,
+    watch_s: Callable[[], int] = lambda: WATCH_S,
 ) -> Service:
     """Return what the verbs need, on a store."""
     return Service(
         registry=Registry(store),
-        resources=Resources(),
+        resources=resources or Resources(),
         gates=gates or Gates.parse(),
         now=now or _now,
         new_uid=new_uid,
         new_suffix=new_suffix,
         extensions=extensions,
+        watch_s=watch_s,
     )
 
 
@@ -100,19 +90,28 @@ def with_admission(service: Service) -> Service:
 
 
 def make_application(
-    service: Service, security: Security, *, address: str = "", limits: Limits | None = None
+    service: Service,
+    security: Security,
+    *,
+    address: str = "",
+    limits: Limits | None = None,
+    seats: Seats | None = None,
+    audit: Audit = NO_AUDIT,
+    reviews: tuple[Review, ...] = REVIEWS,
 ) -> Application:
     """Return the ASGI application of a service."""
     fixed = Fixed(
-        discovery=Discovery(service.resources),
-        openapi=OpenAPI(service.resources),
+        discovery=Discovery(service.resources, reviews),
+        openapi=OpenAPI(service.resources, reviews),
         version=version_document(
             python_version=platform.python_version(),
             platform=f"{platform.system().lower()}/{platform.machine()}",
         ),
         address=address,
     )
-    return Application(Router(service, security, fixed), limits or Limits())
+    turnstile = Turnstile(seats or Seats())
+    router = Router(service, security, fixed, turnstile=turnstile, audit=audit, reviews=reviews)
+    return Application(router, limits or Limits())
 
 
 def is_loopback(address: str) -> bool:
@@ -130,36 +129,74 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
     from mooring.apiserver.network import NetworkServer
 
     settings.data_dir.mkdir(parents=True, exist_ok=True)
-    async with _store_of(settings) as store, AsyncExitStack() as stack:
-        service = with_admission(make_service(store, gates=settings.gates))
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(_store_of(settings))
+        service = with_admission(_service(settings, store))
         await make_namespaces(service)
         assert service.admission is not None
         await service.admission.prepare()
-        admitting = asyncio.create_task(service.admission.run())
-        stack.push_async_callback(_stopped, admitting)
-        ending = asyncio.create_task(NamespaceEnd(service).run())
-        stack.push_async_callback(_stopped, ending)
-        compacting = asyncio.create_task(compact_regularly(store))
-        stack.push_async_callback(_stopped, compacting)
+        _beside(service.admission.run(), stack)
+        _beside(NamespaceEnd(service).run(), stack)
+        _beside(compact_regularly(store), stack)
         credentials: Credentials | None = None
         if settings.has_roles:
             guarded = await _guarded(settings, service, stack)
             service, security, credentials = guarded
         else:
             security = AllowAll() if settings.allows_all else AdminToken(_token(settings))
-        where = f"{settings.address}:{settings.port}"
-        application = make_application(service, security, address=where, limits=settings.limits)
-        server = NetworkServer(application, settings.address, settings.port)
-        if settings.has_roles:
-            _secure(server, settings)
-        waiting = asyncio.create_task(_tell(server, settings, credentials, on_start))
-        stack.push_async_callback(_stopped, waiting)
+        server = NetworkServer(
+            _application(settings, service, security, stack),
+            settings.address,
+            settings.port,
+            context=None if credentials is None else _context(settings),
+            manners=settings.manners,
+        )
+        _beside(_tell(server, settings, credentials, on_start), stack)
         try:
             await server.serve()
         except asyncio.CancelledError:
             if server.started:
                 await server.shutdown()
             raise
+
+
+def _service(settings: Settings, store: Store) -> Service:
+    shortest_s = settings.watch_s_min
+    return make_service(
+        store,
+        gates=settings.gates,
+        resources=Resources(serves=settings.runtime.serves, event_ttl_s=settings.event_ttl_s),
+        # Not all watches that began together end together.
+        watch_s=lambda: shortest_s + secrets.randbelow(max(shortest_s, 1)),
+    )
+
+
+def _application(
+    settings: Settings, service: Service, security: Security, stack: AsyncExitStack
+) -> Application:
+    audit: Audit = NO_AUDIT
+    if settings.auditing is not None:
+        path, policy, rotation = settings.auditing
+        log = AuditLog(path, rotation)
+        stack.callback(log.close)
+        audit = Auditor(policy, log, _now_exactly)
+    application = make_application(
+        service,
+        security,
+        address=f"{settings.advertised or settings.address}:{settings.port}",
+        limits=settings.limits,
+        seats=settings.seats,
+        audit=audit,
+        reviews=settings.runtime.reviews(),
+    )
+    if isinstance(audit, Auditor):
+        application.router.metrics.sources.append(audit.samples)
+    return application
+
+
+def _beside(work: Coroutine[Any, Any, None], stack: AsyncExitStack) -> None:
+    """Have something done as long as the stack is open."""
+    stack.push_async_callback(_stopped, asyncio.create_task(work))
 
 
 async def _guarded(
@@ -172,25 +209,29 @@ async def _guarded(
     await make_roles(service)
     keeper = RoleKeeper(service.registry, service.resources)
     await keeper.prepare()
-    stack.push_async_callback(_stopped, asyncio.create_task(keeper.run()))
+    _beside(keeper.run(), stack)
     follower = GuardFollower(service, guard)
     await follower.load()
-    following = asyncio.create_task(follower.run())
-    stack.push_async_callback(_stopped, following)
-    issuer = Issuer(ISSUER, (credentials.signing_key.public,), (ISSUER,))
+    _beside(follower.run(), stack)
+    audiences = settings.audiences or (settings.issuer,)
+    issuer = Issuer(settings.issuer, (credentials.signing_key.public,), audiences)
     service = replace(service, signing=Signing(credentials.signing_key, issuer))
     authenticator = Authenticator(issuer, finder(service), service.now, settings.tokens)
     return service, RoleSecurity(guard, authenticator), credentials
 
 
 def _credentials(settings: Settings) -> Credentials:
+    """Return the credentials; the certificate is for all that the server is called."""
+    names, addresses = [], []
+    for name in (settings.address, settings.advertised, *settings.names):
+        try:
+            address = ip_address(name)
+        except ValueError:
+            names.append(name)
+        else:
+            addresses += [] if address.is_unspecified else [str(address)]
     folder = Folder(settings.data_dir / CREDENTIALS_FOLDER)
-    try:
-        address = ip_address(settings.address)
-    except ValueError:
-        return folder.ensure(_now(), names=(settings.address,))
-    addresses = () if address.is_unspecified else (str(address),)
-    return folder.ensure(_now(), addresses=addresses)
+    return folder.ensure(_now(), names=tuple(filter(None, names)), addresses=tuple(addresses))
 
 
 async def _renew(settings: Settings, context: ssl.SSLContext) -> None:
@@ -204,25 +245,23 @@ async def _renew(settings: Settings, context: ssl.SSLContext) -> None:
 
 @asynccontextmanager
 async def _store_of(settings: Settings) -> AsyncIterator[Store]:
-    if settings.etcd_servers:
-        from mooring.store.etcd import open_etcd
+    """Open the store; a folder has one server, whose credentials it holds, with etcd as well."""
+    folder = settings.data_dir / STORE_FOLDER
+    if settings.etcd is None:
+        async with open_store(folder, None) as store:
+            yield store
+        return
+    from mooring.store.sqlite.folder import Folder as StoreFolder
 
-        async with open_etcd(settings.etcd_servers[0].removeprefix("http://")) as etcd:
-            yield etcd
-    else:
-        from mooring.store.sqlite import open_sqlite
-
-        async with open_sqlite(settings.data_dir / "store") as sqlite:
-            yield sqlite
+    with StoreFolder(folder):
+        async with open_store(folder, settings.etcd) as store:
+            yield store
 
 
-def _secure(server: NetworkServer, settings: Settings) -> None:
+def _context(settings: Settings) -> ssl.SSLContext:
     from mooring.apiserver.tls import server_context
 
-    folder, config = settings.data_dir / CREDENTIALS_FOLDER, server.config
-    config.ssl_certfile, config.ssl_keyfile = folder / "server.crt", str(folder / "server.key")
-    config.load()
-    config.ssl = server_context(folder)
+    return server_context(settings.data_dir / CREDENTIALS_FOLDER)
 
 
 async def _tell(
@@ -233,8 +272,7 @@ async def _tell(
 ) -> None:
     while not server.started:
         await asyncio.sleep(0.01)
-    address = "127.0.0.1" if settings.address == "0.0.0.0" else settings.address  # noqa: S104
-    host = f"[{address}]" if ":" in address else address
+    host = _reached_at(settings)
     if credentials is None:
         url = f"http://{host}:{server.port}"
         token = "" if settings.allows_all else _token(settings)
@@ -243,10 +281,18 @@ async def _tell(
         url = f"https://{host}:{server.port}"
         authority, admin = credentials.authority.certificate, credentials.clients[ADMIN]
         text = secure_kubeconfig(url, authority, ADMIN, admin)
-    _write_private(settings.data_dir / KUBECONFIG_FILE, text)
+    write_private(settings.data_dir / KUBECONFIG_FILE, text)
     on_start(url)
-    if credentials is not None and server.config.ssl is not None:
-        await _renew(settings, server.config.ssl)
+    if server.context is not None:
+        await _renew(settings, server.context)
+
+
+def _reached_at(settings: Settings) -> str:
+    """Return the address that clients use, as URLs have it."""
+    address = settings.advertised or settings.address
+    loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+    address = loopback.get(address, address)
+    return f"[{address}]" if ":" in address else address
 
 
 async def _stopped(task: asyncio.Task[None]) -> None:
@@ -254,49 +300,16 @@ async def _stopped(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-# --- credentials ----------------------------------------------------------------------------------
-
-
-def kubeconfig(url: str, token: str) -> str:
-    """Return the text of a kubeconfig for the server."""
-    user = f"    token: {token}\n" if token else ""
-    return (
-        "apiVersion: v1\n"
-        "kind: Config\n"
-        "clusters:\n"
-        "- name: mooring\n"
-        "  cluster:\n"
-        f"    server: {url}\n"
-        "users:\n"
-        "- name: admin\n"
-        f"  user:{chr(10) + user if user else ' {}' + chr(10)}"
-        "contexts:\n"
-        "- name: admin@mooring\n"
-        "  context: {cluster: mooring, user: admin, namespace: default}\n"
-        "current-context: admin@mooring\n"
-    )
-
-
-def _token(settings: Settings) -> str:
-    path = settings.data_dir / TOKEN_FILE
-    if not path.exists():
-        _write_private(path, f"{secrets.token_urlsafe(32)}\n")
-    return path.read_text().strip()
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, at once or not at all."""
-    mode = stat.S_IRUSR | stat.S_IWUSR
-    draft = path.with_name(f".{path.name}.new")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    draft.replace(path)
-
-
 # --- what is new ----------------------------------------------------------------------------------
 
 
 def _now() -> Timestamp:
-    return Timestamp(datetime.now(UTC)).truncated()
+    return _now_exactly().truncated()
+
+
+def _now_exactly() -> Timestamp:
+    return Timestamp(datetime.now(UTC))
+
+
+def _token(settings: Settings) -> str:
+    return admin_token(settings.data_dir)

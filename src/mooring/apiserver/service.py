@@ -24,6 +24,7 @@ from mooring.apiserver.resources import Resources
 from mooring.validation.context import AllowEverything, Context, StatusAuthorizer
 
 NAMESPACES = ("", "namespaces")
+WATCH_S = 1800
 
 
 class Service(Struct, frozen=True):
@@ -39,6 +40,7 @@ class Service(Struct, frozen=True):
     guard: Guard | None = None  # None: who may ask may write anything
     signing: Signing | None = None  # None: no tokens are given
     admission: Admission | None = None  # None: no quotas, and only the account and class by default
+    watch_s: Callable[[], int] = lambda: WATCH_S  # for watches that name no time
 
     def context(self, call: Call, namespace: Any | None, *, verb: str) -> Context:
         """Return what admission must know for a request that is about something in a namespace."""

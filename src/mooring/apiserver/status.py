@@ -163,6 +163,12 @@ def too_many_requests(retry_after_s: int) -> StatusError:
     return failure(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", message, details)
 
 
+def timed_out() -> StatusError:
+    """Return that the answer took too long."""
+    text = "Timeout: request did not complete within the allotted timeout"
+    return failure(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", text)
+
+
 # --- the object -----------------------------------------------------------------------------------
 
 

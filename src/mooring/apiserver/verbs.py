@@ -29,7 +29,6 @@ from mooring.apiserver.tokens import request_token
 from mooring.apiserver.watching import Notice, WatchOptions, open_watch
 from mooring.apiserver.writing import Written, create, patch, replace_object
 
-WATCH_TIMEOUT_S = 1800
 WATCH_TIMEOUT_MAX_S = 24 * 3600
 LIMIT_MAX = 2**31 - 1
 WARNING_LENGTH_MAX = 256
@@ -162,7 +161,7 @@ async def _watch(service: Service, call: Call) -> Streaming:
     )
     media = call.form.media
     content_type = f"{media};stream=watch" if media == PROTOBUF else media
-    chunks = _chunks(notices, painter, timeout_s or WATCH_TIMEOUT_S)
+    chunks = _chunks(notices, painter, timeout_s or service.watch_s())
     return Streaming(chunks, content_type)
 
 

@@ -17,6 +17,7 @@ from mooring.api.catalogue import from_hub, to_hub
 from mooring.api.codec import to_tree
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
+from mooring.api.meta import ObjectMeta
 from mooring.api.reading import read_tree
 from mooring.apiserver import foreign
 from mooring.apiserver.authorization.noderestriction import Operation

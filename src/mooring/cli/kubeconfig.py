@@ -7,20 +7,13 @@ from pathlib import Path
 import click
 
 from mooring.cli.exits import UNREADABLE
-from mooring.cli.server import DATA_DIR
+from mooring.cli.server_options import data_dir_option
 
 
 @click.command(
     name="kubeconfig", epilog="Exit status: 0 printed, 2 usage, 3 the folder has no server."
 )
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DATA_DIR,
-    show_default=True,
-    envvar="MOORING_DATA_DIR",
-    help="The folder of the server.",
-)
+@data_dir_option
 def command(data_dir: Path) -> None:
     """Print the kubeconfig of the server that runs on a folder, or ran last.
 

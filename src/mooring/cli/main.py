@@ -27,6 +27,7 @@ COMMANDS = {
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
     "server": "Run the API server: kubectl and any client of Kubernetes can use it.",
     "snapshot": "Write a cluster or files into one archive, for all commands to read.",
+    "store": "Check, compact, back up and restore what a server keeps.",
     "validate": "Check objects as an API server would, with file and line.",
     "whatif": "Say what changes would mean for pods and devices, before they are made.",
 }

@@ -4,115 +4,122 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from mooring.api.gates import Gates
+from mooring.apiserver.settings import Auditing, Etcd, Settings
+from mooring.cli import CONTEXT
+from mooring.cli.etcd_options import etcd_options
 from mooring.cli.exits import UNREADABLE
 from mooring.cli.gate_options import gate_options
+from mooring.cli.sections import SectionedCommand
+from mooring.cli.server_options import SECTIONS, data_dir_option, server_options
 from mooring.kit.collector import calm_collector
 
 if TYPE_CHECKING:
     from mooring.apiserver.authentication.statictokens import StaticTokens
-    from mooring.apiserver.server import Settings
-
-DATA_DIR = "mooring-data"
+    from mooring.apiserver.runtimeconfig import RuntimeConfig
 
 
 @click.command(
     name="server",
+    cls=SectionedCommand,
+    sections=SECTIONS,
+    context_settings=CONTEXT,
     epilog="Exit status: 0 stopped, 2 usage, 3 the folder, the store or the port cannot be used.",
 )
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DATA_DIR,
-    show_default=True,
-    envvar="MOORING_DATA_DIR",
-    help="The folder of the server: its store, its token, its kubeconfig.",
-)
-@click.option(
-    "--bind-address", default="127.0.0.1", show_default=True, help="The address to listen at."
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=6443,
-    show_default=True,
-    help="The port to listen at; 0 takes a free one.",
-)
-@click.option(
-    "--etcd-servers",
-    default="",
-    metavar="URL,…",
-    help="Keep objects in etcd, instead of SQLite in the folder.",
-)
-@click.option(
-    "--authorization-mode",
-    type=click.Choice(["RBAC", "Token", "AlwaysAllow"]),
-    default="RBAC",
-    show_default=True,
-    help="TLS with certificates, tokens and roles (RBAC); or, without TLS, everything for bearers "
-    "of a token, or for everybody on this machine.",
-)
-@click.option(
-    "--token-auth-file",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help='A file of tokens: lines of token,user,uid,"group1,group2".',
-)
-@click.option(
-    "--max-requests-inflight",
-    type=click.IntRange(1, 100_000),
-    default=600,
-    show_default=True,
-    help="How many requests are worked on at once.",
-)
+@data_dir_option
+@etcd_options
+@server_options
 @gate_options
-def command(
-    data_dir: Path,
-    bind_address: str,
-    port: int,
-    etcd_servers: str,
-    authorization_mode: str,
-    token_auth_file: Path | None,
-    max_requests_inflight: int,
-    gates: Gates,
-) -> None:
+def command(data_dir: Path, etcd: Etcd | None, gates: Gates, **given: Any) -> None:
     """Run the API server until it is interrupted.
 
     kubectl and any other client of Kubernetes can use it: `moor kubeconfig` prints how to reach it.
+    It stops at SIGTERM or Ctrl-C once requests that were begun are answered; at the second one at
+    once.
     """
     try:
         import uvicorn  # noqa: F401
     except ImportError:
         _fail("uvicorn is not installed: pip install 'mooring[server]'")
-    from mooring.apiserver.app import Limits
-    from mooring.apiserver.server import Settings, is_loopback
+    _refuse_combinations(given)
+    _run(_settings(data_dir, etcd, gates, given))
 
-    has_roles = authorization_mode == "RBAC"
-    if not has_roles and not is_loopback(bind_address):
+
+def _refuse_combinations(given: dict[str, Any]) -> None:
+    from mooring.apiserver.server import is_loopback
+
+    has_roles = given["authorization_mode"] == "RBAC"
+    if not has_roles and not is_loopback(given["bind_address"]):
         raise click.UsageError(
-            f"--bind-address {bind_address}: without TLS only a loopback address is allowed"
+            f"--bind-address {given['bind_address']}: without TLS only a loopback address is "
+            "allowed"
         )
-    if token_auth_file is not None and not has_roles:
-        raise click.UsageError("--token-auth-file: only with --authorization-mode RBAC")
-    servers = tuple(part.strip() for part in etcd_servers.split(",") if part.strip())
-    if len(servers) > 1 or etcd_servers.startswith("https://"):
-        raise click.UsageError("--etcd-servers: one URL only, and without TLS, so far")
-    _run(
-        Settings(
-            data_dir=data_dir,
-            address=bind_address,
-            port=port,
-            etcd_servers=servers,
-            gates=gates,
-            allows_all=authorization_mode == "AlwaysAllow",
-            has_roles=has_roles,
-            tokens=_tokens(token_auth_file),
-            limits=Limits(in_flight_max=max_requests_inflight),
-        )
+    for name in ("token_auth_file", "tls_san", "advertise_address"):
+        if given[name] and not has_roles:
+            flag = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{flag}: only with --authorization-mode RBAC")
+    if given["audit_policy_file"] and not given["audit_log_path"]:
+        raise click.UsageError("--audit-policy-file: only with --audit-log-path")
+
+
+def _settings(data_dir: Path, etcd: Etcd | None, gates: Gates, given: dict[str, Any]) -> Settings:
+    from mooring.apiserver.connections import Manners
+    from mooring.apiserver.fairness import Seats
+    from mooring.apiserver.limits import Limits
+
+    mode, watches_max = given["authorization_mode"], given["max_watches"]
+    reading_max, writing_max = (
+        given["max_requests_inflight"],
+        given["max_mutating_requests_inflight"],
     )
+    return Settings(
+        data_dir=data_dir,
+        address=given["bind_address"],
+        port=given["port"],
+        advertised=given["advertise_address"],
+        names=given["tls_san"],
+        etcd=etcd,
+        gates=gates,
+        runtime=_runtime(given["runtime_config"]),
+        allows_all=mode == "AlwaysAllow",
+        has_roles=mode == "RBAC",
+        tokens=_tokens(given["token_auth_file"]),
+        issuer=given["service_account_issuer"],
+        audiences=given["api_audiences"],
+        limits=Limits(request_s=given["request_timeout"], watches_max=watches_max),
+        seats=Seats(reading_max, writing_max, watches_max),
+        manners=Manners(connections_max=given["max_connections"]),
+        watch_s_min=given["min_request_timeout"],
+        event_ttl_s=int(given["event_ttl"]),
+        auditing=_auditing(given),
+    )
+
+
+def _runtime(text: str) -> RuntimeConfig:
+    from mooring.apiserver.runtimeconfig import RuntimeConfigError, read_runtime_config
+
+    try:
+        return read_runtime_config(text)
+    except RuntimeConfigError as error:
+        raise click.UsageError(f"--runtime-config: {error}") from None
+
+
+def _auditing(given: dict[str, Any]) -> Auditing | None:
+    from mooring.apiserver.auditing import DEFAULT_POLICY, PolicyError, Rotation, read_policy
+
+    path: Path | None = given["audit_policy_file"]
+    if not given["audit_log_path"]:
+        return None
+    try:
+        policy = DEFAULT_POLICY if path is None else read_policy(path.read_bytes(), str(path))
+    except (OSError, PolicyError) as error:
+        _fail(f"--audit-policy-file: {error}")
+    sizes = (f"audit_log_{name}" for name in ("maxsize", "maxbackup", "maxage"))
+    return Auditing(given["audit_log_path"], policy, Rotation(*(given[name] for name in sizes)))
 
 
 def _tokens(path: Path | None) -> StaticTokens:
@@ -127,7 +134,7 @@ def _tokens(path: Path | None) -> StaticTokens:
     try:
         return read_tokens(path.read_text(), source=str(path))
     except (OSError, UnicodeDecodeError, TokenFileError) as error:
-        _fail(str(error))
+        _fail(f"--token-auth-file: {error}")
 
 
 def _run(settings: Settings) -> None:
@@ -141,8 +148,11 @@ def _run(settings: Settings) -> None:
 
     try:
         asyncio.run(serve(settings, started))
-    except (StoreError, CredentialsError, OSError) as error:
+    except (StoreError, CredentialsError) as error:
         _fail(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}")
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
 

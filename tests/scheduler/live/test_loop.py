@@ -55,12 +55,25 @@ class Client:
         return self._server.get(struct, name, namespace)
 
     async def list(
-        self, struct: type[Any], namespace: str = "", *, limit: int = 0, rest: str = ""
+        self,
+        struct: type[Any],
+        namespace: str = "",
+        *,
+        limit: int = 0,
+        rest: str = "",
+        fields: str = "",
+        labels: str = "",
     ) -> Page:
         return Page(tuple(self._server.all(struct)), "")
 
     async def watch(
-        self, struct: type[Any], namespace: str = "", *, after: str
+        self,
+        struct: type[Any],
+        namespace: str = "",
+        *,
+        after: str,
+        fields: str = "",
+        labels: str = "",
     ) -> AsyncIterator[Event]:
         nothing: tuple[Event, ...] = ()
         for event in nothing:

@@ -52,6 +52,8 @@ class Authenticator(Struct, frozen=True):
         if certificate is not None:
             known = peers.user_of(certificate)
             if known is not None:
+                if not peers.is_valid_at(certificate, self.now()):
+                    raise unauthorized()
                 return authenticated(known)
         token = bearer_token(authorization)
         if token is None:

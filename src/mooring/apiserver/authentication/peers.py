@@ -1,21 +1,38 @@
 """Users by their certificates: the common name is the user, organizations are its groups.
 
-TLS has checked that the certificate is signed by our authority and is valid now; here it is only
-read.
+TLS has checked that the certificate is signed by our authority. It does not look at the time, so
+that one that has expired can be told apart from none.
 """
 
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
 from functools import lru_cache
 
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from mooring.api.timestamp import Timestamp
 from mooring.apiserver.authentication.users import CREDENTIAL_ID
 from mooring.apiserver.calls import User
 
 BYTES_MAX = 16 * 1024
+
+
+def is_valid_at(certificate: bytes, now: Timestamp) -> bool:
+    """Return whether a DER certificate is valid at a time; one that cannot be read is not."""
+    try:
+        begin, end = _validity(certificate)
+    except ValueError:
+        return False
+    return begin <= now.instant <= end
+
+
+@lru_cache(maxsize=1024)
+def _validity(certificate: bytes) -> tuple[datetime, datetime]:
+    read = x509.load_der_x509_certificate(certificate)
+    return read.not_valid_before_utc, read.not_valid_after_utc
 
 
 def user_of(certificate: bytes) -> User | None:

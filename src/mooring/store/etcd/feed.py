@@ -23,10 +23,10 @@ import grpc.aio
 
 from mooring.store.contract import Change
 from mooring.store.errors import StoreError, TooOldError, UnavailableError
+from mooring.store.etcd.endpoints import Members
 from mooring.store.etcd.forms import Keys, fault_of
 from mooring.store.hub import Hub, Stretch
 from mooring.wire import etcd_pb2 as pb
-from mooring.wire.etcd import EtcdStub
 
 STRETCH_CHANGES_MAX = 2000
 STRETCH_BYTES_MAX = 8 * 2**20
@@ -38,9 +38,9 @@ PAUSE_S_MAX = 2.0
 class Feed:
     """Publishes what changes below a root."""
 
-    def __init__(self, stub: EtcdStub, keys: Keys, revision: int) -> None:
+    def __init__(self, members: Members, keys: Keys, revision: int) -> None:
         self.hub = Hub(revision, self._past)
-        self._stub = stub
+        self._members = members
         self._keys = keys
         self._advanced = asyncio.Event()
 
@@ -122,7 +122,8 @@ class Feed:
             start_revision=max(start, 1),  # 0 would mean: from now on
             prev_kv=True,
         )
-        call = self._stub.watch()
+        stub = self._members.stub
+        call = stub.watch()
         try:
             await call.write(pb.WatchRequest(create_request=request))
             async for response in call:
@@ -132,7 +133,10 @@ class Feed:
                     raise UnavailableError(f"etcd: watch cancelled: {response.cancel_reason}")
                 yield response
         except grpc.aio.AioRpcError as error:
-            raise fault_of(error, start) from error
+            fault = fault_of(error, start)
+            if isinstance(fault, UnavailableError):
+                self._members.leave(stub)
+            raise fault from error
         finally:
             call.cancel()
         raise UnavailableError("etcd: a watch ended")

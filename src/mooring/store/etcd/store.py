@@ -8,12 +8,12 @@ and here a change is of one key.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import grpc
 import grpc.aio
+from google.protobuf.message import Message
 
 from mooring.store.contract import Deletion, Entry, Page
 from mooring.store.errors import (
@@ -25,28 +25,29 @@ from mooring.store.errors import (
     TooOldError,
     UnavailableError,
 )
+from mooring.store.etcd.endpoints import Members, Trust, read_endpoint
 from mooring.store.etcd.feed import Feed
 from mooring.store.etcd.forms import Keys, Span, fault_of
 from mooring.store.hub import HubWatch
 from mooring.store.keys import check_key, check_list, check_prefix, check_revision, check_write
 from mooring.wire import etcd_pb2 as pb
-from mooring.wire.etcd import EtcdStub, open_channel
+from mooring.wire.etcd import EtcdStub
 
 ROOT = "/mooring/"
 CALL_S_MAX = 10.0
 PAGE_ENTRIES = 1000  # a list without limit is read in pages of so many
 NEVER = -1  # no entry has this revision
 
-Q = TypeVar("Q")  # a request
 R = TypeVar("R")  # a response
+Method = Callable[[EtcdStub], "grpc.aio.UnaryUnaryMultiCallable[Any, R]"]
 
 
 @asynccontextmanager
 async def open_etcd(
-    target: str, *, root: str = ROOT, credentials: grpc.ChannelCredentials | None = None
+    targets: str | Sequence[str], *, root: str = ROOT, trust: Trust | None = None
 ) -> AsyncIterator[EtcdStore]:
     """Open the store below a root of an etcd, such as `127.0.0.1:2379`; close it at the end."""
-    store = await EtcdStore.open(target, root=root, credentials=credentials)
+    store = await EtcdStore.open(targets, root=root, trust=trust)
     try:
         yield store
     finally:
@@ -56,34 +57,28 @@ async def open_etcd(
 class EtcdStore:
     """A store in etcd; belongs to the event loop that opened it."""
 
-    def __init__(
-        self, channel: grpc.aio.Channel, stub: EtcdStub, keys: Keys, revision: int
-    ) -> None:
-        self._channel = channel
-        self._stub = stub
+    def __init__(self, members: Members, keys: Keys, revision: int) -> None:
+        self._members = members
         self._keys = keys
-        self._feed = Feed(stub, keys, revision)
+        self._feed = Feed(members, keys, revision)
         self._feeding = asyncio.create_task(self._feed.run())
         self._is_closed = False
 
     @classmethod
     async def open(
-        cls,
-        target: str,
-        *,
-        root: str = ROOT,
-        credentials: grpc.ChannelCredentials | None = None,
+        cls, targets: str | Sequence[str], *, root: str = ROOT, trust: Trust | None = None
     ) -> EtcdStore:
         """Return the store below a root of an etcd, or raise UnavailableError."""
         keys = Keys(root)
-        channel = open_channel(target, credentials)
-        stub = EtcdStub(channel)
+        listed = (targets,) if isinstance(targets, str) else targets
+        endpoints = [read_endpoint(target) for target in listed]
+        members = Members(endpoints, None if trust is None else trust.credentials())
         try:
-            revision = await _write_mark(stub, keys)
+            revision = await _first_mark(members, keys)
         except BaseException:
-            await channel.close()
+            await members.close()
             raise
-        return cls(channel, stub, keys, revision)
+        return cls(members, keys, revision)
 
     # --- reading
 
@@ -134,7 +129,7 @@ class EtcdStore:
             limit=limit,
             count_only=count_only,
         )
-        return await self._call(self._stub.range, request, revision)
+        return await self._call(lambda stub: stub.range, request, revision)
 
     # --- writing
 
@@ -173,7 +168,7 @@ class EtcdStore:
         """Forget what happened up to a revision; returns when its room is free."""
         check_revision(revision)
         # What is to be forgotten must have reached the hub, with what was there before it.
-        mark = await _write_mark(self._stub, self._keys)
+        mark = await _write_mark(self._members.stub, self._keys)
         try:
             async with asyncio.timeout(CALL_S_MAX):
                 await self._feed.reach(mark)
@@ -181,7 +176,7 @@ class EtcdStore:
             raise UnavailableError(f"etcd: no changes within {CALL_S_MAX:g} s") from None
         request = pb.CompactionRequest(revision=revision, physical=True)
         with suppress(TooOldError):  # forgotten already
-            await self._call(self._stub.compact, request, revision)
+            await self._call(lambda stub: stub.compact, request, revision)
 
     async def _put(
         self, key: str, value: bytes, expected: int, ttl_s: int | None
@@ -190,12 +185,12 @@ class EtcdStore:
         if ttl_s is None:
             return await self._transact(key, expected, pb.RequestOp(request_put=put))
         grant = pb.LeaseGrantRequest(TTL=ttl_s)
-        put.lease = (await self._call(self._stub.grant_lease, grant)).ID
+        put.lease = (await self._call(lambda stub: stub.grant_lease, grant)).ID
         done = await self._transact(key, expected, pb.RequestOp(request_put=put))
         if not done.succeeded:
             with suppress(StoreError):  # It ends by itself, too, only later.
                 revoke = pb.LeaseRevokeRequest(ID=put.lease)
-                await self._call(self._stub.revoke_lease, revoke)
+                await self._call(lambda stub: stub.revoke_lease, revoke)
         return done
 
     async def _transact(self, key: str, expected: int, operation: pb.RequestOp) -> pb.TxnResponse:
@@ -204,7 +199,7 @@ class EtcdStore:
         compare = pb.Compare(key=name, target=pb.Compare.MOD, mod_revision=expected)
         read = pb.RequestOp(request_range=pb.RangeRequest(key=name))
         request = pb.TxnRequest(compare=[compare], success=[operation], failure=[read])
-        return await self._call(self._stub.transact, request)
+        return await self._call(lambda stub: stub.transact, request)
 
     def _refusal(self, key: str, expected: int, done: pb.TxnResponse) -> StoreError:
         found = done.responses[0].response_range.kvs
@@ -212,13 +207,15 @@ class EtcdStore:
             return KeyMissingError(key)
         return ConflictError(self._keys.entry(found[0]), expected)
 
-    async def _call(
-        self, method: grpc.aio.UnaryUnaryMultiCallable[Q, R], request: Q, revision: int = 0
-    ) -> R:
+    async def _call(self, method: Method[R], request: Message, revision: int = 0) -> R:
         if self._is_closed:
             raise ClosedError
+        stub = self._members.stub
         try:
-            return await _answered(method(request, timeout=CALL_S_MAX), revision)
+            return await _answered(method(stub)(request, timeout=CALL_S_MAX), revision)
+        except UnavailableError:
+            self._members.leave(stub)
+            raise
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
@@ -232,13 +229,25 @@ class EtcdStore:
         self._feeding.cancel()
         await asyncio.wait([self._feeding])
         self._feed.hub.close(ClosedError())
-        await self._channel.close()
+        await self._members.close()
 
 
-async def _write_mark(stub: EtcdStub, keys: Keys) -> int:
-    """Write the mark; return its revision."""
+async def _first_mark(members: Members, keys: Keys) -> int:
+    """Write the mark to the first member that can be reached; return its revision."""
+    for _ in range(len(members) if len(members) > 1 else 0):
+        stub = members.stub
+        try:
+            return await _write_mark(stub, keys, waits=False)
+        except UnavailableError:
+            members.leave(stub)
+    return await _write_mark(members.stub, keys)
+
+
+async def _write_mark(stub: EtcdStub, keys: Keys, *, waits: bool = True) -> int:
+    """Write the mark; return its revision. Who waits gives a member time to come up."""
     put = pb.RequestOp(request_put=pb.PutRequest(key=keys.mark))
-    call = stub.transact(pb.TxnRequest(success=[put]), timeout=CALL_S_MAX, wait_for_ready=True)
+    request = pb.TxnRequest(success=[put])
+    call = stub.transact(request, timeout=CALL_S_MAX, wait_for_ready=waits)
     return (await _answered(call)).header.revision
 
 

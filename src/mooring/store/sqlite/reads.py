@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -80,6 +81,15 @@ def current_entry(connection: sqlite3.Connection, key: str) -> Entry | None:
         (key,),
     ).fetchone()
     return None if row is None else Entry(*row)
+
+
+def read_entries(connection: sqlite3.Connection) -> Iterator[Entry]:
+    """Give all entries one by one, by key; what is no entry is left out."""
+    rows = connection.execute(
+        f"SELECT {_ENTRY} FROM current CROSS JOIN change USING (revision) "  # noqa: S608
+        "WHERE change.value IS NOT NULL ORDER BY current.key"
+    )
+    return map(Entry._make, rows)
 
 
 def read_page(

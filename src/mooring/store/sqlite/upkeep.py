@@ -1,27 +1,46 @@
-"""Upkeep: check a store, copy it while it runs, and bring a copy back.
-
-A restored store has the entries of its copy and none of its history, and its revision is far
-beyond what the copy had: whoever watched the lost store asks for revisions that now are too old,
-and lists anew. If revisions went on from the copy's, they would be given out twice.
-"""
+"""Upkeep: check a store, shrink it, and copy it while it runs."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from mooring.store.errors import DamagedError, FolderError, FormatError, LockedError, OccupiedError
+from mooring.store.contract import Entry
+from mooring.store.errors import DamagedError, FolderError, FormatError, LockedError
 from mooring.store.sqlite.folder import Folder, make_file, sync_file, sync_folder
-from mooring.store.sqlite.reads import State, read_state
-from mooring.store.sqlite.schema import bring_up, connect_reader, connect_writer, stored_format
-from mooring.store.sqlite.writes import write_state
+from mooring.store.sqlite.reads import read_entries, read_state
+from mooring.store.sqlite.schema import connect_reader, connect_writer, stored_format
+from mooring.store.sqlite.writes import sweep, write_state
 
-RESTORE_GAP = 1_000_000_000  # more writes than a store sees between a copy and its loss
 FINDINGS_MAX = 100
+
+Examine = Callable[[Iterable[Entry]], Iterable[str]]  # says what is wrong with values
+
+
+class Shrunk(NamedTuple):
+    """What compaction made of a store: its bytes on disk and its changes, before and after."""
+
+    revision: int
+    bytes_before: int
+    bytes_after: int
+    changes_before: int
+    changes_after: int
+
+
+class Summary(NamedTuple):
+    """How a store is, in numbers."""
+
+    format: int
+    revision: int
+    compacted: int
+    entries: int
+    changes: int
+    bytes: int
 
 
 class Law(NamedTuple):
@@ -32,6 +51,10 @@ class Law(NamedTuple):
 
 
 _LAWS = (
+    Law(
+        "database: {} {} does not belong to a store",
+        "SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')",
+    ),
     Law(
         "{}: current is revision {}, which is not there",
         """SELECT current.key, current.revision FROM current
@@ -80,34 +103,59 @@ _LAWS = (
 )
 
 
-def check(folder: Path) -> Sequence[str]:
-    """Return what contradicts itself in a folder, whether a server runs on it or not."""
+def check(folder: Path, examine: Examine = lambda _: ()) -> Sequence[str]:
+    """Return what contradicts itself in a folder, whether a server runs on it or not.
+
+    Values are only bytes here; whoever knows what they mean examines them.
+    """
     with _reading(folder) as connection, _snapshot(connection):
-        return findings(connection)
+        found = [*findings(connection)]
+        with suppress(sqlite3.DatabaseError):  # A damaged database was told of.
+            found += islice(examine(read_entries(connection)), FINDINGS_MAX)
+    return found[:FINDINGS_MAX]
+
+
+def summarize(folder: Path) -> Summary:
+    """Return how the store of a folder is, whether a server runs on it or not."""
+    database = Folder(folder).database
+    with _reading(folder) as connection, _snapshot(connection):
+        state = read_state(connection)
+        (entries,) = connection.execute("SELECT count(*) FROM current").fetchone()
+        return Summary(
+            stored_format(connection, folder),
+            state.revision,
+            state.compacted,
+            int(entries),
+            _changes(connection),
+            _bytes_on_disk(database),
+        )
+
+
+def compact(folder: Path) -> Shrunk:
+    """Forget all history of a folder that no server has, and give its room back."""
+    if not Folder(folder).database.is_file():
+        raise FormatError(folder, "holds no store")
+    with Folder(folder) as locked:
+        before = _bytes_on_disk(locked.database)
+        try:
+            with closing(connect_writer(locked.database)) as connection:
+                changes = _changes(connection)
+                revision = _forget_history(connection)
+                connection.execute("VACUUM")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                left = _changes(connection)
+        except sqlite3.Error as error:
+            if error.sqlite_errorname == "SQLITE_FULL":
+                fact = f"as much room again as the store has ({before:,} bytes) must be free"
+                raise FolderError(folder, fact) from error
+            raise DamagedError(folder, f"cannot be compacted: {error}") from error
+        return Shrunk(revision, before, _bytes_on_disk(locked.database), changes, left)
 
 
 def backup(folder: Path, target: Path) -> int:
     """Copy the store of a folder into a file, whether a server runs on it or not."""
     with _reading(folder) as connection, _snapshot(connection):
         return copy_into(connection, target)
-
-
-def restore(source: Path, folder: Path) -> int:
-    """Make a store in a folder that has none, from a copy; return its revision."""
-    with Folder(folder) as target:
-        if target.database.exists():
-            raise OccupiedError(folder, "holds a store already; move it away first")
-        begun = target.database.with_suffix(".restoring")
-        try:
-            _copy_file(source, begun)
-            revision = _start_anew(begun)
-            os.replace(begun, target.database)
-            sync_folder(folder)
-        except sqlite3.Error as error:
-            raise DamagedError(source, f"cannot be restored: {error}") from error
-        finally:
-            begun.unlink(missing_ok=True)
-        return revision
 
 
 def findings(connection: sqlite3.Connection) -> Sequence[str]:
@@ -143,37 +191,26 @@ def copy_into(connection: sqlite3.Connection, target: Path) -> int:
     return revision
 
 
-def _copy_file(source: Path, target: Path) -> None:
-    """Copy a database file that says what it must."""
-    if not source.is_file():
-        raise FormatError(source, "there is no such file")
-    make_file(target)
-    with closing(connect_reader(source)) as connection:
-        if stored_format(connection, source) == 0:
-            raise FormatError(source, "holds no store")
-        with closing(sqlite3.connect(target, isolation_level=None)) as copy:
-            connection.backup(copy)
-            bring_up(copy, source)
-            found = findings(copy)
-    if found:
-        raise DamagedError(source, f"cannot be restored: {found[0]}")
+def _forget_history(connection: sqlite3.Connection) -> int:
+    """Remove all that was superseded, in one transaction; return the revision."""
+    connection.execute("BEGIN IMMEDIATE")
+    state = read_state(connection)
+    state = state._replace(compacted=state.revision)
+    while state.swept < state.compacted:
+        state = sweep(connection, state)
+    write_state(connection, state)
+    connection.execute("COMMIT")
+    return state.revision
 
 
-def _start_anew(database: Path) -> int:
-    """Forget the history of a copy and leave a gap in its revisions."""
-    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(
-            "DELETE FROM change WHERE revision NOT IN (SELECT revision FROM current)"
-        )
-        connection.execute("UPDATE change SET previous = 0")
-        revision = read_state(connection).revision + RESTORE_GAP
-        write_state(connection, State(revision, revision, revision))
-        connection.execute("COMMIT")
-    sync_file(database)
-    return revision
+def _changes(connection: sqlite3.Connection) -> int:
+    (count,) = connection.execute("SELECT count(*) FROM change").fetchone()
+    return int(count)
+
+
+def _bytes_on_disk(database: Path) -> int:
+    files = (database, Path(f"{database}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 @contextmanager

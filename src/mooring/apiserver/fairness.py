@@ -1,0 +1,112 @@
+"""Seats for requests at work, shared fairly among users.
+
+There are so many seats for requests that read, so many for those that write, and so many for
+watches. A user gets one more as long as they have fewer than twice what is free:
+
+    one busy user      2/3 of the seats, 1/3 stays free for others
+    two                2/5 each, 1/5 stays free
+    n                  2/(2n+1) each
+
+So whoever comes new finds a seat, however many requests others send, as long as there are more
+seats than users; and nothing must be known or set up beforehand. Who finds none is told to come
+again (429, Retry-After). Members of system:masters go by the number of seats alone: who mends a
+cluster must get in.
+
+It is known in networks as the dynamic threshold by which ports share the memory of a switch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+from msgspec import Struct
+
+from mooring.apiserver.calls import User
+from mooring.apiserver.metrics import Sample
+from mooring.apiserver.security import MASTERS
+from mooring.apiserver.status import too_many_requests
+
+FREE_SEATS_FACTOR = 2
+AGAIN_AFTER_S = 1
+
+
+class Sort(Enum):
+    """What kind of seat a request takes."""
+
+    READING = "readOnly"
+    WRITING = "mutating"
+    WATCHING = "watch"
+
+
+class Seats(Struct, frozen=True):
+    """How many there are of each sort."""
+
+    reading_max: int = 400
+    writing_max: int = 200
+    watching_max: int = 10_000
+
+
+class Turnstile:
+    """Who has seats."""
+
+    def __init__(self, seats: Seats = Seats()) -> None:  # noqa: B008
+        self._seats_max = {
+            Sort.READING: seats.reading_max,
+            Sort.WRITING: seats.writing_max,
+            Sort.WATCHING: seats.watching_max,
+        }
+        self._taken = dict.fromkeys(Sort, 0)
+        self._by_user: Counter[tuple[Sort, str]] = Counter()
+        self.refused: Counter[Sort] = Counter()
+
+    def taken(self, sort: Sort) -> int:
+        """Return how many seats of a sort are taken."""
+        return self._taken[sort]
+
+    @contextmanager
+    def seat(self, user: User, sort: Sort) -> Iterator[None]:
+        """Have a seat as long as this is open, or raise that there is none for the user."""
+        self.take(user, sort)
+        try:
+            yield
+        finally:
+            self.leave(user, sort)
+
+    def samples(self) -> Iterator[Sample]:
+        """Give the counts of seats for /metrics."""
+        for sort in (Sort.READING, Sort.WRITING):
+            label = f'request_kind="{sort.value}"'
+            name = "apiserver_current_inflight_requests"
+            yield Sample(name, "Requests at work.", "gauge", self._taken[sort], label)
+        for sort in Sort:
+            label = f'request_kind="{sort.value}"'
+            name = "apiserver_dropped_requests_total"
+            text = "Requests that found no seat."
+            yield Sample(name, text, "counter", self.refused[sort], label)
+
+    def take(self, user: User, sort: Sort) -> None:
+        """Take a seat, or raise that there is none for the user."""
+        free = self._seats_max[sort] - self._taken[sort]
+        is_over = self._by_user[sort, user.name] >= FREE_SEATS_FACTOR * free
+        if free <= 0 or (is_over and MASTERS not in user.groups):
+            self.refused[sort] += 1
+            raise too_many_requests(AGAIN_AFTER_S)
+        self._taken[sort] += 1
+        self._by_user[sort, user.name] += 1
+
+    def leave(self, user: User, sort: Sort) -> None:
+        """Give a seat back."""
+        self._taken[sort] -= 1
+        self._by_user[sort, user.name] -= 1
+        if not self._by_user[sort, user.name]:
+            del self._by_user[sort, user.name]  # users come and go; nobody is kept
+
+
+def sort_of(method: str, verb: str) -> Sort:
+    """Return the seat that a request takes while it is answered."""
+    if verb in ("get", "list", "watch") or method in ("GET", "HEAD"):
+        return Sort.READING
+    return Sort.WRITING

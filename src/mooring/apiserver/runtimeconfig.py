@@ -1,0 +1,91 @@
+"""Which versions of which groups a server serves, as `--runtime-config` says it.
+
+    api/all=false,resource.k8s.io/v1=true        everything off but one version
+    api/alpha=false                              no version whose name has alpha
+    resource.k8s.io/v1alpha3/devicetaintrules=false      one resource of a version
+    v1=true                                      the core group
+
+The finer says more than the coarser: a resource, then a version, then api/ga, api/beta and
+api/alpha, then api/all; what nothing is said of is served. What is stored stays, served or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from mooring.api.catalogue import SERVED
+from mooring.api.kinds import Kind
+from mooring.apiserver.served import REVIEWS, Review
+
+ALL: Final = "api/all"
+STAGES: Final = ("api/ga", "api/beta", "api/alpha")
+_WORDS: Final = {
+    "": True,
+    "true": True,
+    "1": True,
+    "t": True,
+    "false": False,
+    "0": False,
+    "f": False,
+}
+
+
+class RuntimeConfigError(Exception):
+    """A text that says nothing that can be done; the text of this says why."""
+
+
+class RuntimeConfig(Struct, frozen=True):
+    """What is on and off, by key."""
+
+    switches: Mapping[str, bool] = {}
+
+    def serves(self, kind: Kind) -> bool:
+        """Return whether a kind is served in its version."""
+        return self._serves(kind.group, kind.version, kind.plural)
+
+    def reviews(self, reviews: Iterable[Review] = REVIEWS) -> tuple[Review, ...]:
+        """Return the reviews that are served."""
+        return tuple(r for r in reviews if self._serves(r.group, r.version, r.plural))
+
+    def _serves(self, group: str, version: str, plural: str) -> bool:
+        name = f"{group}/{version}" if group else version
+        keys = (f"{name}/{plural}", name, _stage_of(version), ALL)
+        return next((self.switches[key] for key in keys if key in self.switches), True)
+
+
+def read_runtime_config(text: str) -> RuntimeConfig:
+    """Return what a list of KEY=BOOL says, or raise RuntimeConfigError."""
+    switches: dict[str, bool] = {}
+    known = _known_keys()
+    for part in filter(None, map(str.strip, text.split(","))):
+        key, _, word = part.partition("=")
+        value = _WORDS.get(word.strip().lower())
+        if value is None:
+            raise RuntimeConfigError(f"{key}: {word!r} is neither true nor false")
+        key = key.strip().removeprefix("/")
+        if key not in known:
+            raise RuntimeConfigError(f"{key}: {_unknown(key, known)}")
+        switches[key] = value
+    return RuntimeConfig(switches)
+
+
+def _known_keys() -> frozenset[str]:
+    versions = {kind.api_version for kind in SERVED} | {f"{r.group}/{r.version}" for r in REVIEWS}
+    resources = {f"{kind.api_version}/{kind.plural}" for kind in SERVED}
+    resources |= {f"{r.group}/{r.version}/{r.plural}" for r in REVIEWS}
+    return frozenset({ALL, *STAGES, *versions, *resources})
+
+
+def _unknown(key: str, known: frozenset[str]) -> str:
+    group = key.partition("/")[0]
+    near = sorted(k for k in known if k.startswith(f"{group}/") and k.count("/") == 1)
+    if not near:
+        return f"unknown api group; besides groups there are {ALL}, {', '.join(STAGES)}"
+    return f"no such version or resource; there are {', '.join(near)}"
+
+
+def _stage_of(version: str) -> str:
+    return next((stage for stage in STAGES[1:] if stage.removeprefix("api/") in version), STAGES[0])

@@ -1,0 +1,231 @@
+"""`moor store`: check, compact, back up and restore what a server keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mooring.apiserver.settings import Etcd
+from mooring.cli import CONTEXT
+from mooring.cli.etcd_options import etcd_options
+from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
+from mooring.cli.server_options import data_dir_option
+
+if TYPE_CHECKING:
+    from mooring.store.contract import Entry, Store
+
+STORE_FOLDER = "store"
+CREDENTIALS_FOLDER = "pki"
+FAULTS_SHOWN_MAX = 100
+PAGE_ENTRIES = 1000
+
+
+@click.group(
+    name="store",
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 done, 1 faults were found, 2 usage, 3 cannot be read, used or reached.",
+)
+def command() -> None:
+    """Look after what a server keeps: check it, shrink it, back it up, bring it back."""
+
+
+@command.command("check", context_settings=CONTEXT)
+@data_dir_option
+@etcd_options
+def check_command(data_dir: Path, etcd: Etcd | None) -> None:
+    """Say what is wrong with a store: its database, its revisions, its objects.
+
+    Every object is read as its kind and must be under its own key. A server may run meanwhile.
+    """
+    with _faults_told():
+        if etcd is not None:
+            where, numbers = f"etcd {etcd.root}", ""
+            found: Sequence[str] = asyncio.run(_check_etcd(etcd))
+        else:
+            where = str(data_dir)
+            found, numbers = _check_folder(data_dir / STORE_FOLDER)
+    for fault in found[:FAULTS_SHOWN_MAX]:
+        click.echo(fault)
+    if found:
+        more = " or more" if len(found) >= FAULTS_SHOWN_MAX else ""
+        click.echo(f"{where}: {len(found)}{more} faults", err=True)
+        sys.exit(DOES_NOT_FIT)
+    click.echo(f"{where}: no faults{numbers}")
+
+
+def _check_folder(folder: Path) -> tuple[Sequence[str], str]:
+    """Return what is wrong with a store; if nothing is, also how it is in numbers."""
+    from mooring.apiserver.storecheck import object_faults
+    from mooring.store.sqlite import check, summarize
+
+    found = check(folder, object_faults)
+    if found:
+        return found, ""
+    kept = summarize(folder)
+    sizes = f"{kept.entries:,} objects, {kept.changes:,} changes, {kept.bytes:,} bytes"
+    return (), f"; format {kept.format}, revision {kept.revision:,}, {sizes}"
+
+
+@command.command("compact", context_settings=CONTEXT)
+@data_dir_option
+@etcd_options
+def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
+    """Forget what was, keep what is, and give the room back.
+
+    A server forgets old changes by itself; the room that they leave is used again but the file
+    does not shrink. No server may run on the folder. Clients that resume a watch list anew.
+    """
+    from mooring.store.sqlite import compact
+
+    with _faults_told():
+        if etcd is not None:
+            revision = asyncio.run(_compact_etcd(etcd))
+            click.echo(f"etcd {etcd.root}: compacted at revision {revision}")
+            click.echo("etcd gives room back when it is told to: etcdctl defrag", err=True)
+            return
+        done = compact(data_dir / STORE_FOLDER)
+    click.echo(f"changes  {done.changes_before:,} -> {done.changes_after:,}")
+    click.echo(f"bytes    {done.bytes_before:,} -> {done.bytes_after:,}")
+
+
+@command.command("backup", context_settings=CONTEXT)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--credentials",
+    "has_credentials",
+    is_flag=True,
+    help="Add the server's keys and certificates (pki); without them clients need new ones.",
+)
+@data_dir_option
+@etcd_options
+def backup_command(file: Path, has_credentials: bool, data_dir: Path, etcd: Etcd | None) -> None:
+    """Write a store as it is now into FILE, whether a server runs or not.
+
+    FILE is written wholly or not at all, for its owner only: it has all Secrets, in plain text.
+    The server's own keys are in it only with --credentials: whoever has those can sign in as
+    anybody, so keep them apart if you can.
+    """
+    from mooring.store.sqlite import check, write_backup
+
+    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    with _faults_told():
+        others = _credentials(data_dir) if has_credentials else {}
+        if etcd is not None:
+            manifest: Any = asyncio.run(_backup_etcd(etcd, file, created, others))
+        else:
+            manifest = write_backup(data_dir / STORE_FOLDER, file, created=created, others=others)
+            _warn(check(data_dir / STORE_FOLDER))
+    size = file.stat().st_size
+    click.echo(f"{file}: revision {manifest.revision:,}, {size:,} bytes")
+    for name, member in manifest.members.items():
+        click.echo(f"  {member.sha256}  {name}")
+
+
+@command.command("restore", context_settings=CONTEXT)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--force",
+    "replaces",
+    is_flag=True,
+    help="Replace a store and credentials that are there; the store stays as replaced.db.",
+)
+@data_dir_option
+def restore_command(file: Path, replaces: bool, data_dir: Path) -> None:
+    """Make the store of a folder from a backup in FILE.
+
+    All sums are checked and the store is checked before it is put in place. No server may run on
+    the folder. Revisions go on far beyond those of the backup, so that no client takes an old one
+    for a new one: all list anew. Into etcd, `etcdutl snapshot restore --bump-revision` brings
+    etcd's own snapshots back.
+    """
+    from mooring.store.sqlite import restore_backup
+
+    with _faults_told():
+        done = restore_backup(file, data_dir / STORE_FOLDER, beside=data_dir, replaces=replaces)
+    made = done.manifest.created or "an unknown time"
+    click.echo(f"{data_dir}: backup of {made}, revision {done.manifest.revision:,}")
+    click.echo(f"goes on at revision {done.revision:,}")
+    if done.others:
+        click.echo(f"credentials: {', '.join(done.others)}")
+    else:
+        click.echo(
+            "without credentials: `moor kubeconfig` has new ones once a server ran", err=True
+        )
+
+
+@contextmanager
+def _faults_told() -> Iterator[None]:
+    """Tell of a fault and end, without a traceback."""
+    from mooring.store.errors import StoreError
+
+    try:
+        yield
+    except StoreError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(UNREADABLE)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"error: {where}{error.strerror or error}", err=True)
+        sys.exit(UNREADABLE)
+
+
+def _credentials(data_dir: Path) -> dict[str, bytes]:
+    folder = data_dir / CREDENTIALS_FOLDER
+    files = sorted(file for file in folder.iterdir() if not file.name.startswith("."))
+    return {f"{CREDENTIALS_FOLDER}/{file.name}": file.read_bytes() for file in files}
+
+
+def _warn(faults: Sequence[str]) -> None:
+    for fault in faults[:FAULTS_SHOWN_MAX]:
+        click.echo(f"warning: {fault}", err=True)
+
+
+# --- etcd -----------------------------------------------------------------------------------------
+
+
+async def _check_etcd(etcd: Etcd) -> list[str]:
+    from mooring.apiserver.storecheck import object_faults
+    from mooring.apiserver.stores import open_store
+
+    async with open_store(Path(), etcd) as store:
+        entries, _ = await _entries(store)
+    return list(object_faults(entries))
+
+
+async def _compact_etcd(etcd: Etcd) -> int:
+    from mooring.apiserver.stores import open_store
+
+    async with open_store(Path(), etcd) as store:
+        revision = await store.revision()
+        await store.compact(revision)
+    return revision
+
+
+async def _backup_etcd(etcd: Etcd, file: Path, created: str, others: dict[str, bytes]) -> Any:
+    from mooring.apiserver.resources import Resources
+    from mooring.apiserver.stores import open_store
+    from mooring.store.sqlite.backupfile import write_entries
+
+    # etcd does not tell when keys expire; events would stay for ever.
+    passing = tuple(r.prefix for r in Resources().all() if r.ttl_s is not None)
+    async with open_store(Path(), etcd) as store:
+        entries, revision = await _entries(store)
+    kept = [entry for entry in entries if not entry.key.startswith(passing)]
+    return write_entries(kept, file, revision=revision, created=created, others=others)
+
+
+async def _entries(store: Store) -> tuple[list[Entry], int]:
+    """Return all entries at one revision."""
+    page = await store.list("", limit=PAGE_ENTRIES)
+    entries = [*page.entries]
+    while page.remaining:
+        page = await store.list("", limit=PAGE_ENTRIES, after=entries[-1].key, at=page.revision)
+        entries += page.entries
+    return entries, page.revision
