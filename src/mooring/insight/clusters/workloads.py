@@ -22,7 +22,7 @@ from mooring.api.catalogue import CATALOGUE
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import FAILED, SUCCEEDED
 from mooring.api.meta import ObjectMeta, OwnerReference
-from mooring.insight.clusters.daemons import node_of_daemon, nodes_for, pinned
+from mooring.controllers.daemons import node_of_daemon, nodes_for, pinned
 from mooring.insight.clusters.identity import identified
 from mooring.insight.clusters.ownership import ExistingPods, is_active
 from mooring.insight.clusters.snapshot import Controller, Snapshot

@@ -20,6 +20,7 @@ from mooring.api.core import Node, Pod
 from mooring.api.core.podstatus import PodStatus
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
 from mooring.api.timestamp import Timestamp
+from mooring.api.tolerations import HARD_EFFECTS, Tolerations
 from mooring.claims import (
     Absent,
     Eviction,
@@ -40,7 +41,6 @@ from mooring.insight.clusters.identity import stand_in_uid
 from mooring.insight.clusters.ownership import is_active
 from mooring.insight.concerns import full_name
 from mooring.insight.whatif.nodetaints import NodeEviction
-from mooring.scheduler.tolerations import HARD_EFFECTS, Tolerations
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 
