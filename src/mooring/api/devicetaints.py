@@ -1,8 +1,10 @@
-"""Which taints of devices a toleration covers; for allocation and for eviction alike."""
+"""Which taints tolerations cover and rules put on devices; for allocation and eviction alike."""
 
 from __future__ import annotations
 
-from mooring.api.resource.v1 import DeviceTaint, DeviceToleration
+from typing import NamedTuple
+
+from mooring.api.resource.v1 import Device, DeviceTaint, DeviceTaintRule, DeviceToleration
 
 NONE = "None"
 NO_SCHEDULE = "NoSchedule"
@@ -21,3 +23,23 @@ def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
         case "Exists":
             return True
     return False
+
+
+class DeviceName(NamedTuple):
+    """What names a device."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
+def means_by_name(rule: DeviceTaintRule, name: DeviceName, device: Device | None) -> bool:  # noqa: ARG001
+    """Tell whether a rule means a device, as Kubernetes has it: by driver, pool and name."""
+    selector = rule.spec.device_selector
+    if selector is None or selector.device_class_name is not None or selector.selectors:
+        return False
+    wanted = (selector.driver, selector.pool, selector.device)
+    return all(want in (None, has) for want, has in zip(wanted, name, strict=True))

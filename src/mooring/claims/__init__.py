@@ -11,6 +11,7 @@ podresources, resourcesums, resizes
 nodeallocatable, nodefit      node resources that come with claims
 """
 
+from mooring.api.devicetaints import DeviceName, means_by_name
 from mooring.claims.classindex import ClassIndex, implicit_name, is_device_resource
 from mooring.claims.consumers import (
     consumer_of,
@@ -25,12 +26,10 @@ from mooring.claims.consumers import (
 )
 from mooring.claims.evictions import (
     Cause,
-    DeviceName,
     Eviction,
     Mark,
     MarkedDevices,
     find_evictions,
-    means_by_name,
 )
 from mooring.claims.evictionstatus import Counts, RuleStatus, as_evicting, counts_of, rule_status
 from mooring.claims.extendedneeds import extended_needs, is_served_by_devices, needs_on_node

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
-from mooring.api.devicetaints import NO_EXECUTE, tolerates
+from mooring.api.devicetaints import NO_EXECUTE, DeviceName, means_by_name, tolerates
 from mooring.api.resource.v1 import (
     Device,
     DeviceRequestAllocationResult,
@@ -39,17 +39,6 @@ from mooring.claims.owners import check_made_for_pod, key_of
 from mooring.claims.references import Named, reference_of
 
 LATEST = Timestamp(datetime.max.replace(tzinfo=UTC))
-
-
-class DeviceName(NamedTuple):
-    """What names a device."""
-
-    driver: str
-    pool: str
-    device: str
-
-    def __str__(self) -> str:
-        return "/".join(self)
 
 
 class Mark(NamedTuple):
@@ -91,15 +80,6 @@ class Eviction(Struct, frozen=True):
 
 # Tells whether a rule means a device; None is one that no slice has.
 Means = Callable[[DeviceTaintRule, DeviceName, Device | None], bool]
-
-
-def means_by_name(rule: DeviceTaintRule, name: DeviceName, device: Device | None) -> bool:  # noqa: ARG001
-    """Tell whether a rule means a device, as Kubernetes has it: by driver, pool and name."""
-    selector = rule.spec.device_selector
-    if selector is None or selector.device_class_name is not None or selector.selectors:
-        return False
-    wanted = (selector.driver, selector.pool, selector.device)
-    return all(want in (None, has) for want, has in zip(wanted, name, strict=True))
 
 
 class MarkedDevices:

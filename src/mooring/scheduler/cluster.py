@@ -14,6 +14,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from mooring.allocator import Inventory
+from mooring.allocator.taintrules import Reach, TaintRules
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.labels import EVERYTHING, Selector
@@ -36,7 +37,6 @@ from mooring.scheduler.holds import Hold
 from mooring.scheduler.ranking import Ranking, Work
 from mooring.scheduler.shape import DEFAULT_SETTINGS, Occupant, PodShape, Settings
 from mooring.scheduler.shapes import Shapes, key_of
-from mooring.scheduler.taintrules import Reach, TaintRules
 
 RANKINGS_MAX = 256
 FINISHED = ("Succeeded", "Failed")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
+from mooring.allocator.taintrules import TaintRules
 from mooring.api.gates import Gate
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
@@ -28,7 +29,6 @@ from mooring.insight.holdings.model import (
     Holdings,
     State,
 )
-from mooring.scheduler.taintrules import TaintRules
 from mooring.validation.context import Context
 
 __all__ = [

@@ -8,6 +8,7 @@ from mooring.allocator.features import Features
 from mooring.allocator.ledger import Ledger
 from mooring.allocator.pools import Pool, PoolId
 from mooring.allocator.rules.taints import BLOCKING
+from mooring.allocator.taintrules import TaintRules
 from mooring.allocator.trace import Cause
 from mooring.api.core.node import Node
 from mooring.api.quantity import Quantity
@@ -25,7 +26,6 @@ from mooring.insight.holdings.model import (
 )
 from mooring.insight.holdings.places import Nodes, Place, place_of
 from mooring.insight.holdings.shortage import Shortages
-from mooring.scheduler.taintrules import TaintRules
 
 HolderIndex = Mapping[DeviceId, list[Holder]]
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mooring.allocator.taintrules import TaintRules
 from mooring.api.core import Pod
 from mooring.api.devicetaints import NONE
 from mooring.api.gates import Gate
@@ -47,7 +48,6 @@ from mooring.insight.whatif.departures import (
 from mooring.insight.whatif.editing import Edited
 from mooring.insight.whatif.nodetaints import find_node_evictions
 from mooring.scheduler.features import Features
-from mooring.scheduler.taintrules import TaintRules
 from mooring.validation.context import Context
 
 

@@ -1,6 +1,6 @@
 """Slices with the taints that DeviceTaintRules add to their devices.
 
-The allocator knows the taints of devices only; this room puts those of rules beside them, in the
+The search knows the taints of devices only; this module puts those of rules beside them, in the
 order of the rules' names. `put` and `remove` answer with a reach: the slices whose devices may
 look different now. No other slice has to be applied again.
 
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from mooring.api.devicetaints import DeviceName, means_by_name
 from mooring.api.resource.v1 import (
     Device,
     DeviceClass,
@@ -24,7 +25,6 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.cel.device import DeviceCompiler, Features
-from mooring.claims.evictions import DeviceName, means_by_name
 
 DriverPool = tuple[str | None, str | None]  # None: whatever
 
