@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from mooring.api.apps import Deployment, ReplicaSet
 from mooring.api.core import Pod
-from mooring.controllers.conditions import condition_of
 from mooring.controllers.controller import Refused
 from mooring.controllers.deployments import Deployments
 from mooring.controllers.garbage import GarbageCollector
@@ -29,6 +28,10 @@ def world_of(*values: Any) -> World:
 
 def with_image(image: str) -> Any:
     return deployment(image=image).spec.template
+
+
+def condition_of(conditions: Any, kind: str) -> Any:
+    return next(each for each in conditions if each.type == kind)
 
 
 def sizes(world: World) -> dict[str, int]:
@@ -230,7 +233,8 @@ def _kept_bounds(world: World) -> bool:
     if found.spec.paused or not bounds.is_rolling:
         return True
     # A wish that shrank can leave more for a moment, but never more than the largest wish had.
-    return sum(each.spec.replicas for each in world.all(ReplicaSet)) <= 6 + bounds.surge + 3
+    total: int = sum(each.spec.replicas for each in world.all(ReplicaSet))
+    return total <= 6 + bounds.surge + 3
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from mooring.api.apps import Deployment, DeploymentStatus, ReplicaSet
 from mooring.api.core import Pod
-from mooring.api.labels import Selector, read_selector
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, Delete, LookAgain, Patch, Target, Tell, Update, Write
@@ -43,6 +42,7 @@ from mooring.controllers.owning import (
     controller_keys,
     index_by_controller,
     index_by_namespace,
+    selector_of,
 )
 from mooring.controllers.podstates import is_over
 from mooring.controllers.revisions import (
@@ -120,8 +120,8 @@ def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterat
     deployment = objects.find(Deployment, *key)
     if deployment is None:
         return
-    selector = read_selector(deployment.spec.selector)
-    if not isinstance(selector, Selector) or selector.is_empty:
+    selector = selector_of(deployment)
+    if selector is None:
         return
     sets, steps = claim(objects, ReplicaSet, deployment, selector, answers)
     yield from steps

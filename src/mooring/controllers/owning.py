@@ -94,6 +94,17 @@ def adopter_keys(objects: Objects, change: Change, struct: type[Any]) -> Iterato
 # --- taking and letting go --------------------------------------------------------------------
 
 
+def selector_of(owner: Any) -> Selector | None:
+    """Return which pods an owner selects, or None if it would not select its own.
+
+    Such an owner would make pods without end.
+    """
+    selector = read_selector(owner.spec.selector)
+    if not isinstance(selector, Selector) or selector.is_empty:
+        return None
+    return selector if selector.matches(owner.spec.template.metadata.labels) else None
+
+
 class Claimed(NamedTuple):
     """What an owner has, and the steps by which it takes more or lets go of some."""
 

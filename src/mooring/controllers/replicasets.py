@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mooring.api.apps import ControllerCondition, ReplicaSet, ReplicaSetStatus
 from mooring.api.core import Pod
-from mooring.api.labels import Selector, exactly, read_selector
+from mooring.api.labels import exactly
 from mooring.api.timestamp import Timestamp
 from mooring.claims.owners import controller_of
 from mooring.client.objects import Key, Objects, key_of
@@ -24,6 +24,7 @@ from mooring.controllers.owning import (
     controller_keys,
     index_by_controller,
     index_by_namespace,
+    selector_of,
 )
 from mooring.controllers.podmaking import (
     BURST_MAX,
@@ -94,8 +95,8 @@ def plan(
     owner = objects.find(ReplicaSet, *key)
     if owner is None:
         return
-    selector = read_selector(owner.spec.selector)
-    if not isinstance(selector, Selector) or selector.is_empty:
+    selector = selector_of(owner)
+    if selector is None:
         return
     pods, steps = claim(objects, Pod, owner, selector, answers, is_wanted=is_active)
     active = [pod for pod in pods if is_active(pod)]
