@@ -51,14 +51,14 @@ def bounds_of(deployment: Deployment) -> Bounds:
     if strategy.type == RECREATE:
         return Bounds(wanted, 0, 0, is_rolling=False)
     said = strategy.rolling_update if isinstance(strategy.rolling_update, dict) else {}
-    surge = _part(said.get("maxSurge", _DEFAULT), wanted, rounds_up=True)
-    unavailable = _part(said.get("maxUnavailable", _DEFAULT), wanted, rounds_up=False)
+    surge = part_of(said.get("maxSurge", _DEFAULT), wanted, rounds_up=True)
+    unavailable = part_of(said.get("maxUnavailable", _DEFAULT), wanted, rounds_up=False)
     if surge == unavailable == 0:
         unavailable = 1  # or nothing could ever move
     return Bounds(wanted, surge, min(unavailable, wanted), is_rolling=True)
 
 
-def _part(said: Any, whole: int, *, rounds_up: bool) -> int:
+def part_of(said: Any, whole: int, *, rounds_up: bool) -> int:
     """Return a number, or a part in percent of a whole; what is neither counts as nothing."""
     if isinstance(said, str) and said.endswith("%"):
         percent = parse_int64(said[:-1]) or 0
