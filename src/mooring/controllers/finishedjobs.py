@@ -10,7 +10,10 @@ from mooring.api.batch import Job
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Delete, LookAgain, Target
+from mooring.controllers.conditions import is_true
 from mooring.controllers.controller import Answers, Ask, Controller, Step
+
+ENDS = ("Complete", "Failed")
 
 
 class FinishedJobs(Controller):
@@ -24,10 +27,15 @@ class FinishedJobs(Controller):
         return plan(objects, key, now, answers)
 
 
+def is_finished(job: Job) -> bool:
+    """Tell whether a job has come to its end."""
+    return any(is_true(job.status.conditions, kind) for kind in ENDS)
+
+
 def finished_at(job: Job) -> Timestamp | None:
-    """Return when a job came to its end, if it did."""
+    """Return when a job came to its end, if it did and says so."""
     for condition in job.status.conditions:
-        if condition.type in ("Complete", "Failed") and condition.status == "True":
+        if condition.type in ENDS and condition.status == "True":
             return condition.last_transition_time
     return None
 

@@ -25,7 +25,7 @@ from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, Delete, LookAgain, Target, Tell, Update, Write
 from mooring.controllers.conditions import condition_of, is_true, with_condition
 from mooring.controllers.controller import Answers, Ask, Change, Controller, Refused, Step
-from mooring.controllers.finishedjobs import finished_at
+from mooring.controllers.finishedjobs import is_finished
 from mooring.controllers.jobfailures import LIMIT, judge, restarts, waits_s
 from mooring.controllers.jobindexes import index_of
 from mooring.controllers.jobtracking import (
@@ -104,7 +104,7 @@ def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterat
     if job is None or job.spec.managed_by not in (None, MANAGER):
         return
     pods = controlled(objects, Pod, job)
-    if finished_at(job) is not None:
+    if is_finished(job):
         for pod in pods:
             if JOB_TRACKING in pod.metadata.finalizers:
                 yield without_finalizer(pod, JOB_TRACKING)
