@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mooring.api.batch import Job
 from mooring.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
+from mooring.api.scheduling import PodGroup, Workload
 from mooring.controllers.finishedjobs import FinishedJobs
 from mooring.controllers.garbage import GarbageCollector
 from mooring.controllers.jobindexes import read_indexes, write_indexes
@@ -177,6 +178,31 @@ def test_a_finished_job_goes_after_its_time_with_its_pods() -> None:
     assert world.get(Job, "work") is not None
     world.advance(2)
     assert world.all(Job) == world.all(Pod) == []
+
+
+def test_a_job_that_says_how_it_is_scheduled_gets_a_group_for_its_pods() -> None:
+    gang: Any = {"schedulingPolicy": {"gang": {}}}
+    world = world_of(parallelism=2, completions=2, scheduling=gang)
+    (workload,), (group,) = world.all(Workload), world.all(PodGroup)
+    assert workload.spec.controller_ref.name == "work"
+    assert workload.spec.pod_group_templates[0].name == "work-pgt-0"
+    assert group.metadata.name.startswith(f"{workload.metadata.name}-work-pgt-0-")
+    assert group.spec.scheduling_policy.gang.min_count == 2
+    assert group.spec.workload_ref.workload_name == workload.metadata.name
+    pods = world.all(Pod)
+    assert {p.spec.scheduling_group.pod_group_name for p in pods} == {group.metadata.name}
+    assert [r.kind for r in pods[0].metadata.owner_references] == ["Job", "PodGroup"]
+    world.change(job(), parallelism=3)
+    assert world.all(PodGroup)[0].spec.scheduling_policy.gang.min_count == 3
+    world.delete(job(), "Foreground")
+    assert world.all(Workload) == world.all(PodGroup) == world.all(Pod) == []
+
+
+def test_a_schedule_that_cannot_be_read_is_told_and_makes_no_pods() -> None:
+    world = world_of(scheduling={"schedulingPolicy": {"gang": {"minCount": "many"}}})
+    assert world.all(Pod) == []
+    (message,) = world.told("FailedWorkloadCompilation")
+    assert message.startswith("Failed to compile Workload for Job work: ")
 
 
 @settings(max_examples=80)

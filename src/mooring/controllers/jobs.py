@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from mooring.api.batch import Job, JobCondition, JobStatus
 from mooring.api.core import Container, Pod
+from mooring.api.scheduling import PodGroup, Workload
 from mooring.api.timestamp import Timestamp
 from mooring.claims.owners import controller_of
 from mooring.client.objects import Key, Objects, key_of
@@ -27,6 +28,7 @@ from mooring.controllers.conditions import condition_of, is_true, with_condition
 from mooring.controllers.controller import Answers, Ask, Change, Controller, Refused, Step
 from mooring.controllers.finishedjobs import is_finished
 from mooring.controllers.jobfailures import LIMIT, judge, restarts, waits_s
+from mooring.controllers.jobgroups import grouping, in_group
 from mooring.controllers.jobindexes import index_of
 from mooring.controllers.jobtracking import (
     FAILURE_COUNT,
@@ -47,6 +49,7 @@ from mooring.controllers.owning import (
 from mooring.controllers.podmaking import (
     BURST_MAX,
     COMPLETION_INDEX,
+    JOB_NAME,
     JOB_TRACKING,
     Want,
     creation_refused,
@@ -66,19 +69,21 @@ class Jobs(Controller):
     """Runs jobs."""
 
     name: ClassVar[str] = "job-controller"
-    kinds = (Job, Pod)
+    kinds = (Job, Pod, Workload, PodGroup)
 
     def prepare(self, objects: Objects) -> None:
         """Keep the indexes that the plan needs."""
-        index_by_controller(objects, Pod)
+        index_by_controller(objects, Pod, Workload, PodGroup)
         objects.index(Pod, TRACKED, _tracked_keys)
 
     def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
         """Give the job of a change."""
         if isinstance(change.value, Job):
             yield key_of(change.value)
-        else:
-            yield from controller_keys(change, "Job")
+            return
+        yield from controller_keys(change, "Job")
+        if isinstance(change.new, Pod) and controller_of(change.new.metadata) is None:
+            yield from (_key(name) for name in _tracked_keys(change.new))
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
         """Give what brings a job nearer to its end."""
@@ -91,10 +96,23 @@ class Jobs(Controller):
             yield creation_refused(owner, refused.message)
 
 
+def _key(text: str) -> Key:
+    namespace, _, name = text.partition("/")
+    return namespace, name
+
+
 def _tracked_keys(pod: Pod) -> Iterator[str]:
+    name = _job_name(pod)
+    if name is not None and JOB_TRACKING in pod.metadata.finalizers:
+        yield f"{pod.metadata.namespace}/{name}"
+
+
+def _job_name(pod: Pod) -> str | None:
+    """Return the job of a pod, also of one that was taken from it: its label still tells."""
     owner = controller_of(pod.metadata)
-    if owner is not None and owner.kind == "Job" and JOB_TRACKING in pod.metadata.finalizers:
-        yield f"{pod.metadata.namespace}/{owner.name}"
+    if owner is not None:
+        return owner.name if owner.kind == "Job" else None
+    return pod.metadata.labels.get(JOB_NAME)
 
 
 def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
@@ -109,6 +127,10 @@ def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterat
             if JOB_TRACKING in pod.metadata.finalizers:
                 yield without_finalizer(pod, JOB_TRACKING)
         return
+    group = grouping(objects, job, pods)
+    yield from group.steps
+    if not group.is_ready:
+        return
     counts = tally(job, pods)
     ending = _ending(job, pods, counts, now)
     moves = _moves(objects, job, pods, counts, ending, now)
@@ -118,7 +140,7 @@ def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterat
         yield from _told(job, status)
     for pod in counts.done:
         yield without_finalizer(pod, JOB_TRACKING)
-    yield from _writes(job, moves)
+    yield from _writes(job, moves, group.group)
     if moves.again_s is not None:
         yield LookAgain(key, moves.again_s)
 
@@ -126,10 +148,13 @@ def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterat
 def _let_go_of_lost(
     objects: Objects, key: Key, job: Job | None, answers: Answers
 ) -> Iterator[Step]:
-    """Take our finalizer off pods whose job is gone, by a fresh look: nobody counts them."""
+    """Take our finalizer off pods that have no job any more, after a fresh look."""
     for pod in sorted(objects.by(Pod, TRACKED, "/".join(key)), key=key_of):
         owner = controller_of(pod.metadata)
-        if owner is None or (job is not None and owner.uid == job.metadata.uid):
+        if owner is None:
+            yield without_finalizer(pod, JOB_TRACKING)
+            continue
+        if job is not None and owner.uid == job.metadata.uid:
             continue
         ask = Ask(Job, *key)
         if ask not in answers:
@@ -290,14 +315,14 @@ def _failures(pods: list[Pod], index: int) -> int | None:
     return max(failed, default=None)
 
 
-def _writes(job: Job, moves: Moves) -> Iterator[Step]:
+def _writes(job: Job, moves: Moves, group: PodGroup | None) -> Iterator[Step]:
     for pod in moves.deleted:
         if not moves.are_counted and JOB_TRACKING in pod.metadata.finalizers:
             yield without_finalizer(pod, JOB_TRACKING)
         yield Delete(Target.of(pod))
         yield Tell(job, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}", "Delete")
     for want in moves.wants:
-        yield Create(_numbered(pod_of(job, want), want))
+        yield Create(in_group(_numbered(pod_of(job, want), want), group))
         yield Tell(job, "SuccessfulCreate", f"Created pod: {want.name}", "Create")
 
 

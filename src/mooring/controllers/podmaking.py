@@ -23,6 +23,7 @@ from mooring.controllers.owning import reference_to
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+JOB_NAME: Final = "batch.kubernetes.io/job-name"
 JOB_TRACKING: Final = "batch.kubernetes.io/job-tracking"
 
 BURST_MAX: Final = 500  # pods that one plan makes or deletes
@@ -48,7 +49,7 @@ def own_labels(controller: PodController) -> dict[str, str]:
     name, uid = controller.metadata.name, controller.metadata.uid
     return {
         "batch.kubernetes.io/controller-uid": uid,
-        "batch.kubernetes.io/job-name": name,
+        JOB_NAME: name,
         "controller-uid": uid,
         "job-name": name,
     }
