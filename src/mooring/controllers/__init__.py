@@ -9,6 +9,17 @@ running         a controller at work with a server
 resourceclaims  claims from templates, reservations, releases
 devicetaints    evictions from tainted devices, and the status of rules
 poolstatus      answers to ResourcePoolStatusRequests
+deployments     replica sets one after the other: rollouts, revisions, deploymentstatus
+replicasets     as many pods as are wanted
+daemonsets      one pod on every fitting node (daemons)
+jobs            pods until enough succeeded: jobtracking, jobfailures, jobindexes, jobgroups
+finishedjobs    jobs that are over go after their time
+podgroups       groups stay until their pods have ended
+podgarbage      pods that nobody will ever end
+garbage         what nobody owns any more
+accounts        what every namespace has
+owning, podmaking, podstates, conditions, naming    what several of these share
+roster          all that look after workloads
 metrics         what is counted
 model, settling the same in memory: a server's rules for writes, and controllers run to rest
 """

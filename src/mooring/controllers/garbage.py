@@ -65,8 +65,8 @@ class GarbageCollector(Controller):
 
     def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
         """Give the uids that a change concerns: its own, and owners that it no longer blocks."""
-        if change.new is not None and (change.new.metadata.owner_references or _is_held(change)):
-            yield "", change.new.metadata.uid
+        if _matters(change):
+            yield "", change.value.metadata.uid
         if change.gone is not None:
             yield "", change.gone.metadata.uid
         if change.old is not None:
@@ -87,11 +87,22 @@ def _holds(value: Any) -> set[tuple[str, bool]]:
     return {(each.uid, bool(each.block_owner_deletion)) for each in references}
 
 
-def _is_held(change: Change) -> bool:
-    metadata = change.new.metadata  # type: ignore[union-attr]
-    return metadata.deletion_timestamp is not None and bool(
-        {ORPHAN, FOREGROUND} & set(metadata.finalizers)
-    )
+def _matters(change: Change) -> bool:
+    """Tell whether an object has owners, or waits for others, as it did not before."""
+    if change.new is None:
+        return False
+    has = _stance(change.new)
+    if change.old is not None and change.gone is None and _stance(change.old) == has:
+        return False  # Most changes are of a status, and nothing follows from them.
+    owners, _, is_held = has
+    return bool(owners) or is_held
+
+
+def _stance(value: Any) -> tuple[Any, bool, bool]:
+    metadata = value.metadata
+    is_leaving = metadata.deletion_timestamp is not None
+    is_held = is_leaving and bool({ORPHAN, FOREGROUND} & set(metadata.finalizers))
+    return metadata.owner_references, is_leaving, is_held
 
 
 def plan(objects: Objects, uid: str, answers: Answers) -> Iterator[Step]:
