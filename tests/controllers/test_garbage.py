@@ -12,7 +12,7 @@ from mooring.api.apps import ReplicaSet
 from mooring.api.core import ConfigMap, Pod
 from mooring.api.meta import OwnerReference
 from mooring.client.writes import Delete
-from mooring.controllers.controller import Ask
+from mooring.controllers.controller import Ask, Change
 from mooring.controllers.garbage import GarbageCollector, plan
 from mooring.controllers.owning import reference_to
 from mooring.controllers.replicasets import ReplicaSets
@@ -188,7 +188,15 @@ def _grow(world: World, edges: list[tuple[int, int, bool]]) -> None:
         world.put(owned(f"m{number}", *living, blocks=blocks))
 
 
-def test_the_controllers_clock_is_not_needed() -> None:
+def test_an_owner_that_many_have_lost_is_asked_for_once() -> None:
     world = World(GarbageCollector())
-    chain(world)
-    assert list(GarbageCollector().plan(world.model.objects, ("", "none"), NOW, {})) == []
+    owner = thing("v1", "ConfigMap", "a", metadata={"uid": "lost"})
+    world.model.put(*(owned(f"b{number}", owner) for number in range(5)))
+    steps = list(GarbageCollector().plan(world.model.objects, ("", "lost"), NOW, {}))
+    assert steps == [Ask(ConfigMap, "default", "a")]
+
+
+def test_a_status_concerns_nobody() -> None:
+    pod = owned("b", thing("v1", "ConfigMap", "a"))
+    later = replace(pod, data={"x": "y"})
+    assert list(GarbageCollector().keys(World().model.objects, Change(pod, later))) == []

@@ -75,7 +75,7 @@ class GarbageCollector(Controller):
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
         """Give what follows from the state of the object of a uid."""
-        return plan(objects, key[1], answers)
+        return _asked_once(plan(objects, key[1], answers))
 
 
 def _owner_uids(value: Any) -> set[str]:
@@ -118,6 +118,17 @@ def plan(objects: Objects, uid: str, answers: Answers) -> Iterator[Step]:
         yield from _orphan(found, dependents)
     elif FOREGROUND in found.metadata.finalizers:
         yield from _wait(objects, found, dependents, answers)
+
+
+def _asked_once(steps: Iterable[Step]) -> Iterator[Step]:
+    """Give the steps with each question once: many dependents have the same owner."""
+    asked: set[Ask] = set()
+    for step in steps:
+        if isinstance(step, Ask):
+            if step in asked:
+                continue
+            asked.add(step)
+        yield step
 
 
 def dependents_of(objects: Objects, uid: str) -> list[Any]:
