@@ -43,6 +43,8 @@ S = TypeVar("S")
 
 Place = tuple[Segment, ...]
 
+_EXTRA_BYTES = EXTRA.encode()
+
 # reader: (value, its place, notes on the whole reading) -> object
 Reader = Callable[[Any, Place, "_Notes"], Any]
 
@@ -56,12 +58,9 @@ class Decoded(NamedTuple, Generic[S]):
 
 def decode_json(data: bytes, struct: type[S]) -> Decoded[S]:
     """Return the object that JSON text describes, or raise DecodeError."""
-    if _may_hold_half_characters(data):  # which msgspec lets pass
-        return _read_tolerantly(parse_json(data), struct, data)
-    try:
-        return Decoded(_json_decoder(cast("Any", struct)).decode(data))
-    except (ApiError, UnicodeDecodeError, RecursionError, msgspec.DecodeError):
-        pass  # The tolerant reader accepts more, and says better what is wrong.
+    if (fits := fitting_json(data, struct)) is not None:
+        return Decoded(fits)
+    # The tolerant reader accepts more, and says better what is wrong.
     return _read_tolerantly(parse_json(data), struct, data)
 
 
@@ -80,6 +79,16 @@ def fitting(tree: Any, struct: type[S]) -> S | None:
         return None
 
 
+def fitting_json(data: bytes, struct: type[S]) -> S | None:
+    """Return the object if every field and type of JSON text fits the struct exactly."""
+    if _may_hold_half_characters(data):  # which msgspec lets pass
+        return None
+    try:
+        return cast("S", _json_decoder(cast("Any", struct)).decode(data))
+    except (ApiError, UnicodeDecodeError, RecursionError, msgspec.DecodeError):
+        return None
+
+
 def parse_json(data: bytes) -> Any:
     """Return the value of JSON text; numbers that are not integers keep their text."""
     try:
@@ -93,9 +102,10 @@ def parse_json(data: bytes) -> Any:
 
 def encode_json(value: Struct) -> bytes:
     """Return the JSON text of an object, as Kubernetes writes it."""
-    if isinstance(value, Open):
+    data = msgspec.json.encode(value, enc_hook=_to_json)
+    if _EXTRA_BYTES in data and isinstance(value, Open):
         return msgspec.json.encode(to_tree(value))
-    return msgspec.json.encode(value, enc_hook=_to_json)
+    return data
 
 
 def to_tree(value: Struct) -> Any:

@@ -51,12 +51,38 @@ class Client(Protocol):
         """Return an object, or None when it is not there."""
 
     async def list(
-        self, struct: type[Any], namespace: str = "", *, limit: int = 0, rest: str = ""
+        self,
+        struct: type[Any],
+        namespace: str = "",
+        *,
+        limit: int = 0,
+        rest: str = "",
+        fields: str = "",
+        labels: str = "",
     ) -> Page:
-        """Return objects of a kind, of all namespaces unless one is given."""
+        """Return objects of a kind, of all namespaces unless one is given.
 
-    def watch(self, struct: type[Any], namespace: str = "", *, after: str) -> AsyncIterator[Event]:
-        """Yield what happens after a resource version; raises `ExpiredError` when it is too old."""
+        `fields` and `labels` are selectors as Kubernetes writes them: `spec.nodeName=a,a!=b`.
+        """
+
+    def watch(
+        self,
+        struct: type[Any],
+        namespace: str = "",
+        *,
+        after: str,
+        fields: str = "",
+        labels: str = "",
+    ) -> AsyncIterator[Event]:
+        """Yield what happens after a resource version; raises `ExpiredError` when it is too old.
+
+        It ends when the server ends it, as servers do from time to time, and raises another
+        `ClientError` when it is cut off.
+        """
 
     async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
-        """Carry out a write and return the object as it is stored now."""
+        """Carry out a write and return the object as it is stored now.
+
+        That is None where the server answers without an object: after a binding, and after some
+        deletions.
+        """

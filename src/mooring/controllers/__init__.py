@@ -5,7 +5,7 @@ reads, queues and writes for all of them is thin and stands beside them.
 
 controller      what a controller is: kinds, keys, plan, steps
 steps           what is done with the steps of a plan
-running         a controller at work with a server
+running, loops  a controller at work with a server; many, with informers and queues
 resourceclaims  claims from templates, reservations, releases
 devicetaints    evictions from tainted devices, and the status of rules
 poolstatus      answers to ResourcePoolStatusRequests
@@ -19,7 +19,8 @@ podgarbage      pods that nobody will ever end
 garbage         what nobody owns any more
 accounts        what every namespace has
 owning, podmaking, podstates, conditions, naming    what several of these share
-roster          all that look after workloads
-metrics         what is counted
+dra, roster     all controllers: of claims, as the gates have them, and of workloads
+metrics, queuemetrics
+                what is counted
 model, settling the same in memory: a server's rules for writes, and controllers run to rest
 """

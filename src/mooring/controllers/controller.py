@@ -86,6 +86,7 @@ class Controller:
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[type[Any], ...]]  # the kinds that it follows
+    optional: ClassVar[tuple[type[Any], ...]] = ()  # of these: what a server need not have
     source: ClassVar[str] = ""  # who its events come from; the name if it is empty
     workers: ClassVar[int] = 4
 

@@ -1,6 +1,6 @@
 """A controller at work with a server: changes in, plans, writes out.
 
-1. Whoever keeps the objects calls `changed` for each change; the keys that follow go to the queue.
+1. `changed` is called for each change (see `loops`); the keys that follow from it go to the queue.
 2. Workers take keys. A key whose own last writes are not among the objects yet waits for them, so
    that no plan makes twice what it has made already.
 3. The plan's questions are asked at the server, then its steps are carried out in order.
@@ -13,41 +13,42 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
+from mooring.client.errors import ClientError
 from mooring.client.objects import Key, Objects
-from mooring.client.writes import LookAgain, Tell, Write
+from mooring.client.writes import Create, Delete, LookAgain, Tell, Write
 from mooring.controllers.controller import Answers, Change, Controller, Failed, Refused, Step
 from mooring.controllers.steps import Chain, Sorted, sort_steps
+from mooring.kit.queue import QueueClosedError
 
 ASKS_MAX = 10  # plans of one key in a row that ask
 UNSEEN_WAIT_S = 0.02
 UNSEEN_WAITS_MAX = 250  # five seconds in all; then the copy is planned with as it is
-CAUSES_MAX = 10_000  # keys whose last failure is remembered
+KEYS_MAX = 10_000  # keys of which something is remembered; the oldest are forgotten first
 
-_LOG = logging.getLogger("mooring.controllers")
+_LOG = logging.getLogger(__name__)
 
 # Tells whether the objects of a kind are at least as new as a resource version.
 HasSeen = Callable[[type[Any], str], bool]
-Record = Callable[[Tell, str], Awaitable[None]]  # an event, and who it comes from
 
 
 class Queue(Protocol):
-    """The keys to plan: each once at a time, with delays."""
+    """What is needed of a `mooring.kit.queue.WorkQueue`."""
 
-    def add(self, key: Key) -> None:
+    def add(self, key: Key) -> object:
         """Queue a key, unless it is queued already."""
 
-    def add_after(self, key: Key, seconds: float) -> None:
+    def add_after(self, key: Key, delay_s: float) -> object:
         """Queue a key after a while."""
 
-    def add_rate_limited(self, key: Key) -> None:
+    def retry(self, key: Key) -> object:
         """Queue a key after a while that grows each time."""
 
-    async def get(self) -> Key:
+    async def take(self) -> Key:
         """Return the next key; nobody else gets it before it is done."""
 
     def done(self, key: Key) -> None:
@@ -67,16 +68,15 @@ class Running:
         objects: Objects,
         client: Client,
         queue: Queue,
-        record: Record,
+        tell: Callable[[Tell], None],
         now: Callable[[], Timestamp],
         has_seen: HasSeen = lambda struct, revision: True,  # noqa: ARG005
     ) -> None:
         self.controller = controller
         self.objects = objects
-        self._client, self._queue, self._record = client, queue, record
+        self._client, self._queue, self._tell = client, queue, tell
         self._now, self._has_seen = now, has_seen
-        self._unseen: dict[Key, list[tuple[type[Any], str]]] = {}
-        self._waits: dict[Key, int] = {}
+        self._unseen: OrderedDict[Key, _Unseen] = OrderedDict()
         self._attempts: dict[Key, int] = {}
         self._causes: OrderedDict[Key, str] = OrderedDict()
         controller.prepare(objects)
@@ -89,17 +89,28 @@ class Running:
             for key in self.controller.keys(self.objects, change):
                 self._queue.add(key)
 
+    def all_keys(self) -> Iterator[Key]:
+        """Give the keys that all objects lead to, as after a start."""
+        for struct in self.controller.kinds:
+            for value in tuple(self.objects.all(struct)):
+                yield from self.controller.keys(self.objects, Change(None, value))
+
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Work until cancelled, or until the queue is closed."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self.controller.workers):
                 group.create_task(self._work())
 
     async def _work(self) -> None:
         while True:
-            key = await self._queue.get()
+            try:
+                key = await self._queue.take()
+            except QueueClosedError:
+                return
             try:
                 await self.handle(key)
+            except ClientError as error:
+                self._fail(key, Failed(error.message))
             except Exception as error:  # A fault of one key must not end the loop.
                 self._fail(key, Failed(f"{type(error).__name__}: {error}"), error)
             finally:
@@ -139,29 +150,27 @@ class Running:
     async def _carry_out(self, key: Key, write: Write, chain: Chain) -> bool:
         """Tell whether the rest of the plan may go on after a write."""
         if isinstance(write, Tell):
-            await self._record(write, self.controller.source or self.controller.name)
+            self._tell(write)
             return True
         try:
             stored = await self._client.write(chain.follow(write))
-        except Exception as error:
-            refused = _refused(error)
-            if refused is None:
-                raise
-            return await self._refuse(key, write, refused)
+        except ClientError as error:
+            return self._refuse(key, write, Refused(error.reason, error.message))
         chain.note(write, stored)
-        self._await_sight(key, stored)
+        if not isinstance(write, Delete):  # What is gone is not seen again.
+            self._await_sight(key, stored)
         self._then(self.controller.wrote(self.objects, key, write, self._now()))
         return True
 
-    async def _refuse(self, key: Key, write: Write, refused: Refused) -> bool:
+    def _refuse(self, key: Key, write: Write, refused: Refused) -> bool:
         told = self.controller.refused(self.objects, key, write, refused)
         for each in sort_steps(told).writes:
             if isinstance(each, Tell):
-                await self._record(each, self.controller.source or self.controller.name)
-        if refused.is_gone:
+                self._tell(each)
+        if refused.is_gone and not isinstance(write, Create):
             return True  # What was to be changed is not there: the change that says so will come.
         if refused.is_conflict:
-            self._queue.add_rate_limited(key)
+            self._queue.retry(key)
         else:
             self._fail(key, Failed(refused.message))
         return False
@@ -183,7 +192,7 @@ class Running:
             name = "/".join(part for part in key if part)
             _LOG.warning("%s: %s: %s", self.controller.name, name, failed.reason, exc_info=error)
             self._causes[key] = failed.reason
-            if len(self._causes) > CAUSES_MAX:
+            if len(self._causes) > KEYS_MAX:
                 self._causes.popitem(last=False)
         if failed.attempts_max is not None:
             self._attempts[key] = times = self._attempts.get(key, 0) + 1
@@ -191,29 +200,36 @@ class Running:
                 self._attempts.pop(key)
                 self._queue.forget(key)
                 return
-        self._queue.add_rate_limited(key)
+        self._queue.retry(key)
 
     # --- own writes -----------------------------------------------------------------------------
 
     def _await_sight(self, key: Key, stored: Any) -> None:
         revision = stored.metadata.resource_version if stored is not None else ""
         if revision:
-            self._unseen.setdefault(key, []).append((type(stored), revision))
+            unseen = self._unseen.setdefault(key, _Unseen())
+            unseen.versions.append((type(stored), revision))
+            if len(self._unseen) > KEYS_MAX:
+                self._unseen.popitem(last=False)
 
     def _is_late(self, key: Key) -> bool:
         """Tell whether writes of this key are not among the objects yet."""
         unseen = self._unseen.get(key)
         if unseen is None:
             return False
-        unseen[:] = [each for each in unseen if not self._has_seen(*each)]
-        waits = self._waits[key] = self._waits.get(key, 0) + 1
-        if unseen and waits <= UNSEEN_WAITS_MAX:
+        unseen.versions[:] = [each for each in unseen.versions if not self._has_seen(*each)]
+        unseen.waits += 1
+        if unseen.versions and unseen.waits <= UNSEEN_WAITS_MAX:
             return True
-        del self._unseen[key], self._waits[key]
+        del self._unseen[key]
         return False
 
 
-def _refused(error: Exception) -> Refused | None:
-    """Return what the server said, if it was the server; a `ClientError` carries the reason."""
-    reason = getattr(error, "reason", None)
-    return Refused(reason, str(error)) if isinstance(reason, str) and reason else None
+class _Unseen:
+    """Versions that writes of a key have led to, and how often the key has waited for them."""
+
+    __slots__ = ("versions", "waits")
+
+    def __init__(self) -> None:
+        self.versions: list[tuple[type[Any], str]] = []
+        self.waits = 0

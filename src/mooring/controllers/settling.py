@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects
-from mooring.client.writes import Write
+from mooring.client.writes import Create, Write
 from mooring.controllers.controller import Answers, Change, Controller, Failed, Step
 from mooring.controllers.model import Model, RefusedError
 from mooring.controllers.steps import Chain, Sorted, sort_steps
@@ -128,7 +128,7 @@ class Settling:
             chain.note(write, model.write(chain.follow(write)))
         except RefusedError as error:
             self._tell(controller.refused(model.objects, key, write, error.refused))
-            if error.refused.is_gone:
+            if error.refused.is_gone and not isinstance(write, Create):
                 return True
             if error.refused.is_conflict:
                 self._add(work)

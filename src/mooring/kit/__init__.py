@@ -1,1 +1,7 @@
-"""What many rooms need and none owns: clocks, backoff, work queues."""
+"""What programs that wait need, and nothing of Kubernetes.
+
+clock    time as something that is passed in: the real one, and one that tests move by hand
+backoff  how long to wait after so many failures
+queue    keys to work on: each once, never two workers at one, again later if it failed
+workers  those who work on the keys of a queue, and never stop because of one
+"""

@@ -56,6 +56,7 @@ class DeviceTaints(Controller):
 
     name = NAME
     kinds = (Pod, ResourceClaim, ResourceSlice, DeviceTaintRule, DeviceClass)
+    optional = (DeviceTaintRule,)
     workers = 8
 
     def __init__(

@@ -107,6 +107,7 @@ class PoolStatusRequests(Controller):
         DeviceTaintRule,
         DeviceClass,
     )
+    optional = (ResourcePoolStatusRequest, DeviceTaintRule)
     workers = 1
 
     def __init__(

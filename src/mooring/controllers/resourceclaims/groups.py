@@ -39,6 +39,7 @@ class GroupClaims(Controller):
 
     name = "resourceclaim-controller-groups"
     kinds = (PodGroup, ResourceClaim, ResourceClaimTemplate)
+    optional = (PodGroup,)
     source = SOURCE
     workers = 10
 

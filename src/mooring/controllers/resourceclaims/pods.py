@@ -86,6 +86,7 @@ class PodClaims(Controller):
 
     name = "resourceclaim-controller"
     kinds = (Pod, PodGroup, ResourceClaim, ResourceClaimTemplate)
+    optional = (PodGroup,)
     source = SOURCE
     workers = 50
 

@@ -129,6 +129,7 @@ class ClaimReleases(Controller):
 
     name = "resourceclaim-controller-releases"
     kinds = (ResourceClaim, Pod, PodGroup)
+    optional = (PodGroup,)
     source = SOURCE
     workers = 50
 

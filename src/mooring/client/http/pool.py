@@ -1,0 +1,258 @@
+"""The connections to a server, and the transport made of them.
+
+A connection that is free is taken by the next request, the one freed last first; others close
+after a while. With all in use, and as many as may be, requests wait in line. A watch has a
+connection of its own, which does not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from mooring.client.errors import AccessError, ClientError, UnavailableError, error_of
+from mooring.client.http.connection import Bounds, Connection, RefusedError, Stream
+from mooring.client.http.identity import Identity, NoIdentity
+from mooring.client.transport import Answer, Request
+
+CONNECTIONS_MAX = 64
+KEEP_ALIVE = (
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
+)
+
+
+class Address(Struct, frozen=True):
+    """Where a server listens."""
+
+    host: str
+    port: int
+    path: str = ""  # before all others, for a server behind another one
+    is_secure: bool = True
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the Host header has them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def address_of(url: str) -> Address:
+    """Return the address in a URL, or raise AccessError."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise AccessError(f"server {url!r}: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable():
+        raise AccessError(f"server {url[:200]!r}: not a URL such as https://host:6443")
+    is_secure = parts.scheme == "https"
+    path = parts.path.rstrip("/")
+    return Address(parts.hostname, port or (443 if is_secure else 80), path, is_secure)
+
+
+class HttpTransport:
+    """Carries requests to one server."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        identity: Identity | None = None,
+        server_name: str = "",
+        agent: str = "mooring",
+        bounds: Bounds = Bounds(),  # noqa: B008  # a value
+        connections_max: int = CONNECTIONS_MAX,
+    ) -> None:
+        self._address = address
+        self._identity = identity or NoIdentity()
+        self._server_name = server_name
+        self._bounds = bounds
+        self._connections_max = connections_max
+        self._free: list[Connection] = []
+        self._open: set[Connection] = set()
+        self._streaming: set[Connection] = set()
+        self._opening = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_closed = False
+        self._fixed = (
+            f"Host: {address.authority}\r\nUser-Agent: {agent}\r\nAccept: application/json\r\n"
+        )
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    async def ask(self, request: Request) -> Answer:
+        """Return the answer to a request."""
+        head = await self._bytes_of(request)
+        while True:
+            connection = await self._take()
+            was_reused = connection.is_reused
+            try:
+                return await connection.ask(head)
+            except asyncio.CancelledError:
+                connection.abort()  # its answer is nobody's
+                raise
+            except UnavailableError:
+                # The server may have closed a connection that was not in use, as it may at any
+                # time. What changes nothing is sent again; what does might be done twice.
+                if not (was_reused and request.is_safe and not connection.has_heard):
+                    raise
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Return the parts of an answer as they come."""
+        head = await self._bytes_of(request)
+        connection = await self._connect()
+        self._streaming.add(connection)
+        try:
+            try:
+                yield await connection.open_stream(head)
+            except RefusedError as refused:
+                answer = refused.answer
+                raise error_of(answer.status, answer.body, answer.retry_after) from None
+        finally:
+            self._streaming.discard(connection)
+            connection.abort()
+
+    async def renew(self) -> bool:
+        """Get new credentials; connections that showed others are not used again."""
+        if not await self._identity.renew():
+            return False
+        for connection in self._free:
+            connection.abort()
+        self._free.clear()
+        return True
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._is_closed = True
+        for connection in [*self._open, *self._streaming]:
+            connection.abort()
+        self._free.clear()
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+        await asyncio.sleep(0)  # for asyncio to close them
+
+    async def _bytes_of(self, request: Request) -> bytes:
+        shown = self._identity.shown or await self._identity.show()
+        path = f"{self._address.path}{request.path}"
+        target = f"{path}?{request.query}" if request.query else path
+        head = f"{request.method} {target} HTTP/1.1\r\n{self._fixed}{shown.headers}"
+        if request.method == "GET":
+            return f"{head}\r\n".encode("latin-1")
+        length = f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}"
+        return f"{head}{length}\r\n\r\n".encode("latin-1") + request.body
+
+    # --- connections ------------------------------------------------------------------------------
+
+    async def _take(self) -> Connection:
+        """Return a connection that nobody uses."""
+        while True:
+            if self._is_closed:
+                raise UnavailableError("the client is closed")
+            if self._free:
+                connection = self._free.pop()
+                if connection.is_open:
+                    return connection
+            elif len(self._open) + self._opening < self._connections_max:
+                return await self._open_another()
+            else:
+                await self._wait()
+
+    async def _open_another(self) -> Connection:
+        self._opening += 1
+        try:
+            connection = await self._connect()
+            self._open.add(connection)
+            return connection
+        finally:
+            self._opening -= 1
+
+    async def _wait(self) -> None:
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        try:
+            async with asyncio.timeout(self._bounds.request_s):
+                await waiting
+        except TimeoutError:
+            raise UnavailableError("no connection became free in time", code=504) from None
+        except asyncio.CancelledError:
+            if waiting.done():
+                self._wake()
+            raise
+
+    def _wake(self) -> None:
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(None)
+                return
+
+    def _on_free(self, connection: Connection) -> None:
+        """Take back a connection whose answer is whole, or that is gone."""
+        if connection in self._open:
+            if connection.is_open and not self._is_closed:
+                self._free.append(connection)
+                self._drop_idle(connection.free_since)
+            else:
+                self._open.discard(connection)
+        self._wake()
+
+    def _drop_idle(self, now: float) -> None:
+        """Close the connections that were not needed for a while; the oldest are in front."""
+        while self._free and self._free[0].free_since + self._bounds.idle_connection_s < now:
+            self._free.pop(0).abort()
+
+    async def _connect(self) -> Connection:
+        if self._is_closed:
+            raise UnavailableError("the client is closed")
+        address, bounds = self._address, self._bounds
+        shown = self._identity.shown or await self._identity.show()
+        context = shown.context if address.is_secure else None
+        name = (self._server_name or address.host) if context is not None else None
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(bounds.connect_s):
+                transport, connection = await loop.create_connection(
+                    lambda: Connection(bounds, self._on_free),
+                    address.host,
+                    address.port,
+                    ssl=context,
+                    server_hostname=name,
+                )
+        except TimeoutError:
+            raise self._unreachable(f"no connection within {bounds.connect_s:g} s") from None
+        except ssl.SSLCertVerificationError as error:
+            why = f"the server's certificate is not trusted: {error.verify_message}"
+            raise self._unreachable(why) from None
+        except (OSError, ssl.SSLError) as error:
+            raise self._unreachable(str(error)) from None
+        _keep_alive(transport)
+        return connection
+
+    def _unreachable(self, why: str) -> ClientError:
+        return UnavailableError(f"cannot reach {self._address.authority}: {why}")
+
+
+def _keep_alive(transport: asyncio.Transport) -> None:
+    """Have the system notice a server that is gone without a word."""
+    found = transport.get_extra_info("socket")
+    if found is None:
+        return
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for level, name, value in KEEP_ALIVE:
+        option = getattr(socket, name, None)
+        if option is not None:
+            found.setsockopt(level, option, value)
+
+
+__all__ = ["Address", "Bounds", "HttpTransport", "Stream", "address_of"]

@@ -1,0 +1,193 @@
+"""A server in this process, without sockets: its ASGI application is called like a function.
+
+A watch is the same call, which goes on; what it sends waits to be taken, up to a bound, and the
+server waits meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import unquote
+
+from mooring.client.errors import UnavailableError, error_of
+from mooring.client.transport import Answer, Request
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+PARTS_MAX = 256  # of a stream that wait to be taken
+
+
+class InProcessTransport:
+    """Carries requests by calling an application.
+
+    `headers` go with every request, to say who asks; `scope` goes into every scope.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        headers: Mapping[str, str] | None = None,
+        scope: Mapping[str, Any] | None = None,
+        agent: str = "mooring",
+    ) -> None:
+        self._application = application
+        fixed = {"user-agent": agent, "accept": "application/json", **(headers or {})}
+        self._headers = [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in fixed.items()
+        ]
+        self._scope = dict(scope or {})
+        self._calls: set[asyncio.Task[None]] = set()
+
+    async def ask(self, request: Request) -> Answer:
+        """Return the answer to a request."""
+        status, retry_after = 0, ""
+        warnings: tuple[str, ...] = ()
+        parts: list[bytes] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": request.body, "more_body": False}
+
+        async def send(message: Message) -> None:
+            nonlocal status, retry_after, warnings
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                for name, value in message.get("headers", ()):
+                    if name == b"retry-after":
+                        retry_after = value.decode("latin-1")
+                    elif name == b"warning":
+                        warnings += (value.decode("latin-1"),)
+            else:
+                parts.append(message.get("body", b""))
+
+        await self._application(self._scope_of(request), receive, send)
+        if not status:
+            raise UnavailableError("the server did not answer")
+        return Answer(
+            status, parts[0] if len(parts) == 1 else b"".join(parts), retry_after, warnings
+        )
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Return the parts of an answer as they come."""
+        parts = _Parts()
+        call = asyncio.create_task(
+            self._called(
+                self._application(self._scope_of(request), parts.receive, parts.send), parts
+            )
+        )
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        try:
+            status = await parts.status
+            if status != 200:
+                body = b"".join([part async for part in parts])
+                raise error_of(status, body, parts.retry_after)
+            yield parts
+        finally:
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+
+    async def renew(self) -> bool:
+        """There is nothing to renew."""
+        return False
+
+    async def close(self) -> None:
+        """End all streams."""
+        for call in self._calls:
+            call.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)
+
+    async def _called(self, call: Awaitable[None], parts: _Parts) -> None:
+        try:
+            await call
+        except asyncio.CancelledError:
+            parts.end(UnavailableError("the client is closed"))
+            raise
+        except Exception as error:
+            parts.end(UnavailableError(f"the server failed: {error}"))
+        else:
+            parts.end()
+
+    def _scope_of(self, request: Request) -> dict[str, Any]:
+        headers = self._headers
+        if request.method != "GET":
+            headers = [*headers, (b"content-type", request.content_type.encode("latin-1"))]
+        path = request.path
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": request.method,
+            "scheme": "http",
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": path.encode("latin-1"),
+            "query_string": request.query.encode("latin-1"),
+            "headers": headers,
+            **self._scope,
+        }
+
+
+class _Parts:
+    """What a server sends of a stream, until it is taken."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.status: asyncio.Future[int] = loop.create_future()
+        self.retry_after = ""
+        self._parts: list[bytes] = []
+        self._has_more = asyncio.Event()  # or has ended
+        self._has_room = asyncio.Event()
+        self._has_ended = False
+        self._error: UnavailableError | None = None
+        self._is_asked = False
+
+    def __aiter__(self) -> _Parts:
+        return self
+
+    async def __anext__(self) -> bytes:
+        await self._has_more.wait()
+        if self._parts:
+            data = b"".join(self._parts)
+            self._parts.clear()
+            self._has_room.set()
+            if not self._has_ended:
+                self._has_more.clear()
+            return data
+        if self._error is not None:
+            raise self._error
+        raise StopAsyncIteration
+
+    async def receive(self) -> Message:
+        if self._is_asked:
+            await asyncio.Future()  # we go by cancelling
+        self._is_asked = True
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            for name, value in message.get("headers", ()):
+                if name == b"retry-after":
+                    self.retry_after = value.decode("latin-1")
+            if not self.status.done():
+                self.status.set_result(message["status"])
+        elif message.get("body"):
+            while len(self._parts) >= PARTS_MAX:
+                self._has_room.clear()
+                await self._has_room.wait()
+            self._parts.append(message["body"])
+            self._has_more.set()
+
+    def end(self, error: UnavailableError | None = None) -> None:
+        self._has_ended = True
+        self._error = error
+        if not self.status.done():
+            self.status.set_exception(error or UnavailableError("the server did not answer"))
+        self._has_more.set()

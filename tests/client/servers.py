@@ -1,0 +1,192 @@
+"""A real server for a client, each way that a client can reach it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from mooring.api.core import ConfigMap
+from mooring.api.meta import ObjectMeta
+from mooring.apiserver.app import Application
+from mooring.apiserver.namespaces import make_namespaces
+from mooring.apiserver.security import AllowAll
+from mooring.apiserver.server import Settings, make_application, make_service, serve
+from mooring.client.apiclient import ApiClient
+from mooring.client.connecting import call_client, find_access, http_client
+from mooring.client.errors import UnavailableError
+from mooring.client.inprocess import InProcessTransport
+from mooring.client.transport import Answer, Request, Transport
+from mooring.store.contract import Store
+from mooring.store.sqlite import open_sqlite
+
+WAIT_S = 20.0
+
+T = TypeVar("T")
+Scenario = Callable[[ApiClient], Awaitable[None]]
+
+
+class Embedded:
+    """A server in this process, and its store."""
+
+    def __init__(self, application: Application, store: Store) -> None:
+        self.application = application
+        self.store = store
+
+
+@asynccontextmanager
+async def embedded(folder: Path) -> AsyncIterator[Embedded]:
+    async with open_sqlite(folder) as store:
+        service = make_service(store)
+        await make_namespaces(service)
+        yield Embedded(make_application(service, AllowAll()), store)
+
+
+@asynccontextmanager
+async def in_process(folder: Path) -> AsyncIterator[ApiClient]:
+    async with embedded(folder) as server, call_client(server.application) as client:
+        yield client
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[str]:
+    """Run a server on a free port and give its URL."""
+    started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(serve(settings, started.set_result))
+    try:
+        async with asyncio.timeout(WAIT_S):
+            yield await started
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def over_http(folder: Path) -> AsyncIterator[ApiClient]:
+    async with (
+        serving(Settings(folder, port=0, allows_all=True)),
+        http_client(find_access(str(folder / "kubeconfig"))) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def over_https(folder: Path) -> AsyncIterator[ApiClient]:
+    async with (
+        serving(Settings(folder, port=0, has_roles=True)),
+        http_client(find_access(str(folder / "kubeconfig"))) as client,
+    ):
+        yield client
+
+
+WAYS: dict[str, Callable[[Path], AbstractAsyncContextManager[ApiClient]]] = {
+    "http": over_http,
+    "https": over_https,
+    "in-process": in_process,
+}
+
+
+def every_way(scenario: Scenario) -> Any:
+    """Make a test of a scenario that is played over each way to a server."""
+
+    @pytest.mark.parametrize("way", sorted(WAYS))
+    def test(way: str, tmp_path: Path) -> None:
+        async def play() -> None:
+            async with asyncio.timeout(WAIT_S), WAYS[way](tmp_path / "data") as client:
+                await scenario(client)
+
+        asyncio.run(play())
+
+    return test
+
+
+class Breaking:
+    """A transport that can be cut, and refuses to carry anything for a while."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self.is_down = False
+        self.asked: list[Request] = []
+        self.in_flight = 0
+        self._cuts: set[asyncio.Event] = set()
+
+    def cut(self) -> None:
+        """End all streams as a broken connection ends them."""
+        for cut in self._cuts:
+            cut.set()
+
+    @property
+    def streams(self) -> int:
+        return len(self._cuts)
+
+    async def ask(self, request: Request) -> Answer:
+        self.asked.append(request)
+        if self.is_down:
+            raise UnavailableError("the network is down")
+        self.in_flight += 1
+        try:
+            return await self.inner.ask(request)
+        finally:
+            self.in_flight -= 1
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        self.asked.append(request)
+        if self.is_down:
+            raise UnavailableError("the network is down")
+        cut = asyncio.Event()
+        async with self.inner.stream(request) as parts:
+            self._cuts.add(cut)
+            try:
+                yield _until(parts, cut)
+            finally:
+                self._cuts.discard(cut)
+
+    async def renew(self) -> bool:
+        return False
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+async def _until(parts: AsyncIterator[bytes], cut: asyncio.Event) -> AsyncIterator[bytes]:
+    waiting = asyncio.create_task(cut.wait())
+    try:
+        while True:
+
+            async def next_part() -> bytes:
+                return await anext(parts)
+
+            coming = asyncio.create_task(next_part())
+            await asyncio.wait({waiting, coming}, return_when=asyncio.FIRST_COMPLETED)
+            if not coming.done():
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)
+            if waiting.done():
+                raise UnavailableError("the connection was cut")
+            try:
+                yield coming.result()
+            except StopAsyncIteration:
+                return
+    finally:
+        waiting.cancel()
+
+
+def breaking(application: Application) -> Breaking:
+    return Breaking(InProcessTransport(application))
+
+
+def config_map(name: str, namespace: str = "default", **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)
+
+
+async def until(check: Callable[[], T]) -> T:
+    """Wait until a check gives something."""
+    async with asyncio.timeout(WAIT_S):
+        while not (found := check()):
+            await asyncio.sleep(0.002)
+    return found

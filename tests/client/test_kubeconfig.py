@@ -1,0 +1,301 @@
+"""Kubeconfig files, pods, commands: how a client finds its server and shows who it is."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from mooring.api.authentication import SelfSubjectReview
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.authentication.statictokens import read_tokens
+from mooring.apiserver.server import Settings
+from mooring.client.connecting import find_access, http_client
+from mooring.client.errors import AccessError, ForbiddenError, UnauthorizedError, UnavailableError
+from mooring.client.http.access import Access, ActAs, Command, transport_of
+from mooring.client.http.commands import credentials_of
+from mooring.client.http.identity import Fleeting, RenewedIdentity
+from mooring.client.http.incluster import in_cluster
+from mooring.client.http.kubeconfig import Kubeconfig
+from mooring.client.writes import Create
+from mooring.kit.clock import ManualClock
+from tests.client.servers import serving
+
+V1 = "client.authentication.k8s.io/v1"
+
+
+def write(path: Path, *, server: str = "https://one:6443", name: str = "one", **parts: Any) -> Path:
+    """Write a kubeconfig with one cluster, user and context."""
+    tree = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server, **parts.get("cluster", {})}}],
+        "users": [{"name": name, "user": parts.get("user", {})}],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": name, **parts.get("context", {})}}
+        ],
+        "current-context": name,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(tree))
+    return path
+
+
+def access_of(path: Path, context: str = "") -> Access:
+    return Kubeconfig([path]).access(context)
+
+
+def test_data_and_files_beside_the_kubeconfig(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(b"authority")
+    path = write(
+        tmp_path / "config",
+        cluster={"certificate-authority": "ca.crt", "tls-server-name": "kubernetes"},
+        user={"client-certificate-data": base64.b64encode(b"mine").decode(), "client-key": "key"},
+        context={"namespace": "team"},
+    )
+    (tmp_path / "key").write_bytes(b"secret")
+    access = access_of(path)
+    assert (access.server, access.server_name) == ("https://one:6443", "kubernetes")
+    assert (access.authority, access.certificate, access.key) == (b"authority", b"mine", b"secret")
+    assert access.namespace == "team"
+
+
+def test_several_files_are_read_as_one(tmp_path: Path) -> None:
+    first = write(tmp_path / "a" / "config", user={"token": "first"})
+    second = write(tmp_path / "b" / "config", name="two", server="https://two", user={"token": "x"})
+    again = write(tmp_path / "c" / "config", server="https://other", user={"token": "last"})
+    paths = os.pathsep.join(map(str, [first, tmp_path / "missing", second, again]))
+    environment = {"KUBECONFIG": paths}
+    assert find_access(environment=environment).token == "first"
+    assert find_access(context="two", environment=environment).server == "https://two"
+
+
+def test_the_usual_place_is_below_home(tmp_path: Path) -> None:
+    write(tmp_path / ".kube" / "config", user={"token": "t"})
+    assert find_access(environment={"HOME": str(tmp_path)}).token == "t"
+
+
+def test_what_is_written_of_a_user(tmp_path: Path) -> None:
+    user = {
+        "tokenFile": "token",
+        "as": "ann",
+        "as-groups": ["dev"],
+        "as-user-extra": {"scopes": ["view"]},
+        "exec": {
+            "apiVersion": V1,
+            "command": "./bin/login",
+            "args": ["-v"],
+            "env": [{"name": "A", "value": "b"}],
+            "provideClusterInfo": True,
+            "interactiveMode": "IfAvailable",
+            "installHint": "install it",
+        },
+    }
+    access = access_of(write(tmp_path / "config", user=user))
+    assert access.token_file == str(tmp_path / "token")
+    assert access.act_as == ActAs("ann", "", ("dev",), (("scopes", "view"),))
+    program = str(tmp_path / "bin" / "login")
+    wanted = Command(program, ("-v",), (("A", "b"),), V1, True, "install it")
+    assert access.command == wanted
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"cluster": {"proxy-url": "http://proxy"}}, "proxy-url is not supported"),
+        ({"server": ""}, "no server is given"),
+        ({"user": {"auth-provider": {"name": "gcp"}}}, "use exec instead"),
+        ({"user": {"exec": {"command": "x", "apiVersion": "v9"}}}, "exec.apiVersion must be"),
+        ({"user": {"exec": {"apiVersion": V1}}}, "exec has no command"),
+        ({"user": {"client-key-data": "%"}}, "client key data is not base64"),
+        ({"user": {"client-key": "missing"}}, "No such file"),
+        ({"user": {"token": 5}}, "Expected `str | null`, got `int`"),
+        ({"context": {"cluster": "x"}}, "there is no cluster 'x'"),
+        ({"context": {"user": "x"}}, "there is no user 'x'"),
+        (
+            {"cluster": {"insecure-skip-tls-verify": True, "certificate-authority": "x"}},
+            "exclude each other",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said(tmp_path: Path, parts: dict[str, Any], words: str) -> None:
+    with pytest.raises(AccessError, match=words.replace("|", r"\|")):
+        access_of(write(tmp_path / "config", **parts))
+
+
+def test_missing_and_broken_files(tmp_path: Path) -> None:
+    with pytest.raises(AccessError, match="no such file"):
+        find_access(str(tmp_path / "config"))
+    with pytest.raises(AccessError, match="set KUBECONFIG"):
+        find_access(environment={"HOME": str(tmp_path)})
+    path = tmp_path / "config"
+    path.write_text("a: [")
+    with pytest.raises(AccessError, match="config"):
+        access_of(path)
+    write(path)
+    with pytest.raises(AccessError, match="no context 'x'; there are: one"):
+        access_of(path, "x")
+
+
+@pytest.mark.parametrize("server", ["one:6443", "ftp://one", "https://", "https://a:x", "a\r\nb"])
+def test_a_server_must_be_a_url(server: str) -> None:
+    with pytest.raises(AccessError):
+        transport_of(Access(server))
+
+
+def test_credentials_that_are_none() -> None:
+    with pytest.raises(AccessError, match="certificate goes with its key"):
+        transport_of(Access("https://one", certificate=b"x"))
+    with pytest.raises(AccessError, match="do not go"):
+        transport_of(Access("https://one", certificate=b"x", key=b"y"))
+    with pytest.raises(AccessError, match="certificate-authority"):
+        transport_of(Access("https://one", authority=b"x"))
+    with pytest.raises(AccessError, match="token"):
+        transport_of(Access("https://one", token="a\r\nb"))
+    with pytest.raises(AccessError, match="Impersonate-User"):
+        transport_of(Access("https://one", act_as=ActAs("a\r\nb")))
+
+
+def test_a_pod_finds_its_server(tmp_path: Path) -> None:
+    assert in_cluster({}, tmp_path) is None
+    for name in ("token", "ca.crt", "namespace"):
+        (tmp_path / name).write_text(f"{name}\n")
+    environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    access = in_cluster(environment, tmp_path)
+    assert access is not None
+    assert access.server == "https://[fd00::1]:443"
+    assert (access.namespace, access.token_file) == ("namespace", str(tmp_path / "token"))
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def command(folder: Path, code: str) -> Access:
+    script = folder / "login.py"
+    script.write_text("import json, os, sys\n" + code)
+    program = Command(sys.executable, (str(script),), (("WHO", "me"),), provides_cluster=True)
+    return Access("https://one", command=program)
+
+
+def run_source(source: Callable[[], Awaitable[Fleeting]]) -> None:
+    async def run() -> None:
+        await source()
+
+    asyncio.run(run())
+
+
+GIVE = """
+count = int(open(__file__ + ".n").read()) if os.path.exists(__file__ + ".n") else 0
+open(__file__ + ".n", "w").write(str(count + 1))
+asked = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+assert asked["spec"] == {"interactive": False, "cluster": {"server": "https://one"}}, asked
+status = {"token": os.environ["WHO"] + str(count), "expirationTimestamp": "UNTIL"}
+print(json.dumps({"apiVersion": asked["apiVersion"], "kind": "ExecCredential", "status": status}))
+"""
+
+
+def test_a_command_gives_a_token_until_its_time_is_over(tmp_path: Path) -> None:
+    async def run() -> None:
+        clock = ManualClock()
+        until = Timestamp(clock.now() + timedelta(minutes=10))
+        access = command(tmp_path, GIVE.replace("UNTIL", str(until)))
+        identity = RenewedIdentity(credentials_of(access, "", None), clock)
+        shown = await asyncio.gather(identity.show(), identity.show())
+        assert {each.headers for each in shown} == {"Authorization: Bearer me0\r\n"}
+        await clock.advance(9 * 60)
+        assert identity.shown == shown[0]
+        await clock.advance(60)
+        assert (await identity.show()).headers == "Authorization: Bearer me1\r\n"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("sys.exit('not today')", "ended with 1: not today"),
+        ("print('x')", "printed no ExecCredential"),
+        ("print('{}')", "not ExecCredential of"),
+        (
+            f"print(json.dumps({{'apiVersion': '{V1}', 'kind': 'ExecCredential'}}))",
+            "neither a token nor a certificate",
+        ),
+        ("print('x' * 2000000)", "more than 1048576 bytes"),
+    ],
+)
+def test_commands_that_fail(tmp_path: Path, code: str, words: str) -> None:
+    source = credentials_of(command(tmp_path, code), "", None)
+    with pytest.raises(AccessError, match=words):
+        run_source(source)
+
+
+def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    missing = Command(str(tmp_path / "x"), install_hint="install x")
+    with pytest.raises(AccessError, match=r"cannot be run.*; install x"):
+        run_source(credentials_of(Access("https://one", command=missing), "", None))
+
+
+# --- who the server takes us for ------------------------------------------------------------------
+
+
+async def user_of(access: Access) -> str:
+    async with http_client(access) as client:
+        review = await client.write(Create(SelfSubjectReview()))
+        return str(review.status.user_info.username)
+
+
+def test_a_real_server_knows_who_asks(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+
+    async def run() -> None:
+        tokens = read_tokens("good,ann,1,dev")
+        async with serving(Settings(data, port=0, has_roles=True, tokens=tokens)):
+            admin = find_access(str(data / "kubeconfig"))
+            assert await user_of(admin) == "kubernetes-admin"
+            bare = Access(admin.server, authority=admin.authority)
+            assert await user_of(_with(bare, token="good")) == "ann"
+            (tmp_path / "token").write_text("good\n")
+            assert await user_of(_with(bare, token_file=str(tmp_path / "token"))) == "ann"
+            acting = _with(admin, act_as=ActAs("bob", groups=("system:masters",)))
+            assert await user_of(acting) == "bob"
+            with pytest.raises(UnauthorizedError):
+                await user_of(_with(bare, token="bad"))
+            with pytest.raises(ForbiddenError):
+                await user_of(bare)
+            untrusted = _with(bare, authority=b"", token="good")
+            with pytest.raises(UnavailableError, match="not trusted"):
+                await user_of(untrusted)
+            assert await user_of(_with(untrusted, skips_verification=True)) == "ann"
+            with pytest.raises(UnavailableError, match="not trusted"):
+                await user_of(_with(bare, token="good", server_name="another"))
+
+    asyncio.run(run())
+
+
+def test_a_refused_token_is_asked_for_again(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    told = GIVE.replace('"UNTIL"', "None")
+    give = told.replace('{"server": "https://one"}', 'asked["spec"]["cluster"]')
+
+    async def run() -> None:
+        tokens = read_tokens("me1,ann,1,dev")  # the second that the command gives
+        async with serving(Settings(data, port=0, has_roles=True, tokens=tokens)):
+            admin = find_access(str(data / "kubeconfig"))
+            access = command(tmp_path, give)
+            mine = _with(access, server=admin.server, authority=admin.authority)
+            assert await user_of(mine) == "ann"
+
+    asyncio.run(run())
+
+
+def _with(access: Access, **changes: Any) -> Access:
+    return replace(access, **changes)
