@@ -77,8 +77,8 @@ class MemoryClient:
         *,
         limit: int = 0,
         rest: str = "",
-        fields: str = "",
-        labels: str = "",
+        fields: str = "",  # noqa: ARG002
+        labels: str = "",  # noqa: ARG002
     ) -> Page:
         """Return all objects of a kind."""
         del namespace, limit, rest
@@ -90,8 +90,8 @@ class MemoryClient:
         namespace: str = "",
         *,
         after: str,
-        fields: str = "",
-        labels: str = "",
+        fields: str = "",  # noqa: ARG002
+        labels: str = "",  # noqa: ARG002
     ) -> AsyncIterator[Event]:
         """Yield nothing: changes are told otherwise."""
         del struct, namespace, after

@@ -121,6 +121,9 @@ def test_a_namespace_takes_its_content_with_it(client: Client) -> None:
     assert refused.status == 403
     assert "it is being terminated" in refused.message
     client.until(lambda: client.get(f"{maps}/m").json["metadata"].get("deletionTimestamp"))
+    client.until(lambda: client.get(f"{NAMESPACES}/team").json["status"].get("conditions"))
+    told = client.get(f"{NAMESPACES}/team").json["status"]["conditions"]
+    assert "configmaps. has 1 resource instances" in str(told)
     client.patch(f"{maps}/m", {"metadata": {"finalizers": None}}, MERGE_PATCH)
     client.until(lambda: client.get(f"{NAMESPACES}/team").status == 404)
 

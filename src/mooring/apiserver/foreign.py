@@ -1,6 +1,7 @@
 """What the server itself does to kinds of which only the metadata is checked.
 
 Namespace        is active, holds itself until it is emptied, and is labelled with its name
+PodGroup         is held until its pods have ended
 Secret           texts become bytes; opaque, unless it says another type
 PriorityClass    preempts others, unless it says otherwise
 apps, batch …    the status is the controllers', and generations count changes of the spec
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from mooring.api.core import Namespace, Pod, Secret
 from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
 from mooring.api.kinds import Kind
-from mooring.api.scheduling import PriorityClass
+from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup, PriorityClass
 from mooring.validation.admission import STRATEGIES
 
 NAMESPACE_FINALIZER = "kubernetes"
@@ -42,6 +43,8 @@ def created(value: Any, kind: Kind) -> Any:
     if isinstance(value, Namespace):
         held = NamespaceSpec(finalizers=(NAMESPACE_FINALIZER,))
         return replace(value, spec=held, status=NamespaceStatus(phase=ACTIVE))
+    if isinstance(value, PodGroup):
+        return _protected(value)
     if kind.name in STRATEGIES:
         return value
     if hasattr(value, "status"):
@@ -85,6 +88,15 @@ def _counted(value: Any, old: Any) -> Any:
 
 def _with_generation(value: Any, generation: int) -> Any:
     return replace(value, metadata=replace(value.metadata, generation=generation))
+
+
+def _protected(value: PodGroup) -> PodGroup:
+    """Return a group that stays until a controller finds that its pods have ended."""
+    held = value.metadata.finalizers
+    if PROTECTION_FINALIZER in held:
+        return value
+    finalizers = (*held, PROTECTION_FINALIZER)
+    return replace(value, metadata=replace(value.metadata, finalizers=finalizers))
 
 
 def _labelled(value: Namespace) -> Namespace:

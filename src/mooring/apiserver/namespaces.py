@@ -1,13 +1,18 @@
 """Namespaces: those that are always there, and the end of those that are deleted.
 
-A namespace that is deleted takes no new objects. Its content is deleted; when the last of it is
-gone the namespace goes, too.
+A namespace that is deleted takes no new objects. Its content is deleted, pods before all else;
+when the last of it is gone the namespace goes, too. What keeps it is told in its conditions.
+
+The server does this itself, and no controller beside it: only who reads the store can be sure that
+nothing is left. A program with a copy could let go of a namespace whose last objects it has not
+seen yet.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -19,6 +24,7 @@ from mooring.api.meta import ObjectMeta
 from mooring.apiserver import foreign
 from mooring.apiserver.deleting import DeleteOptions, delete_object
 from mooring.apiserver.listing import ListOptions, list_entries
+from mooring.apiserver.namespaceconditions import Remains, conditions_of
 from mooring.apiserver.selectors import Selection
 from mooring.apiserver.served import verbs_of
 from mooring.apiserver.service import NAMESPACES, Service
@@ -30,6 +36,7 @@ LOG = logging.getLogger(__name__)
 
 ALWAYS_THERE = ("default", "kube-node-lease", "kube-public", "kube-system")
 AGAIN_AFTER_S = 1.0
+PODS = "pods"
 
 BACKGROUND = DeleteOptions(propagation_policy="Background")
 
@@ -88,9 +95,11 @@ class NamespaceEnd:
         """Delete what is in a namespace until nothing is, and let go of it."""
         while True:
             try:
-                if await self._empty(name) == 0:
+                remains = await self._empty(name)
+                if remains.is_empty:
                     await self._let_go(name)
                     return
+                await self._tell(name, remains)
             except StatusError as error:
                 if error.status.reason == "NotFound":
                     return
@@ -99,28 +108,51 @@ class NamespaceEnd:
                 LOG.warning("namespace %s: %s", name, error)
             await asyncio.sleep(AGAIN_AFTER_S)
 
-    async def _empty(self, name: str) -> int:
-        """Delete all objects of a namespace, and return how many are still there."""
-        left = 0
-        registry = self._service.registry
-        for resource in self._service.resources.all():
+    async def _empty(self, name: str) -> Remains:
+        """Delete all objects of a namespace, and return what is still there."""
+        resources: dict[str, int] = {}
+        finalizers: Counter[str] = Counter()
+        failures: list[str] = []
+        for resource in sorted(self._service.resources.all(), key=lambda each: each.plural != PODS):
             if not resource.namespaced or "list" not in verbs_of(resource.plural):
                 continue
-            page = await list_entries(registry, resource, name, Selection(), ListOptions())
-            for entry in page.entries:
-                value = registry.read(resource, entry)
-                left += not await self._delete(resource, value)
+            left = await self._delete_all(resource, name, failures)
+            for value in left:
+                finalizers.update(value.metadata.finalizers)
+            if left:
+                resources[f"{resource.plural}.{resource.group}"] = len(left)
+            if left and resource.plural == PODS:
+                break  # What pods use stays as long as they may still run.
+        return Remains(resources, dict(finalizers), tuple(failures))
+
+    async def _delete_all(self, resource: Any, name: str, failures: list[str]) -> list[Any]:
+        """Delete all objects of a resource, and return those that are still there."""
+        registry = self._service.registry
+        page = await list_entries(registry, resource, name, Selection(), ListOptions())
+        values = [registry.read(resource, entry) for entry in page.entries]
+        left = []
+        for value in values:
+            try:
+                deleted = await delete_object(
+                    self._service, resource, name, value.metadata.name, BACKGROUND
+                )
+            except StatusError as error:
+                if error.status.reason != "NotFound":
+                    failures.append(str(error))
+                    left.append(value)
+                continue
+            if not deleted.is_gone:
+                left.append(deleted.value)
         return left
 
-    async def _delete(self, resource: Any, value: Any) -> bool:
-        metadata = value.metadata
-        try:
-            deleted = await delete_object(
-                self._service, resource, metadata.namespace, metadata.name, BACKGROUND
-            )
-        except StatusError as error:
-            return error.status.reason == "NotFound"
-        return deleted.is_gone
+    async def _tell(self, name: str, remains: Remains) -> None:
+        """Say in the status what is left; a status that says so already is not written."""
+
+        async def told(old: Namespace) -> Namespace:
+            conditions = conditions_of(remains, old.status.conditions, self._service.now())
+            return replace(old, status=replace(old.status, conditions=conditions))
+
+        await self._service.registry.change(self._resource, "", name, told)
 
     async def _let_go(self, name: str) -> None:
         async def released(old: Namespace) -> Namespace:

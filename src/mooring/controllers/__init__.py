@@ -9,7 +9,17 @@ running, loops  a controller at work with a server; many, with informers and que
 resourceclaims  claims from templates, reservations, releases
 devicetaints    evictions from tainted devices, and the status of rules
 poolstatus      answers to ResourcePoolStatusRequests
-dra             these controllers, as the gates have them
+deployments     replica sets one after the other: rollouts, revisions, deploymentstatus
+replicasets     as many pods as are wanted
+daemonsets      one pod on every fitting node (daemons)
+jobs            pods until enough succeeded: jobtracking, jobfailures, jobindexes, jobgroups
+finishedjobs    jobs that are over go after their time
+podgroups       groups stay until their pods have ended
+podgarbage      pods that nobody will ever end
+garbage         what nobody owns any more
+accounts        what every namespace has
+owning, podmaking, podstates, conditions, naming    what several of these share
+dra, roster     all controllers: of claims, as the gates have them, and of workloads
 metrics, queuemetrics
                 what is counted
 model, settling the same in memory: a server's rules for writes, and controllers run to rest

@@ -1,37 +1,19 @@
-"""What a pod needs or likes of a node's own labels, name and features."""
+"""What a pod likes of a node's own labels, and what it needs of its name and features."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from mooring.api.core.pod import Pod
-from mooring.api.labels import EVERYTHING, Selector, SelectorFault, exactly, joined
-from mooring.api.nodequery import (
-    NAME_FIELD,
-    NodeQuery,
-    NodeTerm,
-    read_node_selector,
-    read_node_term,
-)
-from mooring.api.nodeselector import NodeSelector, NodeSelectorTerm
+from mooring.api.labels import SelectorFault, joined
+from mooring.api.nodeneeds import required_nodes
+from mooring.api.nodequery import NAME_FIELD, NodeTerm, read_node_term
+from mooring.api.nodeselector import NodeSelectorTerm
 
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 HOST_NETWORK_WITH_USER_NAMESPACES = "UserNamespacesHostNetworkSupport"
 BIND_MOUNT_OPTIONS = "VolumeBindMountOptions"
-
-
-class NodeNeed(NamedTuple):
-    """The pod's node selector and its required node affinity: both must hold."""
-
-    labels: Selector
-    query: NodeQuery | None
-
-    def is_met(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Return whether the pod may go to a node of this name with these labels."""
-        if not self.labels.matches(labels):
-            return False
-        return self.query is None or self.query.matches(name, labels)
 
 
 class NodeTaste(NamedTuple):
@@ -39,15 +21,6 @@ class NodeTaste(NamedTuple):
 
     term: NodeTerm
     weight: int
-
-
-def read_need(pod: Pod) -> NodeNeed | None:
-    """Return what nodes must be like, or None where every node will do."""
-    required = _required(pod)
-    if required is None and not pod.spec.node_selector:
-        return None
-    labels = exactly(pod.spec.node_selector) if pod.spec.node_selector else EVERYTHING
-    return NodeNeed(labels, None if required is None else read_node_selector(required))
 
 
 def read_tastes(pod: Pod) -> tuple[NodeTaste, ...] | SelectorFault:
@@ -68,7 +41,7 @@ def read_tastes(pod: Pod) -> tuple[NodeTaste, ...] | SelectorFault:
 
 def read_node_names(pod: Pod) -> frozenset[str] | None:
     """Return the only nodes that the required affinity can mean, if it names them in every term."""
-    required = _required(pod)
+    required = required_nodes(pod)
     if required is None or not required.node_selector_terms:
         return None
     names: frozenset[str] = frozenset()
@@ -91,11 +64,6 @@ def read_features(pod: Pod) -> frozenset[str]:
     if _any_has((c.volume_mounts for c in containers), "bindMountOptions", None):
         found.add(BIND_MOUNT_OPTIONS)
     return frozenset(found)
-
-
-def _required(pod: Pod) -> NodeSelector | None:
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
 
 
 def _is_empty(term: NodeSelectorTerm) -> bool:

@@ -18,11 +18,11 @@ from mooring.api.core.node import Node
 from mooring.api.core.placement import PREFER_NO_SCHEDULE, Taint
 from mooring.api.core.resources import PODS
 from mooring.api.quantity import Quantity
+from mooring.api.tolerations import HARD_EFFECTS
 from mooring.scheduler.amounts import Amounts, Weights, amounts
 from mooring.scheduler.podports import TakenPorts, with_ports, without_ports
 from mooring.scheduler.room import NO_ROOM, Room, room_of
 from mooring.scheduler.shape import Occupant
-from mooring.scheduler.tolerations import HARD_EFFECTS
 
 
 class NodeFacts(Struct, frozen=True, gc=False):

@@ -16,21 +16,16 @@ from msgspec import Struct
 
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.labels import EVERYTHING, Selector, SelectorFault
+from mooring.api.nodeneeds import NodeNeed, read_need
+from mooring.api.tolerations import Tolerations
 from mooring.scheduler.amounts import Amounts, Weights
-from mooring.scheduler.nodeneeds import (
-    NodeNeed,
-    NodeTaste,
-    read_features,
-    read_need,
-    read_tastes,
-)
+from mooring.scheduler.nodeneeds import NodeTaste, read_features, read_tastes
 from mooring.scheduler.obstacles import named_nodes, unreadable, waiting
 from mooring.scheduler.podports import HostPort, host_ports
 from mooring.scheduler.podrequests import asked_by, asked_in_scores, held_by, held_in_scores
 from mooring.scheduler.podterms import NO_TERMS, PodTerms, read_terms
 from mooring.scheduler.refusals import Obstacle, Refusal
 from mooring.scheduler.spreading import NO_SPREADING, Spreading, read_spreading
-from mooring.scheduler.tolerations import Tolerations
 from mooring.scheduler.unmodelled import unmodelled
 
 LabelsKey = tuple[tuple[str, str], ...]

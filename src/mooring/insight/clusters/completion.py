@@ -29,8 +29,8 @@ from mooring.claims.generated import (
 from mooring.claims.owners import Owner, controller_of, group_name
 from mooring.claims.references import Entry, NotCreated, reference_of, statuses_of
 from mooring.claims.refusals import Refused
+from mooring.controllers.podstates import is_active
 from mooring.insight.clusters.identity import identified
-from mooring.insight.clusters.ownership import is_active
 from mooring.insight.clusters.priorities import with_priorities
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.clusters.workloads import PODS_MAX, with_controlled_pods

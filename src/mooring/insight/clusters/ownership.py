@@ -7,7 +7,6 @@ not have; then its name tells whose it is.
 from __future__ import annotations
 
 from mooring.api.core import Pod
-from mooring.api.core.podstatus import FAILED, SUCCEEDED
 from mooring.api.meta import OwnerReference
 from mooring.claims.owners import controller_of
 from mooring.insight.clusters.snapshot import Controller, Snapshot
@@ -66,9 +65,3 @@ def _is_of(pod: Pod, controller: Controller) -> bool:
         return True
     # A controller of the same name that was made anew has other pods.
     return owner.uid in ("", controller.metadata.uid)
-
-
-def is_active(pod: Pod) -> bool:
-    """Tell whether a pod counts as one that its controller has."""
-    ended = pod.status.phase in (SUCCEEDED, FAILED)
-    return not ended and pod.metadata.deletion_timestamp is None

@@ -21,10 +21,16 @@ from mooring.api.batch import Job
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import FAILED, SUCCEEDED
-from mooring.api.meta import ObjectMeta, OwnerReference
-from mooring.insight.clusters.daemons import node_of_daemon, nodes_for, pinned
+from mooring.api.meta import ObjectMeta
+from mooring.controllers.daemons import node_of_daemon, nodes_for, pinned
+from mooring.controllers.finishedjobs import is_finished
+from mooring.controllers.jobindexes import index_of
+from mooring.controllers.jobs import free_indexes, pods_wanted
+from mooring.controllers.jobtracking import is_indexed
+from mooring.controllers.podmaking import COMPLETION_INDEX, TEMPLATE_HASH, Want, metadata_of
+from mooring.controllers.podstates import is_active
 from mooring.insight.clusters.identity import identified
-from mooring.insight.clusters.ownership import ExistingPods, is_active
+from mooring.insight.clusters.ownership import ExistingPods
 from mooring.insight.clusters.snapshot import Controller, Snapshot
 from mooring.insight.concerns import Concern, full_name, titled
 from mooring.validation.admission import admit_create
@@ -32,9 +38,6 @@ from mooring.validation.context import Context
 
 PODS_MAX: Final = 100_000
 _POD_KIND = CATALOGUE.find("v1", "Pod")
-
-INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
-TEMPLATE_HASH_LABEL = "pod-template-hash"
 
 
 class TooManyPodsError(ValueError):
@@ -74,7 +77,7 @@ def with_controlled_pods(
 
 def model_pod(controller: Controller, context: Context) -> Pod | Concern:
     """Return a pod as the controller makes them, or why a cluster would not take it."""
-    want = _Want(f"{controller.metadata.name}-0")
+    want = Want(f"{controller.metadata.name}-0")
     made = _make(controller, [want], ExistingPods(Snapshot()), context)
     return made if isinstance(made, Concern) else made[0]
 
@@ -82,23 +85,14 @@ def model_pod(controller: Controller, context: Context) -> Pod | Concern:
 # --- what is wanted -----------------------------------------------------------------------
 
 
-class _Want(NamedTuple):
-    """One pod to make."""
-
-    name: str
-    labels: dict[str, str] = {}  # noqa: RUF012 - never changed
-    annotations: dict[str, str] = {}  # noqa: RUF012
-    node: str = ""  # of a daemon
-
-
 def _wants(
     controller: Controller, existing: ExistingPods, snapshot: Snapshot, room: int
-) -> list[_Want] | None:
+) -> list[Want] | None:
     """Return the pods that are missing, or None if there is no room for so many."""
     pods = existing.of(controller)
     # A name that another pod has stays that pod's; one that an own pod had is free again.
     own = {full_name(pod) for pod in pods}
-    found: list[_Want] = []
+    found: list[Want] = []
     for want in _missing(controller, pods, existing, snapshot):
         if len(found) >= room:
             return None
@@ -110,7 +104,7 @@ def _wants(
 
 def _missing(
     controller: Controller, pods: list[Pod], existing: ExistingPods, snapshot: Snapshot
-) -> Iterator[_Want]:
+) -> Iterator[Want]:
     match controller:
         case Deployment() | ReplicaSet():
             active = sum(map(is_active, pods))
@@ -123,26 +117,26 @@ def _missing(
             has_pod = {node_of_daemon(pod) for pod in pods if is_active(pod)}
             for node in nodes_for(controller.spec.template, snapshot.nodes):
                 if node not in has_pod:
-                    yield _Want(f"{controller.metadata.name}-{node}", node=node)
+                    yield Want(f"{controller.metadata.name}-{node}", node=node)
 
 
 def _replicas(controller: Deployment | ReplicaSet | StatefulSet) -> int:
     return 1 if controller.spec.replicas is None else controller.spec.replicas
 
 
-def _numbered(controller: Controller, count: int, existing: ExistingPods) -> Iterator[_Want]:
+def _numbered(controller: Controller, count: int, existing: ExistingPods) -> Iterator[Want]:
     """Give so many pods with the first numbers that are free."""
     metadata = controller.metadata
     number = 0
     while count > 0:
         name = f"{metadata.name}-{number}"
         if f"{metadata.namespace}/{name}" not in existing.names:
-            yield _Want(name)
+            yield Want(name)
             count -= 1
         number += 1
 
 
-def _ordinals(controller: StatefulSet, pods: list[Pod]) -> Iterator[_Want]:
+def _ordinals(controller: StatefulSet, pods: list[Pod]) -> Iterator[Want]:
     match controller.spec.ordinals:
         case {"start": int(start)} if start > 0:
             first = start
@@ -156,40 +150,32 @@ def _ordinals(controller: StatefulSet, pods: list[Pod]) -> Iterator[_Want]:
                 "statefulset.kubernetes.io/pod-name": name,
                 "apps.kubernetes.io/pod-index": str(number),
             }
-            yield _Want(name, labels)
+            yield Want(name, labels)
 
 
-def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[_Want]:
+def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[Want]:
     """Give the pods that the job runs at once: as many as may, and as are still to succeed."""
-    is_over = any(
-        c.type in ("Complete", "Failed") and c.status == "True" for c in job.status.conditions
-    )
-    if is_over or job.spec.suspend:
+    if is_finished(job) or job.spec.suspend:
         return
-    parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
-    succeeded = sum(pod.status.phase == SUCCEEDED for pod in pods)
-    left = parallelism
-    if job.spec.completions is not None:
-        left = job.spec.completions - max(job.status.succeeded, succeeded)
-    missing = min(parallelism, left) - sum(map(is_active, pods))
-    if job.spec.completion_mode != "Indexed":
+    active = sum(map(is_active, pods))
+    succeeded = max(job.status.succeeded, sum(pod.status.phase == SUCCEEDED for pod in pods))
+    missing = pods_wanted(job, succeeded, active) - active
+    if not is_indexed(job):
         yield from _numbered(job, missing, existing)
         return
-    taken = {pod.metadata.labels.get(INDEX_LABEL) for pod in pods if pod.status.phase != FAILED}
-    free = (i for i in range(job.spec.completions or 0) if str(i) not in taken)
-    for index, _ in zip(free, range(missing), strict=False):
-        marks = {INDEX_LABEL: str(index)}
-        yield _Want(f"{job.metadata.name}-{index}", marks, marks)
+    taken = {index_of(pod) for pod in pods if pod.status.phase != FAILED}
+    for index, _ in zip(free_indexes(job, set(), taken), range(missing), strict=False):
+        marks = {COMPLETION_INDEX: str(index)}
+        yield Want(f"{job.metadata.name}-{index}", marks, marks)
 
 
 # --- making -------------------------------------------------------------------------------
 
 
 def _make(
-    controller: Controller, wants: list[_Want], existing: ExistingPods, context: Context
+    controller: Controller, wants: list[Want], existing: ExistingPods, context: Context
 ) -> list[Pod] | Concern:
     """Return the pods, or why a cluster would not take them; they share one spec."""
-    template = controller.spec.template
     first = Pod(
         metadata=ObjectMeta(name=wants[0].name, namespace=controller.metadata.namespace),
         spec=_spec(controller),
@@ -198,18 +184,18 @@ def _make(
     if admission.stored is None:
         why = admission.refused or "; ".join(map(str, admission.errors))
         return Concern("refused-pods", f"{titled(controller)} gets no pods: {why}")
-    labels = {**template.metadata.labels, **_labels(controller)}
-    owner = _reference(controller)
     model: Pod = admission.stored
+    labels = _labels(controller)
     pods = []
     for want in wants:
+        made = metadata_of(controller, want)
         metadata = replace(
             model.metadata,
-            name=want.name,
-            labels={**labels, **want.labels},
-            annotations={**template.metadata.annotations, **want.annotations},
-            finalizers=template.metadata.finalizers,
-            owner_references=(owner,),
+            name=made.name,
+            labels={**made.labels, **labels},
+            annotations=made.annotations,
+            finalizers=made.finalizers,
+            owner_references=made.owner_references,
         )
         spec = pinned(model.spec, want.node) if want.node else model.spec
         pods.append(identified(replace(model, metadata=metadata, spec=spec)))
@@ -235,28 +221,9 @@ def _volume_name(claim: Any) -> str:
 
 
 def _labels(controller: Controller) -> dict[str, str]:
-    """Return what the controller adds to the labels of its template."""
-    name, uid = controller.metadata.name, controller.metadata.uid
-    match controller:
-        case Deployment():
-            # Of the deployment, not of its template: redaction must not change it.
-            return {TEMPLATE_HASH_LABEL: hashlib.sha256(uid.encode()).hexdigest()[:10]}
-        case Job():
-            return {
-                "batch.kubernetes.io/controller-uid": uid,
-                "batch.kubernetes.io/job-name": name,
-                "controller-uid": uid,
-                "job-name": name,
-            }
-    return {}
-
-
-def _reference(controller: Controller) -> OwnerReference:
-    return OwnerReference(
-        api_version=controller.api_version,
-        kind=controller.kind,
-        name=controller.metadata.name,
-        uid=controller.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
+    """Return the hash of a deployment's template, which its replica set would have."""
+    if not isinstance(controller, Deployment):
+        return {}
+    # Of the deployment, not of its template: redaction must not change it.
+    digest = hashlib.sha256(controller.metadata.uid.encode()).hexdigest()
+    return {TEMPLATE_HASH: digest[:10]}

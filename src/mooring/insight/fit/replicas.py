@@ -22,9 +22,10 @@ from mooring.api.resource.v1 import (
 )
 from mooring.claims.features import Features
 from mooring.claims.owners import group_name
+from mooring.controllers.podstates import is_active
 from mooring.insight.clusters.completion import ClaimMaker
 from mooring.insight.clusters.identity import identified
-from mooring.insight.clusters.ownership import ExistingPods, is_active
+from mooring.insight.clusters.ownership import ExistingPods
 from mooring.insight.clusters.snapshot import Controller, Snapshot
 from mooring.insight.clusters.workloads import model_pod
 from mooring.insight.concerns import Concern, full_name, titled

@@ -17,8 +17,8 @@ from mooring.api.core.pod import Pod
 from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.scheduling import PodGroup
 from mooring.claims.owners import controller_of, group_name
+from mooring.controllers.podstates import is_active
 from mooring.insight.clusters.completion import Completed, complete
-from mooring.insight.clusters.ownership import is_active
 from mooring.insight.clusters.snapshot import Controller, Snapshot
 from mooring.insight.concerns import Concern, full_name
 from mooring.scheduler import default_selector

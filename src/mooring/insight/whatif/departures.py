@@ -20,6 +20,7 @@ from mooring.api.core import Node, Pod
 from mooring.api.core.podstatus import PodStatus
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
 from mooring.api.timestamp import Timestamp
+from mooring.api.tolerations import HARD_EFFECTS, Tolerations
 from mooring.claims import (
     Absent,
     Eviction,
@@ -36,11 +37,10 @@ from mooring.claims import (
 )
 from mooring.claims.owners import controller_of
 from mooring.claims.references import statuses_of
+from mooring.controllers.podstates import is_active
 from mooring.insight.clusters.identity import stand_in_uid
-from mooring.insight.clusters.ownership import is_active
 from mooring.insight.concerns import full_name
 from mooring.insight.whatif.nodetaints import NodeEviction
-from mooring.scheduler.tolerations import HARD_EFFECTS, Tolerations
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 

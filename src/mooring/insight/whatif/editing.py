@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from mooring.api.core import Node, Pod
 from mooring.api.core.placement import Taint
 from mooring.api.resource.v1 import ResourceSlice
+from mooring.controllers.podstates import is_active
 from mooring.insight.clusters.overlay import overlay
-from mooring.insight.clusters.ownership import is_active
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name
 from mooring.insight.whatif.changes import (

@@ -10,8 +10,8 @@ from msgspec import Struct
 from mooring.api.core import Node, Pod
 from mooring.api.core.placement import NO_EXECUTE, Taint
 from mooring.api.timestamp import Timestamp
+from mooring.api.tolerations import Tolerations
 from mooring.claims.evictions import LATEST
-from mooring.scheduler.tolerations import Tolerations
 
 
 class NodeEviction(Struct, frozen=True):

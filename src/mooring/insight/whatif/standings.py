@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from mooring.api.core import Pod
 from mooring.claims import claims_to_release
-from mooring.insight.clusters.ownership import is_active
+from mooring.controllers.podstates import is_active
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import full_name
 from mooring.insight.planning.plan import Plan

@@ -31,7 +31,7 @@ from mooring.claims import (
     find_evictions,
     rule_status,
 )
-from mooring.insight.clusters.ownership import is_active
+from mooring.controllers.podstates import is_active
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name, listed
 from mooring.insight.whatif.changes import Change

@@ -17,10 +17,10 @@ from mooring.api.core.placement import (
 )
 from mooring.api.core.pod import PodSpec, PodTemplateSpec
 from mooring.api.labels import IN
+from mooring.api.nodeneeds import read_need
 from mooring.api.nodequery import NAME_FIELD
 from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.scheduler.nodeneeds import read_need
-from mooring.scheduler.tolerations import HARD_EFFECTS, Tolerations
+from mooring.api.tolerations import HARD_EFFECTS, Tolerations
 
 # Daemons stay on nodes in trouble, and start on nodes that others are kept away from.
 _TROUBLES: Final = (

@@ -1,0 +1,242 @@
+"""Daemon sets: one pod on every node that it may go to.
+
+The pod is tied to its node by affinity, and the scheduler binds it. A pod of an older template is
+replaced: with RollingUpdate as many at a time as may be unavailable, with OnDelete when somebody
+deletes it. Which template a pod is of is told by its label `controller-revision-hash`, a hash of
+the template; there are no ControllerRevisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import ClassVar, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.apps import DaemonSet, DaemonSetStatus
+from mooring.api.core import Node, Pod
+from mooring.api.core.podstatus import FAILED
+from mooring.api.timestamp import NO_TIME, Timestamp
+from mooring.client.objects import Key, Objects, key_of
+from mooring.client.writes import Create, LookAgain, Tell, Update, Write
+from mooring.controllers.controller import Answers, Change, Controller, Refused, Step
+from mooring.controllers.daemons import node_of_daemon, nodes_for
+from mooring.controllers.naming import template_hash
+from mooring.controllers.owning import (
+    adopter_keys,
+    claim,
+    controller_keys,
+    index_by_controller,
+    index_by_namespace,
+    selector_of,
+)
+from mooring.controllers.podmaking import (
+    BURST_MAX,
+    Want,
+    creation_refused,
+    creations,
+    deletions,
+    names_for,
+    with_status,
+)
+from mooring.controllers.podstates import available_in_s, is_available, is_over, is_ready
+from mooring.controllers.rollouts import part_of
+
+REVISION_HASH: Final = "controller-revision-hash"
+FAILED_KEPT_S: Final = 1.0  # how long a pod that ended stays, so that a broken one does not spin
+
+
+class DaemonSets(Controller):
+    """Keeps the pods of daemon sets."""
+
+    name: ClassVar[str] = "daemonset-controller"
+    kinds = (DaemonSet, Pod, Node)
+
+    def prepare(self, objects: Objects) -> None:
+        """Keep the indexes that the plan needs."""
+        index_by_controller(objects, Pod)
+        index_by_namespace(objects, DaemonSet)
+
+    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
+        """Give the sets that a change concerns; a node, only if it differs in what sets look at."""
+        match change.value:
+            case DaemonSet():
+                yield key_of(change.value)
+            case Pod():
+                yield from controller_keys(change, "DaemonSet")
+                yield from adopter_keys(objects, change, DaemonSet)
+            case Node() if change.old is None or change.new is None or _differs(change):
+                yield from sorted(key_of(each) for each in objects.all(DaemonSet))
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+        """Give what brings a set to one pod on every node."""
+        return plan(objects, key, now, answers)
+
+    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
+        """Tell why a pod could not be made."""
+        owner = objects.find(DaemonSet, *key)
+        if isinstance(write, Create) and owner is not None and not refused.is_conflict:
+            yield creation_refused(owner, refused.message)
+
+
+def _differs(change: Change) -> bool:
+    old, new = change.old, change.new
+    assert old is not None
+    assert new is not None
+    return bool(old.metadata.labels != new.metadata.labels or old.spec.taints != new.spec.taints)
+
+
+class Daemons(NamedTuple):
+    """The pods of a set by their nodes, the oldest first; and the nodes that want one."""
+
+    by_node: dict[str, list[Pod]]
+    wanted: list[str]
+    mark: str  # of the current template
+
+    def is_current(self, pod: Pod) -> bool:
+        """Tell whether a pod is of the current template."""
+        return pod.metadata.labels.get(REVISION_HASH) == self.mark
+
+
+def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
+    """Give the status first, then what is too much, then what is missing, then what is old."""
+    owner = objects.find(DaemonSet, *key)
+    selector = None if owner is None else selector_of(owner)
+    if owner is None or selector is None:
+        return
+    pods, steps = claim(objects, Pod, owner, selector, answers)
+    daemons = _daemons(objects, owner, pods)
+    if (changed := with_status(owner, status_of(owner, daemons, now))) is not None:
+        yield Update(changed, "status")
+    yield from steps
+    if owner.metadata.deletion_timestamp is None:
+        yield from _manage(objects, owner, daemons, now)
+    waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in pods]
+    if later := [seconds for seconds in waits if seconds]:
+        yield LookAgain(key, min(later))
+
+
+def _daemons(objects: Objects, owner: DaemonSet, pods: list[Pod]) -> Daemons:
+    by_node: dict[str, list[Pod]] = {}
+    for pod in sorted(pods, key=_born):
+        by_node.setdefault(node_of_daemon(pod), []).append(pod)
+    nodes = sorted(objects.all(Node), key=key_of)
+    return Daemons(
+        by_node, list(nodes_for(owner.spec.template, nodes)), template_hash(owner.spec.template)
+    )
+
+
+def _born(pod: Pod) -> tuple[object, str]:
+    return (pod.metadata.creation_timestamp or NO_TIME).instant, pod.metadata.name
+
+
+# --- too many, too few, too old ----------------------------------------------------------------
+
+
+def _manage(objects: Objects, owner: DaemonSet, daemons: Daemons, now: Timestamp) -> Iterator[Step]:
+    wanted = set(daemons.wanted)
+    surplus: list[Pod] = []
+    for node, pods in daemons.by_node.items():
+        there = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+        if node not in wanted:
+            # On a node that only keeps new pods out, those that are there stay.
+            surplus += [pod for pod in there if not _may_stay(objects, owner, node)]
+        elif failed := [pod for pod in there if is_over(pod)]:
+            yield from _replace_failed(owner, node, failed, now)
+        else:
+            surplus += there[1:]
+    missing = [node for node in daemons.wanted if not daemons.by_node.get(node)]
+    yield from deletions(owner, surplus[:BURST_MAX])
+    yield from creations(owner, _wants(objects, owner, daemons, missing[:BURST_MAX]))
+    if not surplus and not missing:
+        yield from deletions(owner, _outdated(owner, daemons, now))
+
+
+def _may_stay(objects: Objects, owner: DaemonSet, node: str) -> bool:
+    found = objects.find(Node, "", node)
+    if found is None:
+        return False  # Its pods are for those who look after lost nodes, too.
+    hard = tuple(taint for taint in found.spec.taints if taint.effect == "NoExecute")
+    calm = replace(found, spec=replace(found.spec, taints=hard))
+    return any(True for _ in nodes_for(owner.spec.template, [calm]))
+
+
+def _replace_failed(
+    owner: DaemonSet, node: str, failed: list[Pod], now: Timestamp
+) -> Iterator[Step]:
+    """Delete pods that ended; a new one comes after that."""
+    for pod in failed:
+        ended = pod.status.start_time or pod.metadata.creation_timestamp or now
+        wait = ended.instant + timedelta(seconds=FAILED_KEPT_S) - now.instant
+        if wait.total_seconds() > 0:
+            yield LookAgain(key_of(owner), wait.total_seconds())
+            continue
+        if pod.status.phase == FAILED:
+            place = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            message = f"Found failed daemon pod {place} on node {node}, will try to kill it"
+            yield Tell(owner, "FailedDaemonPod", message, "Delete", is_warning=True)
+        else:
+            place = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            message = f"Found succeeded daemon pod {place} on node {node}, will try to delete it"
+            yield Tell(owner, "SucceededDaemonPod", message, "Delete")
+        yield from deletions(owner, [pod])
+
+
+def _wants(
+    objects: Objects, owner: DaemonSet, daemons: Daemons, nodes: list[str]
+) -> Iterator[Want]:
+    prefix = f"{owner.metadata.name}-"
+    pods = [pod for each in daemons.by_node.values() for pod in each]
+    names = names_for(objects, owner, prefix, pods)
+    for node, name in zip(nodes, names, strict=False):
+        yield Want(name, {REVISION_HASH: daemons.mark}, node=node, generate_name=prefix)
+
+
+def _outdated(owner: DaemonSet, daemons: Daemons, now: Timestamp) -> list[Pod]:
+    """Return pods of older templates that may go: broken ones, and as many as may be missing."""
+    if owner.spec.update_strategy.type == "OnDelete":
+        return []
+    old: list[Pod] = []
+    missing = 0
+    for node in daemons.wanted:
+        pods = daemons.by_node.get(node, [])
+        there = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+        is_up = any(is_available(pod, owner.spec.min_ready_seconds, now) for pod in there)
+        missing += not is_up
+        old += [pod for pod in there if not daemons.is_current(pod)]
+    said = owner.spec.update_strategy.rolling_update
+    limit = said.get("maxUnavailable", 1) if isinstance(said, dict) else 1
+    allowed = max(1, part_of(limit, len(daemons.wanted), rounds_up=True))
+    down = [pod for pod in old if not is_available(pod, owner.spec.min_ready_seconds, now)]
+    up = [pod for pod in old if pod not in down]
+    return [*down, *up[: max(0, allowed - missing)]]
+
+
+# --- status -----------------------------------------------------------------------------------
+
+
+def status_of(owner: DaemonSet, daemons: Daemons, now: Timestamp) -> DaemonSetStatus:
+    """Return on how many nodes there are pods, in which state."""
+    wanted = set(daemons.wanted)
+    first = {
+        node: next((pod for pod in pods if pod.metadata.deletion_timestamp is None), None)
+        for node, pods in daemons.by_node.items()
+    }
+    current = [pod for node, pod in first.items() if node in wanted and pod is not None]
+    ready = [pod for pod in current if is_ready(pod)]
+    min_ready_s = owner.spec.min_ready_seconds
+    available = sum(is_available(pod, min_ready_s, now) for pod in ready)
+    return replace(
+        owner.status,
+        observed_generation=owner.metadata.generation,
+        desired_number_scheduled=len(wanted),
+        current_number_scheduled=len(current),
+        number_misscheduled=sum(
+            1 for node, pod in first.items() if node not in wanted and pod is not None
+        ),
+        number_ready=len(ready),
+        updated_number_scheduled=sum(map(daemons.is_current, current)),
+        number_available=available,
+        number_unavailable=len(wanted) - available,
+    )

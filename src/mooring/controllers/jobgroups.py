@@ -1,0 +1,188 @@
+"""The group that the pods of a job are scheduled in: a Workload and its PodGroup.
+
+A job that says how it is scheduled (`spec.scheduling`) gets a Workload with one template, and a
+PodGroup of it, before its first pod; its pods name the group. Who brings a group along
+(`schedulingGroup` in the template), or has another controller above, gets none. A job that has
+started without a group goes on without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.batch import Job
+from mooring.api.codec import decode_tree
+from mooring.api.core import Pod, PodSchedulingGroup
+from mooring.api.errors import ApiError
+from mooring.api.meta import ObjectMeta, OwnerReference
+from mooring.api.scheduling import (
+    BasicSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    PodGroupTemplate,
+    TypedLocalObjectReference,
+    Workload,
+    WorkloadReference,
+    WorkloadSpec,
+)
+from mooring.claims.owners import controller_of
+from mooring.client.objects import Objects
+from mooring.client.writes import Create, Tell, Update
+from mooring.controllers.controller import Step
+from mooring.controllers.naming import NAME_MAX, fnv32a, hashed_name, safe_text
+from mooring.controllers.owning import controlled, reference_to
+
+
+class Grouping(NamedTuple):
+    """The group of a job, and what must be written before its pods can be made."""
+
+    group: PodGroup | None = None
+    steps: tuple[Step, ...] = ()
+    is_ready: bool = True  # pods may be made
+
+
+def wants_group(job: Job) -> bool:
+    """Tell whether a job gets a group made for it."""
+    has_own = job.spec.template.spec.scheduling_group is not None
+    return isinstance(job.spec.scheduling, dict) and not (has_own or controller_of(job.metadata))
+
+
+def grouping(objects: Objects, job: Job, pods: list[Pod]) -> Grouping:
+    """Return the group of a job, or the next step towards it."""
+    if not wants_group(job):
+        return Grouping()
+    try:
+        template = _template(job)
+    except ApiError as error:
+        message = f"Failed to compile Workload for Job {job.metadata.name}: {error}"
+        told = Tell(job, "FailedWorkloadCompilation", message, "Create", is_warning=True)
+        return Grouping(steps=(told,), is_ready=False)
+    is_new = not pods and job.status.start_time is None
+    workloads = controlled(objects, Workload, job)
+    groups = controlled(objects, PodGroup, job)
+    if len(workloads) > 1 or len(groups) > 1 or not (is_new or (workloads and groups)):
+        return Grouping()
+    if not workloads:
+        made = _made("Workload", job, _workload(job, template))
+        return Grouping(steps=tuple(made), is_ready=False)
+    if not groups:
+        made = _made("PodGroup", job, _group(job, workloads[0]))
+        return Grouping(steps=tuple(made), is_ready=False)
+    return Grouping(groups[0], tuple(_resized(workloads[0], groups[0], template)))
+
+
+def _made(kind: str, job: Job, value: Any) -> Iterator[Step]:
+    yield Create(value)
+    message = f"Created {kind} {value.metadata.name} for Job {job.metadata.name}"
+    yield Tell(job, f"{kind}Created", message, "Create")
+
+
+def _template(job: Job) -> PodGroupTemplate:
+    """Return the template that a job asks for, or raise why it cannot be read."""
+    said = dict(job.spec.scheduling)
+    policy = said.get("schedulingPolicy")
+    if isinstance(policy, dict) and isinstance(gang := policy.get("gang"), dict):
+        # Without a number all that run at once are meant.
+        count = gang.get("minCount") or max(1, job.spec.parallelism or 1)
+        said["schedulingPolicy"] = {**policy, "gang": {**gang, "minCount": count}}
+    found = decode_tree({**said, "name": f"{job.metadata.name}-pgt-0"}, PodGroupTemplate).value
+    if found.scheduling_policy == PodGroupSchedulingPolicy():
+        basic = PodGroupSchedulingPolicy(basic=BasicSchedulingPolicy())
+        found = replace(found, scheduling_policy=basic)
+    if not found.priority_class_name:
+        found = replace(found, priority_class_name=job.spec.template.spec.priority_class_name)
+    return found
+
+
+def _workload(job: Job, template: PodGroupTemplate) -> Workload:
+    metadata = job.metadata
+    suffix = safe_text(str(fnv32a(f"(types.UID){metadata.uid}".encode())))
+    return Workload(
+        metadata=ObjectMeta(
+            name=hashed_name(metadata.name, suffix),
+            namespace=metadata.namespace,
+            owner_references=(reference_to(job),),
+        ),
+        spec=WorkloadSpec(
+            controller_ref=TypedLocalObjectReference(
+                api_group="batch", kind="Job", name=metadata.name
+            ),
+            pod_group_templates=(template,),
+        ),
+    )
+
+
+def _group(job: Job, workload: Workload) -> PodGroup:
+    """Return the group of a workload's template."""
+    template = (workload.spec.pod_group_templates or (PodGroupTemplate(),))[0]
+    owner = OwnerReference(
+        api_version=workload.api_version,
+        kind="Workload",
+        name=workload.metadata.name,
+        uid=workload.metadata.uid,
+    )
+    return PodGroup(
+        metadata=ObjectMeta(
+            name=group_name_of(workload.metadata.name, template.name),
+            namespace=job.metadata.namespace,
+            owner_references=(reference_to(job), owner),
+        ),
+        spec=PodGroupSpec(
+            workload_ref=WorkloadReference(
+                workload_name=workload.metadata.name, template_name=template.name
+            ),
+            scheduling_policy=template.scheduling_policy,
+            scheduling_constraints=template.scheduling_constraints,
+            resource_claims=template.resource_claims,
+            disruption_mode=template.disruption_mode,
+            priority_class_name=template.priority_class_name,
+        ),
+    )
+
+
+def group_name_of(workload: str, template: str) -> str:
+    """Return the name of the group of a template, both names cut fairly where they are long."""
+    suffix = safe_text(str(fnv32a(f"{workload}{template}".encode())))
+    room = NAME_MAX - len(suffix) - 2
+    if len(workload) + len(template) > room:
+        half = room // 2
+        if len(workload) <= half:
+            template = template[: room - len(workload)]
+        elif len(template) <= half:
+            workload = workload[: room - len(template)]
+        else:
+            workload, template = workload[: room - half], template[:half]
+    return f"{workload}-{template}-{suffix}"
+
+
+def _resized(workload: Workload, group: PodGroup, template: PodGroupTemplate) -> Iterator[Step]:
+    """Give the writes after a job's gang got another size; nothing else of it may change."""
+    wanted = template.scheduling_policy
+    if wanted.gang is None:
+        return
+    listed = workload.spec.pod_group_templates or ()
+    if len(listed) == 1 and listed[0].scheduling_policy.gang not in (None, wanted.gang):
+        changed = (replace(listed[0], scheduling_policy=wanted),)
+        spec = replace(workload.spec, pod_group_templates=changed)
+        yield Update(replace(workload, spec=spec))
+    if group.spec.scheduling_policy.gang not in (None, wanted.gang):
+        yield Update(replace(group, spec=replace(group.spec, scheduling_policy=wanted)))
+
+
+def in_group(pod: Pod, group: PodGroup | None) -> Pod:
+    """Return the pod as one of the group, which it does not keep from going."""
+    if group is None:
+        return pod
+    owner = OwnerReference(
+        api_version=group.api_version,
+        kind="PodGroup",
+        name=group.metadata.name,
+        uid=group.metadata.uid,
+    )
+    metadata = replace(pod.metadata, owner_references=(*pod.metadata.owner_references, owner))
+    member = PodSchedulingGroup(pod_group_name=group.metadata.name)
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, scheduling_group=member))

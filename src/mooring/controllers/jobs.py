@@ -1,0 +1,431 @@
+"""Jobs: pods that run until enough of them have succeeded, or too many have failed.
+
+1. Count what has ended (`jobtracking`), and decide whether the job is to end.
+2. A job that ends, or rests, lets go of its pods; else it gets the pods that are missing, later
+   the more of them have failed.
+3. Write the status first; then take off finalizers of what it counts; then make and delete pods.
+
+A job says why it will end (`FailureTarget`, `SuccessCriteriaMet`) before its pods are gone, and
+that it has ended (`Failed`, `Complete`) after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import ClassVar, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.batch import Job, JobCondition, JobStatus
+from mooring.api.core import Container, Pod
+from mooring.api.scheduling import PodGroup, Workload
+from mooring.api.timestamp import Timestamp
+from mooring.claims.owners import controller_of
+from mooring.client.objects import Key, Objects, key_of
+from mooring.client.writes import Create, Delete, LookAgain, Target, Tell, Update, Write
+from mooring.controllers.conditions import condition_of, is_true, with_condition
+from mooring.controllers.controller import Answers, Ask, Change, Controller, Refused, Step
+from mooring.controllers.finishedjobs import is_finished
+from mooring.controllers.jobfailures import LIMIT, judge, restarts, waits_s
+from mooring.controllers.jobgroups import grouping, in_group
+from mooring.controllers.jobindexes import index_of
+from mooring.controllers.jobtracking import (
+    FAILURE_COUNT,
+    Tally,
+    completions_of,
+    failures_of_index,
+    has_failed,
+    is_indexed,
+    replaces_only_failed,
+    tally,
+)
+from mooring.controllers.owning import (
+    controlled,
+    controller_keys,
+    index_by_controller,
+    without_finalizer,
+)
+from mooring.controllers.podmaking import (
+    BURST_MAX,
+    COMPLETION_INDEX,
+    JOB_NAME,
+    JOB_TRACKING,
+    Want,
+    creation_refused,
+    names_for,
+    pod_of,
+)
+from mooring.controllers.podstates import first_to_go, is_active, is_over, is_ready, is_terminating
+
+MANAGER = "kubernetes.io/job-controller"
+INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+TRACKED = "tracked-by-job"  # the index of pods with our finalizer by the name of their job
+
+_FINAL = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
+
+
+class Jobs(Controller):
+    """Runs jobs."""
+
+    name: ClassVar[str] = "job-controller"
+    kinds = (Job, Pod, Workload, PodGroup)
+
+    def prepare(self, objects: Objects) -> None:
+        """Keep the indexes that the plan needs."""
+        index_by_controller(objects, Pod, Workload, PodGroup)
+        objects.index(Pod, TRACKED, _tracked_keys)
+
+    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
+        """Give the job of a change."""
+        if isinstance(change.value, Job):
+            yield key_of(change.value)
+            return
+        yield from controller_keys(change, "Job")
+        if isinstance(change.new, Pod) and controller_of(change.new.metadata) is None:
+            yield from (_key(name) for name in _tracked_keys(change.new))
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+        """Give what brings a job nearer to its end."""
+        return plan(objects, key, now, answers)
+
+    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
+        """Tell why a pod could not be made."""
+        owner = objects.find(Job, *key)
+        if isinstance(write, Create) and owner is not None and not refused.is_conflict:
+            yield creation_refused(owner, refused.message)
+
+
+def _key(text: str) -> Key:
+    namespace, _, name = text.partition("/")
+    return namespace, name
+
+
+def _tracked_keys(pod: Pod) -> Iterator[str]:
+    name = _job_name(pod)
+    if name is not None and JOB_TRACKING in pod.metadata.finalizers:
+        yield f"{pod.metadata.namespace}/{name}"
+
+
+def _job_name(pod: Pod) -> str | None:
+    """Return the job of a pod, also of one that was taken from it: its label still tells."""
+    owner = controller_of(pod.metadata)
+    if owner is not None:
+        return owner.name if owner.kind == "Job" else None
+    return pod.metadata.labels.get(JOB_NAME)
+
+
+def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
+    """Give what brings a job nearer to its end."""
+    job = objects.find(Job, *key)
+    yield from _let_go_of_lost(objects, key, job, answers)
+    if job is None or job.spec.managed_by not in (None, MANAGER):
+        return
+    pods = controlled(objects, Pod, job)
+    if is_finished(job):
+        for pod in pods:
+            if JOB_TRACKING in pod.metadata.finalizers:
+                yield without_finalizer(pod, JOB_TRACKING)
+        return
+    group = grouping(objects, job, pods)
+    yield from group.steps
+    if not group.is_ready:
+        return
+    counts = tally(job, pods)
+    ending = _ending(job, pods, counts, now)
+    moves = _moves(objects, job, pods, counts, ending, now)
+    status = _status(job, pods, counts, ending, moves, now)
+    if status != job.status:
+        yield Update(replace(job, status=status), "status")
+        yield from _told(job, status)
+    for pod in counts.done:
+        yield without_finalizer(pod, JOB_TRACKING)
+    yield from _writes(job, moves, group.group)
+    if moves.again_s is not None:
+        yield LookAgain(key, moves.again_s)
+
+
+def _let_go_of_lost(
+    objects: Objects, key: Key, job: Job | None, answers: Answers
+) -> Iterator[Step]:
+    """Take our finalizer off pods that have no job any more, after a fresh look."""
+    for pod in sorted(objects.by(Pod, TRACKED, "/".join(key)), key=key_of):
+        owner = controller_of(pod.metadata)
+        if owner is None:
+            yield without_finalizer(pod, JOB_TRACKING)
+            continue
+        if job is not None and owner.uid == job.metadata.uid:
+            continue
+        ask = Ask(Job, *key)
+        if ask not in answers:
+            yield ask
+            return
+        if answers[ask] is None or answers[ask].metadata.uid != owner.uid:
+            yield without_finalizer(pod, JOB_TRACKING)
+
+
+# --- how it ends ------------------------------------------------------------------------------
+
+
+class Ending(NamedTuple):
+    """Why a job is to end."""
+
+    kind: str  # FailureTarget or SuccessCriteriaMet
+    reason: str
+    message: str
+
+
+def _ending(job: Job, pods: list[Pod], counts: Tally, now: Timestamp) -> Ending | None:
+    for kind in ("SuccessCriteriaMet", "FailureTarget"):
+        found = condition_of(job.status.conditions, kind)
+        if found is not None and found.status == "True":
+            return Ending(kind, found.reason, found.message)
+    return _failure(job, pods, counts, now) or _success(job, pods, counts)
+
+
+def _failure(job: Job, pods: list[Pod], counts: Tally, now: Timestamp) -> Ending | None:
+    for pod in pods:
+        if JOB_TRACKING in pod.metadata.finalizers and has_failed(job, pod):
+            verdict = judge(job, pod)
+            if verdict.action == "FailJob":
+                return Ending("FailureTarget", "PodFailurePolicy", verdict.message)
+    limit = job.spec.backoff_limit
+    per_index = job.spec.backoff_limit_per_index is not None
+    if limit is None:
+        limit = 2**31 - 1 if per_index else LIMIT
+    is_restarted = job.spec.template.spec.restart_policy == "OnFailure"
+    again = restarts(pods) if is_restarted else 0
+    if counts.failed > limit or (is_restarted and again and again >= limit):
+        message = "Job has reached the specified backoff limit"
+        return Ending("FailureTarget", "BackoffLimitExceeded", message)
+    left_s = _deadline_s(job, now)
+    if left_s is not None and left_s <= 0:
+        message = "Job was active longer than specified deadline"
+        return Ending("FailureTarget", "DeadlineExceeded", message)
+    return _failed_indexes(job, counts) if per_index else None
+
+
+def _failed_indexes(job: Job, counts: Tally) -> Ending | None:
+    lost, most = len(counts.lost), job.spec.max_failed_indexes
+    if most is not None and lost > most:
+        message = "Job has exceeded the specified maximal number of failed indexes"
+        return Ending("FailureTarget", "MaxFailedIndexesExceeded", message)
+    if lost and lost + len(counts.completed) >= (completions_of(job) or 0):
+        return Ending("FailureTarget", "FailedIndexes", "Job has failed indexes")
+    return None
+
+
+def _success(job: Job, pods: list[Pod], counts: Tally) -> Ending | None:
+    wanted = completions_of(job)
+    if counts.succeeded < (1 if wanted is None else wanted) or any(map(is_active, pods)):
+        return None
+    message = "Reached expected number of succeeded pods"
+    return Ending("SuccessCriteriaMet", "CompletionsReached", message)
+
+
+def _deadline_s(job: Job, now: Timestamp) -> float | None:
+    limit_s, start = job.spec.active_deadline_seconds, job.status.start_time
+    if limit_s is None or start is None or job.spec.suspend:
+        return None
+    return (start.instant + timedelta(seconds=limit_s) - now.instant).total_seconds()
+
+
+# --- which pods come and go -------------------------------------------------------------------
+
+
+class Moves(NamedTuple):
+    """Pods to make and to delete."""
+
+    wants: list[Want] = []  # noqa: RUF012 - never changed
+    deleted: list[Pod] = []  # noqa: RUF012
+    are_counted: bool = True  # deleted pods count as failed
+    again_s: float | None = None
+
+
+def _moves(
+    objects: Objects,
+    job: Job,
+    pods: list[Pod],
+    counts: Tally,
+    ending: Ending | None,
+    now: Timestamp,
+) -> Moves:
+    active = [pod for pod in pods if is_active(pod)]
+    if ending is not None:
+        return Moves(deleted=active)
+    if job.metadata.deletion_timestamp is not None:
+        return Moves()
+    if job.spec.suspend:
+        return Moves(deleted=active, are_counted=False)
+    again_s = _deadline_s(job, now)
+    missing = pods_wanted(job, counts.succeeded, len(active)) - len(active)
+    if missing < 0:
+        return Moves(
+            deleted=first_to_go(active, active, now)[: min(-missing, BURST_MAX)],
+            are_counted=False,
+            again_s=again_s,
+        )
+    if replaces_only_failed(job):
+        missing -= sum(map(is_terminating, pods))
+    wait_s = waits_s(pods, now)
+    if missing > 0 and wait_s > 0:
+        return Moves(again_s=wait_s if again_s is None else min(wait_s, again_s))
+    wants = list(_wants(objects, job, pods, counts, min(missing, BURST_MAX)))
+    return Moves(wants=wants, again_s=again_s)
+
+
+def pods_wanted(job: Job, succeeded: int, active: int) -> int:
+    """Return how many pods a job runs at once: as many as may, and as are still to succeed."""
+    parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
+    wanted = completions_of(job)
+    if wanted is None:
+        return min(active, parallelism) if succeeded else parallelism
+    return min(parallelism, max(0, wanted - succeeded))
+
+
+def free_indexes(job: Job, completed: set[int], taken: Iterable[int | None]) -> Iterator[int]:
+    """Give the indexes that nobody works on and that are not done, from the lowest."""
+    busy = {*completed, *taken}
+    return (index for index in range(completions_of(job) or 0) if index not in busy)
+
+
+def _wants(
+    objects: Objects, job: Job, pods: list[Pod], counts: Tally, count: int
+) -> Iterator[Want]:
+    name = job.metadata.name
+    if not is_indexed(job):
+        names = names_for(objects, job, f"{name}-", pods)
+        for drawn, _ in zip(names, range(count), strict=False):
+            yield Want(drawn, generate_name=f"{name}-", finalizers=(JOB_TRACKING,))
+        return
+    busy = (index_of(pod) for pod in pods if not is_over(pod) and not has_failed(job, pod))
+    free = free_indexes(job, counts.completed | counts.lost, busy)
+    for index, _ in zip(free, range(count), strict=False):
+        prefix = f"{name}-{index}-"
+        marks = {COMPLETION_INDEX: str(index)}
+        failures = _failures(pods, index)
+        told = marks if failures is None else {**marks, FAILURE_COUNT: str(failures)}
+        drawn = next(names_for(objects, job, prefix, pods))
+        yield Want(drawn, marks, told, generate_name=prefix, finalizers=(JOB_TRACKING,))
+
+
+def _failures(pods: list[Pod], index: int) -> int | None:
+    """Return how often an index has failed, as far as its pods are there."""
+    failed = [failures_of_index(pod) + 1 for pod in pods if index_of(pod) == index]
+    return max(failed, default=None)
+
+
+def _writes(job: Job, moves: Moves, group: PodGroup | None) -> Iterator[Step]:
+    for pod in moves.deleted:
+        if not moves.are_counted and JOB_TRACKING in pod.metadata.finalizers:
+            yield without_finalizer(pod, JOB_TRACKING)
+        yield Delete(Target.of(pod))
+        yield Tell(job, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}", "Delete")
+    for want in moves.wants:
+        yield Create(in_group(_numbered(pod_of(job, want), want), group))
+        yield Tell(job, "SuccessfulCreate", f"Created pod: {want.name}", "Create")
+
+
+def _numbered(pod: Pod, want: Want) -> Pod:
+    """Return a pod that knows its index by its name and by a variable."""
+    index = want.labels.get(COMPLETION_INDEX)
+    if index is None:
+        return pod
+    field = {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}
+    variable = {"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": field}}
+
+    def told(container: Container) -> Container:
+        known = any(isinstance(v, dict) and v.get("name") == INDEX_VARIABLE for v in container.env)
+        return container if known else replace(container, env=(*container.env, variable))
+
+    spec = replace(
+        pod.spec,
+        containers=tuple(map(told, pod.spec.containers)),
+        init_containers=tuple(map(told, pod.spec.init_containers)),
+        hostname=pod.spec.hostname or want.generate_name.rstrip("-")[:63],
+    )
+    return replace(pod, spec=spec)
+
+
+# --- status -----------------------------------------------------------------------------------
+
+
+def _status(
+    job: Job,
+    pods: list[Pod],
+    counts: Tally,
+    ending: Ending | None,
+    moves: Moves,
+    now: Timestamp,
+) -> JobStatus:
+    gone = {pod.metadata.uid for pod in moves.deleted}
+    active = [pod for pod in pods if is_active(pod) and pod.metadata.uid not in gone]
+    start = job.status.start_time
+    if start is None and not job.spec.suspend:
+        start = now.truncated()
+    status = replace(
+        counts.status,
+        active=len(active) + len(moves.wants),
+        ready=sum(map(is_ready, active)),
+        terminating=sum(map(is_terminating, pods)) + len(moves.deleted),
+        start_time=start,
+    )
+    if ending is None:
+        return _rested(job, status, now)
+    status = replace(status, conditions=_noted(status, ending.kind, ending, now))
+    is_still = all(is_over(pod) for pod in pods) and not moves.deleted
+    if is_still and not counts.done and not status.uncounted_terminated_pods:
+        kind = _FINAL[ending.kind]
+        status = replace(status, conditions=_noted(status, kind, ending, now))
+        if kind == "Complete":
+            status = replace(status, completion_time=now.truncated())
+    return status
+
+
+def _noted(
+    status: JobStatus, kind: str, ending: Ending, now: Timestamp
+) -> tuple[JobCondition, ...]:
+    return with_condition(status.conditions, _condition(kind, ending.reason, ending.message, now))
+
+
+def _condition(
+    kind: str, reason: str, message: str, now: Timestamp, status: str = "True"
+) -> JobCondition:
+    at = now.truncated()
+    return JobCondition(
+        type=kind,
+        status=status,
+        last_probe_time=at,
+        last_transition_time=at,
+        reason=reason,
+        message=message,
+    )
+
+
+def _rested(job: Job, status: JobStatus, now: Timestamp) -> JobStatus:
+    """Return the status with whether the job rests; its time begins anew after that."""
+    was_resting = is_true(status.conditions, "Suspended")
+    if job.spec.suspend and not was_resting:
+        resting = _condition("Suspended", "JobSuspended", "Job suspended", now)
+        conditions = with_condition(status.conditions, resting)
+        return replace(status, conditions=conditions, start_time=None)
+    if was_resting and not job.spec.suspend:
+        resumed = _condition("Suspended", "JobResumed", "Job resumed", now, "False")
+        conditions = with_condition(status.conditions, resumed)
+        return replace(status, conditions=conditions, start_time=now.truncated())
+    return status
+
+
+def _told(job: Job, status: JobStatus) -> Iterator[Step]:
+    """Give the events of conditions that are new."""
+    for condition in status.conditions:
+        if condition_of(job.status.conditions, condition.type) == condition:
+            continue
+        match condition.type:
+            case "Complete":
+                yield Tell(job, "Completed", "Job completed", "Complete")
+            case "Failed":
+                yield Tell(job, condition.reason, condition.message, "Fail", is_warning=True)
+            case "Suspended":
+                word = "Suspended" if condition.status == "True" else "Resumed"
+                yield Tell(job, word, condition.message, word)

@@ -1,0 +1,154 @@
+"""Pods that nobody will ever end: on nodes that are gone, without a node, too many that are over.
+
+Every reason is looked for at the pod or node that it is about, when it changes, so that nothing is
+searched for. A node counts as gone after a while and after a fresh look: its agent may only have
+registered it anew. The two keys are `("pod", …)` and `("node", name)`; too many ended pods are
+counted under `("ended", "")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from mooring.api.core import Node, Pod, PodCondition
+from mooring.api.core.podstatus import DISRUPTION_TARGET, FAILED
+from mooring.api.timestamp import NO_TIME, Timestamp
+from mooring.client.objects import Key, Objects
+from mooring.client.writes import Delete, LookAgain, Target, Update
+from mooring.controllers.conditions import is_true, with_condition
+from mooring.controllers.controller import Answers, Ask, Change, Controller, Step
+from mooring.controllers.podstates import READY, is_over
+
+ENDED_MAX = 12_500  # as kube-controller-manager's --terminated-pod-gc-threshold
+QUARANTINE_S = 40.0
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+
+NODE = "node"  # the index of pods by their node
+STATE = "state"  # the index of pods that are over, or on their way out without a node
+_ENDED, _LEAVING = "ended", "leaving"
+
+_ENDED_KEY: Key = ("ended", "")
+
+
+class PodGarbage(Controller):
+    """Ends and deletes pods that nobody else will."""
+
+    name: ClassVar[str] = "pod-garbage-collector-controller"
+    kinds = (Pod, Node)
+
+    def __init__(self, *, ended_max: int = ENDED_MAX, quarantine_s: float = QUARANTINE_S) -> None:
+        self._ended_max, self._quarantine_s = ended_max, quarantine_s
+        self._missing: dict[str, Timestamp] = {}  # nodes, and since when they are missed
+
+    def prepare(self, objects: Objects) -> None:
+        """Keep pods by their node, and those that are over."""
+        objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        objects.index(Pod, STATE, _states)
+
+    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
+        """Give what a change may make superfluous."""
+        value = change.value
+        if isinstance(value, Node):
+            yield "node", value.metadata.name
+        elif change.new is not None:
+            if is_over(value):
+                yield _ENDED_KEY
+            name = value.spec.node_name
+            if name and _is_odd(objects.find(Node, "", name)):
+                yield "node", name
+            if not name and value.metadata.deletion_timestamp is not None:
+                yield "pod", f"{value.metadata.namespace}/{value.metadata.name}"
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+        """Give the pods that are to go."""
+        match key:
+            case ("node", name):
+                yield from self._of_node(objects, name, now, answers)
+            case ("pod", name):
+                pod = objects.find(Pod, *name.split("/", 1))
+                if pod is not None and _is_lost(pod):
+                    yield from _ended(pod)
+            case _:
+                yield from too_many(objects, self._ended_max)
+
+    def _of_node(
+        self, objects: Objects, name: str, now: Timestamp, answers: Answers
+    ) -> Iterator[Step]:
+        node = objects.find(Node, "", name)
+        pods = sorted(objects.by(Pod, NODE, name), key=_order)
+        if node is not None or not pods:
+            self._missing.pop(name, None)
+            if node is not None and _is_out_of_service(node):
+                for pod in pods:
+                    if pod.metadata.deletion_timestamp is not None:
+                        yield from _ended(pod)
+            return
+        since = self._missing.setdefault(name, now)
+        left_s = self._quarantine_s - (now.instant - since.instant) / timedelta(seconds=1)
+        ask = Ask(Node, "", name)
+        if left_s > 0:
+            yield LookAgain(("node", name), left_s)
+        elif ask not in answers:
+            yield ask
+        elif answers[ask] is None:
+            for pod in pods:
+                yield from _ended(pod, _node_is_gone(now))
+
+
+def too_many(objects: Objects, ended_max: int) -> Iterator[Step]:
+    """Delete the oldest of the pods that are over, evicted ones first, down to a number."""
+    ended = objects.by(Pod, STATE, _ENDED)
+    surplus = len(ended) - ended_max
+    if ended_max > 0 and surplus > 0:
+        for pod in sorted(ended, key=_order)[:surplus]:
+            yield from _ended(pod)
+
+
+def _states(pod: Pod) -> Iterator[str]:
+    if is_over(pod):
+        yield _ENDED
+
+
+def _order(pod: Pod) -> Any:
+    is_evicted = pod.status.phase == FAILED and pod.status.reason == "Evicted"
+    born = pod.metadata.creation_timestamp or NO_TIME
+    return not is_evicted, born.instant, pod.metadata.namespace, pod.metadata.name
+
+
+def _is_odd(node: Node | None) -> bool:
+    return node is None or _is_out_of_service(node)
+
+
+def _is_out_of_service(node: Node) -> bool:
+    is_marked = any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
+    return is_marked and not is_true(node.status.conditions, READY)
+
+
+def _is_lost(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
+
+
+def _node_is_gone(now: Timestamp) -> PodCondition:
+    return PodCondition(
+        type=DISRUPTION_TARGET,
+        status="True",
+        last_transition_time=now.truncated(),
+        reason="DeletionByPodGC",
+        message="PodGC: node no longer exists",
+    )
+
+
+def _ended(pod: Pod, condition: PodCondition | None = None) -> Iterator[Step]:
+    """Delete a pod without grace; before, say that it failed, since nobody else will."""
+    if not is_over(pod):
+        status = replace(pod.status, phase=FAILED, observed_generation=pod.metadata.generation)
+        if condition is not None:
+            told = replace(condition, observed_generation=pod.metadata.generation)
+            status = replace(status, conditions=with_condition(status.conditions, told))
+        yield Update(replace(pod, status=status), "status")
+    if pod.metadata.deletion_timestamp is None or not pod.metadata.finalizers:
+        yield Delete(Target.of(pod), grace_s=0)

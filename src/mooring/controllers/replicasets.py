@@ -1,0 +1,174 @@
+"""Replica sets: as many pods of a template as are wanted, whatever happens to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from mooring.api.apps import ControllerCondition, ReplicaSet, ReplicaSetStatus
+from mooring.api.core import Pod
+from mooring.api.labels import exactly
+from mooring.api.timestamp import Timestamp
+from mooring.claims.owners import controller_of
+from mooring.client.objects import Key, Objects, key_of
+from mooring.client.writes import Create, LookAgain, Update, Write
+from mooring.controllers.conditions import with_condition, without_condition
+from mooring.controllers.controller import Answers, Change, Controller, Refused, Step
+from mooring.controllers.owning import (
+    adopter_keys,
+    claim,
+    controlled,
+    controller_keys,
+    index_by_controller,
+    index_by_namespace,
+    selector_of,
+)
+from mooring.controllers.podmaking import (
+    BURST_MAX,
+    Want,
+    creation_refused,
+    creations,
+    deletions,
+    names_for,
+    with_status,
+)
+from mooring.controllers.podstates import (
+    available_in_s,
+    first_to_go,
+    is_active,
+    is_available,
+    is_ready,
+    is_terminating,
+)
+
+REPLICA_FAILURE = "ReplicaFailure"
+
+
+class ReplicaSets(Controller):
+    """Keeps the pods of replica sets."""
+
+    name: ClassVar[str] = "replicaset-controller"
+    kinds = (ReplicaSet, Pod)
+
+    def __init__(self) -> None:
+        self._refusals: dict[Key, str] = {}  # why the last pod of a set could not be made
+
+    def prepare(self, objects: Objects) -> None:
+        """Keep the indexes that the plan needs."""
+        index_by_controller(objects, Pod, ReplicaSet)
+        index_by_namespace(objects, ReplicaSet)
+
+    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
+        """Give the sets that a change concerns: the set, or that of a pod."""
+        if isinstance(change.value, ReplicaSet):
+            if change.new is None:
+                self._refusals.pop(key_of(change.value), None)
+            yield key_of(change.value)
+            return
+        yield from controller_keys(change, "ReplicaSet")
+        yield from adopter_keys(objects, change, ReplicaSet)
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+        """Give what brings a set to the number of pods that it wants."""
+        return plan(objects, key, now, answers, refusal=self._refusals.get(key))
+
+    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+        """Forget a refusal once a pod could be made."""
+        if isinstance(write, Create) and self._refusals.pop(key, None) is not None:
+            yield LookAgain(key, 0.0)
+
+    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
+        """Remember, and tell, why a pod could not be made."""
+        owner = objects.find(ReplicaSet, *key)
+        if isinstance(write, Create) and owner is not None and not refused.is_conflict:
+            self._refusals[key] = refused.message
+            yield creation_refused(owner, refused.message)
+
+
+def plan(
+    objects: Objects, key: Key, now: Timestamp, answers: Answers, *, refusal: str | None = None
+) -> Iterator[Step]:
+    """Give the status first, so that a pod that cannot be made does not keep it from being told."""
+    owner = objects.find(ReplicaSet, *key)
+    if owner is None:
+        return
+    selector = selector_of(owner)
+    if selector is None:
+        return
+    pods, steps = claim(objects, Pod, owner, selector, answers, is_wanted=is_active)
+    active = [pod for pod in pods if is_active(pod)]
+    status = status_of(owner, pods, now, refusal)
+    if (changed := with_status(owner, status)) is not None:
+        yield Update(changed, "status")
+    yield from steps
+    if owner.metadata.deletion_timestamp is None:
+        yield from _manage(objects, owner, pods, active, now)
+    waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in active]
+    if later := [seconds for seconds in waits if seconds]:
+        yield LookAgain(key, min(later))
+
+
+def replicas_of(owner: ReplicaSet) -> int:
+    """Return how many pods a set wants: one if it says nothing."""
+    return 1 if owner.spec.replicas is None else owner.spec.replicas
+
+
+def _manage(
+    objects: Objects, owner: ReplicaSet, pods: list[Pod], active: list[Pod], now: Timestamp
+) -> Iterator[Step]:
+    missing = replicas_of(owner) - len(active)
+    if missing > 0:
+        prefix = f"{owner.metadata.name}-"
+        names = names_for(objects, owner, prefix, pods)
+        chosen = islice(names, min(missing, BURST_MAX))
+        yield from creations(owner, (Want(name, generate_name=prefix) for name in chosen))
+    elif missing < 0:
+        ranked = first_to_go(active, _related(objects, owner, active), now)
+        yield from deletions(owner, ranked[: min(-missing, BURST_MAX)])
+
+
+def _related(objects: Objects, owner: ReplicaSet, active: list[Pod]) -> list[Pod]:
+    """Return the pods of all sets of the same deployment."""
+    deployment = controller_of(owner.metadata)
+    if deployment is None:
+        return active
+    sets = objects.by(ReplicaSet, "controller", deployment.uid)
+    return [pod for each in sets for pod in controlled(objects, Pod, each)]
+
+
+def status_of(
+    owner: ReplicaSet, pods: list[Pod], now: Timestamp, refusal: str | None
+) -> ReplicaSetStatus:
+    """Return what is to be said of a set that has these pods."""
+    active = [pod for pod in pods if is_active(pod)]
+    labels = exactly(owner.spec.template.metadata.labels)
+    ready = [pod for pod in active if is_ready(pod)]
+    min_ready_s = owner.spec.min_ready_seconds
+    return replace(
+        owner.status,
+        replicas=len(active),
+        fully_labeled_replicas=sum(labels.matches(pod.metadata.labels) for pod in active),
+        ready_replicas=len(ready),
+        available_replicas=sum(is_available(pod, min_ready_s, now) for pod in ready),
+        terminating_replicas=sum(map(is_terminating, pods)),
+        observed_generation=owner.metadata.generation,
+        conditions=_conditions(owner, now, refusal),
+    )
+
+
+def _conditions(
+    owner: ReplicaSet, now: Timestamp, refusal: str | None
+) -> tuple[ControllerCondition, ...]:
+    if refusal is None:
+        return without_condition(owner.status.conditions, REPLICA_FAILURE)
+    failure = ControllerCondition(
+        type=REPLICA_FAILURE,
+        status="True",
+        last_transition_time=now.truncated(),
+        reason="FailedCreate",
+        message=refusal,
+    )
+    return with_condition(owner.status.conditions, failure)

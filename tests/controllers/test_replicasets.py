@@ -1,0 +1,118 @@
+"""Replica sets keep as many pods as they want."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api.apps import ReplicaSet
+from mooring.api.core import Pod
+from mooring.client.writes import Create, Patch, Target
+from mooring.controllers.controller import Ask, Refused
+from mooring.controllers.replicasets import ReplicaSets, plan
+from tests.controllers.things import NOW, World, replica_set, thing
+
+
+def test_a_set_gets_its_pods_and_tells_of_them() -> None:
+    world = World(ReplicaSets())
+    world.put(replica_set(replicas=2))
+    pods = world.all(Pod)
+    assert len(pods) == 2
+    (owner,) = pods[0].metadata.owner_references
+    assert (owner.kind, owner.name, owner.controller) == ("ReplicaSet", "web", True)
+    assert pods[0].metadata.generate_name == "web-"
+    assert sorted(world.told("SuccessfulCreate")) == [
+        f"Created pod: {pod.metadata.name}" for pod in pods
+    ]
+    assert world.get(ReplicaSet, "web").status.replicas == 2
+
+
+def test_planning_twice_from_one_copy_names_the_same_pods() -> None:
+    world = World(ReplicaSets())
+    world.model.put(replica_set(replicas=3))
+    first, second = (list(plan(world.model.objects, ("default", "web"), NOW, {})) for _ in "12")
+    assert first == second
+    assert sum(isinstance(step, Create) for step in first) == 3
+
+
+def test_a_pod_that_goes_is_replaced() -> None:
+    world = World(ReplicaSets())
+    world.put(replica_set(replicas=2))
+    gone = world.all(Pod)[0]
+    world.delete(gone)
+    assert len(world.all(Pod)) == 2
+    assert gone.metadata.uid not in {pod.metadata.uid for pod in world.all(Pod)}
+
+
+def test_fewer_are_wanted_and_pods_without_a_node_go_first() -> None:
+    world = World(ReplicaSets())
+    world.put(replica_set(replicas=3))
+    for pod in world.all(Pod)[1:]:
+        world.report(pod, "Running", ready=True)
+    waiting = world.all(Pod)[0]
+    world.change(replica_set(), replicas=2)
+    assert waiting.metadata.name not in {pod.metadata.name for pod in world.all(Pod)}
+    assert world.told("SuccessfulDelete") == [f"Deleted pod: {waiting.metadata.name}"]
+
+
+def test_status_counts_ready_and_available_pods_after_their_time() -> None:
+    world = World(ReplicaSets())
+    world.put(replica_set(replicas=1, minReadySeconds=10))
+    world.run_all()
+    status = world.get(ReplicaSet, "web").status
+    assert (status.ready_replicas, status.available_replicas) == (1, 0)
+    world.advance(11)
+    assert world.get(ReplicaSet, "web").status.available_replicas == 1
+
+
+def test_a_matching_orphan_is_adopted_and_one_that_no_longer_matches_is_let_go() -> None:
+    world = World(ReplicaSets())
+    world.put(thing("v1", "Pod", "alone", metadata={"labels": {"app": "web"}}))
+    world.put(replica_set(replicas=1))
+    (pod,) = world.all(Pod)
+    assert pod.metadata.owner_references[0].name == "web"
+    world.model.write(Patch(Target.of(pod), {"metadata": {"labels": {"app": "other"}}}))
+    world.settle()
+    alone = world.get(Pod, "alone")
+    assert alone.metadata.owner_references == ()
+    assert len(world.all(Pod)) == 2
+
+
+def test_an_orphan_is_not_adopted_by_a_set_that_is_gone() -> None:
+    """The copy still has the set; the server does not."""
+    world = World(ReplicaSets())
+    world.model.put(replica_set(replicas=1))
+    world.model.put(thing("v1", "Pod", "alone", metadata={"labels": {"app": "web"}}))
+    answers = {Ask(ReplicaSet, "default", "web"): None}
+    steps = list(plan(world.model.objects, ("default", "web"), NOW, answers))
+    assert not any(isinstance(step, Patch) for step in steps)
+
+
+def test_a_refused_pod_is_told_in_events_and_status_and_forgotten_when_it_works() -> None:
+    world = World(ReplicaSets())
+    world.model.admits = lambda value: (
+        Refused("Forbidden", "exceeded quota: q") if isinstance(value, Pod) else None
+    )
+    world.put(replica_set(replicas=1))
+    world.advance(2)
+    (condition,) = world.get(ReplicaSet, "web").status.conditions
+    assert (condition.type, condition.reason) == ("ReplicaFailure", "FailedCreate")
+    assert condition.message == "exceeded quota: q"
+    assert world.told("FailedCreate")[0] == "Error creating: exceeded quota: q"
+    world.model.admits = lambda value: None
+    world.advance(60)
+    assert world.get(ReplicaSet, "web").status.conditions == ()
+    assert len(world.all(Pod)) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8))
+def test_any_history_ends_with_as_many_pods_as_are_wanted(history: list[tuple[int, int]]) -> None:
+    world = World(ReplicaSets())
+    world.put(replica_set(replicas=1))
+    wanted = 1
+    for wanted, lost in history:
+        world.change(replica_set(), replicas=wanted)
+        for pod in world.all(Pod)[:lost]:
+            world.delete(pod)
+    assert len(world.all(Pod)) == wanted
+    assert world.get(ReplicaSet, "web").status.replicas == wanted
