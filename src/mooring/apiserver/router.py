@@ -26,7 +26,7 @@ from mooring.apiserver.openapi import Moved, OpenAPI
 from mooring.apiserver.paths import MISSING, Target, parse_path
 from mooring.apiserver.representing import as_bytes, tree_bytes
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.reviews import answer_review
+from mooring.apiserver.reviews import answer_review, with_owners
 from mooring.apiserver.security import Attributes, Security, Sender, refusal_of
 from mooring.apiserver.selectors import wanted_fields
 from mooring.apiserver.served import REVIEWS, Review
@@ -163,15 +163,18 @@ class Router:
             resource=any_resource,
             user=user,
             query=request.query,
+            agent=request.headers.get("user-agent", ""),
             content_type=request.headers.get("content-type", ""),
             body=request.body,
         )
-        tree = read_plain_tree(call, f"{review.group}/{review.version}", review.kind)
+        kind = CATALOGUE.find(f"{review.group}/{review.version}", review.kind)
+        tree = read_plain_tree(call, kind.api_version, kind.name)
+        now = self._service.now()
         if isinstance(self._security, RoleSecurity):
-            kind = CATALOGUE.find(f"{review.group}/{review.version}", review.kind)
             answer = await self._security.review(kind, tree, user, target.namespace)
         else:
-            answer = await answer_review(review, tree, user, self._security, self._service.now())
+            answer = await answer_review(review, tree, user, self._security, now)
+        answer = with_owners(answer, tree, kind, manager=call.manager, now=now)
         return Answer(tree_bytes(answer, form.media), 201, form.media)
 
     # --- paths that are no resources ----------------------------------------------------------
