@@ -2,7 +2,8 @@
 
 Namespace        is active, holds itself until it is emptied, and is labelled with its name
 Secret           texts become bytes; opaque, unless it says another type
-apps, batch …    the status is the controllers', and generations count changes of the spec
+apps, batch      the status is the controllers', generations count changes of the spec
+                 (what they leave open is in mooring.apiserver.workloaddefaults)
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.api.batch import Job
 from mooring.api.core import Namespace, Pod, Secret
 from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
 from mooring.api.kinds import Kind
 from mooring.apiserver.poddefaults import with_defaults
+from mooring.apiserver.workloaddefaults import with_defaults as with_workload_defaults
+from mooring.apiserver.workloaddefaults import with_selector
 from mooring.validation.admission import STRATEGIES
 
 NAMESPACE_FINALIZER = "kubernetes"
@@ -32,7 +36,7 @@ def defaulted(value: Any) -> Any:
             return _labelled(value)
         case Secret():
             return _sealed(value)
-    return value
+    return with_workload_defaults(value)
 
 
 def created(value: Any, kind: Kind, new_suffix: Callable[[], str]) -> Any:
@@ -44,6 +48,8 @@ def created(value: Any, kind: Kind, new_suffix: Callable[[], str]) -> Any:
         return replace(value, spec=held, status=NamespaceStatus(phase=ACTIVE))
     if kind.name in STRATEGIES:
         return value
+    if isinstance(value, Job):
+        value = with_selector(value)
     if hasattr(value, "status"):
         value = replace(value, status=type(value.status)())
     return _with_generation(value, 1) if kind.group in _COUNTED else value

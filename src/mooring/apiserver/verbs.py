@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from mooring.api.autoscaling import SCALE, Scale
 from mooring.api.meta import ListMeta
 from mooring.apiserver.calls import Call
 from mooring.apiserver.deleting import Deleted, delete, delete_collection
@@ -14,6 +15,7 @@ from mooring.apiserver.listing import ListOptions, list_entries
 from mooring.apiserver.negotiation import PROTOBUF
 from mooring.apiserver.parts import bind, evict, finalize
 from mooring.apiserver.representing import Painter, as_bytes, read_include
+from mooring.apiserver.scaling import PART, read_scale, write_scale
 from mooring.apiserver.selectors import read_selection
 from mooring.apiserver.served import part_of, verbs_of
 from mooring.apiserver.service import Service
@@ -71,6 +73,10 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
     """Do what a request asks for, and return the answer."""
     part = call.target.subresource
     match verb:
+        case "get" if part == PART:
+            return _scale(service, call, await read_scale(service, call))
+        case "update" | "patch" if part == PART:
+            return _scale(service, call, await write_scale(service, call, is_patch=verb == "patch"))
         case "get":
             registry, target = service.registry, call.target
             value = await registry.get(call.resource, target.namespace, target.name)
@@ -198,6 +204,12 @@ def _written(service: Service, call: Call, written: Written) -> Answer:
 def _status(status: Status, call: Call) -> Answer:
     media = call.form.media
     return Answer(as_bytes(status, media), status.code or 200, media)
+
+
+def _scale(service: Service, call: Call, scale: Scale) -> Answer:
+    include = read_include(call.query.get("includeObject", ""))
+    painter = Painter(SCALE, call.form, service.now(), include)
+    return Answer(painter.one(scale), content_type=call.form.media)
 
 
 def _deleted(service: Service, call: Call, deleted: Deleted) -> Answer:

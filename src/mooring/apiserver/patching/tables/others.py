@@ -122,3 +122,16 @@ UserInfo
   [string]: groups
   extra {[string]}
 """
+
+AUTOSCALING = """\
+Scale
+  string: apiVersion kind
+  metadata ObjectMeta
+  spec ScaleSpec
+  status ScaleStatus
+ScaleSpec
+  number: replicas
+ScaleStatus
+  string: selector
+  number: replicas
+"""
