@@ -185,8 +185,10 @@ def test_scales_that_are_refused(client: Client) -> None:
     negative = client.patch(url, {"spec": {"replicas": -1}}, MERGE_PATCH)
     assert (negative.status, negative.message) == (
         422,
-        'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: must be greater than '
-        "or equal to 0",
+        (
+            'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: must be greater than '
+            "or equal to 0"
+        ),
     )
     assert client.put(url, {"metadata": {"name": "e"}}).status == 400
     assert client.patch(url, {"spec": {"replicas": "x"}}, MERGE_PATCH).status == 400

@@ -23,7 +23,7 @@ from mooring.apiserver.guarding import RoleSecurity
 from mooring.apiserver.metrics import PROMETHEUS, Metrics
 from mooring.apiserver.negotiation import Form, form_of_errors, negotiate
 from mooring.apiserver.openapi import Moved, OpenAPI
-from mooring.apiserver.paths import MISSING, Target, parse_path
+from mooring.apiserver.paths import MISSING, Target, parse_path, without_watch
 from mooring.apiserver.representing import as_bytes, tree_bytes
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.reviews import answer_review, with_owners
@@ -56,6 +56,7 @@ from mooring.store.errors import (
 
 LOG = logging.getLogger(__name__)
 
+WATCH = "watch"
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 
 
@@ -84,8 +85,11 @@ class Router:
 
     async def answer(self, request: Request) -> Answer | Streaming:
         """Return the answer to a request; never raises."""
-        target = parse_path(request.path)
+        plain = without_watch(request.path)
+        target = parse_path(plain or request.path)
         verb = verb_of(request.method, target.name if target else "-", dict(request.query))
+        if plain is not None:
+            verb = WATCH
         try:
             answer = await self._answer(request, target, verb)
         except StatusError as error:
@@ -114,6 +118,8 @@ class Router:
             raise unauthorized()
         if target is None:
             return await self._path(request, user)
+        if verb == WATCH and request.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
         await self._authorize(user, _attributes(verb, target, request))
         review = self._reviews.get((target.group, target.version, target.resource))
         if review is not None:
