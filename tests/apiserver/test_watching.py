@@ -192,8 +192,8 @@ def test_all_but_false_asks_for_a_watch(client: Client, value: str) -> None:
         (
             "watch=1&resourceVersion=1&resourceVersionMatch=NotOlderThan",
             (
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless "
-                "sendInitialEvents is provided"
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch "
+                "unless sendInitialEvents is provided"
             ),
         ),
         (

@@ -114,6 +114,7 @@ def test_a_job_may_select_by_itself(client: Client) -> None:
 def test_to_apply_twice_changes_nothing(client: Client) -> None:
     url = f"{DEPLOYMENTS}/d?fieldManager=me"
     first = client.patch(url, controller(), APPLY_PATCH)
+    client.later(60)
     again = client.patch(url, controller(), APPLY_PATCH)
     assert (first.status, again.status) == (201, 200)
     assert again.json == first.json
@@ -186,8 +187,8 @@ def test_scales_that_are_refused(client: Client) -> None:
     assert (negative.status, negative.message) == (
         422,
         (
-            'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: must be greater than '
-            "or equal to 0"
+            'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: must be greater '
+            "than or equal to 0"
         ),
     )
     assert client.put(url, {"metadata": {"name": "e"}}).status == 400

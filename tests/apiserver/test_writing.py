@@ -306,3 +306,27 @@ def test_apply_conflicts_with_other_owners(client: Client) -> None:
     forced = client.patch(f"{CLASSES}/gpu?fieldManager=you&force=true", other, APPLY_PATCH)
     assert managers(forced.json) == [("you", "Apply")]
     assert client.patch(f"{CLASSES}/gpu", other, APPLY_PATCH).status == 400
+
+
+# --- fields that there are not ------------------------------------------------------------------
+
+
+def test_fields_that_a_foreign_kind_does_not_have(client: Client) -> None:
+    body = pod("p")
+    body["spec"]["containers"][0]["imge"] = "x"
+    body["spec"]["nodeSelector"] = {"any": "name"}
+    body["spec"]["dnsConfig"] = {"searches": ["a"], "serches": ["b"]}
+    strict = client.post(f"{PODS}?fieldValidation=Strict", body)
+    assert (strict.status, strict.reason) == (400, "BadRequest")
+    assert strict.message.endswith(
+        'strict decoding error: unknown field "spec.containers[0].imge", unknown field '
+        '"spec.dnsConfig.serches"'
+    )
+    made = client.post(PODS, body)
+    assert [text for text in made.warnings if "unknown field" in text] == [
+        '299 - "unknown field \\"spec.containers[0].imge\\""',
+        '299 - "unknown field \\"spec.dnsConfig.serches\\""',
+    ]
+    spec = client.get(f"{PODS}/p").json["spec"]
+    assert spec["dnsConfig"] == {"searches": ["a"]}
+    assert "imge" not in spec["containers"][0]

@@ -228,7 +228,8 @@ async def _change(
         warnings = (*body.warnings, *admission.warnings)
         if is_apply:
             entries = to_hub(body.value, call.kind).metadata.managed_fields
-            return replace(new, metadata=replace(new.metadata, managed_fields=entries))
+            applied = replace(new, metadata=replace(new.metadata, managed_fields=entries))
+            return _unless_same(old, applied)
         return _owned(old, new, call, context.now)
 
     registry, target = service.registry, call.target
@@ -271,6 +272,12 @@ def _owned(old: Any | None, new: Any, call: Call, now: Any) -> Any:
     told = {"managedFields": owned["metadata"].get("managedFields") or []}
     entries = decode_tree(told, ObjectMeta).value.managed_fields
     return replace(new, metadata=replace(new.metadata, managed_fields=entries))
+
+
+def _unless_same(old: Any, applied: Any) -> Any:
+    """Return what was there if what was applied, with its defaults, differs by times only."""
+    before = to_tree(old)
+    return old if with_times_kept(before, to_tree(applied)) is before else applied
 
 
 def _unrefused(result: Any) -> Any:
