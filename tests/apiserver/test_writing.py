@@ -330,3 +330,9 @@ def test_fields_that_a_foreign_kind_does_not_have(client: Client) -> None:
     spec = client.get(f"{PODS}/p").json["spec"]
     assert spec["dnsConfig"] == {"searches": ["a"]}
     assert "imge" not in spec["containers"][0]
+
+
+def test_a_dry_run_does_not_create_what_is_there(client: Client) -> None:
+    client.post(PODS, pod("p"))
+    again = client.post(f"{PODS}?dryRun=All", pod("p"))
+    assert (again.status, again.reason) == (409, "AlreadyExists")

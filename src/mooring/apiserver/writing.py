@@ -39,6 +39,7 @@ from mooring.apiserver.status import (
     StatusCause,
     StatusDetails,
     StatusError,
+    already_exists,
     bad_request,
     conflict,
     failure,
@@ -95,6 +96,8 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     warnings = (*body.warnings, *admission.warnings)
     if not call.is_dry_run:
         new = await service.registry.create(call.resource, new)
+    elif await service.registry.find(call.resource, new.metadata.namespace, new.metadata.name):
+        raise already_exists(call.resource.about, new.metadata.name)
     return Written(new, is_new=True, warnings=warnings)
 
 
