@@ -23,8 +23,9 @@ LOCKS = ROOT / "requirements"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
-KUBECTL = TOOLS / "kubectl" / "usr" / "bin" / "kubectl"
-KUBECTL_RELEASE = "trixie"  # of Debian; the one of bookworm is too old to know our kinds
+# Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
+# kinds; a machine that has one of its own needs the first no more.
+KUBECTL_RELEASES = ("trixie", "sid")
 SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "dev.py"]
 
 # What `run` shows: pods on a machine that has enough GPUs for them, but not where they want them.
@@ -241,25 +242,39 @@ def ensure_etcd() -> None:
         print("etcd-server cannot be had: tests of the store on etcd will be skipped", flush=True)
 
 
-def ensure_kubectl() -> None:
-    """Unpack Debian's kubectl into .tools, unless there is one; say so if that fails.
+def kubectl_of(release: str) -> Path:
+    """Return where the kubectl of a release of Debian is, or would be."""
+    return TOOLS / f"kubectl-{release}" / "usr" / "bin" / "kubectl"
 
-    It is of a newer release than the machine may have: the mirror is the one that apt is set up
-    with, the lists of that release are kept in .tools and nowhere else.
+
+def ensure_kubectl() -> None:
+    """Unpack the kubectls that the tests try into .tools; say so if one cannot be had.
+
+    They are of newer releases than the machine may have: the mirror is the one that apt is set up
+    with, the lists of those releases are kept in .tools and nowhere else.
     """
-    if shutil.which("kubectl") or KUBECTL.exists():
+    wanted = KUBECTL_RELEASES[1:] if shutil.which("kubectl") else KUBECTL_RELEASES
+    missing = [release for release in wanted if not kubectl_of(release).exists()]
+    if not missing:
         return
-    skipped = "tests with kubectl will be skipped"
-    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        print(f"no kubectl and no apt-get: {skipped}", flush=True)
-        return
-    print("fetching kubectl into .tools …", flush=True)
-    folder = TOOLS / "kubectl"
+    has_apt = shutil.which("apt-get") and shutil.which("dpkg-deb")
+    for release in missing:
+        if has_apt:
+            print(f"fetching kubectl of Debian {release} into .tools …", flush=True)
+            _unpack_kubectl(release)
+        if not kubectl_of(release).exists():
+            why = "it cannot be had" if has_apt else "there is no apt-get"
+            skipped = "tests with it will be skipped"
+            print(f"no kubectl of Debian {release}: {why}; {skipped}", flush=True)
+
+
+def _unpack_kubectl(release: str) -> None:
+    folder = TOOLS / f"kubectl-{release}"
     for name in ("lists/partial", "cache/archives/partial"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     mirror = _mirror(folder)
     if mirror:
-        (folder / "sources.list").write_text(f"deb {mirror} {KUBECTL_RELEASE} main\n")
+        (folder / "sources.list").write_text(f"deb {mirror} {release} main\n")
         settings = {
             "Etc::sourcelist": folder / "sources.list",
             "Etc::sourceparts": "-",
@@ -274,8 +289,6 @@ def ensure_kubectl() -> None:
         _unpack("kubectl", folder, options)
     for name in ("lists", "cache"):
         shutil.rmtree(folder / name, ignore_errors=True)
-    if not KUBECTL.exists():
-        print(f"kubectl cannot be had: {skipped}", flush=True)
 
 
 def _mirror(folder: Path) -> str:

@@ -4,6 +4,11 @@ What other programs wrote while the recording ran (schedulers, controllers, peop
 the recording: an object that an answer holds is put into the store before the request is made.
 What the request itself changes is ours. New uids, names and times are those of the recording, so
 that answers can be compared; revisions are ours, and are translated in both directions.
+
+The server is guarded by roles, and the user is the one who was recorded.
+
+# part: an object of which only metadata was recorded; a table shows it, and its other cells are
+#       not compared
 """
 
 from __future__ import annotations
@@ -19,19 +24,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.catalogue import CATALOGUE, to_hub
-from mooring.api.codec import decode_tree
+from mooring.api.catalogue import CATALOGUE, from_hub, to_hub
+from mooring.api.codec import decode_tree, to_tree
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
+from mooring.api.kinds import Kind
 from mooring.api.timestamp import Timestamp
+from mooring.apiserver.authentication.authenticator import Authenticator
+from mooring.apiserver.authentication.impersonation import impersonated
+from mooring.apiserver.authentication.serviceaccounts import Issuer
 from mooring.apiserver.calls import User
 from mooring.apiserver.exchange import Answer, Request, Streaming
+from mooring.apiserver.guard import Guard
+from mooring.apiserver.guarding import GuardFollower, RoleSecurity, finder, make_roles
 from mooring.apiserver.namespaces import make_namespaces
 from mooring.apiserver.registry import written
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.router import Router
-from mooring.apiserver.security import NO_SENDER, AllowAll, Sender
+from mooring.apiserver.security import AUTHENTICATED, MASTERS, NO_SENDER, Sender
 from mooring.apiserver.server import make_application, make_service
+from mooring.apiserver.settings import ISSUER
 from mooring.store.sqlite import open_sqlite
 
 WATCH_EVENT_MAX_S = 2.0
@@ -39,16 +51,22 @@ WATCH_EVENT_MAX_S = 2.0
 Tree = dict[str, Any]
 
 
-class Recorded(AllowAll):
-    """Lets the user who was recorded do everything."""
+ADMIN = User("admin", (MASTERS, AUTHENTICATED), "admin")
+
+
+class Recorded(RoleSecurity):
+    """Asks roles what the user may who was recorded; how they showed who they are was not kept."""
+
+    user: User | None = ADMIN
 
     async def authenticate(
-        self,
-        headers: Mapping[str, str],  # noqa: ARG002
-        sender: Sender = NO_SENDER,  # noqa: ARG002
+        self, headers: Mapping[str, str], sender: Sender = NO_SENDER
     ) -> User | None:
-        """Return that user."""
-        return User("admin", ("system:masters", "system:authenticated"), "admin")
+        """Return that user, or whom they act as; None for credentials that were wrong."""
+        if self.user is None:
+            return None
+        listed = sender.headers or tuple(headers.items())
+        return impersonated(self.user, listed, self._guard.authorizer)
 
 
 class World:
@@ -67,19 +85,33 @@ class World:
             now=lambda: self.now,
             extensions=False,
         )
+        guard = Guard(made.gates)
         self._service = replace(
             made,
             new_uid=lambda: self.uid or made.new_uid(),
             new_suffix=lambda: self.suffix or made.new_suffix(),
+            guard=guard,
         )
-        self._router: Router = make_application(self._service, Recorded()).router
+        authenticator = Authenticator(Issuer(ISSUER, (), ()), finder(made), made.now)
+        self.security = Recorded(guard, authenticator)
+        self._router: Router = make_application(self._service, self.security).router
         self.ours: dict[str, str] = {}  # recorded revisions, and ours
-        self._run(make_namespaces(self._service))
+        self._parts: set[str] = set()  # keys of objects of which only metadata was recorded
+        self._run(self._begin(guard))
         atexit.register(self.close)
+
+    async def _begin(self, guard: Guard) -> None:
+        await make_namespaces(self._service)
+        await make_roles(self._service)
+        follower = GuardFollower(self._service, guard)
+        await follower.load()
+        self._following = asyncio.create_task(follower.run())
 
     def close(self) -> None:
         """End the server and forget what it stored."""
         if not self._loop.is_closed():
+            self._following.cancel()
+            self._run(asyncio.wait({self._following}))
             self._run(self._stack.aclose())
             self._loop.close()
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -143,23 +175,56 @@ class World:
             value = to_hub(decode_tree(dict(tree), struct).value, kind)
         except (ApiError, KeyError):
             return False
+        self._parts.discard(self._store_value(kind, value))
+        return True
+
+    def put_part(
+        self, resource: Resource, version: str, metadata: Tree, fields: Mapping[str, str]
+    ) -> None:
+        """Store an object of which only metadata and these fields are known.
+
+        What we know of it from before stays.
+        """
+        kind = resource.kinds[version]
+        old = self._run(
+            self._service.registry.find(
+                resource, metadata.get("namespace", ""), metadata.get("name", "")
+            )
+        )
+        tree = {} if old is None else to_tree(from_hub(old, kind.api_version))
+        for path, text in fields.items():
+            _set(tree, path.split("."), text)
+        tree |= {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
+        struct: type[Any] = kind.struct
+        value = to_hub(decode_tree(tree, struct).value, kind)
+        self._parts.add(self._store_value(kind, value))
+
+    def is_part(self, resource: Resource, namespace: str, name: str) -> bool:
+        """Return whether only metadata of an object is known."""
+        return resource.key(namespace, name) in self._parts
+
+    def _store_value(self, kind: Kind, value: Any) -> str:
+        """Store an object, note its revisions, and return its key."""
         resource = self._service.resources.of(kind.group, kind.plural)
         metadata = value.metadata
-        theirs = metadata.resource_version
         key = resource.key(metadata.namespace, metadata.name)
         entry = self._run(self._store.get(key))
-        if entry is not None and entry.value == written(value):
-            self.ours[theirs] = str(entry.revision)
-            return True
         if entry is None:
-            stored = self._run(self._store.create(key, written(value)))
-        else:
-            stored = self._run(self._store.update(key, written(value), expected=entry.revision))
-        self.ours[theirs] = str(stored.revision)
-        return True
+            entry = self._run(self._store.create(key, written(value)))
+        elif entry.value != written(value):
+            entry = self._run(self._store.update(key, written(value), expected=entry.revision))
+        self.ours[metadata.resource_version] = str(entry.revision)
+        return key
 
     def drop(self, resource: Resource, namespace: str, name: str) -> None:
         """Take an object away, as somebody else did."""
         entry = self._run(self._store.get(resource.key(namespace, name)))
         if entry is not None:
             self._run(self._store.delete(entry.key, expected=entry.revision))
+
+
+def _set(tree: Tree, path: list[str], text: str) -> None:
+    *above, last = path
+    for name in above:
+        tree = tree.setdefault(name, {})
+    tree[last] = text

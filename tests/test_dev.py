@@ -104,21 +104,22 @@ def test_it_is_said_when_kubectl_cannot_be_had(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(dev, "TOOLS", tmp_path)
-    monkeypatch.setattr(dev, "KUBECTL", tmp_path / "kubectl" / "usr" / "bin" / "kubectl")
     monkeypatch.setenv("PATH", str(tmp_path))
     dev.ensure_kubectl()
-    assert "tests with kubectl will be skipped" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines() == [
+        f"no kubectl of Debian {release}: there is no apt-get; tests with it will be skipped"
+        for release in ("trixie", "sid")
+    ]
 
 
-def test_kubectl_is_unpacked_from_a_newer_release(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("own", "releases"), [(None, ("trixie", "sid")), ("kubectl", ("sid",))])
+def test_kubectl_is_unpacked_from_newer_releases(
+    own: str | None, releases: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With an apt-get and a dpkg-deb that do as the real ones, without a network."""
-    folder = tmp_path / "tools" / "kubectl"
     monkeypatch.setattr(dev, "TOOLS", tmp_path / "tools")
-    monkeypatch.setattr(dev, "KUBECTL", folder / "usr" / "bin" / "kubectl")
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == "kubectl" else name)
+    monkeypatch.setattr(shutil, "which", lambda name: own if name == "kubectl" else name)
     known = (
         "indextargets) echo mirror:/security Debian Debian-Security; echo mirror:/ Debian Debian"
     )
@@ -129,9 +130,13 @@ def test_kubectl_is_unpacked_from_a_newer_release(
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     dev.ensure_kubectl()
-    assert dev.KUBECTL.exists()
-    assert (folder / "sources.list").read_text() == "deb mirror:/ trixie main\n"
-    assert sorted(path.name for path in folder.iterdir()) == ["sources.list", "usr"]
+    folders = sorted((tmp_path / "tools").iterdir())
+    assert {folder.name for folder in folders} == {f"kubectl-{release}" for release in releases}
+    for release in releases:
+        assert dev.kubectl_of(release).exists()
+        folder = tmp_path / "tools" / f"kubectl-{release}"
+        assert (folder / "sources.list").read_text() == f"deb mirror:/ {release} main\n"
+        assert sorted(path.name for path in folder.iterdir()) == ["sources.list", "usr"]
 
 
 def test_sources_that_are_checked_exist() -> None:

@@ -5,6 +5,7 @@ A page may hold these blocks of code:
     ```console      commands after `$ ` and what they print; run here, in order
     ```python       a program, with its assertions; run here
     ```yaml NAME    a file that the page tells the reader to save; written before what follows
+    ```kubectl      commands that need a server; run by tests/apiserver/test_kubectl_page.py
     ```sh           commands that are too slow to run here, or need what tests do not have
 
 A line that is only `…` stands for any lines of output. The commands of a page start in an empty

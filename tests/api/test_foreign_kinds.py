@@ -237,9 +237,10 @@ def test_short_names_are_those_of_kubectl(short_name: str, plural: str) -> None:
     assert {kind.plural for kind in SERVED if short_name in kind.short_names} == {plural}
 
 
-def test_kinds_of_files_are_read_but_not_served() -> None:
-    files = {kind.name for kind in KINDS} - {kind.name for kind in (*SERVED, *ASKED)}
-    assert files == {"KubeSchedulerConfiguration", "DynamicResourcesArgs", "DeviceMetadata"}
+def test_kinds_of_files_and_parts_are_read_but_not_served() -> None:
+    others = {kind.name for kind in KINDS} - {kind.name for kind in (*SERVED, *ASKED)}
+    files = {"KubeSchedulerConfiguration", "DynamicResourcesArgs", "DeviceMetadata"}
+    assert others == files | {"Scale"}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=titled)

@@ -1,4 +1,4 @@
-"""kubectl reads our surfaces."""
+"""kubectl reads our surfaces, in every version that there is."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import AllocationResult, ResourceClaim, ResourceClaimStatus
 from mooring.api.timestamp import Timestamp
-from tests.apiserver.programs import NO_KUBECTL, find_kubectl
+from tests.apiserver.programs import NO_KUBECTL, find_kubectls
 from tests.apiserver.surfaceserver import CLAIMS, SurfaceServer, surface_server
 
-KUBECTL = find_kubectl()
+KUBECTLS = find_kubectls()
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason=NO_KUBECTL)
+pytestmark = pytest.mark.skipif(not KUBECTLS, reason=NO_KUBECTL)
 
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -42,11 +42,13 @@ def server() -> Iterator[SurfaceServer]:
         yield running
 
 
-@pytest.fixture
-def kubectl(server: SurfaceServer, tmp_path: Path) -> Kubectl:
+@pytest.fixture(params=list(KUBECTLS.values()), ids=list(KUBECTLS))
+def kubectl(request: pytest.FixtureRequest, server: SurfaceServer, tmp_path: Path) -> Kubectl:
+    program: str = request.param
+
     def run(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "KUBECONFIG": ""}
-        command = [str(KUBECTL), "--server", server.url, "--cache-dir", str(tmp_path), *arguments]
+        command = [program, "--server", server.url, "--cache-dir", str(tmp_path), *arguments]
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, input=text, timeout=60
         )

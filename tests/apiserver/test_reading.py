@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ from mooring.api import protobuf
 from tests.apiserver.client import (
     CLAIMS,
     CLASSES,
+    NAMESPACES,
     PODS,
     SLICES,
     Client,
@@ -166,10 +168,89 @@ def test_labels(client: Client, selector: str, found: list[str]) -> None:
     assert names(client.get(f"{CLASSES}?labelSelector={query}").json) == found
 
 
-@pytest.mark.parametrize("selector", ["a in", "=", "a=b=c", "a in ()", "((", "a,,b"])
-def test_labels_that_cannot_be_read(client: Client, selector: str) -> None:
-    reply = client.get(f"{CLASSES}?labelSelector={selector.replace(' ', '%20')}")
+NAME_RULE = "name part must consist of alphanumeric characters"
+VALUE_RULE = "a valid label must be an empty string or consist of alphanumeric characters"
+
+
+@pytest.mark.parametrize(
+    ("selector", "fault"),
+    [
+        ("=", "found '=', expected: !, identifier, or 'end of string'"),
+        ("a,,b", "found ',', expected: identifier after ','"),
+        ("a,", "found '', expected: identifier after ','"),
+        ("a=b=c", "found '=', expected: ',' or 'end of string'"),
+        ("!a=b", "found '=', expected: ',' or 'end of string'"),
+        ("a in", "unable to parse requirement: found '' expected: '('"),
+        ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
+        ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
+        ("a in (b,", "unable to parse requirement: found '', expected: ',', or identifier"),
+        ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+        ("a=(", "unable to parse requirement: found '(', expected: identifier"),
+        ("!=", "found '!=', expected: !, identifier, or 'end of string'"),
+        ("a_=b", f'unable to parse requirement: <nil>: Invalid value: "a_": {NAME_RULE}'),
+        ("a=_", f'unable to parse requirement: values[0][a]: Invalid value: "_": {VALUE_RULE}'),
+        (
+            "a>b",
+            (
+                "unable to parse requirement: values[0]: Invalid value: \"b\": for 'Gt', 'Lt' "
+                "operators, the value must be an integer"
+            ),
+        ),
+    ],
+)
+def test_labels_that_cannot_be_read(client: Client, selector: str, fault: str) -> None:
+    reply = client.get(f"{CLASSES}?labelSelector={quote(selector)}")
     assert (reply.status, reply.reason) == (400, "BadRequest")
+    assert reply.message.startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("url", "query", "fault"),
+    [
+        (CLASSES, "spec=1", '"spec" is not a known field selector: only "metadata.name", '),
+        (PODS, "spec=1", "field label not supported: spec"),
+        (SLICES, "a=1", "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: a"),
+        (SLICES, "metadata.namespace=1", "field label not supported for resource.k8s.io/v1, "),
+        ("/apis/batch/v1/jobs", "a=1", 'field label "a" not supported for Job'),
+        (PODS, "spec", "invalid selector: 'spec'; can't understand 'spec'"),
+        (PODS, "status.phase=a=b", "invalid field selector: unescaped character in value: 61"),
+        (PODS, "status.phase=a\\b", "invalid field selector: invalid escape sequence: \\b"),
+        (PODS, "status.phase=a\\", "invalid field selector: invalid escape sequence: \\"),
+    ],
+)
+def test_fields_that_cannot_be_selected(client: Client, url: str, query: str, fault: str) -> None:
+    reply = client.get(f"{url}?fieldSelector={quote(query)}")
+    assert (reply.status, reply.reason) == (400, "BadRequest")
+    assert reply.message.startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("url", "query", "count"),
+    [
+        (NAMESPACES, "status.phase=Active", 4),
+        (NAMESPACES, "status.phase!=Active", 0),
+        (CLASSES, "metadata.namespace=x", 0),
+        (PODS, "spec.host=,status.podIP=", 1),
+        (PODS, "metadata.name=p\\,q", 0),
+        ("/api/v1/secrets", "type=Opaque", 0),
+        ("/apis/events.k8s.io/v1/events", "regarding.name=p,type=Warning", 0),
+    ],
+)
+def test_fields_of_other_kinds(client: Client, url: str, query: str, count: int) -> None:
+    client.post(PODS, pod())
+    assert len(client.get(f"{url}?fieldSelector={quote(query)}").json["items"]) == count
+
+
+def test_a_list_that_expired_can_go_on_with_what_is_there_now(client: Client) -> None:
+    for name in "abc":
+        client.post(CLASSES, device_class(name))
+    token = client.get(f"{CLASSES}?limit=1").json["metadata"]["continue"]
+    client.delete(f"{CLASSES}/b")
+    client.run(client.store.compact(client.run(client.store.revision())))
+    late = client.get(f"{CLASSES}?limit=1&continue={token}")
+    assert (late.status, late.reason) == (410, "Expired")
+    token = late.json["metadata"]["continue"]
+    assert names(client.get(f"{CLASSES}?limit=1&continue={token}").json) == ["c"]
 
 
 def test_fields_of_slices(client: Client) -> None:

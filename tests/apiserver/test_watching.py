@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mooring.api import protobuf
+from mooring.apiserver import watching
 from mooring.apiserver.limits import Limits
 from tests.apiserver.client import (
     CLASSES,
@@ -15,6 +18,7 @@ from tests.apiserver.client import (
     device_class,
 )
 
+INITIAL = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
@@ -111,8 +115,117 @@ def test_a_forgotten_revision_is_an_error_in_the_stream(client: Client) -> None:
 
 
 def test_a_revision_that_is_not_there_yet(client: Client) -> None:
-    reply = client.get(f"{CLASSES}?watch=true&resourceVersion=99999")
-    assert (reply.status, reply.reason) == (504, "Timeout")
+    current = int(revision(client))
+    watch = client.watch(f"{CLASSES}?watch=true&resourceVersion={current + 1}")
+    client.post(CLASSES, device_class("before"))
+    client.post(CLASSES, device_class("after"))
+    assert watch.seen(1) == [("ADDED", "after")]
+
+
+def test_initial_events_of_a_revision_that_is_not_there_yet(client: Client) -> None:
+    watch = client.watch(f"{CLASSES}?{INITIAL}&resourceVersion=99999")
+    event = watch.event()
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 504)
+    assert event["object"]["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+    assert watch.chunk() is None
+
+
+def test_what_is_there_ends_with_a_bookmark_without_being_asked_for(client: Client) -> None:
+    watch = client.watch(f"{CLASSES}?watch=true&allowWatchBookmarks=true")
+    bookmark = watch.event()
+    assert bookmark["type"] == "BOOKMARK"
+    annotations = bookmark["object"]["metadata"]["annotations"]
+    assert annotations == {"k8s.io/initial-events-end": "true"}
+
+
+def test_a_bookmark_comes_shortly_before_the_end(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "BOOKMARK_BEFORE_END_S", 0.95)
+    query = (
+        f"watch=true&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion={revision(client)}"
+    )
+    watch = client.watch(f"{CLASSES}?{query}")
+    bookmark = watch.event()
+    assert (bookmark["type"], bookmark["object"]["metadata"]["resourceVersion"]) == (
+        "BOOKMARK",
+        revision(client),
+    )
+    assert watch.chunk() is None
+
+
+@pytest.mark.parametrize("path", ["", "/b"])
+def test_the_older_paths_of_watches(client: Client, path: str) -> None:
+    url = CLASSES.replace("/v1/", "/v1/watch/")
+    watch = client.watch(f"{url}{path}")
+    client.post(CLASSES, device_class("b"))
+    assert watch.seen(1) == [("ADDED", "b")]
+    assert client.post(f"{url}{path}", {}).status == 405
+    other = client.get(f"{url}/b?fieldSelector=metadata.name=c")
+    assert (other.status, other.reason) == (400, "BadRequest")
+
+
+def test_an_object_is_read_and_not_watched(client: Client) -> None:
+    client.post(CLASSES, device_class())
+    assert client.get(f"{CLASSES}/gpu?watch=true").json["kind"] == "DeviceClass"
+
+
+@pytest.mark.parametrize("value", ["1", "true", "yes", ""])
+def test_all_but_false_asks_for_a_watch(client: Client, value: str) -> None:
+    watch = client.watch(f"{CLASSES}?watch={value}")
+    client.post(CLASSES, device_class())
+    assert watch.seen(1) == [("ADDED", "gpu")]
+    for no in ("0", "false", "False"):
+        assert client.get(f"{CLASSES}?watch={no}").json["kind"] == "DeviceClassList"
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        (
+            "watch=1&sendInitialEvents=true",
+            (
+                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting "
+                "resourceVersionMatch to NotOlderThan"
+            ),
+        ),
+        (
+            "watch=1&resourceVersion=1&resourceVersionMatch=NotOlderThan",
+            (
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch "
+                "unless sendInitialEvents is provided"
+            ),
+        ),
+        (
+            "watch=1&sendInitialEvents=false&resourceVersionMatch=Exact",
+            'resourceVersionMatch: Unsupported value: "Exact": supported values: "NotOlderThan"',
+        ),
+        ("sendInitialEvents=true", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden "),
+        (
+            "resourceVersion=1&resourceVersionMatch=Newest",
+            'supported values: "Exact", "NotOlderThan", ""',
+        ),
+        (
+            "resourceVersion=0&resourceVersionMatch=Exact",
+            'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+        ),
+        (
+            "resourceVersion=1&resourceVersionMatch=Exact&continue=x",
+            "resourceVersionMatch is forbidden when continue is provided",
+        ),
+    ],
+)
+def test_options_that_exclude_each_other(client: Client, query: str, fault: str) -> None:
+    reply = client.get(f"{CLASSES}?{query}")
+    assert (reply.status, reply.reason) == (422, "Invalid")
+    assert fault in reply.message
+
+
+@pytest.mark.parametrize("query", ["timeoutSeconds=x&watch=1", "limit=x"])
+def test_numbers_that_are_none(client: Client, query: str) -> None:
+    reply = client.get(f"{CLASSES}?{query}")
+    assert reply.message == 'strconv.ParseInt: parsing "x": invalid syntax'
+    assert client.get(f"{CLASSES}?limit=-1").status == 200
 
 
 def test_a_watch_ends_when_its_time_is_up(client: Client) -> None:

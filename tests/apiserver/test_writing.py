@@ -214,7 +214,7 @@ def test_a_spec_and_its_status_are_written_apart(client: Client) -> None:
     made["spec"]["replicas"] = 7
     reported = client.put(f"{url}/d/status", made).json
     assert reported["status"]["replicas"] == 3
-    assert "replicas" not in reported["spec"]
+    assert reported["spec"]["replicas"] == 1
     reported["status"], reported["spec"]["replicas"] = {}, 7
     changed = client.put(f"{url}/d", reported).json
     assert changed["status"]["replicas"] == 3
@@ -306,3 +306,33 @@ def test_apply_conflicts_with_other_owners(client: Client) -> None:
     forced = client.patch(f"{CLASSES}/gpu?fieldManager=you&force=true", other, APPLY_PATCH)
     assert managers(forced.json) == [("you", "Apply")]
     assert client.patch(f"{CLASSES}/gpu", other, APPLY_PATCH).status == 400
+
+
+# --- fields that there are not ------------------------------------------------------------------
+
+
+def test_fields_that_a_foreign_kind_does_not_have(client: Client) -> None:
+    body = pod("p")
+    body["spec"]["containers"][0]["imge"] = "x"
+    body["spec"]["nodeSelector"] = {"any": "name"}
+    body["spec"]["dnsConfig"] = {"searches": ["a"], "serches": ["b"]}
+    strict = client.post(f"{PODS}?fieldValidation=Strict", body)
+    assert (strict.status, strict.reason) == (400, "BadRequest")
+    assert strict.message.endswith(
+        'strict decoding error: unknown field "spec.containers[0].imge", unknown field '
+        '"spec.dnsConfig.serches"'
+    )
+    made = client.post(PODS, body)
+    assert [text for text in made.warnings if "unknown field" in text] == [
+        '299 - "unknown field \\"spec.containers[0].imge\\""',
+        '299 - "unknown field \\"spec.dnsConfig.serches\\""',
+    ]
+    spec = client.get(f"{PODS}/p").json["spec"]
+    assert spec["dnsConfig"] == {"searches": ["a"]}
+    assert "imge" not in spec["containers"][0]
+
+
+def test_a_dry_run_does_not_create_what_is_there(client: Client) -> None:
+    client.post(PODS, pod("p"))
+    again = client.post(f"{PODS}?dryRun=All", pod("p"))
+    assert (again.status, again.reason) == (409, "AlreadyExists")

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from mooring.api import protobuf
+from mooring.api.codec import decode_tree, to_tree
 from mooring.api.documents import CORE, KUBERNETES, Document, read
 from mooring.api.documents.schemas import Schema
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
-from mooring.api.reading import Reading, read_document, read_tree
+from mooring.api.reading import (
+    UNKNOWN_FIELDS_MAX,
+    Reading,
+    read_document,
+    read_tree,
+    unknown_field,
+)
+from mooring.api.structs import Open
 from mooring.apiserver.negotiation import JSON, OBJECT_TYPES, YAML, Form
 from mooring.apiserver.patching import manager_name
+from mooring.apiserver.patching.tables import find_shape
 from mooring.apiserver.paths import Target
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import StatusError, bad_request, unsupported_media
+from mooring.apiserver.unknownfields import unknown_places, without_places
 
 SHOWN_MAX = 256
 MANAGER_BYTES_MAX = 128
@@ -123,6 +134,7 @@ def read_plain_tree(call: Call, api_version: str, kind: str) -> Any:
 
 def checked(reading: Reading, call: Call) -> Body:
     """Return an object whose text is as strict as the request wants it."""
+    reading = _without_unknown(reading)
     strict = [remark.message for remark in reading.remarks if remark.is_strict]
     if reading.problems:
         raise bad_request("; ".join(problem.message for problem in reading.problems))
@@ -134,6 +146,22 @@ def checked(reading: Reading, call: Call) -> Body:
         )
     others = [remark.message for remark in reading.remarks if not remark.is_strict]
     return Body(reading.value, (*others, *(strict if mode == WARN else ())))
+
+
+def _without_unknown(reading: Reading) -> Reading:
+    """Return a reading without the fields that the kind does not have, and that our struct kept."""
+    kind = reading.kind
+    shape = find_shape(kind.api_version, kind.name) if issubclass(kind.struct, Open) else None
+    if shape is None or reading.problems:
+        return reading
+    tree = to_tree(reading.value)
+    places = list(islice(unknown_places(shape, tree), UNKNOWN_FIELDS_MAX))
+    if not places:
+        return reading
+    struct: type[Any] = kind.struct
+    value = decode_tree(without_places(tree, places), struct).value
+    remarks = (*reading.remarks, *map(unknown_field, places))
+    return reading._replace(value=value, remarks=remarks)
 
 
 def _reading(call: Call, *, gates: Gates, extensions: bool) -> Reading:

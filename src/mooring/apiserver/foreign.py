@@ -4,7 +4,8 @@ Namespace        is active, holds itself until it is emptied, and is labelled wi
 PodGroup         is held until its pods have ended
 Secret           texts become bytes; opaque, unless it says another type
 PriorityClass    preempts others, unless it says otherwise
-apps, batch …    the status is the controllers', and generations count changes of the spec
+apps, batch      the status is the controllers', generations count changes of the spec
+                 (what they leave open is in mooring.apiserver.workloaddefaults)
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.api.batch import Job
 from mooring.api.core import Namespace, Pod, Secret
 from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
 from mooring.api.kinds import Kind
 from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup, PriorityClass
+from mooring.apiserver.workloaddefaults import with_defaults as with_workload_defaults
+from mooring.apiserver.workloaddefaults import with_selector
 from mooring.validation.admission import STRATEGIES
 
 NAMESPACE_FINALIZER = "kubernetes"
@@ -35,7 +39,7 @@ def defaulted(value: Any) -> Any:
             return _sealed(value)
         case PriorityClass() if value.preemption_policy is None:
             return replace(value, preemption_policy="PreemptLowerPriority")
-    return value
+    return with_workload_defaults(value)
 
 
 def created(value: Any, kind: Kind) -> Any:
@@ -47,6 +51,8 @@ def created(value: Any, kind: Kind) -> Any:
         return _protected(value)
     if kind.name in STRATEGIES:
         return value
+    if isinstance(value, Job):
+        value = with_selector(value)
     if hasattr(value, "status"):
         value = replace(value, status=type(value.status)())
     return _with_generation(value, 1) if kind.group in _COUNTED else value

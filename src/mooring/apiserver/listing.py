@@ -8,6 +8,7 @@ resourceVersion and resourceVersionMatch mean, as in Kubernetes:
     continue                    the next page of a list, at the revision of its first
 
 A continue token names that revision and the last key; it is the client's to keep and not to read.
+If the revision is forgotten by then, the refusal has a token with which the list goes on as it is.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mooring.api.fieldpath import Path, path_of
+from mooring.api.fieldpath import path_of
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selectors import Selection
@@ -26,19 +27,27 @@ from mooring.apiserver.status import About, StatusError, bad_request, invalid, t
 from mooring.store.contract import Entry, Store
 from mooring.store.contract import Page as StorePage
 from mooring.store.errors import RevisionError
-from mooring.validation.errors import Errors, forbidden
+from mooring.validation.errors import Errors, forbidden, not_supported
 
 TOKEN_FORMAT = "meta.k8s.io/v1"  # noqa: S105  # of continue tokens
 PAGE = 500  # how many entries are read at once where some are left out
 LIST_OPTIONS = About("listoptions", "ListOptions", "meta.k8s.io")
+
+_MATCH = path_of(("resourceVersionMatch",))
+_INITIAL = path_of(("sendInitialEvents",))
+_NOT_WITH_CONTINUE = "resourceVersionMatch is forbidden when continue is provided"
 
 EXACT = "Exact"
 NOT_OLDER = "NotOlderThan"
 
 CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start "
-    "a new list without the continue parameter."
+    "a new list without the continue parameter, or use the continue token in this response to "
+    "retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
 )
+NOW = -1  # the revision of a token with which a list goes on at whatever is the newest
 
 
 class ListOptions(NamedTuple):
@@ -48,6 +57,7 @@ class ListOptions(NamedTuple):
     continue_: str = ""
     revision: str = ""
     match: str = ""
+    wants_initial: bool | None = None  # of a watch
 
 
 class Page(NamedTuple):
@@ -128,7 +138,7 @@ async def _start(store: Store, prefix: str, options: ListOptions) -> _Start:
     _check(options)
     if options.continue_:
         revision, key = decode_token(options.continue_)
-        return _Start(prefix + key, revision)
+        return _Start(prefix + key, None if revision == NOW else revision)
     revision = read_revision(options.revision)
     if options.match == EXACT:
         await _check_reached(store, revision)
@@ -146,25 +156,51 @@ async def _check_reached(store: Store, revision: int) -> None:
 
 def _check(options: ListOptions) -> None:
     """Refuse options that exclude each other."""
-    place = path_of(("resourceVersionMatch",))
-    errors = list(_faults(options, place))
-    if errors:
+    if errors := _faults(options):
         raise invalid(LIST_OPTIONS, "", errors)
 
 
-def _faults(options: ListOptions, place: Path) -> Errors:
-    if not options.match:
-        return []
-    if options.continue_:
-        return [forbidden(place, "resourceVersionMatch is forbidden for continue")]
-    if not options.revision:
-        text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        return [forbidden(place, text)]
-    if options.match == EXACT and options.revision == "0":
-        return [
-            forbidden(place, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
-        ]
-    return []
+def check_watch(options: ListOptions) -> None:
+    """Refuse options of a watch that exclude each other."""
+    if errors := _watch_faults(options):
+        raise invalid(LIST_OPTIONS, "", errors)
+
+
+def _faults(options: ListOptions) -> Errors:
+    found: Errors = []
+    if match := options.match:
+        if not options.revision:
+            text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            found.append(forbidden(_MATCH, text))
+        if options.continue_:
+            found.append(forbidden(_MATCH, _NOT_WITH_CONTINUE))
+        if match not in (EXACT, NOT_OLDER):
+            found.append(not_supported(_MATCH, match, (EXACT, NOT_OLDER, "")))
+        if match == EXACT and options.revision == "0":
+            text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            found.append(forbidden(_MATCH, text))
+    if options.wants_initial is not None:
+        found.append(forbidden(_INITIAL, "sendInitialEvents is forbidden for list"))
+    return found
+
+
+def _watch_faults(options: ListOptions) -> Errors:
+    found: Errors = []
+    match = options.match
+    if options.wants_initial is not None and match != NOT_OLDER:
+        text = f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER}"
+        found.append(forbidden(_MATCH, text))
+    if match:
+        if options.wants_initial is None:
+            text = (
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            )
+            found.append(forbidden(_MATCH, text))
+        if match != NOT_OLDER:
+            found.append(not_supported(_MATCH, match, (NOT_OLDER,)))
+        if options.continue_:
+            found.append(forbidden(_MATCH, _NOT_WITH_CONTINUE))
+    return found
 
 
 def read_revision(text: str) -> int:
@@ -179,7 +215,8 @@ def read_revision(text: str) -> int:
 
 def _expired(options: ListOptions) -> Exception:
     if options.continue_:
-        return too_old(CONTINUE_EXPIRED)
+        _, key = decode_token(options.continue_)
+        return too_old(CONTINUE_EXPIRED, encode_token(NOW, key))
     return too_old("The resourceVersion for the provided list is too old.")
 
 
@@ -204,9 +241,14 @@ def decode_token(token: str) -> tuple[int, str]:
         version, revision, start = content["v"], content["rv"], content["start"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _bad_token(_json_fault(text)) from None
-    is_ours = version == TOKEN_FORMAT and isinstance(revision, int) and isinstance(start, str)
-    if not is_ours or revision <= 0 or ".." in start.split("/"):
-        raise _bad_token("not of a list of this server")
+    if version != TOKEN_FORMAT:
+        raise _bad_token(f"server does not recognize this encoded version {str(version)[:32]}")
+    if not isinstance(revision, int) or not (revision > 0 or revision == NOW):
+        raise _bad_token(f"incorrect encoded start resourceVersion (version {TOKEN_FORMAT})")
+    if not isinstance(start, str) or not start:
+        raise _bad_token(f"encoded start key empty (version {TOKEN_FORMAT})")
+    if any(part in ("", ".", "..") for part in start.removeprefix("/").split("/")):
+        raise _bad_token(start[:64])
     return revision, start.removesuffix("\0").removeprefix("/")
 
 

@@ -4,6 +4,7 @@
 /apis/GROUP/VERSION/…        any other
 …/namespaces/NS/RESOURCE[/NAME[/SUBRESOURCE]]
 …/RESOURCE[/NAME[/SUBRESOURCE]]
+…/watch/…                    what is below, watched: the older way to say so
 """
 
 from __future__ import annotations
@@ -31,6 +32,16 @@ def parse_path(path: str) -> Target | None:
             return _target("", version, rest)
         case ["apis", group, version, *rest] if rest:
             return _target(group, version, rest)
+    return None
+
+
+def without_watch(path: str) -> str | None:
+    """Return a path without the word that asks for a watch; None if it does not ask for one."""
+    match path.strip("/").split("/"):
+        case ["api", version, "watch", *rest] if rest:
+            return "/".join(("", "api", version, *rest))
+        case ["apis", group, version, "watch", *rest] if rest:
+            return "/".join(("", "apis", group, version, *rest))
     return None
 
 

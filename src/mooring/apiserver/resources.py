@@ -9,14 +9,12 @@ from typing import Any
 from msgspec import Struct
 
 from mooring.api.catalogue import SERVED
-from mooring.api.core import Event, Node, Pod
 from mooring.api.kinds import Kind
-from mooring.api.resource.v1 import ResourceSlice
+from mooring.apiserver import selectable
+from mooring.apiserver.selectable import Fields
 from mooring.apiserver.status import About
 
 EVENT_TTL_S = 3600
-
-Fields = Mapping[str, str]  # what field selectors may name, and the object's values
 
 
 class Resource(Struct, frozen=True, eq=False, dict=True):
@@ -77,18 +75,9 @@ class Resource(Struct, frozen=True, eq=False, dict=True):
         """Return the beginning of the keys of a namespace; of all without one."""
         return f"{self.prefix}{namespace}/" if namespace else self.prefix
 
-    @cached_property
-    def selectable_fields(self) -> frozenset[str]:
-        """The fields that selectors may name."""
-        return frozenset(self.fields_of(self.hub_struct()))
-
     def fields_of(self, value: Any) -> Fields:
         """Return what field selectors can ask of an object."""
-        fields = {"metadata.name": value.metadata.name}
-        if self.namespaced:
-            fields["metadata.namespace"] = value.metadata.namespace
-        more = _FIELDS.get(type(value))
-        return fields if more is None else {**fields, **more(value)}
+        return selectable.fields_of(value, namespaced=self.namespaced)
 
 
 class Resources:
@@ -147,7 +136,10 @@ _HUBS = {(kind.api_version, kind.name): kind for kind in SERVED}
 
 # Besides the status, which is told by the kind.
 _MORE_SUBRESOURCES = {
+    "Deployment": ("scale",),
     "Pod": ("binding", "eviction"),
+    "ReplicaSet": ("scale",),
+    "StatefulSet": ("scale",),
     "Namespace": ("finalize",),
     "ServiceAccount": ("token",),
 }
@@ -175,57 +167,3 @@ def _subresources(kinds: Iterable[Kind]) -> frozenset[str]:
         if kind.has_status:
             names.add("status")
     return frozenset(names)
-
-
-# --- what field selectors see ---------------------------------------------------------------------
-
-
-def _of_slice(value: ResourceSlice) -> Fields:
-    spec = value.spec
-    return {
-        "spec.nodeName": spec.node_name or "",
-        "spec.driver": spec.driver,
-        "spec.pool.name": spec.pool.name,
-    }
-
-
-def _of_pod(value: Pod) -> Fields:
-    spec, status = value.spec, value.status
-    return {
-        "spec.nodeName": spec.node_name,
-        "spec.restartPolicy": spec.restart_policy,
-        "spec.schedulerName": spec.scheduler_name,
-        "spec.serviceAccountName": spec.service_account_name,
-        "spec.hostNetwork": str(bool(spec.host_network)).lower(),
-        "status.phase": status.phase,
-        "status.nominatedNodeName": status.nominated_node_name,
-    }
-
-
-def _of_node(value: Node) -> Fields:
-    return {"spec.unschedulable": str(bool(value.spec.unschedulable)).lower()}
-
-
-def _of_event(value: Event) -> Fields:
-    about = value.involved_object
-    return {
-        "involvedObject.kind": about.kind,
-        "involvedObject.namespace": about.namespace,
-        "involvedObject.name": about.name,
-        "involvedObject.uid": about.uid,
-        "involvedObject.apiVersion": about.api_version,
-        "involvedObject.resourceVersion": about.resource_version,
-        "involvedObject.fieldPath": about.field_path,
-        "reason": value.reason,
-        "reportingComponent": value.reporting_controller or value.source.component,
-        "source": value.source.component or value.reporting_controller,
-        "type": value.type,
-    }
-
-
-_FIELDS: Mapping[type, Callable[[Any], Fields]] = {
-    ResourceSlice: _of_slice,
-    Pod: _of_pod,
-    Node: _of_node,
-    Event: _of_event,
-}

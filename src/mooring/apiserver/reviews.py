@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from mooring.api.codec import decode_tree, to_tree
+from mooring.api.errors import ApiError
+from mooring.api.kinds import Kind
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.calls import User
+from mooring.apiserver.patching import FieldManager
+from mooring.apiserver.patching.tables import find_shape
 from mooring.apiserver.security import Attributes, Security
 from mooring.apiserver.served import Review
 from mooring.apiserver.status import bad_request
@@ -44,6 +50,29 @@ async def answer_review(
     else:
         answer["spec"] = {} if review.kind == "SelfSubjectRulesReview" else spec
     return answer
+
+
+def with_owners(answer: Tree, asked: Tree, kind: Kind, *, manager: str, now: Timestamp) -> Tree:
+    """Return an answer that tells who set the question's fields, if it is one that does so."""
+    owners = _field_manager(kind)
+    struct: type[Any] = kind.struct
+    if owners is None:
+        return answer
+    try:
+        typed = {**asked, "apiVersion": kind.api_version, "kind": kind.name}
+        question = to_tree(decode_tree(typed, struct).value)
+    except ApiError as error:
+        raise bad_request(f"the {kind.name} cannot be read: {error}") from None
+    owned = owners.update(None, question, manager=manager, now=str(now))
+    entries = owned["metadata"].get("managedFields")
+    metadata = {**(answer.get("metadata") or {}), **({"managedFields": entries} if entries else {})}
+    return {**answer, "metadata": metadata}
+
+
+@cache
+def _field_manager(kind: Kind) -> FieldManager | None:
+    is_kept = find_shape(kind.api_version, kind.name) is not None
+    return FieldManager(kind) if is_kept else None
 
 
 def user_tree(user: User) -> Tree:

@@ -29,10 +29,10 @@ from mooring.apiserver.guarding import RoleSecurity
 from mooring.apiserver.metrics import PROMETHEUS, Metrics
 from mooring.apiserver.negotiation import Form, form_of_errors, negotiate
 from mooring.apiserver.openapi import Moved, OpenAPI
-from mooring.apiserver.paths import MISSING, Target, parse_path
+from mooring.apiserver.paths import MISSING, Target, parse_path, without_watch
 from mooring.apiserver.representing import as_bytes, tree_bytes
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.reviews import answer_review
+from mooring.apiserver.reviews import answer_review, with_owners
 from mooring.apiserver.security import Attributes, Security, Sender, refusal_of
 from mooring.apiserver.selectors import wanted_fields
 from mooring.apiserver.served import REVIEWS, Review
@@ -63,6 +63,7 @@ from mooring.store.errors import (
 
 LOG = logging.getLogger(__name__)
 
+WATCH = "watch"
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 
 
@@ -101,8 +102,11 @@ class Router:
 
     async def answer(self, request: Request) -> Answer | Streaming:
         """Return the answer to a request; never raises."""
-        target = parse_path(request.path)
+        plain = without_watch(request.path)
+        target = parse_path(plain or request.path)
         verb = verb_of(request.method, target.name if target else "-", dict(request.query))
+        if plain is not None:
+            verb = WATCH
         trail = self._audit.trail(request)
         try:
             answer = await self._answer(request, target, verb, trail)
@@ -140,6 +144,8 @@ class Router:
         if user is None:
             raise unauthorized()
         with self._turnstile.seat(user, sort_of(request.method, verb)):
+            if verb == WATCH and request.method not in ("GET", "HEAD"):
+                raise method_not_allowed()
             await self._authorize(user, asked, trail)
             if target is None:
                 return await self._path(request)
@@ -210,15 +216,18 @@ class Router:
             resource=any_resource,
             user=user,
             query=request.query,
+            agent=request.headers.get("user-agent", ""),
             content_type=request.headers.get("content-type", ""),
             body=request.body,
         )
-        tree = read_plain_tree(call, f"{review.group}/{review.version}", review.kind)
+        kind = CATALOGUE.find(f"{review.group}/{review.version}", review.kind)
+        tree = read_plain_tree(call, kind.api_version, kind.name)
+        now = self._service.now()
         if isinstance(self._security, RoleSecurity):
-            kind = CATALOGUE.find(f"{review.group}/{review.version}", review.kind)
             answer = await self._security.review(kind, tree, user, target.namespace)
         else:
-            answer = await answer_review(review, tree, user, self._security, self._service.now())
+            answer = await answer_review(review, tree, user, self._security, now)
+        answer = with_owners(answer, tree, kind, manager=call.manager, now=now)
         return Answer(tree_bytes(answer, form.media), 201, form.media)
 
     # --- paths that are no resources ----------------------------------------------------------

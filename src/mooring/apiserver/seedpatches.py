@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mooring.api.codec import parse_json
+from mooring.api.codec import decode_tree, parse_json
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
-from mooring.api.seedforms import rewrite
+from mooring.api.seedforms import Rewritten, rewrite
 from mooring.apiserver.patching import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from mooring.apiserver.unknownfields import without_places
 
 
 class Shipped(NamedTuple):
@@ -47,10 +48,20 @@ def shipped_tree(tree: Any, kind: Kind, gates: Gates) -> Shipped:
         return Shipped(tree)
     typed = {**tree, "apiVersion": kind.api_version, "kind": kind.name}
     rewritten = rewrite(typed, gates=gates)
-    if rewritten.tree is typed or rewritten.errors:
+    shipped = _without_rejected(rewritten, kind)
+    if shipped is typed or rewritten.errors:
         return Shipped(tree)
     said = {name: tree[name] for name in ("apiVersion", "kind") if name in tree}
-    rest = {
-        name: value for name, value in rewritten.tree.items() if name not in ("apiVersion", "kind")
-    }
+    rest = {name: value for name, value in shipped.items() if name not in ("apiVersion", "kind")}
     return Shipped({**said, **rest}, tuple(str(notice) for notice in rewritten.warnings))
+
+
+def _without_rejected(rewritten: Rewritten, kind: Kind) -> Any:
+    """Return a rewritten object without the fields of which is told that no release has them."""
+    told = {notice.segments for notice in rewritten.warnings}
+    struct: type[Any] = kind.struct
+    try:
+        unknown = decode_tree(rewritten.tree, struct).unknown
+    except ApiError:
+        return rewritten.tree  # Who applies it says what is wrong with it.
+    return without_places(rewritten.tree, (place for place in unknown if place in told))

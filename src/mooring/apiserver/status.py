@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 
-from mooring.api.structs import Closed, Int32, always
+from msgspec.structs import replace
+
+from mooring.api.structs import Closed, Int32, always, named
 from mooring.validation.errors import FieldError
 
 
@@ -36,8 +38,10 @@ class StatusDetails(Closed, frozen=True):
     retry_after_seconds: Int32 = 0
 
 
-class EmptyMeta(Closed, frozen=True):
-    """The metadata that every Status has."""
+class StatusMeta(Closed, frozen=True):
+    """The metadata that every Status has; where a list could go on, if it has expired."""
+
+    continue_: str = named("continue", "")
 
 
 class Status(Closed, frozen=True):
@@ -45,7 +49,7 @@ class Status(Closed, frozen=True):
 
     kind: str = always("Status")
     api_version: str = always("v1")
-    metadata: EmptyMeta = always(EmptyMeta())
+    metadata: StatusMeta = always(StatusMeta())
     status: str = ""
     message: str = ""
     reason: str = ""
@@ -227,9 +231,10 @@ def invalid(about: About, name: str, errors: Sequence[FieldError]) -> StatusErro
 # --- the server -----------------------------------------------------------------------------------
 
 
-def too_old(message: str) -> StatusError:
-    """Return that what is asked for is forgotten."""
-    return failure(HTTPStatus.GONE, "Expired", message)
+def too_old(message: str, continue_: str = "") -> StatusError:
+    """Return that what is asked for is forgotten, and where a list could go on all the same."""
+    error = failure(HTTPStatus.GONE, "Expired", message)
+    return StatusError(replace(error.status, metadata=StatusMeta(continue_=continue_)))
 
 
 def too_new(wanted: int, current: int) -> StatusError:

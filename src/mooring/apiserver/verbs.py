@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from mooring.api.autoscaling import SCALE, Scale
+from mooring.api.gointegers import parse_int64
 from mooring.api.meta import ListMeta
 from mooring.apiserver.authentication.tokenrequests import Issued
 from mooring.apiserver.calls import Call
 from mooring.apiserver.deleting import Deleted, delete, delete_collection
 from mooring.apiserver.exchange import NO_CACHE, Answer, Headers, Streaming
-from mooring.apiserver.listing import ListOptions, list_entries
+from mooring.apiserver.listing import ListOptions, check_watch, list_entries
 from mooring.apiserver.negotiation import PROTOBUF
 from mooring.apiserver.parts import bind, evict, finalize
 from mooring.apiserver.representing import Painter, as_bytes, read_include
+from mooring.apiserver.scaling import PART, read_scale, write_scale
 from mooring.apiserver.selectors import read_selection
 from mooring.apiserver.served import part_of, verbs_of
 from mooring.apiserver.service import Service
@@ -34,23 +37,23 @@ LIMIT_MAX = 2**31 - 1
 WARNING_LENGTH_MAX = 256
 WARNINGS_LENGTH_MAX = 4096
 
+_INITIAL = "sendInitialEvents"
+
 _METHODS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 def verb_of(method: str, name: str, query: dict[str, str]) -> str:
     """Return what a method means; nothing for one that means nothing."""
-    if method in ("GET", "HEAD") and is_true(query.get("watch", "")):
-        return "watch"
     if method in ("GET", "HEAD") and not name:
-        return "list"
+        return "watch" if is_true(query, "watch") else "list"
     if method == "DELETE":
         return "delete" if name else "deletecollection"
     return _METHODS.get(method, "")
 
 
-def is_true(text: str) -> bool:
-    """Return whether a text of a query says yes."""
-    return text in ("1", "true", "True", "TRUE", "t", "T")
+def is_true(query: Mapping[str, str], name: str) -> bool:
+    """Return whether a query says yes: by anything but false and 0."""
+    return name in query and query[name].lower() not in ("0", "false")
 
 
 def check_verb(call: Call, verb: str) -> None:
@@ -72,6 +75,10 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
     """Do what a request asks for, and return the answer."""
     part = call.target.subresource
     match verb:
+        case "get" if part == PART:
+            return _scale(service, call, await read_scale(service, call))
+        case "update" | "patch" if part == PART:
+            return _scale(service, call, await write_scale(service, call, is_patch=verb == "patch"))
         case "get":
             registry, target = service.registry, call.target
             value = await registry.get(call.resource, target.namespace, target.name)
@@ -114,20 +121,27 @@ def _painter(service: Service, call: Call) -> Painter:
 
 
 def _selection(call: Call) -> Any:
-    query = call.query
+    query, name = call.query, call.target.name
     fields = query.get("fieldSelector", "")
-    if call.target.name:  # a watch of one object
-        fields = f"metadata.name={call.target.name}"
-    return read_selection(
+    if name and not fields:  # a watch of one object
+        fields = f"metadata.name={name}"
+    selection = read_selection(
         query.get("labelSelector", ""), fields, call.resource, call.target.version
     )
+    if name and selection.name != name:
+        raise bad_request("fieldSelector metadata.name doesn't match requested name")
+    return selection
 
 
 def _list_options(call: Call) -> ListOptions:
     query = call.query
-    limit = _number(query.get("limit", ""), "limit", LIMIT_MAX)
-    match = query.get("resourceVersionMatch", "")
-    return ListOptions(limit, query.get("continue", ""), query.get("resourceVersion", ""), match)
+    return ListOptions(
+        limit=_number(query.get("limit", ""), LIMIT_MAX),
+        continue_=query.get("continue", ""),
+        revision=query.get("resourceVersion", ""),
+        match=query.get("resourceVersionMatch", ""),
+        wants_initial=is_true(query, _INITIAL) if _INITIAL in query else None,
+    )
 
 
 async def _list(service: Service, call: Call) -> Answer:
@@ -147,26 +161,27 @@ async def _list(service: Service, call: Call) -> Answer:
 
 
 async def _watch(service: Service, call: Call) -> Streaming:
-    query = call.query
-    initial = query.get("sendInitialEvents", "")
+    asked = _list_options(call)
+    timeout_s = _number(call.query.get("timeoutSeconds", ""), WATCH_TIMEOUT_MAX_S)
+    check_watch(asked)
     options = WatchOptions(
-        revision=query.get("resourceVersion", ""),
-        allows_bookmarks=is_true(query.get("allowWatchBookmarks", "")),
-        wants_initial=is_true(initial) if initial else None,
+        revision=asked.revision,
+        allows_bookmarks=is_true(call.query, "allowWatchBookmarks"),
+        wants_initial=asked.wants_initial,
+        timeout_s=timeout_s or service.watch_s(),
     )
-    timeout_s = _number(query.get("timeoutSeconds", ""), "timeoutSeconds", WATCH_TIMEOUT_MAX_S)
     painter = _painter(service, call)
     notices = await open_watch(
         service.registry, call.resource, call.target.namespace, _selection(call), options
     )
     media = call.form.media
     content_type = f"{media};stream=watch" if media == PROTOBUF else media
-    chunks = _chunks(notices, painter, timeout_s or service.watch_s())
+    chunks = _chunks(notices, painter, options.timeout_s)
     return Streaming(chunks, content_type)
 
 
 async def _chunks(
-    notices: AsyncIterator[Notice], painter: Painter, timeout_s: int
+    notices: AsyncIterator[Notice], painter: Painter, timeout_s: float
 ) -> AsyncIterator[bytes]:
     """Give the events of a watch as bytes, until its time is up."""
     deadline = asyncio.get_running_loop().time() + timeout_s
@@ -181,12 +196,14 @@ async def _chunks(
         await notices.aclose()  # type: ignore[attr-defined]
 
 
-def _number(text: str, name: str, maximum: int) -> int:
+def _number(text: str, maximum: int) -> int:
+    """Return a number of a query, within bounds; none for one below zero."""
     if not text:
         return 0
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise bad_request(f'{name}: strconv.ParseInt: parsing "{text[:32]}": invalid syntax')
-    return min(int(text), maximum)
+    number = parse_int64(text)
+    if number is None:
+        raise bad_request(f'strconv.ParseInt: parsing "{text[:32]}": invalid syntax')
+    return max(0, min(number, maximum))
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -207,6 +224,12 @@ def _issued(issued: Issued, call: Call) -> Answer:
 def _status(status: Status, call: Call) -> Answer:
     media = call.form.media
     return Answer(as_bytes(status, media), status.code or 200, media)
+
+
+def _scale(service: Service, call: Call, scale: Scale) -> Answer:
+    include = read_include(call.query.get("includeObject", ""))
+    painter = Painter(SCALE, call.form, service.now(), include)
+    return Answer(painter.one(scale), content_type=call.form.media)
 
 
 def _deleted(service: Service, call: Call, deleted: Deleted) -> Answer:

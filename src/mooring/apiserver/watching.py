@@ -6,8 +6,9 @@
     yes      no        DELETED, with the object as it was and the revision of the change
     no       no        none
 
-A watch without a resourceVersion begins with what is there, as ADDED. One that asks for initial
-events gets these, and then a bookmark that says so.
+A watch without a resourceVersion begins with what is there, as ADDED, as does one that asks for
+initial events; then comes a bookmark that says so, if bookmarks are allowed. Others come every
+minute, and shortly before the watch's time is up.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 BOOKMARK_EVERY_S = 60
+BOOKMARK_BEFORE_END_S = 2
 
 TOO_OLD = "too old resource version: {wanted} ({current})"
 
@@ -39,6 +41,7 @@ class WatchOptions(NamedTuple):
     revision: str = ""
     allows_bookmarks: bool = False
     wants_initial: bool | None = None
+    timeout_s: float = BOOKMARK_EVERY_S
 
 
 class Notice(NamedTuple):
@@ -61,11 +64,13 @@ async def open_watch(
     """Return the events of a watch, until the store ends it or the caller has enough."""
     wanted = read_revision(options.revision)
     current = await registry.store.revision()
-    if wanted > current:
-        raise too_new(wanted, current)
+    if options.wants_initial is None and wanted == 0:
+        options = options._replace(wants_initial=True)
+    if wanted > current and options.wants_initial:
+        return _ended(Notice(ERROR, status=too_new(wanted, current).status))
     page = None
-    after = wanted or current
-    if options.wants_initial or (options.wants_initial is None and wanted == 0):
+    after = min(wanted or current, current)
+    if options.wants_initial:
         page = await list_entries(registry, resource, namespace, selection, ListOptions())
         after = page.revision
     try:
@@ -73,7 +78,7 @@ async def open_watch(
     except TooOldError:
         text = TOO_OLD.format(wanted=wanted, current=current)
         return _ended(Notice(ERROR, status=too_old(text).status))
-    follower = _Follower(registry, resource, selection)
+    follower = _Follower(registry, resource, selection, wanted)
     return _events(follower, page, events, options)
 
 
@@ -84,7 +89,9 @@ async def _ended(notice: Notice) -> AsyncIterator[Notice]:
 async def _events(
     follower: _Follower, page: Page | None, events: Watch, options: WatchOptions
 ) -> AsyncIterator[Notice]:
-    ticks = asyncio.create_task(_tick(events)) if options.allows_bookmarks else None
+    ticks = None
+    if options.allows_bookmarks:
+        ticks = asyncio.create_task(_tick(events, options.timeout_s))
     try:
         if page is not None:
             for entry in page.entries:
@@ -106,17 +113,22 @@ async def _events(
         events.close()
 
 
-async def _tick(events: Watch) -> None:
+async def _tick(events: Watch, timeout_s: float) -> None:
     """Have a bookmark sent from time to time, so that clients need not go far back."""
-    while True:
-        await asyncio.sleep(BOOKMARK_EVERY_S)
+    clock = asyncio.get_running_loop().time
+    last = clock() + timeout_s - BOOKMARK_BEFORE_END_S
+    while (left_s := last - clock()) > 0:
+        await asyncio.sleep(min(BOOKMARK_EVERY_S, left_s))
         events.request_progress()
 
 
 class _Follower:
     """Turns changes into events about what is selected."""
 
-    def __init__(self, registry: Registry, resource: Resource, selection: Selection) -> None:
+    def __init__(
+        self, registry: Registry, resource: Resource, selection: Selection, wanted: int
+    ) -> None:
+        self._wanted = wanted  # may be to come: what is until then is not told
         self._registry = registry
         self._resource = resource
         self._selection = selection
@@ -127,6 +139,8 @@ class _Follower:
 
     def notice(self, event: Event) -> Notice | None:
         """Return what a change means for the watch, if anything."""
+        if event.revision <= self._wanted and not isinstance(event, Progress):
+            return None
         match event:
             case Progress(revision=revision):
                 return Notice(BOOKMARK, revision=revision)

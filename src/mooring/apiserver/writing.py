@@ -40,6 +40,7 @@ from mooring.apiserver.status import (
     StatusCause,
     StatusDetails,
     StatusError,
+    already_exists,
     bad_request,
     conflict,
     failure,
@@ -98,6 +99,8 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     async with service.charged(call, new):
         if not call.is_dry_run:
             new = await service.registry.create(call.resource, new)
+        elif await service.registry.find(call.resource, new.metadata.namespace, new.metadata.name):
+            raise already_exists(call.resource.about, new.metadata.name)
     return Written(new, is_new=True, warnings=warnings)
 
 
@@ -250,7 +253,8 @@ async def _change(
         warnings = (*body.warnings, *admission.warnings)
         if is_apply:
             entries = to_hub(body.value, call.kind).metadata.managed_fields
-            return replace(new, metadata=replace(new.metadata, managed_fields=entries))
+            applied = replace(new, metadata=replace(new.metadata, managed_fields=entries))
+            return _unless_same(old, applied)
         return _owned(old, new, call, context.now)
 
     registry, target = service.registry, call.target
@@ -292,6 +296,12 @@ def _owned(old: Any | None, new: Any, call: Call, now: Any) -> Any:
     if before is not None:
         owned = with_times_kept(before, owned)
     return with_owners(new, read_entries(owned["metadata"].get("managedFields")))
+
+
+def _unless_same(old: Any, applied: Any) -> Any:
+    """Return what was there if what was applied, with its defaults, differs by times only."""
+    before = to_tree(old)
+    return old if with_times_kept(before, to_tree(applied)) is before else applied
 
 
 def _unrefused(result: Any) -> Any:

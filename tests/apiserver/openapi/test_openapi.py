@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -134,12 +135,40 @@ def test_what_jobs_say_of_scheduling_is_described_where_it_belongs() -> None:
     assert "io.k8s.api.core.v1.PodSpec" in schemas
 
 
-def test_the_second_version_of_openapi_describes_nothing() -> None:
+def test_the_second_version_of_openapi_has_the_same_definitions() -> None:
     plain = OPENAPI.find("/openapi/v2", "application/json")
     assert isinstance(plain, Document)
-    assert json.loads(plain.body)["definitions"] == {}
+    definitions = json.loads(plain.body)["definitions"]
+    assert OPENAPI.find("/openapi/v2", "application/json") is plain
+    referred = set(re.findall(rb'"\$ref":"#/definitions/([^"]+)"', plain.body))
+    assert {name.decode() for name in referred} <= definitions.keys()
+    assert b"#/components/" not in plain.body
+    assert b'"oneOf"' not in plain.body
+    claim = definitions["io.k8s.api.resource.v1.ResourceClaim"]
+    assert claim["properties"]["spec"]["$ref"] == (
+        "#/definitions/io.k8s.api.resource.v1.ResourceClaimSpec"
+    )
+    assert claim["x-kubernetes-group-version-kind"][0]["kind"] == "ResourceClaim"
+
+
+def test_the_second_version_in_protobuf_describes_nothing() -> None:
     protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     packed = OPENAPI.find("/openapi/v2", protobuf)
     assert isinstance(packed, Document)
     assert packed.content_type == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
     assert packed.body.startswith(b"\x0a\x032.0")
+
+
+PODS_STRUCTS = (
+    "Container ContainerStatus ContainerPort EnvVar NamespaceSpec NamespaceStatus NodeSpec PodSpec "
+    "PodStatus PodResourceClaim PodExtendedResourceClaimStatus Probe ResourceHealth Taint "
+    "Toleration TopologySpreadConstraint ResourceQuotaSpec ResourceQuotaStatus Event"
+)
+UNUSED = {"configSource", "externalID", "podPreemptionPolicy", "volumeHealth", "stopSignal"}
+
+
+@pytest.mark.parametrize("struct", PODS_STRUCTS.split())
+def test_what_users_of_devices_meet_in_core_is_described(struct: str) -> None:
+    fields = _tree("api/v1")["components"]["schemas"][f"io.k8s.api.core.v1.{struct}"]["properties"]
+    silent = {name for name, tree in fields.items() if not tree.get("description")}
+    assert silent <= UNUSED

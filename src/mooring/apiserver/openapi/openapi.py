@@ -4,7 +4,7 @@ A document is made when it is first asked for and kept as bytes. The index names
 hash of its content; clients keep what they got under that name for ever.
 
 Documents are JSON. Clients that accept nothing but protobuf get none: kubectl asks for JSON.
-Of /openapi/v2 there is as much as kubectl needs: see `swagger`.
+Of /openapi/v2 there are the definitions: see `swagger`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OpenAPI:
         """Return the answer to a path; None if there is none, or none that is accepted."""
         path = path.rstrip("/")
         if path == swagger.ROOT:
-            return swagger.swagger_document(accept)
+            return self._swagger(accept)
         if path not in self or not any(c.covers(JSON) for c in read_accept(accept)):
             return None
         if path == ROOT:
@@ -60,6 +60,24 @@ class OpenAPI:
         if wanted_hash != document.etag.strip('"'):
             return Moved(_location(path.removeprefix(f"{ROOT}/"), document))
         return document._replace(cache_control=FOR_EVER)
+
+    def _swagger(self, accept: str) -> Document | None:
+        """Return the document of v2; the one in JSON is made once."""
+        found = swagger.swagger_document(accept)
+        if found is None or found.content_type != JSON:
+            return found
+        if (known := self._documents.get(swagger.ROOT)) is None:
+            known = swagger.swagger_document(JSON, self._all_schemas)
+            assert known is not None
+            self._documents[swagger.ROOT] = known
+        return known
+
+    def _all_schemas(self) -> dict[str, Tree]:
+        found: dict[str, Tree] = {}
+        for name in sorted(self._versions):
+            tree = msgspec.json.decode(self.document(name).body)
+            found.update(tree["components"]["schemas"])
+        return found
 
     def __contains__(self, path: str) -> bool:
         path = path.rstrip("/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from mooring.api.autoscaling import Scale
 from mooring.api.batch import Job
 from mooring.api.core import PodTemplateSpec
 from mooring.api.timestamp import Timestamp
@@ -182,4 +183,24 @@ JOB = Printer(
         *_WIDE,
     ),
     _job,
+)
+
+
+def _scale(value: Scale, now: Timestamp) -> list[Cell]:
+    return [
+        value.metadata.name,
+        value.spec.replicas,
+        value.status.replicas,
+        age(value.metadata.creation_timestamp, now),
+    ]
+
+
+SCALE = Printer(
+    (
+        text("Name", NAME.description),
+        number("Desired", "Pods that are wanted."),
+        number("Available", "Pods that there are."),
+        AGE,
+    ),
+    _scale,
 )

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from mooring.apiserver.openapi.descriptions import core, meta, resource, scheduling
+from mooring.apiserver.openapi.descriptions import core, meta, pods, resource, scheduling
 
 _ANY = "*"
+
+_CORE = f"{core.CORE}{pods.PODS}"
 
 # The other groups are core and those that are made of its pods.
 _TABLES = {
@@ -26,7 +28,7 @@ Words = dict[tuple[str, str], str]  # by struct and field
 
 def describe_field(group: str, struct: str, field: str) -> str:
     """Return what a field is for; nothing if there are no words for it."""
-    for words in (_words(_TABLES.get(group, core.CORE)), _words(meta.META)):
+    for words in (_words(_TABLES.get(group, _CORE)), _words(meta.META)):
         if found := words.get((struct, field)) or words.get((_ANY, field)):
             return found
     return ""

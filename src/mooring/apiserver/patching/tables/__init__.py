@@ -26,6 +26,9 @@ _SCHEDULING = (meta.META, scheduling.V1, scheduling.V1BETA1)
 _TEXTS: dict[str, tuple[str, ...]] = {
     "v1": _CORE,
     "apps/v1": (*_CORE, apps.APPS),
+    "authentication.k8s.io/v1": (meta.META, others.AUTHENTICATION),
+    "authorization.k8s.io/v1": (meta.META, others.AUTHORIZATION),
+    "autoscaling/v1": (meta.META, others.AUTOSCALING),
     "batch/v1": (*_SCHEDULING, scheduling.V1ALPHA3, *_CORE, batch.BATCH),
     "coordination.k8s.io/v1": (meta.META, others.COORDINATION),
     "events.k8s.io/v1": (*_CORE, others.EVENTS),

@@ -1,4 +1,4 @@
-"""The fields of rbac.authorization.k8s.io/v1, coordination.k8s.io/v1 and events.k8s.io/v1."""
+"""The fields of rbac, coordination, events, and of the reviews that keep what they were asked."""
 
 from __future__ import annotations
 
@@ -56,4 +56,82 @@ Event
 EventSeries
   number: count
   any: lastObservedTime
+"""
+
+AUTHORIZATION = """\
+FieldSelectorAttributes
+  string: rawSelector
+  requirements [FieldSelectorRequirement]
+FieldSelectorRequirement
+  string: key operator
+  [string]: values
+LabelSelectorAttributes
+  string: rawSelector
+  requirements [LabelSelectorRequirement]
+LocalSubjectAccessReview
+  string: apiVersion kind
+  metadata ObjectMeta
+  spec SubjectAccessReviewSpec
+  status SubjectAccessReviewStatus
+NonResourceAttributes
+  string: path verb
+ResourceAttributes
+  string: group name namespace resource subresource verb version
+  fieldSelector FieldSelectorAttributes
+  labelSelector LabelSelectorAttributes
+SelfSubjectAccessReview
+  string: apiVersion kind
+  metadata ObjectMeta
+  spec SelfSubjectAccessReviewSpec
+  status SubjectAccessReviewStatus
+SelfSubjectAccessReviewSpec
+  nonResourceAttributes NonResourceAttributes
+  resourceAttributes ResourceAttributes
+SubjectAccessReview
+  string: apiVersion kind
+  metadata ObjectMeta
+  spec SubjectAccessReviewSpec
+  status SubjectAccessReviewStatus
+SubjectAccessReviewSpec
+  string: uid user
+  [string]: groups
+  extra {[string]}
+  nonResourceAttributes NonResourceAttributes
+  resourceAttributes ResourceAttributes
+SubjectAccessReviewStatus
+  string: evaluationError reason
+  bool: allowed denied
+"""
+
+AUTHENTICATION = """\
+TokenReview
+  string: apiVersion kind
+  metadata ObjectMeta
+  spec TokenReviewSpec
+  status TokenReviewStatus
+TokenReviewSpec
+  string: token
+  [string]: audiences
+TokenReviewStatus
+  string: error
+  bool: authenticated
+  [string]: audiences
+  user UserInfo
+UserInfo
+  string: uid username
+  [string]: groups
+  extra {[string]}
+"""
+
+AUTOSCALING = """\
+Scale
+  string: apiVersion kind
+  metadata ObjectMeta
+  spec ScaleSpec
+  status ScaleStatus
+ScaleSpec
+  number: replicas
+ScaleStatus
+  string: selector
+  number: replicas
 """

@@ -1,0 +1,71 @@
+"""The page about kubectl is true: its commands, run against a server, print what it shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.apiserver.programs import find_kubectls
+from tests.apiserver.test_kubectl_server import running
+from tests.test_docs import DOCS, blocks_of, commands_of, matches
+
+PAGE = DOCS / "tutorial" / "kubectl.md"
+MINOR_MIN = 34  # before, kubectl said some things in other words
+TIMEOUT_S = 60
+
+_VARYING = re.compile(
+    r"\b\d+(?:ms|[smhd])\b"  # ages
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    r"|(?<=Resource Version:    )\d+"
+)
+
+
+def find_new_kubectl() -> str:
+    for program in reversed(find_kubectls().values()):
+        done = subprocess.run(
+            [program, "version", "--client", "-o", "json"], capture_output=True, check=False
+        )
+        version = json.loads(done.stdout or "{}").get("clientVersion", {})
+        if int(re.sub(r"\D.*", "", version.get("minor", "0")) or 0) >= MINOR_MIN:
+            return program
+    pytest.skip(f"there is no kubectl of 1.{MINOR_MIN} or newer")
+
+
+def plain(line: str) -> str:
+    """Return a line without what differs from run to run."""
+    return " ".join(_VARYING.sub("N", line).split())
+
+
+def test_commands_print_what_the_page_shows(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "kubectl").symlink_to(find_new_kubectl())
+    with running(tmp_path / "state"):
+        environment = {
+            **os.environ,
+            "HOME": str(tmp_path),
+            "KUBECONFIG": str(tmp_path / "state" / "kubeconfig"),
+            "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        }
+        for block in blocks_of(PAGE):
+            if block.file:
+                (tmp_path / block.file).write_text("\n".join(block.lines) + "\n")
+            for command in commands_of(block) if block.language == "kubectl" else ():
+                done = subprocess.run(
+                    ["bash", "-c", command.text],
+                    cwd=tmp_path,
+                    env=environment,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    timeout=TIMEOUT_S,
+                    check=False,
+                )
+                shown = tuple(map(plain, command.expected))
+                printed = tuple(map(plain, done.stdout.splitlines()))
+                assert matches(shown, printed), f"$ {command.text}\n{done.stdout}"
