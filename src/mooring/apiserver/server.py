@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -30,7 +30,6 @@ from mooring.apiserver.guarding import GuardFollower, RoleSecurity, finder, make
 from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
 from mooring.apiserver.limits import Limits
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
-from mooring.apiserver.naming import new_suffix, new_uid
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.plainaccess import admin_token, kubeconfig, write_private
 from mooring.apiserver.registry import Registry
@@ -43,6 +42,7 @@ from mooring.apiserver.service import WATCH_S, Service
 from mooring.apiserver.settings import Settings
 from mooring.apiserver.stores import open_store
 from mooring.apiserver.upkeep import compact_regularly
+from mooring.kit.naming import new_suffix, new_uid
 from mooring.store.contract import Store
 
 if TYPE_CHECKING:
@@ -124,14 +124,23 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: None) -> None:
-    """Run a server until it is told to stop; `on_start` gets its URL."""
-    from mooring.apiserver.network import NetworkServer
+class Assembled(NamedTuple):
+    """A server without a network."""
 
+    application: Application
+    service: Service
+    credentials: Credentials | None  # None: without roles
+
+
+@asynccontextmanager
+async def assembled(
+    settings: Settings, *, now: Callable[[], Timestamp] | None = None
+) -> AsyncIterator[Assembled]:
+    """Give a server on its store, with all that goes on beside it, but for the network."""
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(_store_of(settings))
-        service = with_admission(_service(settings, store))
+        service = with_admission(_service(settings, store, now))
         await make_namespaces(service)
         assert service.admission is not None
         await service.admission.prepare()
@@ -140,12 +149,21 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
         _beside(compact_regularly(store), stack)
         credentials: Credentials | None = None
         if settings.has_roles:
-            guarded = await _guarded(settings, service, stack)
-            service, security, credentials = guarded
+            service, security, credentials = await _guarded(settings, service, stack)
         else:
             security = AllowAll() if settings.allows_all else AdminToken(_token(settings))
+        application = _application(settings, service, security, stack)
+        yield Assembled(application, service, credentials)
+
+
+async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: None) -> None:
+    """Run a server until it is told to stop; `on_start` gets its URL."""
+    from mooring.apiserver.network import NetworkServer
+
+    async with assembled(settings) as made, AsyncExitStack() as stack:
+        credentials = made.credentials
         server = NetworkServer(
-            _application(settings, service, security, stack),
+            made.application,
             settings.address,
             settings.port,
             context=None if credentials is None else _context(settings),
@@ -160,11 +178,14 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
             raise
 
 
-def _service(settings: Settings, store: Store) -> Service:
+def _service(
+    settings: Settings, store: Store, now: Callable[[], Timestamp] | None = None
+) -> Service:
     shortest_s = settings.watch_s_min
     return make_service(
         store,
         gates=settings.gates,
+        now=now,
         resources=Resources(serves=settings.runtime.serves, event_ttl_s=settings.event_ttl_s),
         # Not all watches that began together end together.
         watch_s=lambda: shortest_s + secrets.randbelow(max(shortest_s, 1)),

@@ -35,7 +35,7 @@ FOREGROUND = "foregroundDeletion"
 OWNER = "owner"  # the index of objects by the uids of their owners
 UID = "uid"
 
-_IGNORED = ("Event",)  # they are many, and go by their age
+_IGNORED = ("Binding", "Event")  # the one is never stored; the others go by their age
 
 
 def _by_group_and_name(kinds: Iterable[Kind]) -> dict[tuple[str, str], Kind]:
