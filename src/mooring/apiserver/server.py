@@ -36,7 +36,7 @@ from mooring.apiserver.resources import Resources
 from mooring.apiserver.router import Fixed, Router
 from mooring.apiserver.security import AdminToken, AllowAll, Security
 from mooring.apiserver.service import Service
-from mooring.apiserver.upkeep import compact_regularly
+from mooring.apiserver.upkeep import KEPT_S, compact_regularly
 from mooring.store.contract import Store
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Settings(NamedTuple):
     has_roles: bool = False  # TLS, certificates and tokens, roles; else one token, without TLS
     tokens: StaticTokens = StaticTokens({})
     limits: Limits = Limits()
+    kept_s: float = KEPT_S  # how far back watches can go, at the least; 0: for ever
 
 
 def make_service(
@@ -122,8 +123,9 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
         await make_namespaces(service)
         ending = asyncio.create_task(NamespaceEnd(service).run())
         stack.push_async_callback(_stopped, ending)
-        compacting = asyncio.create_task(compact_regularly(store))
-        stack.push_async_callback(_stopped, compacting)
+        if settings.kept_s:
+            compacting = asyncio.create_task(compact_regularly(store, settings.kept_s))
+            stack.push_async_callback(_stopped, compacting)
         credentials: Credentials | None = None
         if settings.has_roles:
             guarded = await _guarded(settings, service, stack)

@@ -67,6 +67,13 @@ DATA_DIR = "mooring-data"
     show_default=True,
     help="How many requests are worked on at once.",
 )
+@click.option(
+    "--etcd-compaction-interval",
+    default="5m",
+    show_default=True,
+    metavar="DURATION",
+    help="How far back watches and lists can go, at the least; 0 forgets nothing.",
+)
 @gate_options
 def command(
     data_dir: Path,
@@ -76,6 +83,7 @@ def command(
     authorization_mode: str,
     token_auth_file: Path | None,
     max_requests_inflight: int,
+    etcd_compaction_interval: str,
     gates: Gates,
 ) -> None:
     """Run the API server until it is interrupted.
@@ -110,8 +118,22 @@ def command(
             has_roles=has_roles,
             tokens=_tokens(token_auth_file),
             limits=Limits(in_flight_max=max_requests_inflight),
+            kept_s=_seconds(etcd_compaction_interval, "--etcd-compaction-interval"),
         )
     )
+
+
+def _seconds(text: str, option: str) -> float:
+    from mooring.api.errors import DecodeError
+    from mooring.api.schedulerconfig import duration_ns
+
+    try:
+        nanoseconds = duration_ns(text)
+    except DecodeError:
+        raise click.UsageError(f"{option}: {text!r} is no duration such as 5m or 90s") from None
+    if nanoseconds < 0:
+        raise click.UsageError(f"{option}: {text!r} is negative")
+    return nanoseconds / 1e9
 
 
 def _tokens(path: Path | None) -> StaticTokens:

@@ -55,9 +55,7 @@ class Client(Protocol):
     ) -> Page:
         """Return objects of a kind, of all namespaces unless one is given."""
 
-    def watch(
-        self, struct: type[Any], namespace: str = "", *, after: str
-    ) -> AsyncIterator[Event]:
+    def watch(self, struct: type[Any], namespace: str = "", *, after: str) -> AsyncIterator[Event]:
         """Yield what happens after a resource version; raises `ExpiredError` when it is too old."""
 
     async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
