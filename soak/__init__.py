@@ -71,6 +71,13 @@ class Tally:
         for number in plan.numbers():
             self._run_case(plan.seed, number)
 
+    def finish(self, end: Callable[[], None]) -> None:
+        """Do what comes after all cases; what it raises is a fault, too."""
+        try:
+            end()
+        except Exception as error:
+            self._note_fault(error, f"{self.campaign}: after all cases")
+
     def worst(self) -> str:
         """Return which case took longest, and how long."""
         return f"{self.worst_s * 1e3:.1f} ms (case {self.worst_case})"

@@ -82,7 +82,9 @@ class Connection:
             raise LostError(str(error)) from None
 
     async def _answer(self, *, has_body: bool) -> Reply:
-        status, headers = await self._head()
+        status, headers = await self.head()
+        while status < 200:  # "100 Continue" is not the answer yet
+            status, headers = await self.head()
         if not has_body or status in (204, 304):
             return Reply(status, headers, b"")
         if "content-length" in headers:
@@ -92,7 +94,8 @@ class Connection:
             return Reply(status, headers, b"".join([part async for part in self._parts()]))
         return Reply(status, headers, await self._reader.read())
 
-    async def _head(self) -> tuple[int, dict[str, str]]:
+    async def head(self) -> tuple[int, dict[str, str]]:
+        """Return the status and the headers of the next answer."""
         first, *lines = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         fields = (line.partition(":") for line in lines if line)
         return int(first.split(" ", 2)[1]), {k.lower(): v.strip() for k, _, v in fields}
@@ -104,7 +107,7 @@ class Connection:
         self.send(request("GET", path))
         try:
             async with asyncio.timeout(ANSWER_S_MAX):
-                status, headers = await self._head()
+                status, headers = await self.head()
                 if status != 200:
                     body = await self._reader.readexactly(int(headers["content-length"]))
                     return status, body

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mooring.api.core import Pod
 from mooring.api.gates import Gates
@@ -16,6 +16,7 @@ from mooring.apiserver.authorization.noderestriction import Change, Operation
 from mooring.apiserver.calls import Call
 from mooring.apiserver.guard import Guard
 from mooring.apiserver.registry import Registry
+from mooring.apiserver.representing import Painted, new_painted
 from mooring.apiserver.resources import Resources
 from mooring.validation.context import AllowEverything, Context, StatusAuthorizer
 
@@ -33,6 +34,7 @@ class Service(Struct, frozen=True):
     new_suffix: Callable[[], str]
     extensions: bool = True
     guard: Guard | None = None  # None: who may ask may write anything
+    painted: Painted = field(default_factory=new_painted)  # what watches share
 
     def context(self, call: Call, namespace: Any | None, *, verb: str) -> Context:
         """Return what admission must know for a request that is about something in a namespace."""
