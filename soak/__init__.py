@@ -100,9 +100,10 @@ class Tally:
             self.worst_s, self.worst_case = elapsed_s, number
 
     def _note_fault(self, error: Exception, case: str) -> None:
-        """Keep the first fault of its kind: same exception from the same line."""
+        """Keep the first fault of its kind: by its own word, or by exception and line."""
         story = "".join(traceback.format_exception(error, limit=-8)).rstrip()
         raised = traceback.extract_tb(error.__traceback__)[-1]
         kind = f"{type(error).__name__} {raised.filename}:{raised.lineno}"
+        kind = getattr(error, "kind", kind)
         if len(self.faults) < FAULTS_MAX:
             self.faults.setdefault(kind, f"{case}\n{story}")

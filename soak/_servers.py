@@ -32,6 +32,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self._start = 0  # where the log of the process begins
         self._began = 0.0
+        self._looked = 0  # so far the log was looked at
 
     @property
     def pid(self) -> int:
@@ -77,10 +78,11 @@ class Server:
             assert status == -signal.SIGKILL, f"it ended by itself: {status}\n{self.faults()}"
 
     def faults(self) -> str:
-        """Return what the log has that no server should say."""
+        """Return what the log has that no server should say, once."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        at = text.find("Traceback")
-        return text[max(at - 300, 0) : at + 3000] if at >= 0 else ""
+        at = text.find("Traceback", self._looked)
+        self._looked = len(text)
+        return text[max(at - 300, 0) : at + 6000] if at >= 0 else ""
 
     def memory_bytes(self) -> int:
         """Return how much memory the process has."""

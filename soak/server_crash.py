@@ -101,7 +101,8 @@ class CrashCase:
         counts["of these while it started"] += 1
 
     def _counted(self, server: Server, writers: list[Writer], witness: Witness) -> Counter[str]:
-        assert not server.faults(), server.faults()
+        log = server.faults()
+        assert not log, log
         server.kill()
         findings = check(server.folder / "store")
         assert not findings, findings[0]

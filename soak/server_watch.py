@@ -111,7 +111,8 @@ class WatchCase:
                 await _wait_until_seen(writers, watchers)
                 for task in watching:
                     task.cancel()
-            assert not place.server.faults(), place.server.faults()
+            log = place.server.faults()
+            assert not log, log
             await _compare(await place.current(), watchers)
         return self._counted(writers, watchers)
 

@@ -69,11 +69,12 @@ def check_verb(call: Call, verb: str) -> None:
 async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming:
     """Do what a request asks for, and return the answer."""
     part = call.target.subresource
+    painter = _painter(service, call)  # first: what cannot be answered must not be done
     match verb:
         case "get":
             registry, target = service.registry, call.target
             value = await registry.get(call.resource, target.namespace, target.name)
-            return Answer(_painter(service, call).one(value), content_type=call.form.media)
+            return Answer(painter.one(value), content_type=call.form.media)
         case "list":
             return await _list(service, call)
         case "watch":
@@ -95,9 +96,7 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
         case "deletecollection":
             selection = _selection(call)
             values = await delete_collection(service, call, selection, _list_options(call))
-            return Answer(
-                _painter(service, call).many(values, ListMeta()), content_type=call.form.media
-            )
+            return Answer(painter.many(values, ListMeta()), content_type=call.form.media)
     raise method_not_allowed()
 
 

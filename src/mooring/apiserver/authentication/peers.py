@@ -7,6 +7,7 @@ read.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -15,8 +16,10 @@ from mooring.apiserver.authentication.users import CREDENTIAL_ID
 from mooring.apiserver.calls import User
 
 BYTES_MAX = 64 * 1024
+USERS_MAX = 1024
 
 
+@lru_cache(maxsize=USERS_MAX)  # Clients show the same certificate with every request.
 def user_of(certificate: bytes) -> User | None:
     """Return the user that a DER certificate names; None if it is for something else."""
     if len(certificate) > BYTES_MAX:
