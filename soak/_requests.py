@@ -29,7 +29,7 @@ MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-
 JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
 CBOR_APPLY = "application/apply-patch+cbor"
 
-PARTS = ("", "", "", "status", "binding", "eviction", "token", "finalize", "scale", "log", "x")
+PARTS = ("binding", "eviction", "token", "finalize", "scale", "log", "x")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW", "get")
 FORMS = (
     JSON,
@@ -163,7 +163,7 @@ def _tree(random: Random, kind: Kind) -> Any:
             metadata.pop("namespace", None)
         if random.random() < 0.3:
             metadata.update(random.choice(_METADATA))
-    return damaged_tree(random, json.dumps(tree)) if random.random() < 0.5 else tree
+    return damaged_tree(random, json.dumps(tree)) if random.random() < 0.4 else tree
 
 
 _METADATA: tuple[dict[str, Any], ...] = (
@@ -222,7 +222,9 @@ def _path(random: Random, kind: Kind, *, is_named: bool) -> str:
     path = f"{start}{within}/{kind.plural}"
     if not is_named:
         return path
-    part = random.choice(PARTS)
+    part = random.choice(PARTS) if random.random() < 0.15 else ""
+    if kind.has_status and random.random() < 0.25:
+        part = "status"
     return f"{path}/{random.choice(NAMES)}" + (f"/{part}" if part else "")
 
 

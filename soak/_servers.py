@@ -91,6 +91,11 @@ class Server:
         assert found is not None
         return int(found[1]) * 1024
 
+    def processor_s(self) -> float:
+        """Return how long the process has had a processor."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def _said(self) -> bytes:
         with self.log.open("rb") as log:
             log.seek(self._start)

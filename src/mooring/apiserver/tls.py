@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from asyncio import sslproto
 from pathlib import Path
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mooring.apiserver.app import PEER
+
+# Each connection has a buffer of this size; asyncio's own are so large that a thousand watches
+# that only wait would take a quarter of a gigabyte.
+BUFFER_BYTES = 32 * 1024
+sslproto.SSLProtocol.max_size = BUFFER_BYTES
 
 
 def server_context(folder: Path) -> ssl.SSLContext:

@@ -132,13 +132,16 @@ async def _list(service: Service, call: Call) -> Answer:
     page = await list_entries(
         service.registry, call.resource, call.target.namespace, selection, options
     )
-    values = [service.registry.read(call.resource, entry) for entry in page.entries]
     metadata = ListMeta(
         resource_version=str(page.revision),
         continue_=page.continue_,
         remaining_item_count=page.remaining,
     )
-    return Answer(painter.many(values, metadata), content_type=call.form.media)
+    body = painter.stored(page.entries, metadata)
+    if body is None:
+        values = [service.registry.read(call.resource, entry) for entry in page.entries]
+        body = painter.many(values, metadata)
+    return Answer(body, content_type=call.form.media)
 
 
 async def _watch(service: Service, call: Call) -> Streaming:
