@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -60,16 +60,14 @@ async def measure(server: Server, open_store: Any) -> None:
         await _print_creates(server, address)
         await _print_idle(server, address)
         await _print_fan_out(server, address)
-        stored = await _stored(address)
+        samples = [await _sample(address, filling) for filling in FILLINGS]
         server.kill()
         async with open_store() as store:
-            await _fill(store, "resource.k8s.io/resourceclaims/default/", stored, LISTED)
+            for filling, sample in zip(FILLINGS, samples, strict=True):
+                await _fill(store, filling, sample)
+        await _print_start(server)
         address = await server.start()
         await _print_list(server, address)
-        server.kill()
-        async with open_store() as store:
-            await _fill(store, "resource.k8s.io/resourceclaims/other/", stored, STARTED - LISTED)
-        await _print_start(server)
     finally:
         server.kill()
 
@@ -118,30 +116,62 @@ async def _create(address: Address, name: str, count: int, times_s: list[float])
     connection.close()
 
 
-async def _stored(address: Address) -> dict[str, Any]:
+class Filling(NamedTuple):
+    """Objects that are put into the store, as the server would have written them."""
+
+    path: str
+    prefix: str
+    sample: dict[str, Any]
+    wanted: int
+
+
+async def _sample(address: Address, filling: Filling) -> dict[str, Any]:
     """Return an object as the server stores it, for many others that are like it."""
     connection = await Connection.open(address)
-    reply = await connection.ask("GET", f"{CLAIMS}/c-1-0-0")
+    reply = await connection.ask("POST", filling.path, filling.sample)
+    assert reply.status == 201, reply
     connection.close()
     tree: dict[str, Any] = reply.json
     del tree["metadata"]["resourceVersion"]
     return tree
 
 
-async def _fill(store: Store, prefix: str, like: dict[str, Any], count: int) -> None:
-    """Put objects into a store until there are so many below a prefix."""
-    present = len((await store.list(f"/registry/{prefix}")).entries)
-    namespace = prefix.rstrip("/").rpartition("/")[2]
+async def _fill(store: Store, filling: Filling, like: dict[str, Any]) -> None:
+    """Put objects into a store until there are as many as wanted."""
+    prefix = f"/registry/{filling.prefix}"
+    missing = filling.wanted - len((await store.list(prefix)).entries)
 
     async def write(first: int) -> None:
-        for number in range(first, count - present, FILLERS):
-            metadata = {**like["metadata"], "name": f"f-{number}", "namespace": namespace}
+        for number in range(first, missing, FILLERS):
+            name = f"f-{number}"
+            metadata = {**like["metadata"], "name": name}
             metadata["uid"] = f"{number:08x}-0000-4000-8000-000000000000"
-            ordered = {key: metadata[key] for key in ("name", "namespace", "uid")}
-            value = msgspec.json.encode({**like, "metadata": {**ordered, **metadata}})
-            await store.create(f"/registry/{prefix}f-{number}", value)
+            await store.create(prefix + name, msgspec.json.encode({**like, "metadata": metadata}))
 
     await asyncio.gather(*map(write, range(FILLERS)))
+
+
+def _objects() -> tuple[Filling, ...]:
+    node = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "sample"}, "spec": node}
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"gpu-{n}", "attributes": {"index": {"int": n}}} for n in range(8)]
+    spec = {"driver": "gpu.example.com", "nodeName": "n", "pool": pool, "devices": devices}
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
+    slice_ = {**head, "metadata": {"name": "sample"}, "spec": spec}
+    return (
+        Filling(CLAIMS, "resource.k8s.io/resourceclaims/default/", claim("sample"), LISTED),
+        Filling("/api/v1/namespaces/default/pods", "core/pods/default/", pod, 40_000),
+        Filling(
+            "/apis/resource.k8s.io/v1/resourceslices",
+            "resource.k8s.io/resourceslices/",
+            slice_,
+            STARTED - LISTED - 40_000,
+        ),
+    )
+
+
+FILLINGS = _objects()
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple, Protocol
@@ -93,7 +93,7 @@ class Listed(Struct):
     items: list[Told]
 
 
-Seen = tuple[int, str, Key]  # revision, type of the event, and what it is about
+Seen = tuple[float, str, Key]  # revision, type of the event, and what it is about
 
 
 @dataclass
@@ -237,9 +237,9 @@ def _revision(metadata: Metadata) -> int:
 
 
 class Happened(NamedTuple):
-    """A write, with its revision."""
+    """A write, with its revision; one between two that nobody was there to see is a fraction."""
 
-    revision: int
+    revision: float
     key: Key
     before: Made | None
     after: Made | None
@@ -250,7 +250,7 @@ def check_watcher(watcher: Watcher, history: Sequence[Happened]) -> int:
 
     History is all that happened to objects of the watcher's kind, in order.
     """
-    selection, state = watcher.selection, dict[Key, int]()
+    selection, state = watcher.selection, dict[Key, float]()
     wanted: list[Seen] = []
     place = 0
     for stretch in watcher.stretches:
@@ -270,7 +270,7 @@ def _replay(
     place: int,
     through: int,
     selection: Selection,
-    state: dict[Key, int],
+    state: dict[Key, float],
     events: list[Seen] | None,
 ) -> int:
     """Bring the state to a revision, note the events on the way, and return the next place."""
@@ -288,6 +288,8 @@ def _replay(
     return place
 
 
-def _difference(selection: Selection, found: dict[Key, int], wanted: dict[Key, int]) -> str:
+def _difference(
+    selection: Selection, found: Mapping[Key, float], wanted: Mapping[Key, float]
+) -> str:
     different = dict(found.items() ^ wanted.items())
     return f"{selection}: began with {len(found)}, different from {len(wanted)}: {different}"

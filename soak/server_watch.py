@@ -154,7 +154,7 @@ class WatchCase:
         writes = [write for writer in writers for write in writer.log]
         for kind in KINDS:
             about = [watcher for watcher in watchers if watcher.selection.kind is kind]
-            history = history_of(kind, writes, about)
+            history = history_of(kind, writes, about, counts)
             for watcher in about:
                 counts["events told"] += check_watcher(watcher, history)
                 counts["stretches compared with what was written"] += len(watcher.stretches)
@@ -249,9 +249,11 @@ async def _compare(address: Address, watchers: list[Watcher]) -> None:
     connection.close()
 
 
-def history_of(kind: Kind, writes: Iterable[Write], watchers: list[Watcher]) -> list[Happened]:
+def history_of(
+    kind: Kind, writes: Iterable[Write], watchers: list[Watcher], counts: Counter[str]
+) -> list[Happened]:
     """Return what happened to objects of a kind, in order; watchers know when deletions were."""
-    told: dict[Key, set[int]] = defaultdict(set)
+    told: dict[Key, set[float]] = defaultdict(set)
     for watcher in watchers:
         for stretch in watcher.stretches:
             for revision, type_, key in stretch.events:
@@ -261,25 +263,42 @@ def history_of(kind: Kind, writes: Iterable[Write], watchers: list[Watcher]) -> 
     for write in writes:
         if write.key.kind is kind:
             by_key[write.key].append(write)
-    history = [done for key, log in by_key.items() for done in _dated(key, log, told[key])]
+    history: list[Happened] = []
+    for key, log in by_key.items():
+        history += _dated(log, sorted(told[key]), watchers, counts)
     return sorted(history)
 
 
-def _dated(key: Key, log: list[Write], told: set[int]) -> Iterable[Happened]:
+def _dated(
+    log: list[Write], told: list[float], watchers: list[Watcher], counts: Counter[str]
+) -> Iterable[Happened]:
     """Yield the writes of one object with their revisions."""
-    left = sorted(told - {write.revision for write in log})
-    last = 0
+    last: float = 0
     for number, write in enumerate(log):
-        revision = write.revision
+        revision: float | None = write.revision
         if revision is None:
-            following = log[number + 1].revision if number + 1 < len(log) else None
-            # A deletion is followed by a creation, which tells its revision.
-            fits = [r for r in left if last < r and (following is None or r < following)]
-            assert len(fits) == 1, f"{key.path}: deleted after {last}: watchers say {fits}"
-            revision = fits[0]
-        assert revision > last, f"{key.path}: {revision} after {last}"
+            following = log[number + 1].revision  # A creation, which tells its revision.
+            assert following is not None, f"{write} is followed by {log[number + 1]}"
+            between = [r for r in told if last < r < following]
+            assert len(between) <= 1, f"{write} after {last}: watchers say {between}"
+            revision = between[0] if between else _unseen(write, last, following, watchers)
+            counts["deletions that every watcher was away for"] += not between
+        assert revision > last, f"{write} after {last}"
         last = revision
-        yield Happened(revision, key, write.before, write.after)
+        yield Happened(revision, *write[1:])
+
+
+def _unseen(write: Write, after: float, before: int, watchers: list[Watcher]) -> float:
+    """Return when a deletion was that nobody was told of, as those know who began meanwhile.
+
+    Whoever was there all the time is then found to have missed it.
+    """
+    for watcher in watchers:
+        if watcher.selection.means(write.key, write.before):
+            for stretch in watcher.stretches:
+                if after < stretch.start < before and write.key not in stretch.initial:
+                    before = stretch.start
+    return before - 0.5
 
 
 def run(plan: Plan, size: Size = Size()) -> Outcome:  # noqa: B008

@@ -7,8 +7,10 @@ anew, and what is not there any more is forgotten: no permission outlives its bi
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,8 +18,11 @@ from msgspec.structs import replace
 from mooring.api.authentication import SelfSubjectReview, TokenReview
 from mooring.api.authorization import SelfSubjectRulesReview
 from mooring.api.codec import decode_tree, to_tree
+from mooring.api.core import Pod
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import ResourceSlice
 from mooring.apiserver.authentication.authenticator import Authenticator, Find
 from mooring.apiserver.authentication.impersonation import impersonated
 from mooring.apiserver.authentication.reviews import answer_self, answer_token
@@ -78,11 +83,14 @@ class Follower:
         self._service = service
         self._guard = guard
         self._known: dict[str, dict[str, Any]] = {}  # by resource, by key
+        self._loaded: dict[str, int] = {}  # the revisions that were read first, by resource
 
     async def load(self) -> None:
         """Read everything once: before this is done a server must not answer."""
-        for group, plural in FOLLOWED:
-            await self._read(self._service.resources.of(group, plural))
+        with _without_collector():
+            for group, plural in FOLLOWED:
+                resource = self._service.resources.of(group, plural)
+                self._loaded[resource.prefix] = await self._read(resource)
 
     async def run(self) -> None:
         """Follow everything until cancelled."""
@@ -93,7 +101,8 @@ class Follower:
     async def _follow(self, resource: Resource) -> None:
         while True:
             try:
-                await self._watch(resource, await self._read(resource))
+                revision = self._loaded.pop(resource.prefix, None)
+                await self._watch(resource, revision or await self._read(resource))
             except StoreError as error:
                 LOG.warning("following %s: %s", resource.plural, error)
             await asyncio.sleep(AGAIN_AFTER_S)
@@ -102,13 +111,14 @@ class Follower:
         """Take all objects of a resource, forget those that are gone, and return the revision."""
         registry = self._service.registry
         page = await registry.store.list(resource.prefix)
-        found = {entry.key: registry.read(resource, entry) for entry in page.entries}
         known = self._known.get(resource.prefix, {})
-        for key in known.keys() - found.keys():
-            self._guard.remove(known[key])
-        for value in found.values():
+        for key in known.keys() - {entry.key for entry in page.entries}:
+            self._guard.remove(known.pop(key))
+        for entry in page.entries:
+            value = registry.read(resource, entry)
             self._guard.put(value)
-        self._known[resource.prefix] = found
+            known[entry.key] = _remembered(value)
+        self._known[resource.prefix] = known
         return page.revision
 
     async def _watch(self, resource: Resource, revision: int) -> None:
@@ -118,14 +128,34 @@ class Follower:
             async for event in watch:
                 match event:
                     case Put(entry):
-                        known[entry.key] = registry.read(resource, entry)
-                        self._guard.put(known[entry.key])
+                        value = registry.read_shared(resource, entry)
+                        self._guard.put(value)
+                        known[entry.key] = _remembered(value)
                     case Deletion(previous):
                         gone = known.pop(previous.key, None)
                         if gone is not None:
                             self._guard.remove(gone)
         finally:
             watch.close()
+
+
+def _remembered(value: Any) -> Any:
+    """Return what must be known of an object to forget it: pods and slices are many and large."""
+    if not isinstance(value, Pod | ResourceSlice):
+        return value
+    metadata = ObjectMeta(name=value.metadata.name, namespace=value.metadata.namespace)
+    return type(value)(metadata=metadata)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Collect no garbage while much is read that stays, nor look at that later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class RoleSecurity:
