@@ -96,7 +96,6 @@ def test_a_plain_object_is_read_the_fast_way() -> None:
         b'{"a" : 1, "a" : 2}',
         b'{"a": ":", "b": 1, "b": 2}',
         b'{"a": 1} {"b": 2}',
-        b'{"a": "\\""}',
         b'{"a": NaN}',
         b"{}",
         b"[1]",

@@ -77,6 +77,10 @@ def fitting(tree: Any, struct: type[S]) -> S | None:
     try:
         return msgspec.convert(tree, struct, dec_hook=_from_json)
     except (ApiError, RecursionError, msgspec.DecodeError):
+        pass  # It may hold JSON that is kept as text, which only a text can be read for.
+    try:
+        return cast("S", _json_decoder(cast("Any", struct)).decode(_plain_text(tree)))
+    except (ApiError, TypeError, ValueError, RecursionError, msgspec.DecodeError):
         return None
 
 
@@ -93,15 +97,20 @@ def parse_json(data: bytes) -> Any:
 
 def encode_json(value: Struct) -> bytes:
     """Return the JSON text of an object, as Kubernetes writes it."""
-    if isinstance(value, Open):
-        return msgspec.json.encode(to_tree(value))
-    return msgspec.json.encode(value, enc_hook=_to_json)
+    data = _encode(value)
+    return _encode(_hoist_extra(_decode(data))) if _may_have_extra(value, data) else data
 
 
 def to_tree(value: Struct) -> Any:
     """Return an object as plain dicts, lists and scalars."""
-    tree = msgspec.json.decode(msgspec.json.encode(value, enc_hook=_to_json))
-    return _hoist_extra(tree) if isinstance(value, Open) else tree
+    data = _encode(value)
+    tree = _decode(data)
+    return _hoist_extra(tree) if _may_have_extra(value, data) else tree
+
+
+def _may_have_extra(value: Struct, data: bytes) -> bool:
+    """Return whether some struct in the text may hold fields that it does not declare."""
+    return isinstance(value, Open) and _EXTRA_KEY in data
 
 
 def dotted(place: Place) -> str:
@@ -137,6 +146,12 @@ def _to_json(value: Any) -> str | float | None:
     if isinstance(value, NumberText):  # in a field that holds any JSON
         return float(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+_plain_text = msgspec.json.Encoder().encode  # refuses numbers that are more than a float says
+_encode = msgspec.json.Encoder(enc_hook=_to_json).encode
+_decode = msgspec.json.Decoder().decode
+_EXTRA_KEY = msgspec.json.encode(EXTRA)
 
 
 def _hoist_extra(tree: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from mooring.api.errors import DecodeError
 
@@ -11,6 +12,9 @@ _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))",
     re.ASCII,
 )
+
+
+REMEMBERED_LENGTH_MAX = 40
 
 
 class Timestamp:
@@ -24,17 +28,7 @@ class Timestamp:
     @classmethod
     def parse(cls, text: str) -> Timestamp:
         """Return the instant that an RFC 3339 text names."""
-        match = _RFC3339.fullmatch(text)
-        if match is None:
-            raise DecodeError(f'parsing time "{text[:64]}": not of the form 2006-01-02T15:04:05Z')
-        year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
-        microsecond = int((fraction or "0")[:6].ljust(6, "0"))
-        try:
-            offset = _offset(sign, int(hours or 0), int(minutes or 0))
-            y, m, d, hh, mm, ss = map(int, (year, month, day, hour, minute, second))
-            return cls(datetime(y, m, d, hh, mm, ss, microsecond, UTC) - offset)
-        except (ValueError, OverflowError) as error:
-            raise DecodeError(f'parsing time "{text[:64]}": {error}') from None
+        return cls(_instant(text) if len(text) <= REMEMBERED_LENGTH_MAX else _read(text))
 
     @property
     def is_zero(self) -> bool:
@@ -46,7 +40,7 @@ class Timestamp:
         return Timestamp(self.instant.replace(microsecond=0))
 
     def __str__(self) -> str:
-        return self.instant.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
+        return _seconds_text(self.instant)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -59,6 +53,30 @@ class Timestamp:
 
     def __hash__(self) -> int:
         return hash(self.instant)
+
+
+def _read(text: str) -> datetime:
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise DecodeError(f'parsing time "{text[:64]}": not of the form 2006-01-02T15:04:05Z')
+    year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
+    microsecond = int((fraction or "0")[:6].ljust(6, "0"))
+    try:
+        offset = _offset(sign, int(hours or 0), int(minutes or 0))
+        y, m, d, hh, mm, ss = map(int, (year, month, day, hour, minute, second))
+        return datetime(y, m, d, hh, mm, ss, microsecond, UTC) - offset
+    except (ValueError, OverflowError) as error:
+        raise DecodeError(f'parsing time "{text[:64]}": {error}') from None
+
+
+# Most times of a cluster are told many times: the same second in many objects, and in each of
+# them in several places.
+_instant = lru_cache(maxsize=8192)(_read)
+
+
+@lru_cache(maxsize=8192)
+def _seconds_text(instant: datetime) -> str:
+    return instant.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
 def _offset(sign: str, hours: int, minutes: int) -> timedelta:

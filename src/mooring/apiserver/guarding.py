@@ -149,12 +149,11 @@ def _remembered(value: Any) -> Any:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Collect no garbage while much is read that stays, nor look at that later."""
+    """Look for no garbage while much is read that stays."""
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
         gc.enable()
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from mooring.apiserver.app import Application
+from mooring.apiserver.tls import PeerProtocol
 
 STOP_S = 5
 BACKLOG = 1024
@@ -28,6 +29,7 @@ class NetworkServer(uvicorn.Server):
                 application,
                 host=address,
                 port=port,
+                http=PeerProtocol,
                 lifespan="off",
                 log_config=None,
                 access_log=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -16,55 +17,55 @@ from mooring.apiserver.status import About
 Fields = Mapping[str, str]  # what field selectors may name, and the object's values
 
 
-class Resource(Struct, frozen=True, eq=False):
-    """One resource of a group, in all versions in which it is served."""
+class Resource(Struct, frozen=True, eq=False, dict=True):
+    """One resource of a group, in all versions in which it is served; what follows is kept."""
 
     group: str
     plural: str
     kinds: Mapping[str, Kind]  # by version
     subresources: frozenset[str]
 
-    @property
+    @cached_property
     def any_kind(self) -> Kind:
         """One of the kinds; what they have in common can be asked of it."""
         return next(iter(self.kinds.values()))
 
-    @property
+    @cached_property
     def namespaced(self) -> bool:
         """Whether objects are in namespaces."""
         return self.any_kind.namespaced
 
-    @property
+    @cached_property
     def hub_version(self) -> str:
         """The version that objects are stored in."""
         return self.any_kind.hub_version
 
-    @property
+    @cached_property
     def hub_struct(self) -> type[Struct]:
         """What objects are stored as."""
         return _HUBS[self.hub_version, self.any_kind.name].struct
 
-    @property
+    @cached_property
     def returns_deleted(self) -> bool:
         """Whether who deletes an object is given it, and not only told."""
         return self.plural in _RETURNED
 
-    @property
+    @cached_property
     def ttl_s(self) -> int | None:
         """How long an object is kept, if not for ever."""
         return EVENT_TTL_S if self.plural == "events" else None
 
-    @property
+    @cached_property
     def is_made_by_update(self) -> bool:
         """Whether an update of what is not there creates it."""
         return self.plural in ("events", "leases")
 
-    @property
+    @cached_property
     def about(self) -> About:
         """What messages call it."""
         return About(self.plural, self.any_kind.name, self.group)
 
-    @property
+    @cached_property
     def prefix(self) -> str:
         """The beginning of the keys of its objects."""
         group = self.hub_version.rpartition("/")[0]  # events of both groups are the same objects
@@ -78,7 +79,7 @@ class Resource(Struct, frozen=True, eq=False):
         """Return the beginning of the keys of a namespace; of all without one."""
         return f"{self.prefix}{namespace}/" if namespace else self.prefix
 
-    @property
+    @cached_property
     def selectable_fields(self) -> frozenset[str]:
         """The fields that selectors may name."""
         return frozenset(self.fields_of(self.hub_struct()))

@@ -8,7 +8,6 @@ import platform
 import secrets
 import ssl
 import stat
-import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -30,6 +29,7 @@ from mooring.apiserver.guard import Guard
 from mooring.apiserver.guarding import Follower, RoleSecurity, finder, make_roles
 from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
+from mooring.apiserver.naming import new_suffix, new_uid
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resources
@@ -41,9 +41,6 @@ from mooring.store.contract import Store
 
 if TYPE_CHECKING:
     from mooring.apiserver.network import NetworkServer
-
-SUFFIX_LENGTH = 5
-SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so no words
 
 TOKEN_FILE = "admin-token"  # noqa: S105  # its name, not the token
 KUBECONFIG_FILE = "kubeconfig"
@@ -81,8 +78,8 @@ def make_service(
         resources=Resources(),
         gates=gates or Gates.parse(),
         now=now or _now,
-        new_uid=lambda: str(uuid.uuid4()),
-        new_suffix=_new_suffix,
+        new_uid=new_uid,
+        new_suffix=new_suffix,
         extensions=extensions,
     )
 
@@ -198,10 +195,9 @@ async def _store_of(settings: Settings) -> AsyncIterator[Store]:
 
 
 def _secure(server: NetworkServer, settings: Settings) -> None:
-    from mooring.apiserver.tls import PeerProtocol, server_context
+    from mooring.apiserver.tls import server_context
 
     folder, config = settings.data_dir / CREDENTIALS_FOLDER, server.config
-    config.http = PeerProtocol
     config.ssl_certfile, config.ssl_keyfile = folder / "server.crt", str(folder / "server.key")
     config.load()
     config.ssl = server_context(folder)
@@ -282,7 +278,3 @@ def _write_private(path: Path, text: str) -> None:
 
 def _now() -> Timestamp:
     return Timestamp(datetime.now(UTC)).truncated()
-
-
-def _new_suffix() -> str:
-    return "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH))

@@ -15,6 +15,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mooring.apiserver.app import PEER
+from mooring.apiserver.corking import CorkedTransport
 
 # Each connection has a buffer of this size; asyncio's own are so large that a thousand watches
 # that only wait would take a quarter of a gigabyte.
@@ -34,13 +35,13 @@ def server_context(folder: Path) -> ssl.SSLContext:
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """HTTP/1.1 that tells who is at the other end."""
+    """HTTP/1.1 that tells who is at the other end, and writes an answer at once."""
 
     _peer: bytes | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin a connection; the handshake is over by now."""
-        super().connection_made(transport)
+        super().connection_made(CorkedTransport(transport))  # type: ignore[arg-type]
         connection: Any = transport.get_extra_info("ssl_object")
         self._peer = None if connection is None else connection.getpeercert(binary_form=True)
 

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.catalogue import from_hub, to_hub
-from mooring.api.codec import decode_tree, to_tree
+from mooring.api.codec import to_tree
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
-from mooring.api.meta import ObjectMeta
 from mooring.api.reading import read_tree
 from mooring.apiserver import foreign
 from mooring.apiserver.authorization.noderestriction import Operation
 from mooring.apiserver.calls import Body, Call, checked, read_body, typed
+from mooring.apiserver.ownership import bare_tree, owned_tree, read_entries, with_owners
 from mooring.apiserver.patching import (
     APPLY_PATCH,
     FieldManager,
@@ -57,6 +57,7 @@ from mooring.validation.admission import (
     admit_update,
 )
 
+OWNERS = b"managedFields"
 GENERATED_PREFIX_MAX = 63 - len(GENERATED_SUFFIX)
 
 
@@ -152,9 +153,14 @@ async def patch(service: Service, call: Call) -> Written:
         wanted = shipped_patch(call.body, media, call.kind, service.gates)
 
     def patched(live: Any) -> Body:
-        tree = to_tree(from_hub(live, call.kind.api_version))
+        if OWNERS in wanted.content:
+            tree = to_tree(from_hub(live, call.kind.api_version))
+            result = apply_patch(call.kind, media, wanted.content, tree)
+            return _read_patched(_unrefused(result), call, service, wanted.warnings)
+        tree = bare_tree(live, call.kind.api_version)
         result = apply_patch(call.kind, media, wanted.content, tree)
-        return _read_patched(_unrefused(result), call, service, wanted.warnings)
+        body = _read_patched(_unrefused(result), call, service, wanted.warnings)
+        return body._replace(value=with_owners(body.value, live.metadata.managed_fields))
 
     return await _change(service, call, patched, verb="patch")
 
@@ -169,10 +175,15 @@ async def _apply(service: Service, call: Call) -> Written:
     force = call.query.get("force", "") in ("true", "1")
 
     def merged(live: Any | None) -> Body:
-        tree = None if live is None else to_tree(from_hub(live, call.kind.api_version))
+        ours = () if live is None else live.metadata.managed_fields
+        tree = None if live is None else owned_tree(live, call.kind.api_version, ours=ours)
         now = str(service.now())
-        result = manager.apply(tree, wanted.content, manager=call.manager, force=force, now=now)
-        return _named(_read_patched(_unrefused(result), call, service, wanted.warnings), call)
+        result = _unrefused(
+            manager.apply(tree, wanted.content, manager=call.manager, force=force, now=now)
+        )
+        entries = read_entries(result["metadata"].pop("managedFields", ()))
+        body = _read_patched(result, call, service, wanted.warnings)
+        return _named(body._replace(value=with_owners(body.value, entries)), call)
 
     live = await service.registry.find(call.resource, call.target.namespace, call.target.name)
     if live is None:
@@ -263,14 +274,13 @@ def _owned(old: Any | None, new: Any, call: Call, now: Any) -> Any:
     if find_shape(kind.api_version, kind.name) is None:
         return new
     manager = _field_manager(kind, call.target.subresource)
-    before = None if old is None else to_tree(from_hub(old, kind.api_version))
-    after = to_tree(from_hub(new, kind.api_version))
+    ours = () if old is None else old.metadata.managed_fields
+    before = None if old is None else owned_tree(old, kind.api_version, ours=ours)
+    after = owned_tree(new, kind.api_version, ours=ours)
     owned = manager.update(before, after, manager=call.manager, now=str(now))
     if before is not None:
         owned = with_times_kept(before, owned)
-    told = {"managedFields": owned["metadata"].get("managedFields") or []}
-    entries = decode_tree(told, ObjectMeta).value.managed_fields
-    return replace(new, metadata=replace(new.metadata, managed_fields=entries))
+    return with_owners(new, read_entries(owned["metadata"].get("managedFields")))
 
 
 def _unrefused(result: Any) -> Any:

@@ -11,6 +11,7 @@ import click
 from mooring.api.gates import Gates
 from mooring.cli.exits import UNREADABLE
 from mooring.cli.gate_options import gate_options
+from mooring.kit.collector import calm_collector
 
 if TYPE_CHECKING:
     from mooring.apiserver.authentication.statictokens import StaticTokens
@@ -157,6 +158,7 @@ def _run(settings: Settings) -> None:
     from mooring.store.errors import StoreError
 
     def started(url: str) -> None:
+        calm_collector()
         click.echo(f"serving at {url}; kubeconfig: {settings.data_dir / 'kubeconfig'}", err=True)
 
     try:

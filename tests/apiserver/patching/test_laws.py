@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mooring.api.codec import to_tree
+from mooring.api.documents import CORE, read
+from mooring.api.gates import Gates
+from mooring.api.reading import read_tree
 from mooring.apiserver.patching import (
     JSON_PATCH,
     MERGE_PATCH,
@@ -18,11 +24,12 @@ from mooring.apiserver.patching import (
 )
 from mooring.apiserver.patching.fieldset import FieldSet, from_json, to_json
 from mooring.apiserver.patching.structured import compare, fields_of, merge, remove
-from mooring.apiserver.patching.tables import table
+from mooring.apiserver.patching.tables import find_shape, table
 from mooring.apiserver.patching.values import same
 from tests.apiserver.patching.diffs import json_patch_back, strategic_diff
 from tests.apiserver.patching.makers import LATER, POD, apply, owners, pod, written
 
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
 SHAPE = table("v1").shape("Pod")
 
 
@@ -226,3 +233,32 @@ def test_merging_loses_nothing_and_removing_takes_all(live: Any, applied: Any) -
     assert (mine - fields_of(SHAPE, merged)).is_empty
     assert (fields_of(SHAPE, live) - fields_of(SHAPE, merged)).is_empty
     assert remove(SHAPE, live, fields_of(SHAPE, live).with_named_fields(SHAPE)) is None
+
+
+# --- the creator of an object -------------------------------------------------------------------
+
+
+class TheLongWay(FieldManager):
+    """Compares with the empty object, as for every other update."""
+
+    def _created(self, new: Any, manager: str, now: str) -> None:
+        return None
+
+
+@law
+@given(pods)
+def test_what_a_creator_owns_is_what_the_empty_object_lacks(new: Any) -> None:
+    tree = written(new)
+    told = FieldManager(POD).update(None, tree, manager="m", now=LATER)
+    assert told == TheLongWay(POD).update(None, tree, manager="m", now=LATER)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_creators_of_examples_own_the_same_either_way(path: Path) -> None:
+    for document in read(path.read_bytes(), source=path.name, schema=CORE):
+        reading = read_tree(document.tree, gates=Gates.parse())
+        kind, tree = reading.kind, to_tree(reading.value)
+        if find_shape(kind.api_version, kind.name) is None:
+            continue
+        told = FieldManager(kind).update(None, tree, manager="m", now=LATER)
+        assert told == TheLongWay(kind).update(None, tree, manager="m", now=LATER)

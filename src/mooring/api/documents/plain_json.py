@@ -1,9 +1,9 @@
-r"""Read the most common input fast: one JSON object, whole, without escapes.
+r"""Read the most common input fast: one JSON object, whole, without characters given by number.
 
 msgspec reads it several times as fast as the careful reader, but knows neither duplicates nor
 limits. Both can be had by counting bytes, which is fast too:
 
-1. In a text without backslashes a colon stands behind each key, and otherwise only in strings.
+1. In a text without `\u` a colon stands behind each key, and otherwise only in strings.
    Written out again, the tree has the same strings, but each key once; so if there are as many
    colons as before, no key came twice.
 2. Of the brackets alone, each removal of all `{}` and `[]` takes away the innermost level. If some
@@ -35,7 +35,7 @@ def plain_document(data: bytes, *, source: str, limits: Limits) -> Document | No
     """Return the one document that the bytes are, or None where the careful reader must look."""
     if not data.startswith(b'{"') or len(data) > min(PLAIN_MAX_BYTES, limits.nodes_max):
         return None
-    if b"\\" in data or may_hold_long_number(data):
+    if b"\\u" in data or may_hold_long_number(data):
         return None
     if not _is_shallow(data, limits.depth_max):
         return None

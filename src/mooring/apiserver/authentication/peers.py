@@ -15,15 +15,16 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from mooring.apiserver.authentication.users import CREDENTIAL_ID
 from mooring.apiserver.calls import User
 
-BYTES_MAX = 64 * 1024
-USERS_MAX = 1024
+BYTES_MAX = 16 * 1024
 
 
-@lru_cache(maxsize=USERS_MAX)  # Clients show the same certificate with every request.
 def user_of(certificate: bytes) -> User | None:
     """Return the user that a DER certificate names; None if it is for something else."""
-    if len(certificate) > BYTES_MAX:
-        return None
+    return None if len(certificate) > BYTES_MAX else _read(certificate)
+
+
+@lru_cache(maxsize=256)  # a client shows one certificate for all that it asks
+def _read(certificate: bytes) -> User | None:
     try:
         read = x509.load_der_x509_certificate(certificate)
         subject, is_client = read.subject, _is_for_clients(read)

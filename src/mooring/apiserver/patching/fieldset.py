@@ -72,6 +72,10 @@ class FieldSet:
 
     def __or__(self, other: FieldSet) -> FieldSet:
         """Return what is in either set."""
+        if not (self.members or self.children):
+            return other
+        if not (other.members or other.children):
+            return self
         children = dict(self.children)
         for step, child in other.children.items():
             mine = children.get(step)
@@ -100,6 +104,8 @@ class FieldSet:
 
     def without(self, other: FieldSet) -> FieldSet:
         """Return what is neither in the other set nor below a path of it."""
+        if not (other.members or other.children):
+            return self
         children = {}
         for step, child in self.children.items():
             if step in other.members:
@@ -135,12 +141,11 @@ _EMPTY = FieldSet()
 def to_json(fields: FieldSet) -> dict[str, Any]:
     """Return a set in the form of fieldsV1."""
     result: dict[str, Any] = {}
-    for step in sorted(fields.members | fields.children.keys(), key=elements.order):
-        child = fields.children.get(step)
-        below = to_json(child) if child is not None else {}
-        if below and step in fields.members:
-            below = {".": {}, **below}
-        result[step] = below
+    members, children = fields.members, fields.children
+    for step in sorted(members | children.keys() if children else members, key=elements.order):
+        child = children.get(step)
+        below = {} if child is None else to_json(child)
+        result[step] = {".": {}, **below} if below and step in members else below
     return result
 
 

@@ -47,6 +47,11 @@ def read_kept(connection: sqlite3.Connection, revision: int) -> State:
     return state
 
 
+def read_now(connection: sqlite3.Connection, key: str) -> tuple[Entry | None, int]:
+    """Return what a key holds, and the newest revision at that time."""
+    return current_entry(connection, key), read_revision(connection)
+
+
 def read_entry(connection: sqlite3.Connection, key: str, at: int | None) -> Entry | None:
     """Return what a key holds, now or at a revision."""
     if at is None or at == read_kept(connection, at).revision:

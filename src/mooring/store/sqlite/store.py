@@ -17,6 +17,7 @@ from mooring.store.sqlite import reads, upkeep
 from mooring.store.sqlite.folder import Folder
 from mooring.store.sqlite.jobs import Compact, Expire, Stop
 from mooring.store.sqlite.readers import Readers
+from mooring.store.sqlite.recent import Known, Recent
 from mooring.store.sqlite.schema import connect_writer
 from mooring.store.sqlite.writer import Writer
 from mooring.store.sqlite.writes import Create, Delete, Update, Write
@@ -41,11 +42,12 @@ class SqliteStore:
         self._folder = folder
         self._connection = connection
         self._readers = Readers(folder.database)
+        self._recent = Recent()
         self._hub = Hub(reads.read_revision(connection), self._past)
         self._writer = Writer(
             connection,
             loop=asyncio.get_running_loop(),
-            publish=self._hub.publish,
+            publish=self._publish,
             clock=clock,
         )
         self._is_closed = False
@@ -79,7 +81,14 @@ class SqliteStore:
         """Return what the key holds, now or at a revision."""
         check_key(key)
         check_revision(at or 0)
-        return await self._readers.run(reads.read_entry, key, at)
+        if at is not None:
+            return await self._readers.run(reads.read_entry, key, at)
+        known = self._recent.find(key)
+        if known is None:
+            entry, revision = await self._readers.run(reads.read_now, key)
+            self._recent.note(key, entry, revision)
+            known = self._recent.find(key) or Known(entry, revision)
+        return known.entry
 
     async def list(
         self, prefix: str, *, limit: int | None = None, after: str = "", at: int | None = None
@@ -131,6 +140,10 @@ class SqliteStore:
 
     async def _write(self, write: Write) -> Change | None:
         return await self._writer.submit(write)
+
+    def _publish(self, changes: Sequence[Change]) -> None:
+        self._recent.note_all(changes)
+        self._hub.publish(changes)
 
     # --- upkeep
 

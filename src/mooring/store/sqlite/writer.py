@@ -62,9 +62,10 @@ class Writer:
         self._loop = loop
         self._publish = publish
         self._clock = clock
-        self._queue: SimpleQueue[Ticket] = SimpleQueue()
+        self._queue: SimpleQueue[list[Ticket]] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         # The event loop's own:
+        self._submitted: list[Ticket] = []  # not handed over yet
         self._waiting_jobs = 0
         self._waiting_bytes = 0
         self._is_closed = False
@@ -89,8 +90,14 @@ class Writer:
         self._is_closed = isinstance(job, Stop)
         self._waiting_jobs += 1
         self._waiting_bytes += ticket.size
-        self._queue.put(ticket)
+        if not self._submitted:  # What comes in the same turn of the loop is handed over with it.
+            self._loop.call_soon(self._hand_over)
+        self._submitted.append(ticket)
         return future
+
+    def _hand_over(self) -> None:
+        submitted, self._submitted = self._submitted, []
+        self._queue.put(submitted)
 
     def _check_room(self, size: int) -> None:
         full = self._waiting_jobs >= WAITING_JOBS_MAX
@@ -123,13 +130,14 @@ class Writer:
     def _take(self) -> list[Ticket]:
         """Return what waits, up to the bounds of a group; wait a while for the first."""
         try:
-            tickets = [self._queue.get(timeout=self._pause_s())]
+            tickets = self._queue.get(timeout=self._pause_s())
         except Empty:
             return []
-        bytes_left = GROUP_BYTES_MAX - tickets[0].size
+        bytes_left = GROUP_BYTES_MAX - sum(ticket.size for ticket in tickets)
         while bytes_left > 0 and len(tickets) < GROUP_WRITES_MAX and not self._queue.empty():
-            tickets.append(self._queue.get())
-            bytes_left -= tickets[-1].size
+            more = self._queue.get()
+            tickets += more
+            bytes_left -= sum(ticket.size for ticket in more)
         return tickets  # Stop is the last that is ever submitted, so it can only be the last here.
 
     def _pause_s(self) -> float | None:

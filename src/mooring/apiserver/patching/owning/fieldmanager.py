@@ -16,6 +16,7 @@ from mooring.apiserver.patching.fieldset import FieldSet
 from mooring.apiserver.patching.owning import updating
 from mooring.apiserver.patching.owning.capping import cap_updaters
 from mooring.apiserver.patching.owning.conflicts import Conflicted
+from mooring.apiserver.patching.owning.creating import Unusual, created_fields
 from mooring.apiserver.patching.owning.lastapplied import (
     KUBECTL,
     allowed_fields,
@@ -95,6 +96,8 @@ class FieldManager:
         Both objects are as the codec writes them. Never refuses: if owners cannot be told, those
         of the live object stay.
         """
+        if live is None and (created := self._created(new, manager, now)) is not None:
+            return created
         before = _entries(live)
         try:
             if (ledger := self._ledger_for(live, new)) is None:
@@ -104,6 +107,28 @@ class FieldManager:
         except (Refusal, ShapeError, ItemError, LedgerError, ApiError, RecursionError):
             return _with_entries(new, before)
         return _with_entries(bare, ledger.to_json())
+
+    def _created(self, new: Tree, manager: str, now: str) -> Tree | None:
+        """Return a new object with its one owner; None where that is not so simple."""
+        if self._reset.children or (new.get("metadata") or {}).get("managedFields") is not None:
+            return None
+        left_alone = frozenset(step[2:] for step in self._reset.members)
+        try:
+            fields = created_fields(self._shape, self._nothing, new, left_alone=left_alone)
+        except (Unusual, ItemError, RecursionError):
+            return None
+        if not fields:
+            return new
+        entry = {
+            "manager": manager or "unknown",
+            "operation": UPDATE,
+            "apiVersion": self._kind.api_version,
+            "time": now,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields,
+            "subresource": self._subresource,
+        }
+        return _with_entries(new, [{key: part for key, part in entry.items() if part != ""}])
 
     # --- apply -----------------------------------------------------------------------------
 

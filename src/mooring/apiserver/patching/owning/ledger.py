@@ -7,7 +7,11 @@ that update one for each version. All that is owned by one is a set of fields in
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
 
 from mooring.api.errors import ApiError
 from mooring.api.timestamp import Timestamp
@@ -55,6 +59,7 @@ class Share(NamedTuple):
 
     fields: FieldSet
     api_version: str
+    text: Raw | None = None  # of fieldsV1 that `fields` were read from, if that was text
 
 
 class Ledger:
@@ -81,7 +86,7 @@ class Ledger:
                 "apiVersion": share.api_version,
                 "time": self.times.get(owner),
                 "fieldsType": "FieldsV1",
-                "fieldsV1": to_json(share.fields),
+                "fieldsV1": _written(share),
                 "subresource": owner.subresource,
             }
             written = {key: value for key, value in entry.items() if value not in ("", None)}
@@ -119,8 +124,10 @@ def _read_entry(index: int, entry: dict[str, Tree]) -> tuple[Owner, Share]:
             raise LedgerError(
                 f"invalid fieldsType {quoted(str(other))} in managed fields entry {index}"
             )
+    told = entry.get("fieldsV1") or {}
+    text = told if isinstance(told, Raw) else None
     try:
-        fields = from_json(entry.get("fieldsV1") or {})
+        fields = from_json(told) if text is None else _from_text(bytes(text))
     except ElementError as error:
         raise LedgerError(f"error decoding set: {error}") from None
     owner = Owner(
@@ -129,7 +136,20 @@ def _read_entry(index: int, entry: dict[str, Tree]) -> tuple[Owner, Share]:
         "" if operation == APPLY else str(api_version),
         str(entry.get("subresource") or ""),
     )
-    return owner, Share(fields, str(api_version))
+    return owner, Share(fields, str(api_version), text)
+
+
+# Objects of a kind are mostly alike in their fields. Sets are values, so they can be shared.
+@lru_cache(maxsize=4096)
+def _from_text(text: bytes) -> FieldSet:
+    return from_json(msgspec.json.decode(text))
+
+
+def _written(share: Share) -> Any:
+    """Return fieldsV1 of a share: the text that it was read from, if it is still that."""
+    if share.text is not None and share.fields is _from_text(bytes(share.text)):
+        return share.text
+    return to_json(share.fields)
 
 
 def seconds(time: str | None) -> int:

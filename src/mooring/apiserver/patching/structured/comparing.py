@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from mooring.apiserver.patching.elements import Element
@@ -41,27 +40,43 @@ def _at(shape: Shape, old: Tree, new: Tree, step: Element, into: Comparison) -> 
     """Note what changed at a step and below it."""
     if old is new or (old == new and shape.is_plain):
         return
-    for form in _forms(shape, old, new):
-        is_leaf = _in_form(form, old, new, step, into)
-    if is_leaf:
-        return
     if old is ABSENT:
-        into.added.members.add(step)
+        _all(shape, new, step, into.added)
     elif new is ABSENT:
-        into.removed.members.add(step)
-
-
-def _forms(shape: Shape, old: Tree, new: Tree) -> Iterator[ListForm | MapForm | None]:
-    """Yield the form of each value, if they differ both; None is a scalar."""
-    first = _form(shape, old)
-    second = _form(shape, new)
-    if new is ABSENT:
-        yield first
-    elif old is ABSENT or first is second:
-        yield second
+        _all(shape, old, step, into.removed)
     else:
-        yield first
-        yield second
+        first, second = _form(shape, old), _form(shape, new)
+        _in_form(first, old, new, step, into)
+        if second is not first:
+            _in_form(second, old, new, step, into)
+
+
+def _all(shape: Shape, value: Tree, step: Element, into: FieldSet) -> None:
+    """Note that everything at a step and below it came, or went."""
+    into.members.add(step)
+    form = _form(shape, value)
+    if not value or form is None:
+        return
+    below = FieldSet()
+    if type(form) is MapForm:
+        if form.is_atomic or not isinstance(value, dict):
+            return
+        fields, element = form.fields, form.element
+        for name, part in value.items():
+            declared = fields.get(name)
+            known = declared.shape if declared is not None else element
+            if known is not None:
+                _all(known, part, f"f:{name}", below)
+    elif type(form) is ListForm:
+        if form.relation is Relation.ATOMIC or not isinstance(value, list):
+            return
+        for item_step, twins in _by_step(form, value).items():
+            if len(twins) == 1:
+                _all(form.element, twins[0], item_step, below)
+            else:
+                below.members.add(item_step)
+    if below.members:
+        into.children[step] = below
 
 
 def _form(shape: Shape, value: Tree) -> ListForm | MapForm | None:
@@ -76,8 +91,8 @@ def _form(shape: Shape, value: Tree) -> ListForm | MapForm | None:
 
 def _in_form(
     form: ListForm | MapForm | None, old: Tree, new: Tree, step: Element, into: Comparison
-) -> bool:
-    """Note what changed in one form of the value; return whether it is one value."""
+) -> None:
+    """Note what changed in one form of a value that was there before and still is."""
     below = Comparison.empty()
     match form:
         case MapForm():
@@ -96,17 +111,12 @@ def _in_form(
         if part.members or part.children:
             known = whole.children.get(step)
             whole.children[step] = part if known is None else known | part
-    return False
+    return None
 
 
-def _leaf(old: Tree, new: Tree, step: Element, into: Comparison) -> bool:
-    if old is ABSENT:
-        into.added.members.add(step)
-    elif new is ABSENT:
-        into.removed.members.add(step)
-    elif not same(old, new):
+def _leaf(old: Tree, new: Tree, step: Element, into: Comparison) -> None:
+    if not same(old, new):
         into.modified.members.add(step)
-    return True
 
 
 def _mapping(value: Tree) -> dict[str, Tree]:

@@ -1,0 +1,41 @@
+"""Writing to a connection once a turn of the event loop, however many parts there are to write.
+
+Each write is a call of the system and, with TLS, a record of its own. The head and the body of an
+answer, or the events of one change, go out together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+
+class CorkedTransport:
+    """A transport that gathers what is written until the turn of the event loop is over."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Have data written soon."""
+        if not data:
+            return
+        if not self._parts:
+            self._loop.call_soon(self.flush)
+        self._parts.append(data)
+
+    def flush(self) -> None:
+        """Write all that is gathered."""
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def close(self) -> None:
+        """Write all that is gathered, then close."""
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
