@@ -79,7 +79,7 @@ class Connection:
             async with asyncio.timeout(ANSWER_S_MAX):
                 return await self._answer(has_body=has_body)
         except (OSError, EOFError, asyncio.LimitOverrunError) as error:
-            raise LostError(str(error)) from None
+            raise self._lost(error) from None
 
     async def _answer(self, *, has_body: bool) -> Reply:
         status, headers = await self.head()
@@ -112,7 +112,7 @@ class Connection:
                     body = await self._reader.readexactly(int(headers["content-length"]))
                     return status, body
         except (OSError, EOFError, TimeoutError) as error:
-            raise LostError(str(error)) from None
+            raise self._lost(error) from None
         return status, b""
 
     async def lines(self) -> AsyncIterator[list[bytes]]:
@@ -124,7 +124,7 @@ class Connection:
                 if lines:
                     yield lines
         except (OSError, EOFError) as error:
-            raise LostError(str(error)) from None
+            raise self._lost(error) from None
 
     async def _parts(self) -> AsyncIterator[bytes]:
         """Yield the content of chunks, as much as there is at a time."""
@@ -140,6 +140,10 @@ class Connection:
                 yield content
             if is_end:
                 return
+
+    def _lost(self, error: Exception) -> LostError:
+        self.cut()
+        return LostError(str(error))
 
     def close(self) -> None:
         """Close it, without waiting."""
