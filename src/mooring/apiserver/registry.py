@@ -14,12 +14,15 @@ from msgspec.structs import replace
 
 from mooring.api.codec import decode_json, encode_json
 from mooring.api.core import Namespace
+from mooring.apiserver.recent import Recent
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import MODIFIED, already_exists, conflict, not_found
 from mooring.store.contract import Entry, Store
 from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
 
 RETRIES_MAX = 16
+SHARED_MAX = 2048  # objects that watches share
+SHARED_BYTES_MAX = 16 * 2**20  # as they are stored
 
 Change = Callable[[Any], Awaitable[Any]]  # the stored object -> what it is to be
 
@@ -29,6 +32,7 @@ class Registry:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._shared = Recent[tuple[str, int], Any](SHARED_MAX, SHARED_BYTES_MAX)
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Any:
         """Return an object, or raise that there is none."""
@@ -106,6 +110,15 @@ class Registry:
         """Return the object of an entry, with its revision."""
         struct: type[Any] = resource.hub_struct
         return with_revision(decode_json(entry.value, struct).value, entry.revision)
+
+    def read_shared(self, resource: Resource, entry: Entry) -> Any:
+        """Return the object of an entry; the same one for all who ask for it at about this time."""
+        which = (entry.key, entry.revision)
+        value = self._shared.get(which)
+        if value is None:
+            value = self.read(resource, entry)
+            self._shared.put(which, value, len(entry.value))
+        return value
 
     async def _entry(self, resource: Resource, namespace: str, name: str) -> Entry:
         entry = await self.store.get(resource.key(namespace, name))

@@ -14,22 +14,42 @@ from mooring.api.codec import encode_json, to_tree
 from mooring.api.kinds import Kind
 from mooring.api.meta import ListMeta, ObjectMeta
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.negotiation import PROTOBUF, YAML, Form, Shape
+from mooring.apiserver.negotiation import JSON, PROTOBUF, YAML, Form, Shape
+from mooring.apiserver.recent import Recent
 from mooring.apiserver.status import bad_request
 from mooring.apiserver.tables import Include, PartialObjectMetadata, table_of, table_of_one
 from mooring.apiserver.watching import BOOKMARK, ERROR, INITIAL_EVENTS_END, Notice
+from mooring.store.contract import Entry
+
+UID_WITHIN = 4096  # bytes; names are shorter
+PAINTED_MAX = 2048
+PAINTED_BYTES_MAX = 16 * 2**20
+
+# An event by its revision, type, version and media type.
+Painted = Recent[tuple[int, str, str, str], bytes]
+
+
+def new_painted() -> Painted:
+    """Return where watches share what was painted."""
+    return Painted(PAINTED_MAX, PAINTED_BYTES_MAX)
 
 
 class Painter:
     """Writes objects of one kind in one form."""
 
     def __init__(
-        self, kind: Kind, form: Form, now: Timestamp, include: Include = Include.METADATA
+        self,
+        kind: Kind,
+        form: Form,
+        now: Timestamp,
+        include: Include = Include.METADATA,
+        painted: Painted | None = None,
     ) -> None:
         self._kind = kind
         self._form = form
         self._now = now
         self._include = include
+        self._painted = painted if form.shape is Shape.OBJECT else None
         self._had_headers = False
 
     @property
@@ -60,6 +80,20 @@ class Painter:
 
     # --- lists --------------------------------------------------------------------------------
 
+    def stored(self, entries: Sequence[Entry], metadata: ListMeta) -> bytes | None:
+        """Return a list of objects straight from the store, if they are shown as they are stored.
+
+        Objects are stored as JSON of their hub version, so that nothing need be read.
+        """
+        form, kind = self._form, self._kind
+        if form.media != JSON or form.shape is not Shape.OBJECT:
+            return None
+        head = f'{{"apiVersion":"{kind.api_version}","kind":"{kind.name}",'.encode()
+        items = [_with_revision(entry, head) for entry in entries]
+        if None in items:
+            return None
+        return self._list(b",".join(items), metadata)  # type: ignore[arg-type]
+
     def many(self, values: Sequence[Any], metadata: ListMeta) -> bytes:
         """Return a list of objects."""
         form = self._form
@@ -74,16 +108,21 @@ class Painter:
             )
             return as_bytes(table, form.media)
         shown = [self._shown(value) for value in values]
-        head = {"kind": f"{self._kind.name}List", "apiVersion": self._kind.api_version}
-        if form.is_partial:
-            head = {"kind": "PartialObjectMetadataList", "apiVersion": form.version}
         if form.media == PROTOBUF:
             items = [_untyped(to_tree(value)) for value in shown]
+            head = self._list_head()
             return protobuf.encode({**head, "metadata": to_tree(metadata), "items": items})
-        joined = b",".join(self._item(value) for value in shown)
-        start = msgspec.json.encode(head)[:-1]
-        body = b'%s,"metadata":%s,"items":[%s]}\n' % (start, encode_json(metadata), joined)
+        body = self._list(b",".join(self._item(value) for value in shown), metadata)
         return _yaml(body) if form.media == YAML else body
+
+    def _list(self, items: bytes, metadata: ListMeta) -> bytes:
+        start = msgspec.json.encode(self._list_head())[:-1]
+        return b'%s,"metadata":%s,"items":[%s]}\n' % (start, encode_json(metadata), items)
+
+    def _list_head(self) -> dict[str, str]:
+        if self._form.is_partial:
+            return {"kind": "PartialObjectMetadataList", "apiVersion": self._form.version}
+        return {"kind": f"{self._kind.name}List", "apiVersion": self._kind.api_version}
 
     def _item(self, value: Any) -> bytes:
         """Return an object of a list: the list says the kind, so it need not."""
@@ -98,7 +137,17 @@ class Painter:
     # --- watches ------------------------------------------------------------------------------
 
     def event(self, notice: Notice) -> bytes:
-        """Return one event of a watch."""
+        """Return one event of a watch; what many watches are told of is painted once."""
+        if self._painted is None or not notice.is_change:
+            return self._event(notice)
+        which = (notice.revision, notice.type, self._kind.api_version, self._form.media)
+        painted = self._painted.get(which)
+        if painted is None:
+            painted = self._event(notice)
+            self._painted.put(which, painted, len(painted))
+        return painted
+
+    def _event(self, notice: Notice) -> bytes:
         shown: Any = notice.status
         if notice.type == BOOKMARK:
             shown = self._shown(self._bookmark(notice), headers=self._is_first())
@@ -147,6 +196,25 @@ def read_include(text: str) -> Include:
         return Include(text) if text else Include.METADATA
     except ValueError:
         raise bad_request(f'unrecognized includeObject value: "{text[:32]}"') from None
+
+
+def _with_revision(entry: Entry, head: bytes) -> bytes | None:
+    """Return a stored object as it is in a list; None if it is not stored as it usually is.
+
+    The revision comes after the uid. What comes before that are names in quotes, in which a quote
+    is escaped: so the first `"uid":"` is the key.
+    """
+    value = entry.value
+    place = value.find(b'"uid":"', len(head), UID_WITHIN)
+    is_usual = value.startswith(head) and value.startswith(b'"metadata":{"name":', len(head))
+    if place < 0 or not is_usual:
+        return None
+    after = value.index(b'"', place + 7) + 1
+    return b'{%s,"resourceVersion":"%d"%s' % (
+        value[len(head) : after],
+        entry.revision,
+        value[after:],
+    )
 
 
 def _untyped(tree: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -29,7 +28,7 @@ from mooring.apiserver.status import (
     unknown_resource,
 )
 from mooring.apiserver.tokens import request_token
-from mooring.apiserver.watching import Notice, WatchOptions, open_watch
+from mooring.apiserver.watching import Batch, WatchOptions, open_watch
 from mooring.apiserver.writing import Written, create, patch, replace_object
 
 WATCH_TIMEOUT_MAX_S = 24 * 3600
@@ -74,6 +73,7 @@ def check_verb(call: Call, verb: str) -> None:
 async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming:
     """Do what a request asks for, and return the answer."""
     part = call.target.subresource
+    painter = _painter(service, call)  # first: what cannot be answered must not be done
     match verb:
         case "get" if part == PART:
             return _scale(service, call, await read_scale(service, call))
@@ -82,7 +82,7 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
         case "get":
             registry, target = service.registry, call.target
             value = await registry.get(call.resource, target.namespace, target.name)
-            return Answer(_painter(service, call).one(value), content_type=call.form.media)
+            return Answer(painter.one(value), content_type=call.form.media)
         case "list":
             return await _list(service, call)
         case "watch":
@@ -106,9 +106,7 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
         case "deletecollection":
             selection = _selection(call)
             values = await delete_collection(service, call, selection, _list_options(call))
-            return Answer(
-                _painter(service, call).many(values, ListMeta()), content_type=call.form.media
-            )
+            return Answer(painter.many(values, ListMeta()), content_type=call.form.media)
     raise method_not_allowed()
 
 
@@ -117,7 +115,7 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
 
 def _painter(service: Service, call: Call) -> Painter:
     include = read_include(call.query.get("includeObject", ""))
-    return Painter(call.kind, call.form, service.now(), include)
+    return Painter(call.kind, call.form, service.now(), include, service.painted)
 
 
 def _selection(call: Call) -> Any:
@@ -151,13 +149,16 @@ async def _list(service: Service, call: Call) -> Answer:
     page = await list_entries(
         service.registry, call.resource, call.target.namespace, selection, options
     )
-    values = [service.registry.read(call.resource, entry) for entry in page.entries]
     metadata = ListMeta(
         resource_version=str(page.revision),
         continue_=page.continue_,
         remaining_item_count=page.remaining,
     )
-    return Answer(painter.many(values, metadata), content_type=call.form.media)
+    body = painter.stored(page.entries, metadata)
+    if body is None:
+        values = [service.registry.read(call.resource, entry) for entry in page.entries]
+        body = painter.many(values, metadata)
+    return Answer(body, content_type=call.form.media)
 
 
 async def _watch(service: Service, call: Call) -> Streaming:
@@ -171,29 +172,21 @@ async def _watch(service: Service, call: Call) -> Streaming:
         timeout_s=timeout_s or service.watch_s(),
     )
     painter = _painter(service, call)
-    notices = await open_watch(
+    batches = await open_watch(
         service.registry, call.resource, call.target.namespace, _selection(call), options
     )
     media = call.form.media
     content_type = f"{media};stream=watch" if media == PROTOBUF else media
-    chunks = _chunks(notices, painter, options.timeout_s)
-    return Streaming(chunks, content_type)
+    return Streaming(_chunks(batches, painter), content_type)
 
 
-async def _chunks(
-    notices: AsyncIterator[Notice], painter: Painter, timeout_s: float
-) -> AsyncIterator[bytes]:
-    """Give the events of a watch as bytes, until its time is up."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
+async def _chunks(batches: AsyncIterator[Batch], painter: Painter) -> AsyncIterator[bytes]:
+    """Give the events of a watch as bytes, those of a batch at once."""
     try:
-        while True:
-            async with asyncio.timeout_at(deadline):
-                notice = await anext(notices)
-            yield painter.event(notice)
-    except (TimeoutError, StopAsyncIteration):
-        return
+        async for batch in batches:
+            yield b"".join(map(painter.event, batch))
     finally:
-        await notices.aclose()  # type: ignore[attr-defined]
+        await batches.aclose()  # type: ignore[attr-defined]
 
 
 def _number(text: str, maximum: int) -> int:
