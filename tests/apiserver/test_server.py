@@ -261,7 +261,7 @@ def test_the_interval_of_compaction_must_be_one(tmp_path: Path, text: str) -> No
     options = ["--data-dir", str(tmp_path), f"--etcd-compaction-interval={text}"]
     done = CliRunner().invoke(moor, ["server", *options])
     assert done.exit_code == 2
-    assert f"--etcd-compaction-interval: '{text}'" in done.output
+    assert f"'--etcd-compaction-interval': '{text}'" in done.output
 
 
 def test_a_folder_without_a_server(tmp_path: Path) -> None:
