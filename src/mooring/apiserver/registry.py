@@ -36,12 +36,12 @@ class Registry:
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Any:
         """Return an object, or raise that there is none."""
-        return self.read(resource, await self._entry(resource, namespace, name))
+        return self.read_shared(resource, await self._entry(resource, namespace, name))
 
     async def find(self, resource: Resource, namespace: str, name: str) -> Any | None:
         """Return an object, or None."""
         entry = await self.store.get(resource.key(namespace, name))
-        return None if entry is None else self.read(resource, entry)
+        return None if entry is None else self.read_shared(resource, entry)
 
     async def create(self, resource: Resource, value: Any) -> Any:
         """Store a new object and return it with its revision."""
@@ -60,7 +60,7 @@ class Registry:
         """
         for _ in range(RETRIES_MAX):
             entry = await self._entry(resource, namespace, name)
-            old = self.read(resource, entry)
+            old = self.read_shared(resource, entry)
             new = await change(old)
             if written(new) == entry.value:  # Nothing is written, and nobody is told.
                 return old

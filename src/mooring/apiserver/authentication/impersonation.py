@@ -20,6 +20,7 @@ from mooring.apiserver.status import bad_request
 
 Headers = Sequence[tuple[str, str]]  # names in lower case, in the order of the request
 
+PREFIX = "impersonate-"
 USER, GROUPS, UID = "impersonate-user", "impersonate-group", "impersonate-uid"
 EXTRA_PREFIX = "impersonate-extra-"
 VALUES_MAX = 256
@@ -38,6 +39,9 @@ class Wish(NamedTuple):
 
 def wish_of(headers: Headers) -> Wish | None:
     """Return whom the headers name; None if nobody. Raises if there is no user among them."""
+    headers = tuple(header for header in headers if header[0].startswith(PREFIX))
+    if not headers:
+        return None
     name = next((value for key, value in headers if key == USER), "")
     groups = tuple(value for key, value in headers if key == GROUPS)
     uid = next((value for key, value in headers if key == UID), "")
