@@ -147,7 +147,7 @@ class Session:
         return Counter({outcome: 1})
 
     def _check_reply(self, sent: Sent, reply: Reply) -> None:
-        if reply.status >= 500 and not _is_due(reply):
+        if reply.status >= 500 and not _is_due(sent, reply):
             text = f"answered {reply.status}: {reply.body[:1000]!r}"
             raise ServerFaultError(text, self.server.faults())
         assert reply.status >= 200, reply
@@ -225,10 +225,13 @@ class Session:
         self._revision = await self._read_revision()
 
 
-def _is_due(reply: Reply) -> bool:
+def _is_due(sent: Sent, reply: Reply) -> bool:
     """Return whether a 5xx is as it must be: for a revision that is not reached yet."""
-    is_timeout = reply.status == HTTPStatus.GATEWAY_TIMEOUT
-    return is_timeout and b"Too large resource version" in reply.body
+    if reply.status != HTTPStatus.GATEWAY_TIMEOUT:
+        return False
+    if sent.method == "HEAD":
+        return any(name == "resourceVersion" for name, _ in sent.query)
+    return b"Too large resource version" in reply.body
 
 
 @dataclass(frozen=True)
