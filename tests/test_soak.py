@@ -28,7 +28,7 @@ SEED = 6
 CASES = 400
 
 NAMES = (
-    *("allocator", "cel", "http-fuzz", "reading", "scheduler"),
+    *("allocator", "cel", "http-fuzz", "livescheduler", "reading", "scheduler"),
     *("server-crash", "server-watch", "store-crash", "store-watch"),
 )
 

@@ -361,3 +361,11 @@ def test_what_cannot_be_answered_is_not_done(client: Client, method: str) -> Non
     body = device_class("b") if method == "POST" else None
     assert client.ask(method, f"{CLASSES}?includeObject=x", body).status == 400
     assert client.get(CLASSES).json == before
+
+
+def test_a_patch_in_the_form_of_a_seed_may_hold_any_number(client: Client) -> None:
+    client.post(CLAIMS, claim())
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 1.5}}]
+    reply = client.patch(f"{CLAIMS}/one", {"spec": {"requests": requests}}, MERGE_PATCH)
+    assert reply.status == 400
+    assert reply.message.endswith("exactly.count: expected an integer, got a number")
