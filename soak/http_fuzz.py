@@ -203,9 +203,9 @@ class Session:
                 continue
             start = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
             reply = await self._ask("GET", f"{start}/{kind.plural}")
-            for item in reply.json.get("items", ()):
-                if int(item["metadata"]["resourceVersion"]) > revision:
-                    newer.append(f"{kind.name}/{item['metadata']['name']}")
+            found = [item["metadata"] for item in reply.json.get("items", ())]
+            changed = [each for each in found if int(each["resourceVersion"]) > revision]
+            newer += [f"{kind.name}/{each['name']}" for each in changed]
         return newer
 
     async def _prepare(self) -> None:
