@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -77,6 +78,7 @@ class Watch:
         self._client = client
         self._messages = messages
         self._task = task
+        self._lines: deque[bytes] = deque()
         start = self._message()
         self.status: int = start["status"]
         self.headers = {k.decode(): v.decode() for k, v in start["headers"]}
@@ -91,8 +93,12 @@ class Watch:
                 return None
 
     def event(self) -> Any:
-        chunk = self.chunk()
-        return None if chunk is None else json.loads(chunk)
+        if not self._lines:
+            chunk = self.chunk()
+            if chunk is None:
+                return None
+            self._lines.extend(chunk.splitlines())
+        return json.loads(self._lines.popleft())
 
     def seen(self, count: int) -> list[tuple[str, str]]:
         """Return type and name of the next events."""

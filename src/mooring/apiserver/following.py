@@ -78,7 +78,7 @@ class Follower:
             async for event in watch:
                 match event:
                     case Put(entry):
-                        known[entry.key] = registry.read(resource, entry)
+                        known[entry.key] = registry.read_shared(resource, entry)
                         self._keeper.put(known[entry.key])
                     case Deletion(previous):
                         gone = known.pop(previous.key, None)

@@ -29,7 +29,7 @@ from mooring.apiserver.selectors import Selection
 from mooring.apiserver.served import verbs_of
 from mooring.apiserver.service import NAMESPACES, Service
 from mooring.apiserver.status import StatusError
-from mooring.apiserver.watching import WatchOptions, open_watch
+from mooring.apiserver.watching import Notice, WatchOptions, open_watch
 from mooring.store.errors import StoreError
 
 LOG = logging.getLogger(__name__)
@@ -75,18 +75,22 @@ class NamespaceEnd:
             await asyncio.gather(*self._ending.values(), return_exceptions=True)
 
     async def _follow(self) -> None:
-        notices = await open_watch(
+        batches = await open_watch(
             self._service.registry, self._resource, "", Selection(), WatchOptions()
         )
-        async for notice in notices:
-            value = notice.value
-            if value is None or value.metadata.deletion_timestamp is None:
-                continue
-            name = value.metadata.name
-            if name not in self._ending and notice.type != "DELETED":
-                task = asyncio.create_task(self._end(name))
-                self._ending[name] = task
-                task.add_done_callback(partial(self._ended, name))
+        async for batch in batches:
+            for notice in batch:
+                self._begin(notice)
+
+    def _begin(self, notice: Notice) -> None:
+        value = notice.value
+        if value is None or value.metadata.deletion_timestamp is None:
+            return
+        name = value.metadata.name
+        if name not in self._ending and notice.type != "DELETED":
+            task = asyncio.create_task(self._end(name))
+            self._ending[name] = task
+            task.add_done_callback(partial(self._ended, name))
 
     def _ended(self, name: str, _: asyncio.Task[None]) -> None:
         self._ending.pop(name, None)

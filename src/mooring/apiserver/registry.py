@@ -14,12 +14,15 @@ from msgspec.structs import replace
 
 from mooring.api.codec import decode_json, encode_json
 from mooring.api.core import Namespace
+from mooring.apiserver.recent import Recent
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import MODIFIED, already_exists, conflict, not_found
 from mooring.store.contract import Entry, Store
 from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
 
 RETRIES_MAX = 16
+SHARED_MAX = 2048  # objects that watches share
+SHARED_BYTES_MAX = 16 * 2**20  # as they are stored
 
 Change = Callable[[Any], Awaitable[Any]]  # the stored object -> what it is to be
 
@@ -29,25 +32,27 @@ class Registry:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._shared = Recent[tuple[str, int], Any](SHARED_MAX, SHARED_BYTES_MAX)
+        self._written = Recent[bytes, Any](SHARED_MAX, SHARED_BYTES_MAX)  # without revisions
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Any:
         """Return an object, or raise that there is none."""
-        return self.read(resource, await self._entry(resource, namespace, name))
+        return self.read_shared(resource, await self._entry(resource, namespace, name))
 
     async def find(self, resource: Resource, namespace: str, name: str) -> Any | None:
         """Return an object, or None."""
         entry = await self.store.get(resource.key(namespace, name))
-        return None if entry is None else self.read(resource, entry)
+        return None if entry is None else self.read_shared(resource, entry)
 
     async def create(self, resource: Resource, value: Any) -> Any:
         """Store a new object and return it with its revision."""
         metadata = value.metadata
         key = resource.key(metadata.namespace, metadata.name)
         try:
-            entry = await self.store.create(key, written(value), ttl_s=resource.ttl_s)
+            entry = await self.store.create(key, self._note(value), ttl_s=resource.ttl_s)
         except KeyExistsError:
             raise already_exists(resource.about, metadata.name) from None
-        return with_revision(value, entry.revision)
+        return self.read_shared(resource, entry)
 
     async def change(self, resource: Resource, namespace: str, name: str, change: Change) -> Any:
         """Store what a change makes of an object; try again if it was changed meanwhile.
@@ -56,26 +61,24 @@ class Registry:
         """
         for _ in range(RETRIES_MAX):
             entry = await self._entry(resource, namespace, name)
-            old = self.read(resource, entry)
+            old = self.read_shared(resource, entry)
             new = await change(old)
-            if written(new) == entry.value:  # Nothing is written, and nobody is told.
+            value = self._note(new)
+            if value == entry.value:  # Nothing is written, and nobody is told.
                 return old
             try:
-                revision = await self._put(resource, entry, new)
+                if is_released(new):
+                    deletion = await self.store.delete(entry.key, expected=entry.revision)
+                    return with_revision(new, deletion.revision)
+                stored = await self.store.update(
+                    entry.key, value, expected=entry.revision, ttl_s=resource.ttl_s
+                )
+                return self.read_shared(resource, stored)
             except ConflictError:
                 continue
             except KeyMissingError:
                 raise not_found(resource.about, name) from None
-            return with_revision(new, revision)
         raise conflict(resource.about, name, MODIFIED)
-
-    async def _put(self, resource: Resource, entry: Entry, new: Any) -> int:
-        if is_released(new):
-            return (await self.store.delete(entry.key, expected=entry.revision)).revision
-        stored = await self.store.update(
-            entry.key, written(new), expected=entry.revision, ttl_s=resource.ttl_s
-        )
-        return stored.revision
 
     async def replace(self, resource: Resource, value: Any) -> Any:
         """Store a newer version of an object that is otherwise as it was read, and return it."""
@@ -83,12 +86,12 @@ class Registry:
         key = resource.key(metadata.namespace, metadata.name)
         expected = int(metadata.resource_version)
         try:
-            entry = await self.store.update(key, written(value), expected=expected)
+            entry = await self.store.update(key, self._note(value), expected=expected)
         except ConflictError:
             raise conflict(resource.about, metadata.name, MODIFIED) from None
         except KeyMissingError:
             raise not_found(resource.about, metadata.name) from None
-        return with_revision(value, entry.revision)
+        return self.read_shared(resource, entry)
 
     async def remove(self, resource: Resource, value: Any) -> Any:
         """Delete an object that is as it was read, and return it with the revision of that."""
@@ -106,6 +109,27 @@ class Registry:
         """Return the object of an entry, with its revision."""
         struct: type[Any] = resource.hub_struct
         return with_revision(decode_json(entry.value, struct).value, entry.revision)
+
+    def read_shared(self, resource: Resource, entry: Entry) -> Any:
+        """Return the object of an entry; the same one for all who ask for it at about this time."""
+        which = (entry.key, entry.revision)
+        value = self._shared.get(which)
+        if value is None:
+            made = self._written.get(entry.value)
+            value = (
+                self.read(resource, entry)
+                if made is None
+                else with_revision(made, entry.revision)
+            )
+            self._shared.put(which, value, len(entry.value))
+        return value
+
+    def _note(self, value: Any) -> bytes:
+        """Return an object as it is stored; whoever reads that soon gets this object."""
+        bare = replace(value, metadata=replace(value.metadata, resource_version=""))
+        stored = encode_json(bare)
+        self._written.put(stored, bare, len(stored))
+        return stored
 
     async def _entry(self, resource: Resource, namespace: str, name: str) -> Entry:
         entry = await self.store.get(resource.key(namespace, name))

@@ -15,21 +15,39 @@ from mooring.api.kinds import Kind
 from mooring.api.meta import ListMeta, ObjectMeta
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.negotiation import PROTOBUF, YAML, Form, Shape
+from mooring.apiserver.recent import Recent
 from mooring.apiserver.status import bad_request
 from mooring.apiserver.tables import Include, PartialObjectMetadata, table_of, table_of_one
 from mooring.apiserver.watching import BOOKMARK, ERROR, INITIAL_EVENTS_END, Notice
+
+PAINTED_MAX = 2048
+PAINTED_BYTES_MAX = 16 * 2**20
+
+# An event by its revision, type, version and media type.
+Painted = Recent[tuple[int, str, str, str], bytes]
+
+
+def new_painted() -> Painted:
+    """Return where watches share what was painted."""
+    return Painted(PAINTED_MAX, PAINTED_BYTES_MAX)
 
 
 class Painter:
     """Writes objects of one kind in one form."""
 
     def __init__(
-        self, kind: Kind, form: Form, now: Timestamp, include: Include = Include.METADATA
+        self,
+        kind: Kind,
+        form: Form,
+        now: Timestamp,
+        include: Include = Include.METADATA,
+        painted: Painted | None = None,
     ) -> None:
         self._kind = kind
         self._form = form
         self._now = now
         self._include = include
+        self._painted = painted if form.shape is Shape.OBJECT else None
         self._had_headers = False
 
     @property
@@ -98,7 +116,17 @@ class Painter:
     # --- watches ------------------------------------------------------------------------------
 
     def event(self, notice: Notice) -> bytes:
-        """Return one event of a watch."""
+        """Return one event of a watch; what many watches are told of is painted once."""
+        if self._painted is None or not notice.is_change:
+            return self._event(notice)
+        which = (notice.revision, notice.type, self._kind.api_version, self._form.media)
+        painted = self._painted.get(which)
+        if painted is None:
+            painted = self._event(notice)
+            self._painted.put(which, painted, len(painted))
+        return painted
+
+    def _event(self, notice: Notice) -> bytes:
         shown: Any = notice.status
         if notice.type == BOOKMARK:
             shown = self._shown(self._bookmark(notice), headers=self._is_first())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mooring.api.core import Pod
 from mooring.api.gates import Gates
@@ -20,6 +20,7 @@ from mooring.apiserver.calls import Call
 from mooring.apiserver.guard import Guard
 from mooring.apiserver.poddefaults import with_defaults
 from mooring.apiserver.registry import Registry
+from mooring.apiserver.representing import Painted, new_painted
 from mooring.apiserver.resources import Resources
 from mooring.validation.context import AllowEverything, Context, StatusAuthorizer
 
@@ -41,6 +42,7 @@ class Service(Struct, frozen=True):
     signing: Signing | None = None  # None: no tokens are given
     admission: Admission | None = None  # None: no quotas, and only the account and class by default
     watch_s: Callable[[], int] = lambda: WATCH_S  # for watches that name no time
+    painted: Painted = field(default_factory=new_painted)  # what watches share
 
     def context(self, call: Call, namespace: Any | None, *, verb: str) -> Context:
         """Return what admission must know for a request that is about something in a namespace."""

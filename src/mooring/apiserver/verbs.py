@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -29,7 +28,7 @@ from mooring.apiserver.status import (
     unknown_resource,
 )
 from mooring.apiserver.tokens import request_token
-from mooring.apiserver.watching import Notice, WatchOptions, open_watch
+from mooring.apiserver.watching import Batch, WatchOptions, open_watch
 from mooring.apiserver.writing import Written, create, patch, replace_object
 
 WATCH_TIMEOUT_MAX_S = 24 * 3600
@@ -117,7 +116,7 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
 
 def _painter(service: Service, call: Call) -> Painter:
     include = read_include(call.query.get("includeObject", ""))
-    return Painter(call.kind, call.form, service.now(), include)
+    return Painter(call.kind, call.form, service.now(), include, service.painted)
 
 
 def _selection(call: Call) -> Any:
@@ -171,29 +170,21 @@ async def _watch(service: Service, call: Call) -> Streaming:
         timeout_s=timeout_s or service.watch_s(),
     )
     painter = _painter(service, call)
-    notices = await open_watch(
+    batches = await open_watch(
         service.registry, call.resource, call.target.namespace, _selection(call), options
     )
     media = call.form.media
     content_type = f"{media};stream=watch" if media == PROTOBUF else media
-    chunks = _chunks(notices, painter, options.timeout_s)
-    return Streaming(chunks, content_type)
+    return Streaming(_chunks(batches, painter), content_type)
 
 
-async def _chunks(
-    notices: AsyncIterator[Notice], painter: Painter, timeout_s: float
-) -> AsyncIterator[bytes]:
-    """Give the events of a watch as bytes, until its time is up."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
+async def _chunks(batches: AsyncIterator[Batch], painter: Painter) -> AsyncIterator[bytes]:
+    """Give the events of a watch as bytes, those of a batch at once."""
     try:
-        while True:
-            async with asyncio.timeout_at(deadline):
-                notice = await anext(notices)
-            yield painter.event(notice)
-    except (TimeoutError, StopAsyncIteration):
-        return
+        async for batch in batches:
+            yield b"".join(map(painter.event, batch))
     finally:
-        await notices.aclose()  # type: ignore[attr-defined]
+        await batches.aclose()  # type: ignore[attr-defined]
 
 
 def _number(text: str, maximum: int) -> int:

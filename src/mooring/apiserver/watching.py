@@ -9,12 +9,16 @@
 A watch without a resourceVersion begins with what is there, as ADDED, as does one that asks for
 initial events; then comes a bookmark that says so, if bookmarks are allowed. Others come every
 minute, and shortly before the watch's time is up.
+
+Events come in batches, as the store has them: many changes at once are one batch, so that they can
+be sent at once. Objects are shared by all watches that are told of them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from mooring.apiserver.listing import ListOptions, Page, list_entries, read_revision
@@ -31,6 +35,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 BOOKMARK_EVERY_S = 60
 BOOKMARK_BEFORE_END_S = 2
+INITIAL_BATCH = 100  # initial events that are sent at once
 
 TOO_OLD = "too old resource version: {wanted} ({current})"
 
@@ -41,7 +46,7 @@ class WatchOptions(NamedTuple):
     revision: str = ""
     allows_bookmarks: bool = False
     wants_initial: bool | None = None
-    timeout_s: float = BOOKMARK_EVERY_S
+    timeout_s: float | None = None
 
 
 class Notice(NamedTuple):
@@ -52,6 +57,10 @@ class Notice(NamedTuple):
     revision: int = 0
     is_initial_end: bool = False
     status: Status | None = None
+    is_change: bool = False  # others may be told the same
+
+
+Batch = Sequence[Notice]
 
 
 async def open_watch(
@@ -60,7 +69,7 @@ async def open_watch(
     namespace: str,
     selection: Selection,
     options: WatchOptions,
-) -> AsyncIterator[Notice]:
+) -> AsyncIterator[Batch]:
     """Return the events of a watch, until the store ends it or the caller has enough."""
     wanted = read_revision(options.revision)
     current = await registry.store.revision()
@@ -82,44 +91,67 @@ async def open_watch(
     return _events(follower, page, events, options)
 
 
-async def _ended(notice: Notice) -> AsyncIterator[Notice]:
-    yield notice
+async def _ended(notice: Notice) -> AsyncIterator[Batch]:
+    yield (notice,)
 
 
 async def _events(
     follower: _Follower, page: Page | None, events: Watch, options: WatchOptions
-) -> AsyncIterator[Notice]:
-    ticks = None
-    if options.allows_bookmarks:
-        ticks = asyncio.create_task(_tick(events, options.timeout_s))
+) -> AsyncIterator[Batch]:
+    timers = _Timers(events, options)
     try:
         if page is not None:
-            for entry in page.entries:
-                yield Notice(ADDED, follower.read(entry), entry.revision)
+            for start in range(0, len(page.entries), INITIAL_BATCH):
+                part = page.entries[start : start + INITIAL_BATCH]
+                yield [Notice(ADDED, follower.read(entry), entry.revision) for entry in part]
             if options.wants_initial and options.allows_bookmarks:
-                yield Notice(BOOKMARK, revision=page.revision, is_initial_end=True)
-        async for event in events:
-            notice = follower.notice(event)
-            if notice is not None and (notice.type != BOOKMARK or options.allows_bookmarks):
-                yield notice
+                yield (Notice(BOOKMARK, revision=page.revision, is_initial_end=True),)
+        del page  # It may be large, and a watch may be long.
+        while True:
+            batch = follower.notices(await events.batch())
+            if not options.allows_bookmarks:
+                batch = [notice for notice in batch if notice.type != BOOKMARK]
+            if batch:
+                yield batch
     except SlowWatcherError:
         # The client did not keep up; it lists again and begins anew.
-        yield Notice(ERROR, status=too_old("the watch did not keep up").status)
+        yield (Notice(ERROR, status=too_old("the watch did not keep up").status),)
     except ClosedError:
-        return  # The server stops; clients come again.
+        return  # Its time is up, or the server stops; clients come again.
     finally:
-        if ticks is not None:
-            ticks.cancel()
+        timers.cancel()
         events.close()
 
 
-async def _tick(events: Watch, timeout_s: float) -> None:
-    """Have a bookmark sent from time to time, so that clients need not go far back."""
-    clock = asyncio.get_running_loop().time
-    last = clock() + timeout_s - BOOKMARK_BEFORE_END_S
-    while (left_s := last - clock()) > 0:
-        await asyncio.sleep(min(BOOKMARK_EVERY_S, left_s))
-        events.request_progress()
+class _Timers:
+    """Have bookmarks sent, so that clients need not go far back, and end a watch in time."""
+
+    def __init__(self, events: Watch, options: WatchOptions) -> None:
+        self._events = events
+        self._loop = asyncio.get_running_loop()
+        self._last = inf
+        self._end: asyncio.TimerHandle | None = None
+        self._tick: asyncio.TimerHandle | None = None
+        if options.timeout_s is not None:
+            self._last = self._loop.time() + options.timeout_s - BOOKMARK_BEFORE_END_S
+            self._end = self._loop.call_later(options.timeout_s, events.close)
+        if options.allows_bookmarks:
+            self._wait()
+
+    def cancel(self) -> None:
+        """Do nothing more."""
+        for handle in (self._end, self._tick):
+            if handle is not None:
+                handle.cancel()
+
+    def _wait(self) -> None:
+        left_s = self._last - self._loop.time()
+        if left_s > 0:
+            self._tick = self._loop.call_later(min(BOOKMARK_EVERY_S, left_s), self._remind)
+
+    def _remind(self) -> None:
+        self._events.request_progress()
+        self._wait()
 
 
 class _Follower:
@@ -137,6 +169,10 @@ class _Follower:
         """Return the object of an entry."""
         return self._registry.read(self._resource, entry)
 
+    def notices(self, events: Iterable[Event]) -> list[Notice]:
+        """Return what changes mean for the watch."""
+        return [notice for notice in map(self.notice, events) if notice is not None]
+
     def notice(self, event: Event) -> Notice | None:
         """Return what a change means for the watch, if anything."""
         if event.revision <= self._wanted and not isinstance(event, Progress):
@@ -149,15 +185,20 @@ class _Follower:
                 return None if old is None else self._gone(old, revision)
             case Put(entry=entry, previous=previous):
                 new = self._selected(entry)
-                old = None if previous is None else self._selected(previous)
                 if new is not None:
-                    kind = ADDED if old is None else MODIFIED
-                    return Notice(kind, new, entry.revision)
+                    kind = MODIFIED if self._was_selected(previous) else ADDED
+                    return Notice(kind, new, entry.revision, is_change=True)
+                old = None if previous is None else self._selected(previous)
                 return None if old is None else self._gone(old, entry.revision)
 
+    def _was_selected(self, previous: Entry | None) -> bool:
+        if previous is None or self._selection.is_everything:
+            return previous is not None
+        return self._selected(previous) is not None
+
     def _gone(self, old: Any, revision: int) -> Notice:
-        return Notice(DELETED, with_revision(old, revision), revision)
+        return Notice(DELETED, with_revision(old, revision), revision, is_change=True)
 
     def _selected(self, entry: Entry) -> Any | None:
-        value = self.read(entry)
+        value = self._registry.read_shared(self._resource, entry)
         return value if self._selection.means(value, self._resource) else None
