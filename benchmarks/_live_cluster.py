@@ -51,8 +51,7 @@ async def serving(folder: Path, *, plain: bool) -> AsyncIterator[subprocess.Pope
     mode = ("--authorization-mode", "AlwaysAllow") if plain else ()
     prefix = [sys.executable, "-c", SERVER]
     if profile := os.environ.get("LIVE_SERVER_PROFILE"):
-        code = f"import cProfile; p = cProfile.Profile()\ntry: p.runcall(main)\nfinally: p.dump_stats({profile!r})"
-        prefix = [sys.executable, "-c", f"from mooring.cli.main import main\n{code}"]
+        prefix = [sys.executable, "-m", "cProfile", "-o", profile, "-m", "mooring.cli.main"]
     command = [*prefix, "server", "--data-dir", str(folder), "--port", "0"]
     process = _start([*command, *mode], subprocess.STDOUT)
     try:
@@ -66,12 +65,11 @@ async def serving(folder: Path, *, plain: bool) -> AsyncIterator[subprocess.Pope
 async def programs(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[str], float]]:
     """Run scheduler and controllers for as long as a block lasts, which begins when all is there.
 
-    Given is also how long the scheduler took until it had all kinds.
+    Given is also how long that took.
     """
     process = _start([sys.executable, "-m", "benchmarks._live_programs", str(folder)], None)
     try:
-        synced_s = float((await _line(process, "scheduler")).split()[1])
-        await _line(process, "all")
+        synced_s = float((await _line(process, "synced")).split()[1])
         yield process, synced_s
     finally:
         await _stop(process)

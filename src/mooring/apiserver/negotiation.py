@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from mooring.api import protobuf
@@ -42,6 +43,7 @@ class Form(NamedTuple):
         return self.shape in (Shape.METADATA, Shape.METADATA_LIST)
 
 
+@lru_cache(maxsize=256)  # clients say the same all the time
 def negotiate(accept: str, *, is_watch: bool = False, is_list: bool = False) -> Form:
     """Return the form that a client prefers, or raise that there is none that it accepts."""
     if not accept.strip():

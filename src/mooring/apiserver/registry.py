@@ -24,6 +24,10 @@ RETRIES_MAX = 16
 SHARED_MAX = 2048  # objects that watches share
 SHARED_BYTES_MAX = 16 * 2**20  # as they are stored
 
+METADATA, UID = b'"metadata":{"name":', b'"uid":"'
+HEAD_BYTES_MAX = 256  # of the version and kind, which come first
+UID_WITHIN_BYTES = 4096  # names are shorter
+
 Change = Callable[[Any], Awaitable[Any]]  # the stored object -> what it is to be
 
 
@@ -33,6 +37,8 @@ class Registry:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._shared = Recent[tuple[str, int], Any](SHARED_MAX, SHARED_BYTES_MAX)
+        # Who is shown an object soon after it was stored gets its text, with the revision put in.
+        self._texts = Recent[tuple[str, str], tuple[Any, Entry]](SHARED_MAX, SHARED_BYTES_MAX)
         self._written = Recent[bytes, Any](SHARED_MAX, SHARED_BYTES_MAX)  # without revisions
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Any:
@@ -122,7 +128,16 @@ class Registry:
                 else with_revision(made, entry.revision)
             )
             self._shared.put(which, value, len(entry.value))
+            version = (value.metadata.uid, value.metadata.resource_version)
+            self._texts.put(version, (value, entry), len(entry.value))
         return value
+
+    def text_of(self, value: Any) -> bytes | None:
+        """Return the JSON of an object in its hub version, if it is one that was shared lately."""
+        known = self._texts.get((value.metadata.uid, value.metadata.resource_version))
+        if known is None or known[0] is not value:
+            return None
+        return text_with_revision(known[1])
 
     def _note(self, value: Any) -> bytes:
         """Return an object as it is stored; whoever reads that soon gets this object."""
@@ -151,6 +166,21 @@ def is_released(value: Any) -> bool:
 def written(value: Any) -> bytes:
     """Return an object as it is stored."""
     return encode_json(replace(value, metadata=replace(value.metadata, resource_version="")))
+
+
+def text_with_revision(entry: Entry) -> bytes | None:
+    """Return a stored object as JSON with its revision; None if it is not as most are.
+
+    The revision comes after the uid. What comes before are names in quotes, in which a quote is
+    escaped: so the first `"uid":"` is the key.
+    """
+    value = entry.value
+    start = value.find(METADATA, 0, HEAD_BYTES_MAX)
+    place = value.find(UID, start, start + UID_WITHIN_BYTES)
+    if start < 0 or place < 0:
+        return None
+    after = value.index(b'"', place + len(UID)) + 1
+    return b'%s,"resourceVersion":"%d"%s' % (value[:after], entry.revision, value[after:])
 
 
 def with_revision(value: Any, revision: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from mooring.api.codec import encode_json, to_tree
 from mooring.api.kinds import Kind
 from mooring.api.meta import ListMeta, ObjectMeta
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.negotiation import PROTOBUF, YAML, Form, Shape
+from mooring.apiserver.negotiation import JSON, PROTOBUF, YAML, Form, Shape
 from mooring.apiserver.recent import Recent
 from mooring.apiserver.status import bad_request
 from mooring.apiserver.tables import Include, PartialObjectMetadata, table_of, table_of_one
@@ -22,6 +22,8 @@ from mooring.apiserver.watching import BOOKMARK, ERROR, INITIAL_EVENTS_END, Noti
 
 PAINTED_MAX = 2048
 PAINTED_BYTES_MAX = 16 * 2**20
+
+TextOf = Callable[[Any], bytes | None]  # the JSON of an object, if it is known already
 
 # An event by its revision, type, version and media type.
 Painted = Recent[tuple[int, str, str, str], bytes]
@@ -42,12 +44,14 @@ class Painter:
         now: Timestamp,
         include: Include = Include.METADATA,
         painted: Painted | None = None,
+        text_of: TextOf = lambda _: None,
     ) -> None:
         self._kind = kind
         self._form = form
         self._now = now
         self._include = include
         self._painted = painted if form.shape is Shape.OBJECT else None
+        self._text_of = text_of if form.shape is Shape.OBJECT and form.media == JSON else None
         self._had_headers = False
 
     @property
@@ -59,7 +63,14 @@ class Painter:
 
     def one(self, value: Any) -> bytes:
         """Return an object, which is in its hub version."""
-        return as_bytes(self._shown(value), self._form.media)
+        text = self._text(value)
+        return as_bytes(self._shown(value), self._form.media) if text is None else text + b"\n"
+
+    def _text(self, value: Any) -> bytes | None:
+        """Return an object as it is stored, if it is shown as that."""
+        if self._text_of is None or value.api_version != self._kind.api_version:
+            return None
+        return self._text_of(value)
 
     def _shown(self, value: Any, *, headers: bool = True) -> Any:
         form = self._form
@@ -127,6 +138,8 @@ class Painter:
         return painted
 
     def _event(self, notice: Notice) -> bytes:
+        if notice.is_change and (text := self._text(notice.value)) is not None:
+            return b'{"type":"%s","object":%s}\n' % (notice.type.encode(), text)
         shown: Any = notice.status
         if notice.type == BOOKMARK:
             shown = self._shown(self._bookmark(notice), headers=self._is_first())
