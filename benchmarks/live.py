@@ -325,9 +325,9 @@ async def _restart(folder: Path, server: Any, client: ApiClient, pod: Pod) -> st
                 bound_s = await bound - start
             used, served = Usage.of(process.pid), Usage.of(server.pid)
     return (
-        f"recovery with {RECOVERY_NODES} nodes and {RECOVERY_CLAIMS} claims: the scheduler has all "
-        f"after {synced_s:.1f} s, a pod that waits is bound after {bound_s:.1f} s; CPU "
-        f"{used.cpu_s:.1f} s; peak of programs {used.peak_mib:.0f}, server {served.peak_mib:.0f} MiB"
+        f"recovery with {RECOVERY_NODES} nodes and {RECOVERY_CLAIMS} claims: all is "
+        f"there after {synced_s:.1f} s, a pod that waits is bound after {bound_s:.1f} s; CPU "
+        f"{used.cpu_s:.1f} s; peak MiB: server {served.peak_mib:.0f}, programs {used.peak_mib:.0f}"
     )
 
 

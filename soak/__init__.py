@@ -71,6 +71,13 @@ class Tally:
         for number in plan.numbers():
             self._run_case(plan.seed, number)
 
+    def finish(self, end: Callable[[], None]) -> None:
+        """Do what comes after all cases; what it raises is a fault, too."""
+        try:
+            end()
+        except Exception as error:
+            self._note_fault(error, f"{self.campaign}: after all cases")
+
     def worst(self) -> str:
         """Return which case took longest, and how long."""
         return f"{self.worst_s * 1e3:.1f} ms (case {self.worst_case})"
@@ -93,9 +100,10 @@ class Tally:
             self.worst_s, self.worst_case = elapsed_s, number
 
     def _note_fault(self, error: Exception, case: str) -> None:
-        """Keep the first fault of its kind: same exception from the same line."""
+        """Keep the first fault of its kind: by its own word, or by exception and line."""
         story = "".join(traceback.format_exception(error, limit=-8)).rstrip()
         raised = traceback.extract_tb(error.__traceback__)[-1]
         kind = f"{type(error).__name__} {raised.filename}:{raised.lineno}"
+        kind = getattr(error, "kind", kind)
         if len(self.faults) < FAULTS_MAX:
             self.faults.setdefault(kind, f"{case}\n{story}")

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from soak import (
     Plan,
     allocator,
     cel,
+    http_fuzz,
     livescheduler,
     reading,
     scheduler,
+    server_crash,
+    server_watch,
     store_crash,
     store_watch,
 )
 from soak.__main__ import campaigns, main
+from soak._servers import Server
 from tests.allocator.problems import FAMILIES
 
 SEED = 6
 
 CASES = 400
+
+NAMES = (
+    *("allocator", "cel", "http-fuzz", "livescheduler", "reading", "scheduler"),
+    *("server-crash", "server-watch", "store-crash", "store-watch"),
+)
 
 
 def test_damaged_objects_and_bytes_give_declared_errors_only() -> None:
@@ -91,6 +102,36 @@ def test_watchers_of_a_store_that_is_compacted_and_restarted_miss_nothing() -> N
     assert outcome.figures["watches resumed after a restart"]
 
 
+def test_a_killed_server_loses_nothing_that_was_answered() -> None:
+    outcome = server_crash.run(Plan(SEED, cases=1), rounds=2)
+    assert outcome.faults == ()
+    assert outcome.figures["kills"] == "2"
+    assert int(outcome.figures["answered writes"].replace(",", "")) > 0
+
+
+def test_watchers_of_a_server_that_is_compacted_and_killed_miss_nothing() -> None:
+    size = server_watch.Size(watchers=24, writers=8, writes=320, kills=1, kept_s=1.0)
+    outcome = server_watch.run(Plan(SEED, cases=1), size)
+    assert outcome.faults == ()
+    assert outcome.figures["kills"] == "1"
+    assert int(outcome.figures["writes"].replace(",", "")) >= 320
+    assert int(outcome.figures["events told"].replace(",", "")) > 320
+
+
+def test_random_requests_are_answered_and_refused_ones_change_nothing() -> None:
+    outcome = http_fuzz.run(Plan(SEED, cases=CASES // 2))
+    assert outcome.faults == ()
+    assert outcome.figures["cases"] == str(CASES // 2)
+    for figure in ("answers 2xx", "answers 4xx", "refused writes that changed nothing"):
+        assert int(outcome.figures[figure]) > CASES // 40, figure
+
+
+def test_a_request_is_decided_by_seed_and_number() -> None:
+    session = http_fuzz.Session(Server(Path("nowhere")))
+    made = [http_fuzz.make_case(session, SEED, number).sent for number in (7, 7, 8)]
+    assert made[0] == made[1] != made[2]
+
+
 def test_every_seed_of_the_expressions_is_one() -> None:
     refused = [seed for seed in cel.SEEDS if cel.is_refused(seed)]
     assert refused == []
@@ -124,9 +165,7 @@ def test_a_broken_law_is_reported_with_the_way_to_see_it_again(
 def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    names = ["allocator", "cel", "livescheduler", "reading", "scheduler"]
-    names += ["store-crash", "store-watch"]
-    assert [line.split()[0] for line in lines] == campaigns() == names
+    assert [line.split()[0] for line in lines] == campaigns() == list(NAMES)
 
 
 def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,9 +177,8 @@ def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_unknown_campaign_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["raeding"]) == 2
-    there = "allocator, cel, reading, scheduler, store-crash, store-watch"
     said = capsys.readouterr().err
-    assert said == f"soak: no campaign 'raeding'; there are: {there}\n"
+    assert said == f"soak: no campaign 'raeding'; there are: {', '.join(NAMES)}\n"
 
 
 @pytest.mark.parametrize(

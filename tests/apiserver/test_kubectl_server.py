@@ -367,11 +367,15 @@ def test_seeds_are_applied_twice_and_the_second_changes_nothing(way: str, tmp_pa
 
 
 def revisions(kubectl: Kubectl, files: list[str]) -> dict[str, str]:
-    """Return the revisions of what is in files."""
+    """Return the revisions of what is in files; of quotas, which the server counts, the spec."""
     items = kubectl.json("get", *files)["items"]
     assert items
     return {
-        f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["resourceVersion"]
+        f"{item['kind']}/{item['metadata']['name']}": (
+            str(item["spec"])
+            if item["kind"] == "ResourceQuota"
+            else item["metadata"]["resourceVersion"]
+        )
         for item in items
     }
 

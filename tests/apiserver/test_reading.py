@@ -283,3 +283,9 @@ def test_revisions_of_lists(client: Client) -> None:
     assert dict(late.headers)["retry-after"] == "1"
     assert client.get(f"{CLASSES}?resourceVersionMatch=Exact").status == 422
     assert client.get(f"{CLASSES}?resourceVersion=abc").status == 400
+
+
+def test_a_revision_that_is_no_revision_is_refused(client: Client) -> None:
+    reply = client.get(f"{CLASSES}?resourceVersion=99999999999999999999")
+    assert reply.status == 400
+    assert "value out of range" in reply.message

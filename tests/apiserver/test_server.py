@@ -256,6 +256,14 @@ def test_only_loopback_addresses_without_tls(tmp_path: Path) -> None:
     assert "loopback" in done.output
 
 
+@pytest.mark.parametrize("text", ["soon", "-1s", "5"])
+def test_the_interval_of_compaction_must_be_one(tmp_path: Path, text: str) -> None:
+    options = ["--data-dir", str(tmp_path), f"--etcd-compaction-interval={text}"]
+    done = CliRunner().invoke(moor, ["server", *options])
+    assert done.exit_code == 2
+    assert f"'--etcd-compaction-interval': '{text}'" in done.output
+
+
 def test_a_folder_without_a_server(tmp_path: Path) -> None:
     done = CliRunner().invoke(moor, ["kubeconfig", "--data-dir", str(tmp_path)])
     assert done.exit_code == 3

@@ -16,12 +16,14 @@ from tests.apiserver.client import (
     MERGE_PATCH,
     NAMESPACES,
     PODS,
+    SLICES,
     STRATEGIC_PATCH,
     Client,
     claim,
     config_map,
     device_class,
     pod,
+    resource_slice,
 )
 
 
@@ -336,3 +338,34 @@ def test_a_dry_run_does_not_create_what_is_there(client: Client) -> None:
     client.post(PODS, pod("p"))
     again = client.post(f"{PODS}?dryRun=All", pod("p"))
     assert (again.status, again.reason) == (409, "AlreadyExists")
+
+
+@pytest.mark.parametrize("media", [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH])
+def test_a_patch_cannot_make_another_kind(client: Client, media: str) -> None:
+    client.post(SLICES, resource_slice("a"))
+    other = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    body: Any = other
+    if media == JSON_PATCH:
+        body = [
+            {"op": "replace", "path": f"/{key}", "value": value} for key, value in other.items()
+        ]
+    reply = client.patch(f"{SLICES}/a", body, media)
+    assert reply.status == 400
+    assert "cannot be handled as a ResourceSlice" in reply.message
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_what_cannot_be_answered_is_not_done(client: Client, method: str) -> None:
+    client.post(CLASSES, device_class("a"))
+    before = client.get(CLASSES).json
+    body = device_class("b") if method == "POST" else None
+    assert client.ask(method, f"{CLASSES}?includeObject=x", body).status == 400
+    assert client.get(CLASSES).json == before
+
+
+def test_a_patch_in_the_form_of_a_seed_may_hold_any_number(client: Client) -> None:
+    client.post(CLAIMS, claim())
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 1.5}}]
+    reply = client.patch(f"{CLAIMS}/one", {"spec": {"requests": requests}}, MERGE_PATCH)
+    assert reply.status == 400
+    assert reply.message.endswith("exactly.count: expected an integer, got a number")

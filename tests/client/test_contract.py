@@ -18,7 +18,6 @@ from mooring.client.errors import (
     ConflictError,
     InvalidError,
     NotFoundError,
-    UnavailableError,
 )
 from mooring.client.paging import list_all
 from mooring.client.writes import Apply, Create, Delete, Patch, Target, Update
@@ -122,14 +121,6 @@ async def test_a_watch_has_a_selection(client: ApiClient) -> None:
     two = await client.write(Create(config_map("two")))
     watch = client.watch(ConfigMap, after=before, fields="metadata.name=two")
     assert await anext(watch) == Added(two)
-
-
-@every_way
-async def test_a_watch_of_the_future_is_refused(client: ApiClient) -> None:
-    with pytest.raises(UnavailableError) as refused:
-        async for _ in client.watch(ConfigMap, after="999999999"):
-            pass
-    assert refused.value.causes[0].reason == "ResourceVersionTooLarge"
 
 
 @every_way

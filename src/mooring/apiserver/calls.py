@@ -168,11 +168,11 @@ def _reading(call: Call, *, gates: Gates, extensions: bool) -> Reading:
     media = call.content_type.partition(";")[0].strip().lower() or JSON
     if media == protobuf.CONTENT_TYPE:
         tree = protobuf.decode(call.body).tree
-        return read_tree(_typed(tree, call), gates=gates, extensions=extensions)
+        return read_tree(typed(tree, call), gates=gates, extensions=extensions)
     if media not in (JSON, YAML):
         raise unsupported_media(OBJECT_TYPES)
     document = _document(call, CORE if extensions else KUBERNETES)
-    _typed(document.tree, call)
+    typed(document.tree, call)
     return read_document(document, gates=gates, extensions=extensions)
 
 
@@ -206,7 +206,7 @@ def _unreadable(call: Call, why: str) -> StatusError:
     )
 
 
-def _typed(tree: Any, call: Call) -> Any:
+def typed(tree: Any, call: Call) -> Any:
     """Return the tree as being of the kind that the URL names; another one is refused."""
     if not isinstance(tree, dict):
         raise _unreadable(call, "not an object")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+GATHERED_BYTES_MAX = 64 * 1024  # beyond that it is the transport that says when to wait
+
 
 class CorkedTransport:
     """A transport that gathers what is written until the turn of the event loop is over."""
@@ -17,6 +19,7 @@ class CorkedTransport:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes] = []
+        self._size = 0
 
     def write(self, data: bytes) -> None:
         """Have data written soon."""
@@ -25,11 +28,14 @@ class CorkedTransport:
         if not self._parts:
             self._loop.call_soon(self.flush)
         self._parts.append(data)
+        self._size += len(data)
+        if self._size > GATHERED_BYTES_MAX:
+            self.flush()
 
     def flush(self) -> None:
         """Write all that is gathered."""
         if self._parts:
-            parts, self._parts = self._parts, []
+            parts, self._parts, self._size = self._parts, [], 0
             self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def close(self) -> None:

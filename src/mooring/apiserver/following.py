@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resource
+from mooring.kit.collector import without_collector
 from mooring.store.contract import Deletion, Put
 from mooring.store.errors import StoreError
 
@@ -34,16 +35,26 @@ class Keeper(Protocol):
 class Follower:
     """Hands what is stored to a keeper, for as long as it runs."""
 
-    def __init__(self, registry: Registry, resources: Sequence[Resource], keeper: Keeper) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        resources: Sequence[Resource],
+        keeper: Keeper,
+        *,
+        remembered: Callable[[Any], Any] = lambda value: value,
+    ) -> None:
         self._registry = registry
         self._resources = resources
         self._keeper = keeper
+        self._remembered = remembered  # what must be known of an object to forget it
         self._known: dict[str, dict[str, Any]] = {}  # by resource, by key
+        self._loaded: dict[str, int] = {}  # the revisions that were read first, by resource
 
     async def load(self) -> None:
         """Read everything once: before this is done a server must not answer."""
-        for resource in self._resources:
-            await self._read(resource)
+        with without_collector():
+            for resource in self._resources:
+                self._loaded[resource.prefix] = await self._read(resource)
 
     async def run(self) -> None:
         """Follow everything until cancelled."""
@@ -54,7 +65,8 @@ class Follower:
     async def _follow(self, resource: Resource) -> None:
         while True:
             try:
-                await self._watch(resource, await self._read(resource))
+                revision = self._loaded.pop(resource.prefix, None)
+                await self._watch(resource, revision or await self._read(resource))
             except StoreError as error:
                 LOG.warning("following %s: %s", resource.plural, error)
             await asyncio.sleep(AGAIN_AFTER_S)
@@ -62,13 +74,13 @@ class Follower:
     async def _read(self, resource: Resource) -> int:
         """Take all objects of a resource, forget those that are gone, and return the revision."""
         page = await self._registry.store.list(resource.prefix)
-        found = {entry.key: self._registry.read(resource, entry) for entry in page.entries}
-        known = self._known.get(resource.prefix, {})
-        for key in known.keys() - found.keys():
-            self._keeper.remove(known[key])
-        for value in found.values():
+        known = self._known.setdefault(resource.prefix, {})
+        for key in known.keys() - {entry.key for entry in page.entries}:
+            self._keeper.remove(known.pop(key))
+        for entry in page.entries:
+            value = self._registry.read(resource, entry)
             self._keeper.put(value)
-        self._known[resource.prefix] = found
+            known[entry.key] = self._remembered(value)
         return page.revision
 
     async def _watch(self, resource: Resource, revision: int) -> None:
@@ -78,8 +90,9 @@ class Follower:
             async for event in watch:
                 match event:
                     case Put(entry):
-                        known[entry.key] = registry.read_shared(resource, entry)
-                        self._keeper.put(known[entry.key])
+                        value = registry.read_shared(resource, entry)
+                        self._keeper.put(value)
+                        known[entry.key] = self._remembered(value)
                     case Deletion(previous):
                         gone = known.pop(previous.key, None)
                         if gone is not None:

@@ -13,8 +13,11 @@ from msgspec.structs import replace
 from mooring.api.authentication import SelfSubjectReview, TokenReview
 from mooring.api.authorization import SelfSubjectRulesReview
 from mooring.api.codec import decode_tree, to_tree
+from mooring.api.core import Pod
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import ResourceSlice
 from mooring.apiserver.authentication.authenticator import Authenticator, Find
 from mooring.apiserver.authentication.impersonation import impersonated
 from mooring.apiserver.authentication.reviews import answer_self, answer_token
@@ -67,7 +70,15 @@ class GuardFollower(Follower):
 
     def __init__(self, service: Service, guard: Guard) -> None:
         resources = [service.resources.of(group, plural) for group, plural in FOLLOWED]
-        super().__init__(service.registry, resources, guard)
+        super().__init__(service.registry, resources, guard, remembered=_remembered)
+
+
+def _remembered(value: Any) -> Any:
+    """Return what must be known of an object to forget it: pods and slices are many and large."""
+    if not isinstance(value, Pod | ResourceSlice):
+        return value
+    metadata = ObjectMeta(name=value.metadata.name, namespace=value.metadata.namespace)
+    return type(value)(metadata=metadata)
 
 
 class RoleSecurity:

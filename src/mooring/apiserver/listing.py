@@ -33,6 +33,8 @@ TOKEN_FORMAT = "meta.k8s.io/v1"  # noqa: S105  # of continue tokens
 PAGE = 500  # how many entries are read at once where some are left out
 LIST_OPTIONS = About("listoptions", "ListOptions", "meta.k8s.io")
 
+REVISION_MAX = 2**64 - 1
+
 _MATCH = path_of(("resourceVersionMatch",))
 _INITIAL = path_of(("sendInitialEvents",))
 _NOT_WITH_CONTINUE = "resourceVersionMatch is forbidden when continue is provided"
@@ -210,6 +212,11 @@ def read_revision(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
         message = f'resourceVersion: Invalid value: "{text[:64]}": strconv.ParseUint: parsing '
         raise bad_request(f'{message}"{text[:64]}": invalid syntax')
+    if int(text) > REVISION_MAX:
+        raise bad_request(
+            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": '
+            "value out of range"
+        )
     return int(text)
 
 

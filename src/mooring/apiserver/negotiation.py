@@ -43,7 +43,7 @@ class Form(NamedTuple):
         return self.shape in (Shape.METADATA, Shape.METADATA_LIST)
 
 
-@lru_cache(maxsize=256)  # clients say the same all the time
+@lru_cache(maxsize=256)  # clients accept the same again and again
 def negotiate(accept: str, *, is_watch: bool = False, is_list: bool = False) -> Form:
     """Return the form that a client prefers, or raise that there is none that it accepts."""
     if not accept.strip():

@@ -24,8 +24,7 @@ RETRIES_MAX = 16
 SHARED_MAX = 2048  # objects that watches share
 SHARED_BYTES_MAX = 16 * 2**20  # as they are stored
 
-METADATA, UID = b'"metadata":{"name":', b'"uid":"'
-HEAD_BYTES_MAX = 256  # of the version and kind, which come first
+UID = b'"uid":"'
 UID_WITHIN_BYTES = 4096  # names are shorter
 
 Change = Callable[[Any], Awaitable[Any]]  # the stored object -> what it is to be
@@ -123,9 +122,7 @@ class Registry:
         if value is None:
             made = self._written.get(entry.value)
             value = (
-                self.read(resource, entry)
-                if made is None
-                else with_revision(made, entry.revision)
+                self.read(resource, entry) if made is None else with_revision(made, entry.revision)
             )
             self._shared.put(which, value, len(entry.value))
             version = (value.metadata.uid, value.metadata.resource_version)
@@ -137,7 +134,7 @@ class Registry:
         known = self._texts.get((value.metadata.uid, value.metadata.resource_version))
         if known is None or known[0] is not value:
             return None
-        return text_with_revision(known[1])
+        return text_with_revision(known[1], value.api_version, value.kind)
 
     def _note(self, value: Any) -> bytes:
         """Return an object as it is stored; whoever reads that soon gets this object."""
@@ -168,16 +165,16 @@ def written(value: Any) -> bytes:
     return encode_json(replace(value, metadata=replace(value.metadata, resource_version="")))
 
 
-def text_with_revision(entry: Entry) -> bytes | None:
+def text_with_revision(entry: Entry, api_version: str, kind: str) -> bytes | None:
     """Return a stored object as JSON with its revision; None if it is not as most are.
 
     The revision comes after the uid. What comes before are names in quotes, in which a quote is
     escaped: so the first `"uid":"` is the key.
     """
     value = entry.value
-    start = value.find(METADATA, 0, HEAD_BYTES_MAX)
-    place = value.find(UID, start, start + UID_WITHIN_BYTES)
-    if start < 0 or place < 0:
+    head = f'{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"name":'.encode()
+    place = value.find(UID, len(head), len(head) + UID_WITHIN_BYTES)
+    if place < 0 or not value.startswith(head):
         return None
     after = value.index(b'"', place + len(UID)) + 1
     return b'%s,"resourceVersion":"%d"%s' % (value[:after], entry.revision, value[after:])

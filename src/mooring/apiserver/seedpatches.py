@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.api.codec import decode_tree, parse_json
+from mooring.api.documents import NumberText
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
@@ -39,7 +40,14 @@ def shipped_patch(body: bytes, media: str, kind: Kind, gates: Gates) -> Shipped:
     found = shipped_tree(patch, kind, gates)
     if found.content is patch:
         return Shipped(body)
-    return Shipped(msgspec.json.encode(found.content), found.warnings)
+    return Shipped(msgspec.json.encode(found.content, enc_hook=_as_written), found.warnings)
+
+
+def _as_written(value: Any) -> Any:
+    """Return a number that is no integer as the client wrote it."""
+    if isinstance(value, NumberText):
+        return msgspec.Raw(value.text.encode())
+    raise NotImplementedError(type(value).__name__)
 
 
 def shipped_tree(tree: Any, kind: Kind, gates: Gates) -> Shipped:

@@ -146,7 +146,8 @@ async def assembled(
         await service.admission.prepare()
         _beside(service.admission.run(), stack)
         _beside(NamespaceEnd(service).run(), stack)
-        _beside(compact_regularly(store), stack)
+        if settings.kept_s:
+            _beside(compact_regularly(store, settings.kept_s), stack)
         credentials: Credentials | None = None
         if settings.has_roles:
             service, security, credentials = await _guarded(settings, service, stack)

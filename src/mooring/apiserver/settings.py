@@ -15,6 +15,7 @@ from mooring.apiserver.limits import Limits
 from mooring.apiserver.resources import EVENT_TTL_S
 from mooring.apiserver.runtimeconfig import RuntimeConfig
 from mooring.apiserver.service import WATCH_S
+from mooring.apiserver.upkeep import KEPT_S
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 
@@ -58,4 +59,5 @@ class Settings(NamedTuple):
     manners: Manners = Manners()
     watch_s_min: int = WATCH_S
     event_ttl_s: int = EVENT_TTL_S
+    kept_s: float = KEPT_S  # how far back watches can go, at the least; 0: for ever
     auditing: Auditing | None = None

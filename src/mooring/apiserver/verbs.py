@@ -73,6 +73,7 @@ def check_verb(call: Call, verb: str) -> None:
 async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming:
     """Do what a request asks for, and return the answer."""
     part = call.target.subresource
+    painter = _painter(service, call)  # first: what cannot be answered must not be done
     match verb:
         case "get" if part == PART:
             return _scale(service, call, await read_scale(service, call))
@@ -81,7 +82,7 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
         case "get":
             registry, target = service.registry, call.target
             value = await registry.get(call.resource, target.namespace, target.name)
-            return Answer(_painter(service, call).one(value), content_type=call.form.media)
+            return Answer(painter.one(value), content_type=call.form.media)
         case "list":
             return await _list(service, call)
         case "watch":
@@ -105,9 +106,7 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
         case "deletecollection":
             selection = _selection(call)
             values = await delete_collection(service, call, selection, _list_options(call))
-            return Answer(
-                _painter(service, call).many(values, ListMeta()), content_type=call.form.media
-            )
+            return Answer(painter.many(values, ListMeta()), content_type=call.form.media)
     raise method_not_allowed()
 
 
@@ -151,13 +150,16 @@ async def _list(service: Service, call: Call) -> Answer:
     page = await list_entries(
         service.registry, call.resource, call.target.namespace, selection, options
     )
-    values = [service.registry.read(call.resource, entry) for entry in page.entries]
     metadata = ListMeta(
         resource_version=str(page.revision),
         continue_=page.continue_,
         remaining_item_count=page.remaining,
     )
-    return Answer(painter.many(values, metadata), content_type=call.form.media)
+    body = painter.stored(page.entries, metadata)
+    if body is None:
+        values = [service.registry.read(call.resource, entry) for entry in page.entries]
+        body = painter.many(values, metadata)
+    return Answer(body, content_type=call.form.media)
 
 
 async def _watch(service: Service, call: Call) -> Streaming:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from math import inf
 from typing import Any, NamedTuple
 
 from mooring.apiserver.listing import ListOptions, Page, list_entries, read_revision
@@ -129,29 +128,25 @@ class _Timers:
     def __init__(self, events: Watch, options: WatchOptions) -> None:
         self._events = events
         self._loop = asyncio.get_running_loop()
-        self._last = inf
-        self._end: asyncio.TimerHandle | None = None
-        self._tick: asyncio.TimerHandle | None = None
-        if options.timeout_s is not None:
-            self._last = self._loop.time() + options.timeout_s - BOOKMARK_BEFORE_END_S
-            self._end = self._loop.call_later(options.timeout_s, events.close)
+        self._handles: dict[str, asyncio.TimerHandle] = {}
         if options.allows_bookmarks:
-            self._wait()
+            self._tick()
+        if options.timeout_s is not None:
+            self._handles["end"] = self._loop.call_later(options.timeout_s, events.close)
+        if options.allows_bookmarks and options.timeout_s is not None:
+            last_s = options.timeout_s - BOOKMARK_BEFORE_END_S
+            if last_s > 0:
+                self._handles["last"] = self._loop.call_later(last_s, events.request_progress)
 
     def cancel(self) -> None:
         """Do nothing more."""
-        for handle in (self._end, self._tick):
-            if handle is not None:
-                handle.cancel()
+        for handle in self._handles.values():
+            handle.cancel()
 
-    def _wait(self) -> None:
-        left_s = self._last - self._loop.time()
-        if left_s > 0:
-            self._tick = self._loop.call_later(min(BOOKMARK_EVERY_S, left_s), self._remind)
-
-    def _remind(self) -> None:
-        self._events.request_progress()
-        self._wait()
+    def _tick(self) -> None:
+        if "tick" in self._handles:
+            self._events.request_progress()
+        self._handles["tick"] = self._loop.call_later(BOOKMARK_EVERY_S, self._tick)
 
 
 class _Follower:

@@ -21,7 +21,7 @@ from mooring.api.meta import ObjectMeta
 from mooring.api.reading import read_tree
 from mooring.apiserver import foreign
 from mooring.apiserver.authorization.noderestriction import Operation
-from mooring.apiserver.calls import Body, Call, checked, read_body
+from mooring.apiserver.calls import Body, Call, checked, read_body, typed
 from mooring.apiserver.ownership import bare_tree, owned_tree, read_entries, with_owners
 from mooring.apiserver.patching import (
     APPLY_PATCH,
@@ -223,7 +223,7 @@ def _other_name(name: str, call: Call) -> StatusError:
 
 def _read_patched(tree: Any, call: Call, service: Service, warnings: tuple[str, ...] = ()) -> Body:
     try:
-        reading = read_tree(tree, gates=service.gates, extensions=service.extensions)
+        reading = read_tree(typed(tree, call), gates=service.gates, extensions=service.extensions)
     except (ApiError, RecursionError) as error:
         raise bad_request(str(error)) from None
     body = checked(reading, call)

@@ -95,6 +95,7 @@ def _settings(data_dir: Path, etcd: Etcd | None, gates: Gates, given: dict[str, 
         manners=Manners(connections_max=given["max_connections"]),
         watch_s_min=given["min_request_timeout"],
         event_ttl_s=int(given["event_ttl"]),
+        kept_s=given["etcd_compaction_interval"],
         auditing=_auditing(given),
     )
 

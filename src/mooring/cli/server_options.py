@@ -49,7 +49,7 @@ def _list(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
 
 
 SECTIONS: Final[Sections] = (
-    ("Folder and store", ("data_dir", "event_ttl")),
+    ("Folder and store", ("data_dir", "event_ttl", "etcd_compaction_interval")),
     (
         "etcd",
         ("etcd_servers", "etcd_prefix", "etcd_cafile", "etcd_certfile", "etcd_keyfile"),
@@ -106,6 +106,13 @@ _OPTIONS: Final = (
         default="1h",
         show_default=True,
         help="How long events are kept.",
+    ),
+    click.option(
+        "--etcd-compaction-interval",
+        type=Duration(0, 366 * 24 * 3600),
+        default="5m",
+        show_default=True,
+        help="How far back watches and lists can go, at the least; 0 forgets nothing.",
     ),
     click.option(
         "--bind-address",

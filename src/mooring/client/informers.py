@@ -113,6 +113,8 @@ class Informer:
         while True:
             started = self._clock.monotonic()
             try:
+                if self._failures and self._revision is not None:
+                    await self._check_time()
                 if self._revision is None:
                     await self._list()
                 told = await self._watch()
@@ -129,7 +131,7 @@ class Informer:
                 self._failures += 1
                 self._note(str(error))
                 if any(cause.reason == TOO_LARGE for cause in error.causes):
-                    self._revision = None  # the server went back in time: a backup was restored
+                    self._revision = None  # the server went back in time
             except Exception as error:  # a bug in what reads or keeps the objects
                 self._failures += 1
                 self._revision = None
@@ -153,6 +155,15 @@ class Informer:
         self._revision = page.revision
         self._has_synced.set()
         self._note("")
+
+    async def _check_time(self) -> None:
+        """See whether the server went back in time, as with a restored backup: then list anew.
+
+        A watch that begins in the future would say nothing until that has come.
+        """
+        now = (await self._client.list(self._struct, limit=1, **self._selection)).revision
+        if now.isdigit() and str(self._revision).isdigit() and int(now) < int(str(self._revision)):
+            self._revision = None
 
     # --- watching ---------------------------------------------------------------------------------
 

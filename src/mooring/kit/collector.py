@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 YOUNG_MAX = 20_000  # objects made and not freed before a look at the young ones
 ROUNDS_BETWEEN = (20, 100)  # looks at the young before one at the middle-aged, and at the old
@@ -17,3 +19,13 @@ def calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_MAX, *ROUNDS_BETWEEN)
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Look for no garbage while much is read that stays."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -20,9 +20,9 @@ from mooring.apiserver.status import bad_request
 
 Headers = Sequence[tuple[str, str]]  # names in lower case, in the order of the request
 
+PREFIX = "impersonate-"
 USER, GROUPS, UID = "impersonate-user", "impersonate-group", "impersonate-uid"
 EXTRA_PREFIX = "impersonate-extra-"
-PREFIX = "impersonate-"
 VALUES_MAX = 256
 
 _ESCAPES = re.compile(rb"%([0-9a-f]{2})")
@@ -39,7 +39,7 @@ class Wish(NamedTuple):
 
 def wish_of(headers: Headers) -> Wish | None:
     """Return whom the headers name; None if nobody. Raises if there is no user among them."""
-    headers = [each for each in headers if each[0].startswith(PREFIX)]
+    headers = tuple(header for header in headers if header[0].startswith(PREFIX))
     if not headers:
         return None
     name = next((value for key, value in headers if key == USER), "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from mooring.api.core import Pod
@@ -21,28 +21,35 @@ class Tie(NamedTuple):
     name: str
 
 
-# Where a volume names secrets and config maps.
-_IN_VOLUMES = (
-    (SECRETS, ("secret", "secretName")),
-    (SECRETS, ("azureFile", "secretName")),
-    (SECRETS, ("cephfs", "secretRef", "name")),
-    (SECRETS, ("cinder", "secretRef", "name")),
-    (SECRETS, ("flexVolume", "secretRef", "name")),
-    (SECRETS, ("rbd", "secretRef", "name")),
-    (SECRETS, ("scaleIO", "secretRef", "name")),
-    (SECRETS, ("iscsi", "secretRef", "name")),
-    (SECRETS, ("storageos", "secretRef", "name")),
-    (SECRETS, ("csi", "nodePublishSecretRef", "name")),
-    (CONFIG_MAPS, ("configMap", "name")),
-    (VOLUME_CLAIMS, ("persistentVolumeClaim", "claimName")),
-)
-_IN_PROJECTIONS = ((SECRETS, ("secret", "name")), (CONFIG_MAPS, ("configMap", "name")))
-_IN_ENVIRONMENTS = (
-    (SECRETS, ("secretRef", "name")),
-    (CONFIG_MAPS, ("configMapRef", "name")),
-    (SECRETS, ("valueFrom", "secretKeyRef", "name")),
-    (CONFIG_MAPS, ("valueFrom", "configMapKeyRef", "name")),
-)
+# Where names stand: by the first field, so that only fields that are there are looked at.
+Places = Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
+
+_IN_VOLUMES: Places = {
+    "secret": ((SECRETS, ("secretName",)),),
+    "azureFile": ((SECRETS, ("secretName",)),),
+    "cephfs": ((SECRETS, ("secretRef", "name")),),
+    "cinder": ((SECRETS, ("secretRef", "name")),),
+    "flexVolume": ((SECRETS, ("secretRef", "name")),),
+    "rbd": ((SECRETS, ("secretRef", "name")),),
+    "scaleIO": ((SECRETS, ("secretRef", "name")),),
+    "iscsi": ((SECRETS, ("secretRef", "name")),),
+    "storageos": ((SECRETS, ("secretRef", "name")),),
+    "csi": ((SECRETS, ("nodePublishSecretRef", "name")),),
+    "configMap": ((CONFIG_MAPS, ("name",)),),
+    "persistentVolumeClaim": ((VOLUME_CLAIMS, ("claimName",)),),
+}
+_IN_PROJECTIONS: Places = {
+    "secret": ((SECRETS, ("name",)),),
+    "configMap": ((CONFIG_MAPS, ("name",)),),
+}
+_IN_ENVIRONMENTS: Places = {
+    "secretRef": ((SECRETS, ("name",)),),
+    "configMapRef": ((CONFIG_MAPS, ("name",)),),
+    "valueFrom": (
+        (SECRETS, ("secretKeyRef", "name")),
+        (CONFIG_MAPS, ("configMapKeyRef", "name")),
+    ),
+}
 
 
 def is_mirror(pod: Pod) -> bool:
@@ -90,11 +97,14 @@ def audiences_of(pod: Pod) -> set[str]:
     return found
 
 
-def _named_in(tree: Any, places: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[Tie]:
-    for resource, path in places:
-        name = _at(tree, path)
-        if isinstance(name, str) and name:
-            yield Tie(resource, name)
+def _named_in(tree: Any, places: Places) -> Iterator[Tie]:
+    if not isinstance(tree, dict):
+        return
+    for field, value in tree.items():
+        for resource, path in places.get(field, ()):
+            name = _at(value, path)
+            if isinstance(name, str) and name:
+                yield Tie(resource, name)
 
 
 def _at(tree: Any, path: tuple[str, ...]) -> Any:

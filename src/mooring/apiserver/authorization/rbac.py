@@ -1,8 +1,8 @@
 """Roles and bindings as they are stored, and what follows from them.
 
 `Policy` takes roles and bindings one by one. It finds the bindings of a user by name and groups,
-so that a decision costs what the user has, not what the cluster has. What was decided of a verb on a
-resource is remembered until a role or binding changes; names of objects are looked at each time.
+so that a decision costs what the user has, not what the cluster has. The rules for a verb on a
+resource are remembered until a role or binding changes; names of objects are looked at each time.
 
 # grant: a rule that a user has, and the binding it has it from
 """
