@@ -1,6 +1,6 @@
 """Run benchmarks: `python -m benchmarks [NAME …]`, all by default.
 
-`simulation` takes arguments of its own: all that follow it are for it.
+`simulation` and `live` take arguments of their own: all that follow them are for them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import pkgutil
 import sys
 
 import benchmarks
-from benchmarks import simulation
+from benchmarks import live, simulation
 
 
 def main(names: list[str]) -> int:
     """Run the named benchmarks and return an exit status."""
-    if names[:1] == [simulation.NAME]:
-        simulation.main(names[1:])
-        return 0
+    for each in (simulation, live):
+        if names[:1] == [each.NAME]:
+            each.main(names[1:])
+            return 0
     found = sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name[0] != "_")
     unknown = [name for name in names if name not in found]
     if unknown:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mooring.api.apps import ReplicaSet
 from mooring.api.core import ConfigMap, Pod
 from mooring.api.meta import OwnerReference
-from mooring.client.writes import Delete
+from mooring.client.writes import Delete, Target
 from mooring.controllers.controller import Ask, Change
 from mooring.controllers.garbage import GarbageCollector, plan
 from mooring.controllers.owning import reference_to
@@ -124,6 +124,20 @@ def test_a_copy_without_the_owner_deletes_nothing_while_the_server_has_it() -> N
     (step,) = plan(world.model.objects, b.metadata.uid, {ask: None})
     assert isinstance(step, Delete)
     assert (step.revision, step.target.uid) == (b.metadata.resource_version, b.metadata.uid)
+
+
+def test_an_owner_that_was_seen_to_go_is_not_asked_for() -> None:
+    world = World(GarbageCollector())
+    owner = thing("v1", "ConfigMap", "a", metadata={"uid": "lost"})
+    world.model.put(owned("b", owner))
+    b, objects = world.get(ConfigMap, "b"), world.model.objects
+    collector = GarbageCollector()
+    assert list(collector.keys(objects, Change(owner, None))) == [("", "lost")]
+    (step,) = collector.plan(objects, ("", "lost"), NOW, {})
+    assert step == Delete(Target.of(b), b.metadata.resource_version, propagation="Background")
+    list(collector.keys(objects, Change(None, owner)))  # as after a backup was restored
+    (ask,) = collector.plan(objects, ("", "lost"), NOW, {})
+    assert ask == Ask(ConfigMap, "default", "a")
 
 
 def test_circles_are_deleted_in_the_foreground() -> None:

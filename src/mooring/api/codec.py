@@ -116,6 +116,11 @@ def to_tree(value: Struct) -> Any:
     return _hoist_extra(tree) if _may_have_extra(value, data) else tree
 
 
+def has_extra(value: Struct) -> bool:
+    """Return whether some struct in an object may hold fields that it does not declare."""
+    return isinstance(value, Open) and _EXTRA_KEY in _encode(value)
+
+
 def _may_have_extra(value: Struct, data: bytes) -> bool:
     """Return whether some struct in the text may hold fields that it does not declare."""
     return isinstance(value, Open) and _EXTRA_KEY in data

@@ -121,17 +121,12 @@ class Application:
 
 def _head(scope: MutableMapping[str, Any]) -> Request:
     headers = tuple(
-        (name.decode("latin-1").lower(), value.decode("latin-1"))
-        for name, value in scope["headers"]
+        [
+            (name.decode("latin-1").lower(), value.decode("latin-1"))
+            for name, value in scope["headers"]
+        ]
     )
-    fields = parse_qsl(
-        scope.get("query_string", b"").decode("latin-1"),
-        keep_blank_values=True,
-        max_num_fields=None,
-    )[:QUERY_FIELDS_MAX]
-    query: dict[str, str] = {}
-    for name, value in fields:
-        query.setdefault(name, value)
+    query = _query(scope.get("query_string", b""))
     return Request(
         scope["method"],
         scope["path"],
@@ -142,6 +137,14 @@ def _head(scope: MutableMapping[str, Any]) -> Request:
         uri=_uri(scope),
         client=(scope.get("client") or ("",))[0],
     )
+
+
+def _query(text: bytes) -> dict[str, str]:
+    """Return the fields of a query; of those that come more than once the first counts."""
+    if not text:
+        return {}
+    fields = parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=None)
+    return dict(reversed(fields[:QUERY_FIELDS_MAX]))
 
 
 def _uri(scope: MutableMapping[str, Any]) -> str:

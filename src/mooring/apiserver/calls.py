@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from mooring.api import protobuf
-from mooring.api.codec import decode_tree, to_tree
+from mooring.api.codec import decode_tree, has_extra, to_tree
 from mooring.api.documents import CORE, KUBERNETES, Document, read
 from mooring.api.documents.schemas import Schema
 from mooring.api.errors import ApiError
@@ -152,8 +152,8 @@ def _without_unknown(reading: Reading) -> Reading:
     """Return a reading without the fields that the kind does not have, and that our struct kept."""
     kind = reading.kind
     shape = find_shape(kind.api_version, kind.name) if issubclass(kind.struct, Open) else None
-    if shape is None or reading.problems:
-        return reading
+    if shape is None or reading.problems or not has_extra(reading.value):
+        return reading  # The tables have all fields that our structs declare.
     tree = to_tree(reading.value)
     places = list(islice(unknown_places(shape, tree), UNKNOWN_FIELDS_MAX))
     if not places:

@@ -24,6 +24,9 @@ RETRIES_MAX = 16
 SHARED_MAX = 2048  # objects that watches share
 SHARED_BYTES_MAX = 16 * 2**20  # as they are stored
 
+UID = b'"uid":"'
+UID_WITHIN_BYTES = 4096  # names are shorter
+
 Change = Callable[[Any], Awaitable[Any]]  # the stored object -> what it is to be
 
 
@@ -33,6 +36,9 @@ class Registry:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._shared = Recent[tuple[str, int], Any](SHARED_MAX, SHARED_BYTES_MAX)
+        # Who is shown an object soon after it was stored gets its text, with the revision put in.
+        self._texts = Recent[tuple[str, str], tuple[Any, Entry]](SHARED_MAX, SHARED_BYTES_MAX)
+        self._written = Recent[bytes, Any](SHARED_MAX, SHARED_BYTES_MAX)  # without revisions
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Any:
         """Return an object, or raise that there is none."""
@@ -48,10 +54,10 @@ class Registry:
         metadata = value.metadata
         key = resource.key(metadata.namespace, metadata.name)
         try:
-            entry = await self.store.create(key, written(value), ttl_s=resource.ttl_s)
+            entry = await self.store.create(key, self._note(value), ttl_s=resource.ttl_s)
         except KeyExistsError:
             raise already_exists(resource.about, metadata.name) from None
-        return with_revision(value, entry.revision)
+        return self.read_shared(resource, entry)
 
     async def change(self, resource: Resource, namespace: str, name: str, change: Change) -> Any:
         """Store what a change makes of an object; try again if it was changed meanwhile.
@@ -62,24 +68,22 @@ class Registry:
             entry = await self._entry(resource, namespace, name)
             old = self.read_shared(resource, entry)
             new = await change(old)
-            if written(new) == entry.value:  # Nothing is written, and nobody is told.
+            value = self._note(new)
+            if value == entry.value:  # Nothing is written, and nobody is told.
                 return old
             try:
-                revision = await self._put(resource, entry, new)
+                if is_released(new):
+                    deletion = await self.store.delete(entry.key, expected=entry.revision)
+                    return with_revision(new, deletion.revision)
+                stored = await self.store.update(
+                    entry.key, value, expected=entry.revision, ttl_s=resource.ttl_s
+                )
+                return self.read_shared(resource, stored)
             except ConflictError:
                 continue
             except KeyMissingError:
                 raise not_found(resource.about, name) from None
-            return with_revision(new, revision)
         raise conflict(resource.about, name, MODIFIED)
-
-    async def _put(self, resource: Resource, entry: Entry, new: Any) -> int:
-        if is_released(new):
-            return (await self.store.delete(entry.key, expected=entry.revision)).revision
-        stored = await self.store.update(
-            entry.key, written(new), expected=entry.revision, ttl_s=resource.ttl_s
-        )
-        return stored.revision
 
     async def replace(self, resource: Resource, value: Any) -> Any:
         """Store a newer version of an object that is otherwise as it was read, and return it."""
@@ -87,12 +91,12 @@ class Registry:
         key = resource.key(metadata.namespace, metadata.name)
         expected = int(metadata.resource_version)
         try:
-            entry = await self.store.update(key, written(value), expected=expected)
+            entry = await self.store.update(key, self._note(value), expected=expected)
         except ConflictError:
             raise conflict(resource.about, metadata.name, MODIFIED) from None
         except KeyMissingError:
             raise not_found(resource.about, metadata.name) from None
-        return with_revision(value, entry.revision)
+        return self.read_shared(resource, entry)
 
     async def remove(self, resource: Resource, value: Any) -> Any:
         """Delete an object that is as it was read, and return it with the revision of that."""
@@ -116,9 +120,28 @@ class Registry:
         which = (entry.key, entry.revision)
         value = self._shared.get(which)
         if value is None:
-            value = self.read(resource, entry)
+            made = self._written.get(entry.value)
+            value = (
+                self.read(resource, entry) if made is None else with_revision(made, entry.revision)
+            )
             self._shared.put(which, value, len(entry.value))
+            version = (value.metadata.uid, value.metadata.resource_version)
+            self._texts.put(version, (value, entry), len(entry.value))
         return value
+
+    def text_of(self, value: Any) -> bytes | None:
+        """Return the JSON of an object in its hub version, if it is one that was shared lately."""
+        known = self._texts.get((value.metadata.uid, value.metadata.resource_version))
+        if known is None or known[0] is not value:
+            return None
+        return text_with_revision(known[1], value.api_version, value.kind)
+
+    def _note(self, value: Any) -> bytes:
+        """Return an object as it is stored; whoever reads that soon gets this object."""
+        bare = replace(value, metadata=replace(value.metadata, resource_version=""))
+        stored = encode_json(bare)
+        self._written.put(stored, bare, len(stored))
+        return stored
 
     async def _entry(self, resource: Resource, namespace: str, name: str) -> Entry:
         entry = await self.store.get(resource.key(namespace, name))
@@ -140,6 +163,21 @@ def is_released(value: Any) -> bool:
 def written(value: Any) -> bytes:
     """Return an object as it is stored."""
     return encode_json(replace(value, metadata=replace(value.metadata, resource_version="")))
+
+
+def text_with_revision(entry: Entry, api_version: str, kind: str) -> bytes | None:
+    """Return a stored object as JSON with its revision; None if it is not as most are.
+
+    The revision comes after the uid. What comes before are names in quotes, in which a quote is
+    escaped: so the first `"uid":"` is the key.
+    """
+    value = entry.value
+    head = f'{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"name":'.encode()
+    place = value.find(UID, len(head), len(head) + UID_WITHIN_BYTES)
+    if place < 0 or not value.startswith(head):
+        return None
+    after = value.index(b'"', place + len(UID)) + 1
+    return b'%s,"resourceVersion":"%d"%s' % (value[:after], entry.revision, value[after:])
 
 
 def with_revision(value: Any, revision: int) -> Any:

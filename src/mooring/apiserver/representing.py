@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,14 +16,16 @@ from mooring.api.meta import ListMeta, ObjectMeta
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.negotiation import JSON, PROTOBUF, YAML, Form, Shape
 from mooring.apiserver.recent import Recent
+from mooring.apiserver.registry import text_with_revision
 from mooring.apiserver.status import bad_request
 from mooring.apiserver.tables import Include, PartialObjectMetadata, table_of, table_of_one
 from mooring.apiserver.watching import BOOKMARK, ERROR, INITIAL_EVENTS_END, Notice
 from mooring.store.contract import Entry
 
-UID_WITHIN = 4096  # bytes; names are shorter
 PAINTED_MAX = 2048
 PAINTED_BYTES_MAX = 16 * 2**20
+
+TextOf = Callable[[Any], bytes | None]  # the JSON of an object, if it is known already
 
 # An event by its revision, type, version and media type.
 Painted = Recent[tuple[int, str, str, str], bytes]
@@ -44,12 +46,14 @@ class Painter:
         now: Timestamp,
         include: Include = Include.METADATA,
         painted: Painted | None = None,
+        text_of: TextOf = lambda _: None,
     ) -> None:
         self._kind = kind
         self._form = form
         self._now = now
         self._include = include
         self._painted = painted if form.shape is Shape.OBJECT else None
+        self._text_of = text_of if form.shape is Shape.OBJECT and form.media == JSON else None
         self._had_headers = False
 
     @property
@@ -61,7 +65,14 @@ class Painter:
 
     def one(self, value: Any) -> bytes:
         """Return an object, which is in its hub version."""
-        return as_bytes(self._shown(value), self._form.media)
+        text = self._text(value)
+        return as_bytes(self._shown(value), self._form.media) if text is None else text + b"\n"
+
+    def _text(self, value: Any) -> bytes | None:
+        """Return an object as it is stored, if it is shown as that."""
+        if self._text_of is None or value.api_version != self._kind.api_version:
+            return None
+        return self._text_of(value)
 
     def _shown(self, value: Any, *, headers: bool = True) -> Any:
         form = self._form
@@ -88,11 +99,14 @@ class Painter:
         form, kind = self._form, self._kind
         if form.media != JSON or form.shape is not Shape.OBJECT:
             return None
-        head = f'{{"apiVersion":"{kind.api_version}","kind":"{kind.name}",'.encode()
-        items = [_with_revision(entry, head) for entry in entries]
-        if None in items:
-            return None
-        return self._list(b",".join(items), metadata)  # type: ignore[arg-type]
+        head = len(f'{{"apiVersion":"{kind.api_version}","kind":"{kind.name}",')
+        items = []
+        for entry in entries:
+            text = text_with_revision(entry, kind.api_version, kind.name)
+            if text is None:
+                return None
+            items.append(b"{" + text[head:])  # The list says the kind, so that objects need not.
+        return self._list(b",".join(items), metadata)
 
     def many(self, values: Sequence[Any], metadata: ListMeta) -> bytes:
         """Return a list of objects."""
@@ -148,6 +162,8 @@ class Painter:
         return painted
 
     def _event(self, notice: Notice) -> bytes:
+        if notice.is_change and (text := self._text(notice.value)) is not None:
+            return b'{"type":"%s","object":%s}\n' % (notice.type.encode(), text)
         shown: Any = notice.status
         if notice.type == BOOKMARK:
             shown = self._shown(self._bookmark(notice), headers=self._is_first())
@@ -196,25 +212,6 @@ def read_include(text: str) -> Include:
         return Include(text) if text else Include.METADATA
     except ValueError:
         raise bad_request(f'unrecognized includeObject value: "{text[:32]}"') from None
-
-
-def _with_revision(entry: Entry, head: bytes) -> bytes | None:
-    """Return a stored object as it is in a list; None if it is not stored as it usually is.
-
-    The revision comes after the uid. What comes before that are names in quotes, in which a quote
-    is escaped: so the first `"uid":"` is the key.
-    """
-    value = entry.value
-    place = value.find(b'"uid":"', len(head), UID_WITHIN)
-    is_usual = value.startswith(head) and value.startswith(b'"metadata":{"name":', len(head))
-    if place < 0 or not is_usual:
-        return None
-    after = value.index(b'"', place + 7) + 1
-    return b'{%s,"resourceVersion":"%d"%s' % (
-        value[len(head) : after],
-        entry.revision,
-        value[after:],
-    )
 
 
 def _untyped(tree: dict[str, Any]) -> dict[str, Any]:

@@ -115,7 +115,8 @@ async def perform(service: Service, call: Call, verb: str) -> Answer | Streaming
 
 def _painter(service: Service, call: Call) -> Painter:
     include = read_include(call.query.get("includeObject", ""))
-    return Painter(call.kind, call.form, service.now(), include, service.painted)
+    text_of = service.registry.text_of
+    return Painter(call.kind, call.form, service.now(), include, service.painted, text_of)
 
 
 def _selection(call: Call) -> Any:

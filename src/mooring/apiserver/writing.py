@@ -300,6 +300,8 @@ def _owned(old: Any | None, new: Any, call: Call, now: Any) -> Any:
 
 def _unless_same(old: Any, applied: Any) -> Any:
     """Return what was there if what was applied, with its defaults, differs by times only."""
+    if with_owners(old, ()) != with_owners(applied, ()):
+        return applied
     before = to_tree(old)
     return old if with_times_kept(before, to_tree(applied)) is before else applied
 

@@ -45,7 +45,9 @@ from mooring.kit.clock import REAL, Clock
 
 LOG = logging.getLogger(__name__)
 
-LANES = 16  # how many objects' events are written at the same time
+# How many objects' events are written at the same time. Few: when there is much to do, events wait,
+# and not what they tell of.
+LANES = 4
 WAITING_MAX = 1000
 TRIES_MAX = 12
 MESSAGE_BYTES_MAX = 1024

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random as system_random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from msgspec import Struct
@@ -36,7 +37,10 @@ class Surroundings(Struct, frozen=True):
 
 
 class Scheduling:
-    """The scheduler: `run` it, and look at `scheduler` for its metrics."""
+    """The scheduler: `run` it, and look at `scheduler` for its metrics.
+
+    Programs in one process can share `informers`, so that each object is sent and read once.
+    """
 
     def __init__(
         self,
@@ -45,9 +49,11 @@ class Scheduling:
         *,
         config: Config | None = None,
         explain: Explain = lambda *_: "",
+        informers: Informers | None = None,
     ) -> None:
         clock = around.clock
-        self.informers = Informers(client, random=around.random, clock=clock)
+        self.informers = informers or informers_of(client, around)
+        self._has_own = informers is None
         self.scheduler = LiveScheduler(
             config or Config(), around.fresh, elapsed=clock.monotonic, explain=explain
         )
@@ -60,7 +66,7 @@ class Scheduling:
 
     async def run(self) -> None:
         """Schedule until cancelled, from when all kinds are there."""
-        async with self._recorder.running(), self.informers.running():
+        async with self._recorder.running(), _followed(self.informers, self._has_own):
             await self.loop.run()
 
 
@@ -74,10 +80,12 @@ class Controlling:
         *,
         authority: str = "",
         more: tuple[Controller, ...] = (),
+        informers: Informers | None = None,
     ) -> None:
         self.metrics = DraMetrics()
         self.queues = QueuesMetrics()
-        self.informers = Informers(client, random=around.random, clock=around.clock)
+        self.informers = informers or informers_of(client, around)
+        self._has_own = informers is None
         controllers = (
             *dra_controllers(around.gates, self.metrics),
             *workload_controllers(authority=authority),
@@ -94,8 +102,24 @@ class Controlling:
 
     async def run(self) -> None:
         """Work until cancelled, from when all kinds are there."""
-        async with self.informers.running():
+        async with _followed(self.informers, self._has_own):
             await self.loops.run()
+
+
+def informers_of(client: Client, around: Surroundings) -> Informers:
+    """Return informers for programs to share: whoever shares them runs them, too."""
+    return Informers(client, random=around.random, clock=around.clock)
+
+
+@asynccontextmanager
+async def _followed(informers: Informers, is_own: bool) -> AsyncIterator[None]:
+    """Have all kinds followed; informers that are shared are run by somebody else."""
+    if not is_own:
+        await informers.wait_synced()
+        yield
+        return
+    async with informers.running():
+        yield
 
 
 async def run_all(*programs: Any) -> None:

@@ -8,8 +8,8 @@ What depends on an owner is found by its uid, so a change costs what it touches.
 an object that came or changed, of one that went, or of an owner whose dependents changed.
 
 An owner that the copy does not have may only be late. Before anything is deleted because of it,
-the server itself is asked, and the deletion meets only the version that was looked at: a dependent
-that got another owner meanwhile stays.
+the server itself is asked, unless the owner was seen to go. The deletion meets only the version
+that was looked at: a dependent that got another owner meanwhile stays.
 
 # solid: an owner that is there; waiting: one that waits for its dependents; dangling: one that is
 # gone; unclear: one of a kind that we do not know, which nobody may judge
@@ -17,7 +17,7 @@ that got another owner meanwhile stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 from mooring.api.catalogue import SERVED
@@ -28,12 +28,15 @@ from mooring.client.objects import Key, Objects
 from mooring.client.writes import Delete, Target
 from mooring.controllers.controller import Answers, Ask, Change, Controller, Step
 from mooring.controllers.owning import with_owners, without_finalizer
+from mooring.controllers.vanished import Vanished
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
 OWNER = "owner"  # the index of objects by the uids of their owners
 UID = "uid"
+
+VANISHED_MAX = 10_000
 
 _IGNORED = ("Binding", "Event")  # the one is never stored; the others go by their age
 
@@ -57,6 +60,9 @@ class GarbageCollector(Controller):
     name: ClassVar[str] = "garbage-collector-controller"
     kinds = STRUCTS
 
+    def __init__(self) -> None:
+        self._vanished = Vanished(VANISHED_MAX)
+
     def prepare(self, objects: Objects) -> None:
         """Keep all kinds by uid and by owners."""
         for struct in STRUCTS:
@@ -65,6 +71,7 @@ class GarbageCollector(Controller):
 
     def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
         """Give the uids that a change concerns: its own, and owners that it no longer blocks."""
+        self._note(change)
         if _matters(change):
             yield "", change.value.metadata.uid
         if change.gone is not None:
@@ -75,7 +82,13 @@ class GarbageCollector(Controller):
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
         """Give what follows from the state of the object of a uid."""
-        return _asked_once(plan(objects, key[1], answers))
+        return _asked_once(plan(objects, key[1], answers, self._vanished))
+
+    def _note(self, change: Change) -> None:
+        if change.gone is not None:
+            self._vanished.note(change.gone.metadata.uid)
+        if change.new is not None:
+            self._vanished.forget(change.new.metadata.uid)
 
 
 def _owner_uids(value: Any) -> set[str]:
@@ -105,19 +118,21 @@ def _stance(value: Any) -> tuple[Any, bool, bool]:
     return metadata.owner_references, is_leaving, is_held
 
 
-def plan(objects: Objects, uid: str, answers: Answers) -> Iterator[Step]:
-    """Give what is to be done about an object and what it owns."""
+def plan(
+    objects: Objects, uid: str, answers: Answers, vanished: Container[str] = ()
+) -> Iterator[Step]:
+    """Give what is to be done about an object and what it owns; `vanished` were seen to go."""
     found = next((v for struct in STRUCTS for v in objects.by(struct, UID, uid)), None)
     dependents = dependents_of(objects, uid)
     if found is None:
         for dependent in dependents:
-            yield from _judge(objects, dependent, answers)
+            yield from _judge(objects, dependent, answers, vanished)
     elif found.metadata.deletion_timestamp is None:
-        yield from _judge(objects, found, answers)
+        yield from _judge(objects, found, answers, vanished)
     elif ORPHAN in found.metadata.finalizers:
         yield from _orphan(found, dependents)
     elif FOREGROUND in found.metadata.finalizers:
-        yield from _wait(objects, found, dependents, answers)
+        yield from _wait(objects, found, dependents, answers, vanished)
 
 
 def _asked_once(steps: Iterable[Step]) -> Iterator[Step]:
@@ -144,12 +159,18 @@ def _orphan(owner: Any, dependents: list[Any]) -> Iterator[Step]:
         yield _without(each, {owner.metadata.uid})
 
 
-def _wait(objects: Objects, owner: Any, dependents: list[Any], answers: Answers) -> Iterator[Step]:
+def _wait(
+    objects: Objects,
+    owner: Any,
+    dependents: list[Any],
+    answers: Answers,
+    vanished: Container[str],
+) -> Iterator[Step]:
     """Have the dependents go first; those that do not block are not waited for."""
     if not any(_blocks(each, owner) for each in dependents):
         yield without_finalizer(owner, FOREGROUND)
     for each in dependents:
-        yield from _judge(objects, each, answers)
+        yield from _judge(objects, each, answers, vanished)
 
 
 def _blocks(dependent: Any, owner: Any) -> bool:
@@ -171,12 +192,14 @@ class Owners(NamedTuple):
     asks: list[Ask]
 
 
-def _judge(objects: Objects, value: Any, answers: Answers) -> Iterator[Step]:
+def _judge(
+    objects: Objects, value: Any, answers: Answers, vanished: Container[str]
+) -> Iterator[Step]:
     """Give what is to be done with an object because of its owners."""
     metadata = value.metadata
     if metadata.deletion_timestamp is not None or not metadata.owner_references:
         return
-    owners = _owners(objects, value, answers)
+    owners = _owners(objects, value, answers, vanished)
     lost = {reference.uid for reference in (*owners.dangling, *owners.waiting)}
     if owners.asks:
         yield from owners.asks
@@ -189,7 +212,7 @@ def _judge(objects: Objects, value: Any, answers: Answers) -> Iterator[Step]:
         yield _delete(value, _policy(value))
 
 
-def _owners(objects: Objects, value: Any, answers: Answers) -> Owners:
+def _owners(objects: Objects, value: Any, answers: Answers, vanished: Container[str]) -> Owners:
     found = Owners([], [], [], [])
     for reference in value.metadata.owner_references:
         kind = KINDS.get((reference.api_version.rpartition("/")[0], reference.kind))
@@ -200,6 +223,9 @@ def _owners(objects: Objects, value: Any, answers: Answers) -> Owners:
         ask = Ask(kind.struct, namespace, reference.name)
         owner: Any = objects.find(kind.struct, namespace, reference.name)
         if owner is None or owner.metadata.uid != reference.uid:
+            if reference.uid in vanished:
+                found.dangling.append(reference)
+                continue
             if ask not in answers:
                 found.asks.append(ask)
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 from hypothesis import given
@@ -34,7 +35,12 @@ KINDS = st.sampled_from(["User", "Group", "ServiceAccount", "Other"])
 def rules(draw: st.DrawFn) -> tuple[PolicyRule, ...]:
     verbs = draw(st.lists(st.sampled_from(["get", "list", "*"]), max_size=2))
     resources = draw(st.lists(st.sampled_from(["pods", "secrets"]), max_size=2))
-    return (PolicyRule(verbs=tuple(verbs), api_groups=("",), resources=tuple(resources)),)
+    names = draw(st.sampled_from([(), (), ("x",)]))
+    return (
+        PolicyRule(
+            verbs=tuple(verbs), api_groups=("",), resources=tuple(resources), resource_names=names
+        ),
+    )
 
 
 @st.composite
@@ -121,9 +127,9 @@ def test_a_policy_decides_as_a_plain_walk_does(
         else:
             policy.remove(value)
             objects.pop(key_of(value), None)
-    for namespace in ("", "one", "two"):
-        for resource in ("pods", "secrets"):
-            access = ResourceAccess(user, "get", "", resource, namespace=namespace)
+        # After each step: what was decided before must not be remembered for too long.
+        for namespace, name in product(("", "one", "two"), ("x", "y")):
+            access = ResourceAccess(user, "get", "", "pods", namespace=namespace, name=name)
             decision = policy.authorize(access)
             assert isinstance(decision, Allowed) is plainly_allowed(objects, access)
 

@@ -1,7 +1,8 @@
 """Roles and bindings as they are stored, and what follows from them.
 
 `Policy` takes roles and bindings one by one. It finds the bindings of a user by name and groups,
-so that a decision costs what the user has, not what the cluster has.
+so that a decision costs what the user has, not what the cluster has. The rules for a verb on a
+resource are remembered until a role or binding changes; names of objects are looked at each time.
 
 # grant: a rule that a user has, and the binding it has it from
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mooring.api.labels import joined
 from mooring.api.rbac import (
@@ -33,8 +34,10 @@ from mooring.apiserver.authorization.access import (
     quoted,
 )
 from mooring.apiserver.authorization.aggregation import aggregated
-from mooring.apiserver.authorization.rules import allows
+from mooring.apiserver.authorization.rules import allows, allows_some, names
 from mooring.apiserver.calls import User
+
+CHOICES_MAX = 4096
 
 Binding = RoleBinding | ClusterRoleBinding
 Stored = Role | ClusterRole | RoleBinding | ClusterRoleBinding
@@ -57,6 +60,13 @@ class MissingRole(NamedTuple):
     text: str
 
 
+class Choice(NamedTuple):
+    """The rules that a user has for a verb on a resource, and the decision where none is for it."""
+
+    rules: tuple[tuple[PolicyRule, Allowed], ...]
+    otherwise: NoOpinion
+
+
 class Held(NamedTuple):
     """All rules that a user has in a namespace, and why there may be more."""
 
@@ -73,11 +83,13 @@ class Policy:
         self._bindings: dict[tuple[str, str], Binding] = {}  # of the cluster: namespace ""
         self._by_subject: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._rules: dict[str, tuple[PolicyRule, ...]] = {}
+        self._choices: dict[tuple[Any, ...], Choice] = {}
         for value in stored:
             self.put(value)
 
     def put(self, value: Stored) -> None:
         """Take a role or binding, new or changed."""
+        self._choices.clear()
         namespace, name = value.metadata.namespace, value.metadata.name
         match value:
             case Role():
@@ -93,6 +105,7 @@ class Policy:
 
     def remove(self, value: Stored) -> None:
         """Forget a role or binding."""
+        self._choices.clear()
         namespace, name = value.metadata.namespace, value.metadata.name
         match value:
             case Role():
@@ -120,14 +133,38 @@ class Policy:
 
     def authorize(self, access: Access) -> Decision:
         """Return whether a rule of the user allows it, and which binding gives it."""
-        namespace = access.namespace if isinstance(access, ResourceAccess) else ""
+        if isinstance(access, ResourceAccess):
+            choice = self._choice(access)
+            for rule, allowed in choice.rules:
+                if names(rule, access.name):
+                    return allowed
+            return choice.otherwise
         faults = []
-        for grant in self.grants(access.user, namespace):
+        for grant in self.grants(access.user, ""):
             if isinstance(grant, MissingRole):
                 faults.append(grant.text)
             elif allows(grant.rule, access):
-                return Allowed(f"RBAC: allowed by {grant}")
-        return NoOpinion(f"RBAC: {joined(faults)}" if faults else "")
+                return _allowed(grant)
+        return _no_opinion(faults)
+
+    def _choice(self, access: ResourceAccess) -> Choice:
+        """Return what there is to choose from, whatever the name of the object."""
+        user = access.user
+        key = (user.name, user.groups, *access[1:6])  # up to the namespace
+        choice = self._choices.get(key)
+        if choice is not None:
+            return choice
+        grants = list(self.grants(user, access.namespace))
+        faults = [grant.text for grant in grants if isinstance(grant, MissingRole)]
+        rules = tuple(
+            (grant.rule, _allowed(grant))
+            for grant in grants
+            if isinstance(grant, Grant) and allows_some(grant.rule, access)
+        )
+        if len(self._choices) >= CHOICES_MAX:
+            self._choices.clear()
+        self._choices[key] = choice = Choice(rules, _no_opinion(faults))
+        return choice
 
     def held(self, user: User, namespace: str) -> Held:
         """Return all that a user has in a namespace, and everywhere."""
@@ -177,6 +214,14 @@ class Policy:
             binding = self._bindings[namespace, name]
             subject = next(s for s in binding.subjects if _key_of(s, namespace) in keys)
             yield binding, subject
+
+
+def _allowed(grant: Grant) -> Allowed:
+    return Allowed(f"RBAC: allowed by {grant}")
+
+
+def _no_opinion(faults: list[str]) -> NoOpinion:
+    return NoOpinion(f"RBAC: {joined(faults)}" if faults else "")
 
 
 def _keys_of(binding: Binding) -> set[str]:

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from mooring.api.rbac import PolicyRule
-from mooring.apiserver.authorization.access import Access, PathAccess, quoted_list
+from mooring.apiserver.authorization.access import (
+    Access,
+    PathAccess,
+    ResourceAccess,
+    quoted_list,
+)
 
 ALL = "*"
 ATOMS_MAX = 20_000  # a rule of a few lists can mean billions
@@ -20,15 +25,24 @@ EVERYTHING = (
 
 def allows(rule: PolicyRule, access: Access) -> bool:
     """Return whether a rule allows something."""
-    if not _has(rule.verbs or (), access.verb):
-        return False
     if isinstance(access, PathAccess):
-        return any(_is_below(url, access.path) for url in rule.non_resource_urls)
+        is_below = any(_is_below(url, access.path) for url in rule.non_resource_urls)
+        return is_below and _has(rule.verbs or (), access.verb)
+    return allows_some(rule, access) and names(rule, access.name)
+
+
+def allows_some(rule: PolicyRule, access: ResourceAccess) -> bool:
+    """Return whether a rule allows it for some object at least, whatever its name."""
     return (
-        _has(rule.api_groups, access.group)
+        _has(rule.verbs or (), access.verb)
+        and _has(rule.api_groups, access.group)
         and _has_resource(rule.resources, access.combined)
-        and (not rule.resource_names or access.name in rule.resource_names)
     )
+
+
+def names(rule: PolicyRule, name: str) -> bool:
+    """Return whether what a rule allows is allowed for objects of this name."""
+    return not rule.resource_names or name in rule.resource_names
 
 
 def _has(wanted: Sequence[str], value: str) -> bool:

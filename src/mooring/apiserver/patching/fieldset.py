@@ -22,7 +22,7 @@ _DEPTH_MAX = 200  # of fieldsV1 that a client sends
 class FieldSet:
     """A set of paths."""
 
-    __slots__ = ("children", "members")
+    __slots__ = ("children", "members", "reconciled_for")
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class FieldSet:
     ) -> None:
         self.members: set[Element] = set() if members is None else members
         self.children: dict[Element, FieldSet] = {} if children is None else children
+        self.reconciled_for: Shape | None = None  # of which this set is known to need no change
 
     @staticmethod
     def of(*paths: Path) -> FieldSet:

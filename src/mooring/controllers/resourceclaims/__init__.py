@@ -14,7 +14,8 @@ counting  the metrics
 from mooring.controllers.resourceclaims.counting import ClaimMetrics, claim_counts
 from mooring.controllers.resourceclaims.groups import GroupClaims, plan_group
 from mooring.controllers.resourceclaims.pods import PodClaims, plan_pod
-from mooring.controllers.resourceclaims.releases import ClaimReleases, Vanished, plan_claim
+from mooring.controllers.resourceclaims.releases import ClaimReleases, plan_claim
+from mooring.controllers.vanished import Vanished
 
 __all__ = [
     "ClaimMetrics",

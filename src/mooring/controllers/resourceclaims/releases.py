@@ -8,7 +8,6 @@ two owners.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
@@ -29,26 +28,7 @@ from mooring.client.writes import Delete, Target, Update
 from mooring.controllers.controller import Answers, Ask, Change, Controller, Step
 from mooring.controllers.resourceclaims import indexes
 from mooring.controllers.resourceclaims.making import SOURCE
-
-VANISHED_MAX = 500
-
-
-class Vanished:
-    """The uids of pods and groups that were seen to go; the oldest are forgotten first."""
-
-    def __init__(self, most: int = VANISHED_MAX) -> None:
-        self._uids: OrderedDict[str, None] = OrderedDict()
-        self._most = most
-
-    def note(self, uid: str) -> None:
-        """Note that the one with this uid is gone for ever."""
-        self._uids[uid] = None
-        self._uids.move_to_end(uid)
-        if len(self._uids) > self._most:
-            self._uids.popitem(last=False)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._uids
+from mooring.controllers.vanished import Vanished
 
 
 def plan_claim(

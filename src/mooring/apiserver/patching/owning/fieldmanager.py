@@ -254,7 +254,10 @@ class FieldManager:
 def with_times_kept(live: Tree, new: Tree) -> Tree:
     """Return the live object if the new one differs in nothing but times of its owners."""
     before, after = _entries(live), _entries(new)
-    if len(before) != len(after) or not same(_with_entries(live, []), _with_entries(new, [])):
+    if len(before) != len(after):
+        return new
+    old_tree, new_tree = _with_entries(live, []), _with_entries(new, [])
+    if old_tree != new_tree or not same(old_tree, new_tree):  # The first is quick and says most.
         return new
     return live if same(_timeless(before), _timeless(after)) else new
 

@@ -10,9 +10,12 @@ from mooring.apiserver.patching.shapes import Relation, Shape
 
 def reconciled(fields: FieldSet, shape: Shape) -> FieldSet:
     """Return the set in which what is one value is owned as one."""
+    if fields.reconciled_for is shape:  # Sets are shared by many objects.
+        return fields
     wholes: list[Path] = []
     _find(fields, shape, (), wholes)
     if not wholes:
+        fields.reconciled_for = shape
         return fields
     found = FieldSet.of(*wholes)
     return fields.without(found) | found

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from mooring.apiserver.patching.fieldset import FieldSet
 from mooring.apiserver.patching.shapes import ListForm, MapForm, Relation, Shape
 from mooring.apiserver.patching.structured.items import step_to
 from mooring.apiserver.patching.values import Tree
+
+_encode = msgspec.json.Encoder(enc_hook=float).encode
 
 
 def remove(shape: Shape, value: Tree, fields: FieldSet) -> Tree:
@@ -49,12 +53,24 @@ def _list(form: ListForm, value: list[Tree], fields: FieldSet) -> Tree:
 
 def without_emptied(shape: Shape, value: Tree) -> Tree:
     """Return the value without lists and maps that are null, as Go keeps it."""
+    return _without_emptied(shape, value) if _may_hold_null(value) else value
+
+
+def _may_hold_null(value: Tree) -> bool:
+    """Tell whether there may be a null somewhere; few objects have one, and text tells quickly."""
+    try:
+        return b"null" in _encode(value)
+    except (TypeError, ValueError, OverflowError):  # a number that msgspec does not know
+        return True
+
+
+def _without_emptied(shape: Shape, value: Tree) -> Tree:
     if isinstance(value, dict) and shape.map is not None and not shape.map.is_atomic:
         return _map_without_emptied(shape.map, value)
     if isinstance(value, list) and shape.list is not None:
         if shape.list.relation is not Relation.KEYED:
             return value
-        items = [without_emptied(shape.list.element, item) for item in value]
+        items = [_without_emptied(shape.list.element, item) for item in value]
         is_same = all(a is b for a, b in zip(items, value, strict=True))
         return value if is_same else items
     return value
@@ -71,7 +87,7 @@ def _map_without_emptied(form: MapForm, value: dict[str, Tree]) -> Tree:
             if declared is None:  # a key of a map stays, with nothing in it
                 kept[name] = {}
             continue
-        cleaned = item if shape is None else without_emptied(shape, item)
+        cleaned = item if shape is None else _without_emptied(shape, item)
         is_same = is_same and cleaned is item
         kept[name] = cleaned
     return value if is_same else kept

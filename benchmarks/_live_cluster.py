@@ -1,0 +1,100 @@
+"""A live cluster in processes: the server, the programs beside it, and what each of them takes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+SERVER = "import sys; from mooring.cli.main import main; sys.exit(main())"
+READY_S = 60.0
+
+
+class Usage(NamedTuple):
+    """What a process has taken so far."""
+
+    cpu_s: float
+    peak_mib: float
+
+    @classmethod
+    def of(cls, process: int) -> Usage:
+        """Return the usage of a process, by its id."""
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        status = Path(f"/proc/{process}/status").read_text()
+        peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        ticks = int(fields[11]) + int(fields[12])
+        return cls(ticks / TICKS_PER_S, int(peak.split()[1]) / 1024)
+
+
+class Processes(NamedTuple):
+    """The processes of a cluster, and the folder of its server."""
+
+    folder: Path
+    server: subprocess.Popen[str]
+    programs: subprocess.Popen[str]
+    synced_s: float  # from the start of the programs to all kinds being there
+
+    def usages(self) -> tuple[Usage, Usage, Usage]:
+        """Return what server, programs and this process have taken."""
+        return Usage.of(self.server.pid), Usage.of(self.programs.pid), Usage.of(os.getpid())
+
+
+@asynccontextmanager
+async def serving(folder: Path, *, plain: bool) -> AsyncIterator[subprocess.Popen[str]]:
+    """Run a server for as long as a block lasts."""
+    mode = ("--authorization-mode", "AlwaysAllow") if plain else ()
+    prefix = [sys.executable, "-c", SERVER]
+    if profile := os.environ.get("LIVE_SERVER_PROFILE"):
+        prefix = [sys.executable, "-m", "cProfile", "-o", profile, "-m", "mooring.cli.main"]
+    command = [*prefix, "server", "--data-dir", str(folder), "--port", "0"]
+    process = _start([*command, *mode], subprocess.STDOUT)
+    try:
+        await _line(process, "serving at")
+        yield process
+    finally:
+        await _stop(process)
+
+
+@asynccontextmanager
+async def programs(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[str], float]]:
+    """Run scheduler and controllers for as long as a block lasts, which begins when all is there.
+
+    Given is also how long that took.
+    """
+    process = _start([sys.executable, "-m", "benchmarks._live_programs", str(folder)], None)
+    try:
+        synced_s = float((await _line(process, "synced")).split()[1])
+        yield process, synced_s
+    finally:
+        await _stop(process)
+
+
+def _start(command: Sequence[str], errors: int | None) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)  # noqa: S603
+
+
+async def _stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(2)
+    try:
+        await asyncio.to_thread(process.wait, 20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+async def _line(process: subprocess.Popen[str], beginning: str) -> str:
+    """Return the next line that begins so."""
+    assert process.stdout is not None
+    async with asyncio.timeout(READY_S):
+        while line := await asyncio.to_thread(process.stdout.readline):
+            if line.startswith(beginning):
+                return line
+    raise RuntimeError(f"{process.args!r} ended before it said {beginning!r}")

@@ -1,0 +1,75 @@
+"""The scheduler and the controllers in a process of their own, beside a server over HTTP.
+
+    python -m benchmarks._live_programs DATA_FOLDER
+
+It says how long it took until all kinds were there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import cProfile
+import logging
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from mooring.client.connecting import Access, find_access, http_client
+from mooring.cluster.programs import (
+    Controlling,
+    Scheduling,
+    Surroundings,
+    informers_of,
+    run_all,
+)
+from mooring.kit.collector import calm_collector
+
+PROFILE = "LIVE_PROFILE"  # the file for a profile of this process
+STARTED = time.monotonic()
+
+
+def main(folder: Path) -> None:
+    """Run until killed."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    profile, profiler = os.environ.get(PROFILE), cProfile.Profile()
+    if profile:
+        profiler.enable()
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_run(folder))
+    if profile:
+        profiler.dump_stats(profile)
+
+
+async def _run(folder: Path) -> None:
+    access = find_access(str(folder / "kubeconfig"))
+    around = Surroundings()
+    async with (
+        http_client(_as_scheduler(access, folder), manager="kube-scheduler") as scheduler,
+        http_client(access, manager="kube-controller-manager") as manager,
+    ):
+        authority = access.authority.decode()
+        informers = informers_of(manager, around)
+        scheduling = Scheduling(scheduler, around, informers=informers)
+        controlling = Controlling(manager, around, authority=authority, informers=informers)
+        task = asyncio.create_task(run_all(informers, scheduling, controlling))
+        await informers.wait_synced()
+        calm_collector()
+        print(f"synced {time.monotonic() - STARTED:.3f}", flush=True)
+        await task
+
+
+def _as_scheduler(access: Access, folder: Path) -> Access:
+    """Return the access with the scheduler's certificate, if the server has certificates."""
+    certificate = folder / "pki" / "scheduler.crt"
+    if not certificate.exists():
+        return access
+    key = certificate.with_suffix(".key")
+    return replace(access, certificate=certificate.read_bytes(), key=key.read_bytes())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

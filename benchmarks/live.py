@@ -1,0 +1,335 @@
+"""The live cluster as users run it: from creating pods to seeing them bound.
+
+    dev.py bench live [WORKLOAD …] [--plain] [--runs N]
+
+Three processes: `moor server` (SQLite on disk, TLS, certificates, roles), scheduler and controllers
+over HTTP, and this one, which creates the pods and watches them being bound. Claims come from
+templates. In steady workloads ten pods are on their way at a time, and are deleted once bound.
+"CPU" is of each process, in milliseconds a pod; "peak" its memory. The time of a pod is from
+before it is sent until its binding is seen. `recovery` starts the programs in a large cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import random
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import quantiles
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from benchmarks._live_cluster import Processes, Usage, programs, serving
+from benchmarks._workloads import NAMESPACE, PLAIN, WORKLOADS, Setting, Variation, Workload, find
+from benchmarks._workloads import template as template_setting
+from benchmarks.simulation import allocated
+from mooring.api.core.namespace import Namespace
+from mooring.api.core.pod import Pod
+from mooring.api.core.podstatus import PodStatus
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceClaimTemplateSpec,
+)
+from mooring.client.apiclient import ApiClient
+from mooring.client.connecting import find_access, http_client
+from mooring.client.informers import Informer
+from mooring.client.objects import Objects
+from mooring.client.writes import Create, Delete, Target, Update
+
+NAME = "live"
+TEMPLATE = "test-claim-template"
+CREATORS = 16  # pods that are being sent at the same time
+BOUND_S = 300.0
+STEADY_S = 10.0
+RECOVERY = "recovery"
+RECOVERY_NODES, RECOVERY_CLAIMS = 5000, 10_000
+
+
+def fill(nodes: int, variation: Variation) -> Setting:
+    """Return an empty fleet, and a pod for each of eight devices a node."""
+    setting = template_setting(2 * nodes, variation)
+    return setting._replace(
+        nodes=setting.nodes[:nodes],
+        slices=setting.slices[:nodes],
+        before=[],
+        arrivals=setting.arrivals[: 8 * nodes],
+    )
+
+
+FILL = Workload("fill-200", 200, 87.0, 175, fill)
+LEFT_OUT = ("template-5000",)
+LIVE = (FILL, *(each for each in WORKLOADS if each.name not in LEFT_OUT))
+
+
+class Figures(NamedTuple):
+    """What a run comes to."""
+
+    pods: int
+    wall_s: float
+    latencies_s: list[float]
+    cpu_s: tuple[float, ...]  # of server, programs, this process
+    peak_mib: tuple[float, ...]
+
+    def line(self, workload: Workload) -> str:
+        """Return the figures in one line."""
+        cuts = quantiles(self.latencies_s, n=100)
+        rate = self.pods / self.wall_s
+        cpu = "".join(f"{each / self.pods * 1e3:6.2f}" for each in self.cpu_s)
+        peak = "".join(f"{each:5.0f}" for each in self.peak_mib)
+        return (
+            f"{workload.name:21}{workload.kubernetes_pods_per_s:11.1f}{rate:8.1f}"
+            f"{rate / workload.kubernetes_pods_per_s:7.1f}{cuts[49] * 1e3:8.0f}"
+            f"{cuts[98] * 1e3:8.0f} {cpu} {sum(self.cpu_s) / self.pods * 1e3:6.2f} "
+            f"{peak} {sum(self.peak_mib):5.0f}"
+        )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print a line for each workload."""
+    options = _options(arguments or [])
+    print(f"load {os.getloadavg()[0]:.1f}, {'HTTP' if options.plain else 'TLS and roles'}")
+    print(
+        "workload              Kubernetes  pods/s      ×  p50 ms  p99 ms "
+        "CPU ms/pod: server, programs, pods, all  peak MiB: the same"
+    )
+    for workload in _chosen(options.names):
+        for _ in range(options.runs):
+            figures = asyncio.run(_run(workload, plain=options.plain))
+            print(figures.line(workload), flush=True)
+    if not options.names or RECOVERY in options.names:
+        print(asyncio.run(_recover(plain=options.plain)), flush=True)
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="dev.py bench live")
+    parser.add_argument("names", nargs="*", metavar="WORKLOAD", help="all by default")
+    parser.add_argument("--plain", action="store_true", help="HTTP, and everything allowed")
+    parser.add_argument("--runs", type=int, default=1, help="of each workload")
+    return parser.parse_args(arguments)
+
+
+def _chosen(names: list[str]) -> list[Workload]:
+    wanted = tuple(name for name in names if name != RECOVERY)
+    if names and not wanted:
+        return []
+    exact = [each for each in LIVE if each.name in wanted]
+    return exact or [each for each in LIVE if each.name.startswith(wanted or "")]
+
+
+# --- one run --------------------------------------------------------------------------------------
+
+
+async def _run(workload: Workload, *, plain: bool) -> Figures:
+    setting = workload.make(workload.nodes, PLAIN)
+    with tempfile.TemporaryDirectory() as name:
+        async with _cluster(Path(name), setting, plain=plain) as (processes, client):
+            gc.collect()
+            gc.freeze()
+            if setting.in_flight is not None:
+                return await _steadily(processes, client, setting)
+            pods = [arrival.pod for arrival in setting.arrivals]
+            if setting.pods_before:
+                await _bind(processes, client, pods[: setting.pods_before])
+            return await _bind(processes, client, pods[setting.pods_before :])
+
+
+@asynccontextmanager
+async def _cluster(
+    folder: Path, setting: Setting, *, plain: bool
+) -> AsyncIterator[tuple[Processes, ApiClient]]:
+    """Run a cluster in which everything is there but the pods."""
+    async with serving(folder, plain=plain) as server:
+        access = find_access(str(folder / "kubeconfig"))
+        async with http_client(access, manager="bench") as client:
+            await _set_up(client, setting)
+            async with programs(folder) as (process, synced_s):
+                yield Processes(folder, server, process, synced_s), client
+
+
+async def _set_up(client: ApiClient, setting: Setting) -> None:
+    for name in (NAMESPACE, "init"):
+        await client.write(Create(Namespace(metadata=ObjectMeta(name=name))))
+    claims = [replace(c, metadata=replace(c.metadata, uid="")) for c in setting.claims]
+    objects: list[Any] = [*setting.classes, *setting.nodes, *setting.slices, *claims]
+    objects += _templates(setting)
+    if setting.group is not None:
+        metadata = replace(setting.group.metadata, uid="")
+        objects.append(replace(setting.group, metadata=metadata))
+    await _each(objects, lambda value: client.write(Create(value)))
+
+    async def make_allocated(claim: ResourceClaim) -> None:
+        metadata = replace(claim.metadata, uid="")
+        stored = await client.write(Create(replace(claim, metadata=metadata)))
+        await client.write(Update(replace(stored, status=claim.status), "status"))
+
+    await _each(allocated(setting), make_allocated)
+
+
+def _templates(setting: Setting) -> list[ResourceClaimTemplate]:
+    """Return the template of the pods' claims, which are all alike."""
+    if not setting.arrivals or not setting.arrivals[0].claims:
+        return []
+    spec = ResourceClaimTemplateSpec(spec=setting.arrivals[0].claims[0].spec)
+    metadata = ObjectMeta(name=TEMPLATE, namespace=NAMESPACE)
+    return [ResourceClaimTemplate(metadata=metadata, spec=spec)]
+
+
+async def _each(values: Iterable[Any], act: Callable[[Any], Awaitable[Any]]) -> None:
+    """Act on all values, some at a time."""
+    waiting = iter(values)
+
+    async def work() -> None:
+        for value in waiting:
+            await act(value)
+
+    await asyncio.gather(*(work() for _ in range(CREATORS)))
+
+
+# --- pods -----------------------------------------------------------------------------------------
+
+
+class _Watcher:
+    """Knows when pods were bound."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, asyncio.Future[float]] = {}
+
+    def expect(self, name: str) -> asyncio.Future[float]:
+        """Return when a pod is bound."""
+        self._waiting[name] = found = asyncio.get_running_loop().create_future()
+        return found
+
+    def changed(self, old: Pod | None, new: Pod | None) -> None:  # noqa: ARG002
+        """Take in a change."""
+        if new is None or not new.spec.node_name:
+            return
+        waiting = self._waiting.pop(new.metadata.name, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(time.perf_counter())
+
+
+@asynccontextmanager
+async def _watching(client: ApiClient) -> AsyncIterator[_Watcher]:
+    watcher = _Watcher()
+    informer = Informer(
+        client,
+        Pod,
+        Objects(),
+        random=random.random,
+        fields="spec.nodeName!=",
+    )
+    informer.on_change(watcher.changed)
+    task = asyncio.create_task(informer.run())
+    await informer.wait_synced()
+    try:
+        yield watcher
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _bind(processes: Processes, client: ApiClient, pods: list[Pod]) -> Figures:
+    """Create pods as fast as the server takes them, and wait until all are bound."""
+    latencies: list[float] = []
+    async with _watching(client) as watcher:
+        before, start = processes.usages(), time.perf_counter()
+        ends: list[asyncio.Future[float]] = []
+        starts: list[float] = []
+
+        async def create(pod: Pod) -> None:
+            starts.append(time.perf_counter())
+            ends.append(watcher.expect(pod.metadata.name))
+            await client.write(Create(_new(pod)))
+
+        async with asyncio.timeout(BOUND_S):
+            await _each(pods, create)
+            moments = [await end for end in ends]
+        latencies += [end - begin for begin, end in zip(starts, moments, strict=True)]
+        return _figures(len(pods), max(moments) - start, latencies, before, processes.usages())
+
+
+async def _steadily(processes: Processes, client: ApiClient, setting: Setting) -> Figures:
+    """Keep some pods on their way for some seconds; those that are bound are deleted."""
+    latencies: list[float] = []
+    pods = iter([arrival.pod for arrival in setting.arrivals] * 10)
+    async with _watching(client) as watcher:
+        before, start = processes.usages(), time.perf_counter()
+
+        async def work(number: int) -> None:
+            for turn, pod in enumerate(pods):
+                begin = time.perf_counter()
+                if begin - start > STEADY_S:
+                    return
+                metadata = replace(pod.metadata, name=f"{pod.metadata.name}-{number}-{turn}")
+                end = watcher.expect(metadata.name)
+                stored = await client.write(Create(_new(replace(pod, metadata=metadata))))
+                async with asyncio.timeout(BOUND_S):
+                    latencies.append(await end - begin)
+                await client.write(Delete(Target.of(stored), grace_s=0))
+
+        assert setting.in_flight is not None
+        await asyncio.gather(*(work(number) for number in range(setting.in_flight)))
+        wall_s = time.perf_counter() - start
+        return _figures(len(latencies), wall_s, latencies, before, processes.usages())
+
+
+def _new(pod: Pod) -> Pod:
+    """Return a pod as users write it."""
+    return replace(pod, metadata=replace(pod.metadata, uid=""), status=PodStatus())
+
+
+def _figures(
+    pods: int,
+    wall_s: float,
+    latencies_s: list[float],
+    before: tuple[Usage, ...],
+    after: tuple[Usage, ...],
+) -> Figures:
+    cpu_s = tuple(b.cpu_s - a.cpu_s for a, b in zip(before, after, strict=True))
+    return Figures(pods, wall_s, latencies_s, cpu_s, tuple(each.peak_mib for each in after))
+
+
+# --- recovery -------------------------------------------------------------------------------------
+
+
+async def _recover(*, plain: bool) -> str:
+    """Return how long the programs take to start in a large cluster, up to a bound pod."""
+    (workload,) = find(["template-5000"])
+    setting = workload.make(RECOVERY_NODES, PLAIN)
+    setting = setting._replace(before=setting.before[:RECOVERY_CLAIMS])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with serving(folder, plain=plain) as server:
+            access = find_access(str(folder / "kubeconfig"))
+            async with http_client(access, manager="bench") as client:
+                await _set_up(client, setting)
+                return await _restart(folder, server, client, setting.arrivals[0].pod)
+
+
+async def _restart(folder: Path, server: Any, client: ApiClient, pod: Pod) -> str:
+    async with _watching(client) as watcher:
+        bound = watcher.expect(pod.metadata.name)
+        await client.write(Create(_new(pod)))
+        start = time.perf_counter()
+        async with programs(folder) as (process, synced_s):
+            async with asyncio.timeout(BOUND_S):
+                bound_s = await bound - start
+            used, served = Usage.of(process.pid), Usage.of(server.pid)
+    return (
+        f"recovery with {RECOVERY_NODES} nodes and {RECOVERY_CLAIMS} claims: all is "
+        f"there after {synced_s:.1f} s, a pod that waits is bound after {bound_s:.1f} s; CPU "
+        f"{used.cpu_s:.1f} s; peak MiB: server {served.peak_mib:.0f}, programs {used.peak_mib:.0f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""What the registry hands out again is what the store would give."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.core import Pod
+from mooring.api.meta import ObjectMeta
+from mooring.apiserver.registry import Registry
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.server import make_service
+from mooring.store.sqlite import open_sqlite
+
+
+async def played(folder: Path, play: Any) -> None:
+    async with open_sqlite(folder) as store:
+        service = make_service(store)
+        await play(service.registry, service.resources.of("", "pods"))
+
+
+def test_what_was_written_is_shared_and_equal_to_what_is_stored(tmp_path: Path) -> None:
+    async def play(registry: Registry, pods: Resource) -> None:
+        pod = Pod(metadata=ObjectMeta(name="a", namespace="b", labels={"c": "d"}))
+        made = await registry.create(pods, pod)
+        entry = await registry.store.get(pods.key("b", "a"))
+        assert entry is not None
+        assert registry.read_shared(pods, entry) is made
+        assert made == registry.read(pods, entry)
+
+        async def labelled(old: Pod) -> Pod:
+            return replace(old, metadata=replace(old.metadata, labels={"e": "f"}))
+
+        changed = await registry.change(pods, "b", "a", labelled)
+        entry = await registry.store.get(pods.key("b", "a"))
+        assert entry is not None
+        assert changed == registry.read(pods, entry)
+        assert await registry.get(pods, "b", "a") is changed
+
+    asyncio.run(played(tmp_path, play))
+
+
+def test_the_same_content_at_another_revision_is_another_object(tmp_path: Path) -> None:
+    async def play(registry: Registry, pods: Resource) -> None:
+        pod = Pod(metadata=ObjectMeta(name="a", namespace="b"))
+        first = await registry.create(pods, pod)
+        await registry.remove(pods, first)
+        second = await registry.create(pods, pod)
+        assert first.metadata.resource_version != second.metadata.resource_version
+        assert (await registry.get(pods, "b", "a")) == second
+
+    asyncio.run(played(tmp_path, play))
