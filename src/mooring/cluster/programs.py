@@ -24,6 +24,8 @@ from mooring.scheduler.live import KINDS, Config, Explain, LiveScheduler, Loop
 from mooring.scheduler.reserving import Fresh
 
 SCHEDULER = "default-scheduler"
+SCHEDULER_AGENT = "kube-scheduler"  # as whom programs write fields, as in Kubernetes
+CONTROLLERS_AGENT = "kube-controller-manager"
 
 
 class Surroundings(Struct, frozen=True):
@@ -74,7 +76,9 @@ class Controlling:
         *,
         authority: str = "",
         more: tuple[Controller, ...] = (),
+        client_of: Callable[[str], Client] | None = None,
     ) -> None:
+        """Take a client, which reads all kinds; with `client_of`, each controller has its own."""
         self.metrics = DraMetrics()
         self.queues = QueuesMetrics()
         self.informers = Informers(client, random=around.random, clock=around.clock)
@@ -90,6 +94,7 @@ class Controlling:
             random=around.random,
             clock=around.clock,
             metrics=self.queues,
+            client_of=client_of,
         )
 
     async def run(self) -> None:
