@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mooring.api.apps import DaemonSet, Deployment
+from mooring.api.authentication import TokenRequest
 from mooring.api.batch import Job
 from mooring.api.codec import decode_tree
 from mooring.api.core import Namespace, Node, Pod, ServiceAccount
@@ -17,11 +18,13 @@ from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.scheduling import PodGroup
 from mooring.apiserver.authorization.bootstrap.controllers import PREFIX, ROLES
-from mooring.client.errors import ForbiddenError
+from mooring.client.connecting import Tokens
+from mooring.client.errors import ForbiddenError, NotFoundError
 from mooring.client.writes import Create, Delete, Patch, Target
-from mooring.cluster.accounts import account_of
+from mooring.cluster.accounts import Accounts, account_of
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import Controlling, Surroundings
+from mooring.kit.clock import ManualClock
 from tests.client.servers import until
 from tests.cluster.test_embedded import furnish, pod
 
@@ -99,6 +102,45 @@ def test_a_controller_may_do_no_more_than_its_role_lets_it(tmp_path: Path) -> No
             assert await client.get(Pod, "default", "none") is None
             with pytest.raises(ForbiddenError, match="kube-system:deployment-controller"):
                 await client.get(Node, "", "none")
+
+    asyncio.run(run())
+
+
+class Granting:
+    """A server that grants tokens and remembers for whom, and what was made before."""
+
+    def __init__(self, *, has_accounts: bool = True) -> None:
+        self.asked: list[str] = []
+        self._has_accounts = has_accounts
+
+    async def write(self, write: Create) -> Any:
+        value = write.value
+        self.asked.append(f"{value.kind} {value.metadata.namespace}/{value.metadata.name}")
+        if isinstance(value, ServiceAccount):
+            self._has_accounts = True
+            return value
+        if not self._has_accounts:
+            raise NotFoundError("there is none", code=404)
+        spec, status = {"expirationSeconds": 600}, {"token": f"t{len(self.asked)}"}
+        return decode_tree({"spec": spec, "status": status}, TokenRequest).value
+
+
+def test_an_account_that_is_not_there_is_made_and_its_token_renewed_in_time() -> None:
+    async def run() -> None:
+        sources: list[Tokens] = []
+        clock = ManualClock()
+        server: Any = Granting(has_accounts=False)
+        connect: Any = sources.append
+        accounts = Accounts(server, connect, clock=clock)
+        accounts.client_of("daemonset-controller")
+        token = await sources[0]()
+        assert server.asked == [
+            "TokenRequest kube-system/daemon-set-controller",
+            "ServiceAccount kube-system/daemon-set-controller",
+            "TokenRequest kube-system/daemon-set-controller",
+        ]
+        assert token.until is not None
+        assert (token.until - clock.now()).total_seconds() == 480
 
     asyncio.run(run())
 

@@ -11,11 +11,11 @@ import click
 
 from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
+from mooring.cli.failing import fail
 from mooring.cli.gate_options import gate_options
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
-    fail,
     lead_of,
     program_options,
     run_program,

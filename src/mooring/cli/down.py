@@ -12,7 +12,7 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.durations import Duration
-from mooring.cli.program_options import fail
+from mooring.cli.failing import fail
 from mooring.cli.server_options import data_dir_option
 
 

@@ -7,12 +7,13 @@ import logging
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from mooring.cli.durations import Duration
-from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
+from mooring.cli.exits import DOES_NOT_FIT
+from mooring.cli.failing import fail
 from mooring.client.connecting import Access, find_access
 from mooring.client.election import Terms
 from mooring.client.errors import (
@@ -185,12 +186,6 @@ def run_program(
     except* KeyboardInterrupt:
         pass
     click.echo("stopped", err=True)
-
-
-def fail(text: str) -> NoReturn:
-    """End with an error."""
-    click.echo(f"error: {text}", err=True)
-    raise SystemExit(UNREADABLE)
 
 
 def _first(group: BaseExceptionGroup[Any]) -> Any:

@@ -18,9 +18,8 @@ import click
 
 from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
-from mooring.cli.cluster_options import FORMS
+from mooring.cli.failing import fail
 from mooring.cli.gate_options import gate_options
-from mooring.cli.program_options import fail
 from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import data_dir_option
 
@@ -80,7 +79,7 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
 @click.option(
     "--numa-node",
     "form_name",
-    type=click.Choice(list(FORMS)),
+    type=click.Choice(["scalar", "list"]),
     default="scalar",
     show_default=True,
     help="How drivers of simulated machines publish numaNode.",
@@ -91,6 +90,7 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
     metavar="FILE",
     help="A KubeSchedulerConfiguration.",
 )
+@click.option("--checked", is_flag=True, hidden=True)
 @gate_options
 @click.pass_context
 def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:  # noqa: ARG001
@@ -109,7 +109,8 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
     """
     from mooring.cluster.statefolder import StateFolder
 
-    _check_profiles(given["profiles"], given["form_name"])
+    if not given["checked"]:
+        _check_profiles(given["profiles"], given["form_name"])
     plan = _plan(ctx, given)
     folder = StateFolder(plan.folder)
     if detach:
@@ -120,10 +121,10 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
 
 def _check_profiles(names: tuple[str, ...], form: str) -> None:
     from mooring.cluster.simulation import fleets_of
-    from mooring.hardware import ProfileError
+    from mooring.hardware import Form, ProfileError
 
     try:
-        fleets_of(names, FORMS[form])
+        fleets_of(names, Form[form.upper()])
     except ProfileError as error:
         raise click.UsageError(f"--profile: {error}") from None
 
@@ -286,7 +287,7 @@ def _detach(folder: StateFolder, plan: Plan) -> None:
 
 
 def _arguments(plan: Plan) -> list[str]:
-    words = ["up", "--data-dir", str(plan.folder), "--bind-address", plan.address]
+    words = ["up", "--checked", "--data-dir", str(plan.folder), "--bind-address", plan.address]
     words += ["--secure-port", str(plan.port), "--numa-node", plan.form]
     for name in plan.profiles:
         words += ["--profile", name]

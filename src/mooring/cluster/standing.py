@@ -49,13 +49,6 @@ class Program(Protocol):
         """Return what it counts, as Prometheus reads it."""
 
 
-class Told(Protocol):
-    """Who is told how far a program has come."""
-
-    def __call__(self, text: str) -> None:
-        """Take one line."""
-
-
 async def reach(client: Client) -> None:
     """Return once the server has answered, or raise ClientError for why it does not."""
     await client.get(Namespace, "", "kube-system")
@@ -68,7 +61,7 @@ async def stand(
     *,
     lead: Lead | None,
     place: Place | None,
-    tell: Told,
+    tell: Callable[[str], None],  # how far it has come, line by line
     working: str,
 ) -> None:
     """Run a program until cancelled; `working` is told once it is at work.

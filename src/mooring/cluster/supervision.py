@@ -34,6 +34,7 @@ STOP_S = 10.0
 LINE_BYTES_MAX = 256 * 1024
 LAST_LINES = 5
 METRICS = "metrics at "
+MOOR = (sys.executable, "-m", "mooring.cli.main")
 _PR_SET_PDEATHSIG = 1
 
 
@@ -60,9 +61,14 @@ class Supervisor:
         *,
         tell: Callable[[str], None],
         on_working: Callable[[str, str], Part | None] = lambda _, __: None,
+        program: tuple[str, ...] = MOOR,
         clock: Clock = REAL,
     ) -> None:
-        """Take the parts; `on_working` gets a part's name and words, and may replace the part."""
+        """Take the parts, which are commands of a program.
+
+        `on_working` gets a part's name and words, and may replace the part.
+        """
+        self.program = program
         self._folder, self._tell, self._clock = folder, tell, clock
         self._on_working = on_working
         self._state = replace(state, processes=tuple(ProcessState(each.name) for each in parts))
@@ -188,9 +194,7 @@ class _Runner:
     async def _once(self, log: LogFile) -> str:
         """Run the part once, and return how it ended."""
         self._process = process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "mooring.cli.main",
+            *self._supervisor.program,
             *self._part.arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

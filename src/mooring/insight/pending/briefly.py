@@ -26,6 +26,7 @@ SHARE = 0.1  # of the time goes to answers, at most
 SAVED_S_MAX = 1.0  # time that was not used, for when many pods come at once
 REMEMBERED_MAX = 512
 NODES_TRIED_MAX = 256  # in larger clusters changes to the pod are not tried
+MEMBERS_MAX = 3  # of a conflict that are told
 TEXT_MAX = 400
 
 Key = tuple[str, str, str]
@@ -103,7 +104,9 @@ def _diagnosis(
 def _of_claims(diagnosis: Diagnosis | None) -> str:
     if diagnosis is None:
         return ""
-    reason = " and ".join(member_lines(diagnosis)[:3])
+    members = member_lines(diagnosis)[:MEMBERS_MAX]
+    together = "impossible together" if len(members) > 1 else "impossible"
+    reason = f"{together}: {' and '.join(members)}" if members else ""
     fix = next((fix_text(each, diagnosis) for each in useful_fixes(diagnosis)), "")
     return _joined(reason, fix)
 
