@@ -36,7 +36,7 @@ def test_it_names_the_reason_and_the_nearest_fix() -> None:
     pending = schedule(plan.cluster, waiting.pod)
     assert isinstance(pending, Pending)
     assert said(Briefly(Clock(0.0)), plan, pending) == (
-        "Mooring: on n0 (of 2 nodes): impossible: request r: 2 of class c; "
+        "Mooring: on n0 (of 2 nodes): request r wants 2: 1 on the node; "
         "nearest fix: count of request r 2 → 1."
     )
 

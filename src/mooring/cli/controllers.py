@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mooring.cluster.standing import Lead
     from mooring.cluster.statuspages import Place
     from mooring.controllers.controller import Controller
+    from mooring.hardware import Fleet
 
 REMEDY = "; with --use-service-account-credentials=false controllers need no tokens"
 
@@ -49,6 +50,7 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
                 "emulated_version",
             ),
         ),
+        ("Simulated nodes", ("nodes_kubeconfig", "profiles", "form_name")),
         *(each for each in SECTIONS[1:] if each[0] != "What it does"),
     ),
     context_settings=CONTEXT,
@@ -73,9 +75,27 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     metavar="FILE",
     help="Certificates that pods know the server by; without it nobody gives them to namespaces.",
 )
-@click.option("--profile", "profiles", multiple=True, hidden=True, metavar="NAME[xN]")
-@click.option("--numa-node", "form_name", default="scalar", hidden=True)
-@click.option("--nodes-kubeconfig", default="", hidden=True, metavar="FILE")
+@click.option(
+    "--nodes-kubeconfig",
+    default="",
+    metavar="FILE",
+    help="Simulate nodes, too, as the user of this kubeconfig: an administrator.",
+)
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME[xN]",
+    help="Machines to simulate, with --nodes-kubeconfig; `moor profiles` lists them.",
+)
+@click.option(
+    "--numa-node",
+    "form_name",
+    type=click.Choice(["scalar", "list"]),
+    default="scalar",
+    show_default=True,
+    help="How drivers of simulated machines publish numaNode.",
+)
 @program_options(lease="kube-controller-manager", metrics="127.0.0.1:10257")
 @gate_options
 def command(gates: Gates, place: Place | None, **given: Any) -> None:
@@ -90,9 +110,10 @@ def command(gates: Gates, place: Place | None, **given: Any) -> None:
     moor controllers --controllers resourceclaim-controller,device-taint-eviction-controller
     """
     chosen = _chosen(given["controllers"])
+    fleets = _fleets(given)
     lead, access = lead_of(given), access_of(given)
     run_program(
-        _run(access, gates, given, lead, place, chosen),
+        _run(access, gates, {**given, "fleets": fleets}, lead, place, chosen),
         verbosity=given["verbosity"],
         server=access.server,
         remedy=REMEDY if given["use_service_account_credentials"] else "",
@@ -110,6 +131,18 @@ def _chosen(text: str) -> frozenset[str]:
             raise click.UsageError(f"--controllers: there is no {name!r}; there are: {known}")
     taken = CONTROLLERS if "*" in asked else [name for name in asked if name in CONTROLLERS]
     return frozenset(name for name in taken if f"-{name}" not in asked)
+
+
+def _fleets(given: dict[str, Any]) -> list[Fleet]:
+    from mooring.cluster.simulation import fleets_of
+    from mooring.hardware import Form, ProfileError
+
+    if given["profiles"] and not given["nodes_kubeconfig"]:
+        raise click.UsageError("--profile: only with --nodes-kubeconfig")
+    try:
+        return fleets_of(given["profiles"], Form[given["form_name"].upper()])
+    except ProfileError as error:
+        raise click.UsageError(f"--profile: {error}") from None
 
 
 def _authority(path: Path | None) -> str:
@@ -174,12 +207,10 @@ async def _simulation(
     if not given["nodes_kubeconfig"]:
         return (), client_of
     from mooring.client.connecting import find_access, http_client
-    from mooring.cluster.simulation import Machines, SimulatedPods, fleets_of
-    from mooring.hardware import Form
+    from mooring.cluster.simulation import Machines, SimulatedPods
 
     access = find_access(given["nodes_kubeconfig"])
     nodes = await stack.enter_async_context(http_client(access, manager="kubelet"))
-    fleets = fleets_of(given["profiles"], Form[given["form_name"].upper()])
-    own = (Machines(fleets), SimulatedPods())
+    own = (Machines(given["fleets"]), SimulatedPods())
     names = {each.name for each in own}
     return own, lambda name: nodes if name in names else client_of(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import subprocess
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from mooring.cluster.supervision import Supervisor
 
 GATES = ("feature_gates", "gates_preset", "emulated_version")
+DETACHED = "MOORING_DETACHED"  # in the environment of the process that --detach starts
 START_S_MAX = 120.0
 LOOK_EVERY_S = 3.0
 _COUNTED = re.compile(r"(.+)=([0-9]{1,5})")
@@ -90,7 +92,6 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
     metavar="FILE",
     help="A KubeSchedulerConfiguration.",
 )
-@click.option("--checked", is_flag=True, hidden=True)
 @gate_options
 @click.pass_context
 def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:  # noqa: ARG001
@@ -109,7 +110,7 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
     """
     from mooring.cluster.statefolder import StateFolder
 
-    if not given["checked"]:
+    if not os.environ.get(DETACHED):  # else whoever started us has looked
         _check_profiles(given["profiles"], given["form_name"])
     plan = _plan(ctx, given)
     folder = StateFolder(plan.folder)
@@ -172,7 +173,7 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
         return on_serving(plan, line) if name == "server" else None
 
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    state = ClusterState(pid=_own_pid(), began=began, profiles=plan.profiles)
+    state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles)
     view = _View()
     supervisor = Supervisor(folder, state, parts_of(plan), tell=view.line, on_working=on_working)
     task = asyncio.ensure_future(supervisor.run(lambda: _greet(view, supervisor, plan)))
@@ -187,12 +188,6 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
         looking.cancel()
         await asyncio.gather(looking, return_exceptions=True)
         view.clear()
-
-
-def _own_pid() -> int:
-    import os
-
-    return os.getpid()
 
 
 def _greet(view: _View, supervisor: Supervisor, plan: Plan) -> None:
@@ -269,6 +264,7 @@ def _detach(folder: StateFolder, plan: Plan) -> None:
             stdout=log,
             stderr=log,
             start_new_session=True,
+            env={**os.environ, DETACHED: "1"},
         )
     end_s = time.monotonic() + START_S_MAX
     while time.monotonic() < end_s:
@@ -287,7 +283,7 @@ def _detach(folder: StateFolder, plan: Plan) -> None:
 
 
 def _arguments(plan: Plan) -> list[str]:
-    words = ["up", "--checked", "--data-dir", str(plan.folder), "--bind-address", plan.address]
+    words = ["up", "--data-dir", str(plan.folder), "--bind-address", plan.address]
     words += ["--secure-port", str(plan.port), "--numa-node", plan.form]
     for name in plan.profiles:
         words += ["--profile", name]

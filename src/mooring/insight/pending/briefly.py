@@ -8,13 +8,21 @@ get one answer as long as Kubernetes' message is the same. Without time there is
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mooring.api.core.pod import Pod
 from mooring.claims.owners import controller_of
-from mooring.insight.diagnosis import EFFORT, Diagnosis, diagnose_claims
-from mooring.insight.diagnosis.report import fix_text, member_lines, useful_fixes
+from mooring.insight.diagnosis import (
+    EFFORT,
+    Diagnosis,
+    Funnel,
+    diagnose_claims,
+    member_text,
+)
+from mooring.insight.diagnosis.changes import DropConstraint
+from mooring.insight.diagnosis.funnel import STAGES
+from mooring.insight.diagnosis.report import fix_text, useful_fixes
 from mooring.insight.pending.noderefusals import facts_of
 from mooring.insight.pending.podfixes import pod_fixes
 from mooring.scheduler.claimneeds import PLUGIN as CLAIMS
@@ -26,7 +34,6 @@ SHARE = 0.1  # of the time goes to answers, at most
 SAVED_S_MAX = 1.0  # time that was not used, for when many pods come at once
 REMEMBERED_MAX = 512
 NODES_TRIED_MAX = 256  # in larger clusters changes to the pod are not tried
-MEMBERS_MAX = 3  # of a conflict that are told
 TEXT_MAX = 400
 
 Key = tuple[str, str, str]
@@ -104,11 +111,30 @@ def _diagnosis(
 def _of_claims(diagnosis: Diagnosis | None) -> str:
     if diagnosis is None:
         return ""
-    members = member_lines(diagnosis)[:MEMBERS_MAX]
-    together = "impossible together" if len(members) > 1 else "impossible"
-    reason = f"{together}: {' and '.join(members)}" if members else ""
+    reason = "; ".join((*_shortages(diagnosis.funnels), *_conditions(diagnosis)))
     fix = next((fix_text(each, diagnosis) for each in useful_fixes(diagnosis)), "")
     return _joined(reason, fix)
+
+
+def _shortages(funnels: Iterable[Funnel]) -> Iterator[str]:
+    """Give the request that is shortest of devices, and where they are lost."""
+    worst = min(funnels, key=lambda each: each.counts[-1] - (each.wanted or 1), default=None)
+    if worst is None:
+        return
+    steps, before = list[str](), -1
+    for stage, count in zip(STAGES, worst.counts, strict=True):
+        if count != before:
+            steps.append(f"{count:,} {stage}")
+        before = count
+    wanted = "all" if worst.wanted is None else f"{worst.wanted:,}"
+    yield f"request {worst.request} wants {wanted}: {' → '.join(steps)}"
+
+
+def _conditions(diagnosis: Diagnosis) -> Iterator[str]:
+    """Give the constraints that cannot be kept."""
+    for member in diagnosis.conflict.members:
+        if isinstance(member, DropConstraint):
+            yield member_text(member, diagnosis.situation, diagnosis.around)
 
 
 def _of_node(cluster: Cluster, ready: Attempt, pending: Pending, name: str) -> str:
