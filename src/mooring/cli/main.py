@@ -17,17 +17,22 @@ from mooring.cli.exits import INTERRUPTED, UNREADABLE
 # name: what it is for; the module of the same name holds a click command called `command`.
 COMMANDS = {
     "cel": "Try an expression on devices: which match, and why others do not.",
+    "controllers": "Run the controllers against any cluster.",
     "claims": "List claims: what they have, where, and for whom.",
     "devices": "List devices: who has them, and which are free.",
+    "down": "Stop the cluster that `moor up` runs in a folder.",
     "explain": "Say why pods get no node, and what would help.",
     "fit": "Say how many more replicas fit, where, and what stops the next.",
     "kubeconfig": "Print how clients reach the server of a folder.",
     "lint": "Find what is odd about claims, classes, slices and pods.",
     "plan": "Say which node and which devices pods would get.",
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
+    "scheduler": "Run the scheduler against any cluster.",
     "server": "Run the API server: kubectl and any client of Kubernetes can use it.",
     "snapshot": "Write a cluster or files into one archive, for all commands to read.",
+    "status": "Show what runs in a folder: processes, nodes, pods, devices.",
     "store": "Check, compact, back up and restore what a server keeps.",
+    "up": "Run a whole cluster on this machine, with simulated nodes.",
     "validate": "Check objects as an API server would, with file and line.",
     "whatif": "Say what changes would mean for pods and devices, before they are made.",
 }

@@ -14,11 +14,18 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from mooring.api.authentication import TokenRequest
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import encode_json
-from mooring.api.core import Binding, Pod
+from mooring.api.core import Binding, Pod, ServiceAccount
 from mooring.client.contract import Event, Page
-from mooring.client.decoding import read_event, read_lines, read_list, read_object
+from mooring.client.decoding import (
+    read_event,
+    read_lines,
+    read_list,
+    read_object,
+    read_plain,
+)
 from mooring.client.endpoints import Endpoint, Endpoints, binding_path
 from mooring.client.errors import (
     ClientError,
@@ -137,6 +144,8 @@ class ApiClient:
                 path = binding_path(await self._endpoint(Pod), binding)
                 await self._ask(Request("POST", path, self._managed, encode_json(binding)))
                 return None
+            case Create(value=TokenRequest() as wish):
+                return await self._token(wish)
             case Create(value=value):
                 endpoint = await self._endpoint(type(value))
                 path = endpoint.collection(value.metadata.namespace)
@@ -167,6 +176,13 @@ class ApiClient:
         body = {**_with_uid(write.body, target), "apiVersion": kind.api_version, "kind": kind.name}
         request = Request("PATCH", path, _query(asked), msgspec.json.encode(body), APPLY_PATCH)
         return read_object((await self._ask(request)).body, endpoint)
+
+    async def _token(self, wish: TokenRequest) -> TokenRequest:
+        """Return a wish for a token of the account that it names, granted."""
+        accounts = await self._endpoint(ServiceAccount)
+        path = accounts.object(wish.metadata.namespace, wish.metadata.name, "token")
+        answer = await self._ask(Request("POST", path, self._managed, encode_json(wish)))
+        return read_plain(answer.body, TokenRequest)
 
     async def _delete(self, write: Delete) -> Any:
         target = write.target

@@ -10,12 +10,21 @@ from mooring.client.apiclient import ApiClient
 from mooring.client.errors import AccessError
 from mooring.client.http.access import Access, transport_of
 from mooring.client.http.connection import Bounds
+from mooring.client.http.identity import Token, Tokens, token_identity
 from mooring.client.http.incluster import in_cluster
 from mooring.client.http.kubeconfig import kubeconfig_paths, read_kubeconfig
 from mooring.client.inprocess import Application, InProcessTransport
 from mooring.kit.clock import REAL, Clock
 
-__all__ = ["Access", "AccessError", "call_client", "find_access", "http_client"]
+__all__ = [
+    "Access",
+    "AccessError",
+    "Token",
+    "Tokens",
+    "call_client",
+    "find_access",
+    "http_client",
+]
 
 
 def find_access(
@@ -36,9 +45,13 @@ def http_client(
     manager: str = "mooring",
     bounds: Bounds = Bounds(),  # noqa: B008  # a value
     clock: Clock = REAL,
+    tokens: Tokens | None = None,
 ) -> ApiClient:
-    """Return a client of a server elsewhere; close it after use (`async with`)."""
-    transport = transport_of(access, agent=manager, bounds=bounds, clock=clock)
+    """Return a client of a server elsewhere; close it after use (`async with`).
+
+    With `tokens`, it shows those, and not what the access has.
+    """
+    transport = transport_of(access, agent=manager, bounds=bounds, clock=clock, tokens=tokens)
     return ApiClient(transport, manager=manager, clock=clock)
 
 
@@ -49,10 +62,15 @@ def call_client(
     headers: Mapping[str, str] | None = None,
     scope: Mapping[str, Any] | None = None,
     clock: Clock = REAL,
+    tokens: Tokens | None = None,
 ) -> ApiClient:
     """Return a client of a server in this process, given as an ASGI application.
 
-    `headers` say who asks (`authorization: Bearer …`); `scope` goes into the scope of each call.
+    `headers` say who asks (`authorization: Bearer …`), or `tokens` that are asked for when they
+    are needed; `scope` goes into the scope of each call.
     """
-    transport = InProcessTransport(application, headers=headers, scope=scope, agent=manager)
+    identity = None if tokens is None else token_identity(tokens, clock=clock)
+    transport = InProcessTransport(
+        application, headers=headers, scope=scope, agent=manager, identity=identity
+    )
     return ApiClient(transport, manager=manager, clock=clock)

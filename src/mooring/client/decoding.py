@@ -92,6 +92,14 @@ def read_object(body: bytes | Raw, endpoint: Endpoint) -> Any:
         raise UnreadableError(f"no {kind.name} that can be read: {error}") from None
 
 
+def read_plain(body: bytes, struct: type[T]) -> T:
+    """Return an answer that is no stored object, or raise UnreadableError."""
+    try:
+        return decode_json(body, struct).value
+    except _FAULTS as error:
+        raise UnreadableError(f"no {struct.__name__} that can be read: {error}") from None
+
+
 def read_list(body: bytes, endpoint: Endpoint) -> Page:
     """Return the objects of a list, or raise UnreadableError."""
     if endpoint.is_hub:

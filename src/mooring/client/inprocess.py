@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from mooring.client.errors import UnavailableError, error_of
+from mooring.client.http.identity import Identity, NoIdentity
 from mooring.client.transport import Answer, Request
 
 Message = MutableMapping[str, Any]
@@ -26,7 +27,8 @@ PARTS_MAX = 256  # of a stream that wait to be taken
 class InProcessTransport:
     """Carries requests by calling an application.
 
-    `headers` go with every request, to say who asks; `scope` goes into every scope.
+    `headers` go with every request, to say who asks, and what `identity` shows; `scope` goes into
+    every scope.
     """
 
     def __init__(
@@ -36,8 +38,10 @@ class InProcessTransport:
         headers: Mapping[str, str] | None = None,
         scope: Mapping[str, Any] | None = None,
         agent: str = "mooring",
+        identity: Identity | None = None,
     ) -> None:
         self._application = application
+        self._identity = identity or NoIdentity()
         fixed = {"user-agent": agent, "accept": "application/json", **(headers or {})}
         self._headers = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
@@ -67,7 +71,7 @@ class InProcessTransport:
             else:
                 parts.append(message.get("body", b""))
 
-        await self._application(self._scope_of(request), receive, send)
+        await self._application(await self._scope_of(request), receive, send)
         if not status:
             raise UnavailableError("the server did not answer")
         return Answer(
@@ -78,10 +82,9 @@ class InProcessTransport:
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         """Return the parts of an answer as they come."""
         parts = _Parts()
+        scope = await self._scope_of(request)
         call = asyncio.create_task(
-            self._called(
-                self._application(self._scope_of(request), parts.receive, parts.send), parts
-            )
+            self._called(self._application(scope, parts.receive, parts.send), parts)
         )
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
@@ -96,8 +99,8 @@ class InProcessTransport:
             await asyncio.gather(call, return_exceptions=True)
 
     async def renew(self) -> bool:
-        """There is nothing to renew."""
-        return False
+        """Have what was refused made anew, if it can be."""
+        return await self._identity.renew()
 
     async def close(self) -> None:
         """End all streams."""
@@ -116,8 +119,11 @@ class InProcessTransport:
         else:
             parts.end()
 
-    def _scope_of(self, request: Request) -> dict[str, Any]:
+    async def _scope_of(self, request: Request) -> dict[str, Any]:
         headers = self._headers
+        shown = self._identity.shown or await self._identity.show()
+        if shown.headers:
+            headers = [*headers, *_headers_of(shown.headers)]
         if request.method != "GET":
             headers = [*headers, (b"content-type", request.content_type.encode("latin-1"))]
         path = request.path
@@ -133,6 +139,12 @@ class InProcessTransport:
             "headers": headers,
             **self._scope,
         }
+
+
+def _headers_of(lines: str) -> list[tuple[bytes, bytes]]:
+    """Return header lines as an application takes them."""
+    pairs = (line.split(": ", 1) for line in lines.split("\r\n") if line)
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in pairs]
 
 
 class _Parts:

@@ -9,6 +9,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,8 +19,17 @@ from mooring.apiserver.credentials import ADMIN
 from mooring.apiserver.server import Assembled, assembled
 from mooring.apiserver.settings import Settings
 from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import call_client
-from mooring.cluster.programs import Controlling, Scheduling, Surroundings, run_all
+from mooring.client.connecting import Tokens, call_client
+from mooring.cluster.accounts import Accounts
+from mooring.cluster.programs import (
+    CONTROLLERS_AGENT,
+    SCHEDULER_AGENT,
+    Controlling,
+    Scheduling,
+    Surroundings,
+    run_all,
+)
+from mooring.kit.clock import Clock
 from mooring.scheduler.live import Config, Explain
 
 
@@ -30,6 +40,7 @@ class EmbeddedCluster(NamedTuple):
     admin: ApiClient  # may do everything
     scheduling: Scheduling
     controlling: Controlling
+    accounts: Accounts  # as which the controllers write
 
     def client_of(self, name: str, headers: Mapping[str, str] | None = None) -> ApiClient:
         """Return a client for one of the users that the server has certificates of."""
@@ -48,14 +59,17 @@ async def embedded(
     settings = Settings(folder, gates=around.gates, has_roles=True)
     clock = around.clock
     async with assembled(settings, now=lambda: Timestamp(clock.now()).truncated()) as server:
-        scheduler, manager = _client(server, "scheduler"), _client(server, ADMIN)
+        scheduler = _client(server, "scheduler", manager=SCHEDULER_AGENT)
+        manager = _client(server, "controller-manager", manager=CONTROLLERS_AGENT)
+        accounts = Accounts(manager, partial(_account_client, server, clock), clock=clock)
         assert server.credentials is not None
         authority = server.credentials.authority.certificate.decode()
         cluster = EmbeddedCluster(
             server,
             _client(server, ADMIN),
             Scheduling(scheduler, around, config=config, explain=explain),
-            Controlling(manager, around, authority=authority),
+            Controlling(manager, around, authority=authority, client_of=accounts.client_of),
+            accounts,
         )
         task = asyncio.create_task(run_all(cluster.scheduling, cluster.controlling))
         try:
@@ -67,7 +81,14 @@ async def embedded(
             await asyncio.gather(task, return_exceptions=True)
 
 
-def _client(server: Assembled, name: str, headers: Mapping[str, str] | None = None) -> ApiClient:
+def _client(
+    server: Assembled, name: str, headers: Mapping[str, str] | None = None, *, manager: str = ""
+) -> ApiClient:
     assert server.credentials is not None
     certificate = ssl.PEM_cert_to_DER_cert(server.credentials.clients[name].certificate.decode())
-    return call_client(server.application, manager=name, headers=headers, scope={PEER: certificate})
+    scope = {PEER: certificate}
+    return call_client(server.application, manager=manager or name, headers=headers, scope=scope)
+
+
+def _account_client(server: Assembled, clock: Clock, tokens: Tokens) -> ApiClient:
+    return call_client(server.application, manager=CONTROLLERS_AGENT, tokens=tokens, clock=clock)

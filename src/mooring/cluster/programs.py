@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mooring.api.core import Namespace, Node, Pod
 from mooring.api.gates import Gates
 from mooring.client.contract import Client
 from mooring.client.informers import Informers
@@ -17,6 +18,7 @@ from mooring.client.recorder import Recorder, Style
 from mooring.controllers.controller import Controller
 from mooring.controllers.dra import DraMetrics, dra_controllers
 from mooring.controllers.loops import Loops
+from mooring.controllers.metrics import exposition
 from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.roster import workload_controllers
 from mooring.kit.clock import REAL, Clock
@@ -25,6 +27,9 @@ from mooring.scheduler.live import KINDS, Config, Explain, LiveScheduler, Loop
 from mooring.scheduler.reserving import Fresh
 
 SCHEDULER = "default-scheduler"
+EVERYWHERE = (Namespace, Node, Pod)  # what every server has; others may have no devices, no groups
+SCHEDULER_AGENT = "kube-scheduler"  # as whom programs write fields, as in Kubernetes
+CONTROLLERS_AGENT = "kube-controller-manager"
 
 
 class Surroundings(Struct, frozen=True):
@@ -62,12 +67,17 @@ class Scheduling:
         )
         self.loop = Loop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
         for kind in KINDS:
-            self.informers.on_change(kind, self.loop.changed)
+            informer = self.informers.follow(kind, optional=kind not in EVERYWHERE)
+            informer.on_change(self.loop.changed)
 
     async def run(self) -> None:
         """Schedule until cancelled, from when all kinds are there."""
         async with self._recorder.running(), _followed(self.informers, self._has_own):
             await self.loop.run()
+
+    def metrics_text(self) -> str:
+        """Return what the scheduler counts, as Prometheus reads it."""
+        return self.scheduler.metrics_text()
 
 
 class Controlling:
@@ -81,7 +91,10 @@ class Controlling:
         authority: str = "",
         more: tuple[Controller, ...] = (),
         informers: Informers | None = None,
+        client_of: Callable[[str], Client] | None = None,
+        chosen: Callable[[str], bool] = lambda _: True,
     ) -> None:
+        """Take a client, which reads all kinds; with `client_of`, each controller has its own."""
         self.metrics = DraMetrics()
         self.queues = QueuesMetrics()
         self.informers = informers or informers_of(client, around)
@@ -89,21 +102,26 @@ class Controlling:
         controllers = (
             *dra_controllers(around.gates, self.metrics),
             *workload_controllers(authority=authority),
-            *more,
         )
         self.loops = Loops(
-            controllers,
+            (*(each for each in controllers if chosen(each.name)), *more),
             client=client,
             informers=self.informers,
             random=around.random,
             clock=around.clock,
             metrics=self.queues,
+            client_of=client_of,
         )
 
     async def run(self) -> None:
         """Work until cancelled, from when all kinds are there."""
         async with _followed(self.informers, self._has_own):
             await self.loops.run()
+
+    def metrics_text(self) -> str:
+        """Return what the controllers count, as Prometheus reads it."""
+        objects = self.informers.objects
+        return exposition((*self.metrics.families(objects), *self.queues.families()))
 
 
 def informers_of(client: Client, around: Surroundings) -> Informers:

@@ -17,7 +17,7 @@ from mooring.api.apps import Deployment, DeploymentStatus, ReplicaSet
 from mooring.api.core import Pod
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Create, Delete, LookAgain, Patch, Target, Tell, Update, Write
+from mooring.client.writes import Create, Delete, LookAgain, Target, Tell, Update, Write
 from mooring.controllers.conditions import condition_of, with_condition
 from mooring.controllers.controller import Answers, Change, Controller, Refused, Step
 from mooring.controllers.deploymentstatus import (
@@ -282,8 +282,12 @@ def _tell(
     if status != deployment.status:
         yield Update(replace(deployment, status=status), "status")
     if after.new is not None and revision_of(deployment) != revision_of(after.new):
-        annotations = {REVISION: str(revision_of(after.new))}
-        yield Patch(Target.of(deployment), {"metadata": {"annotations": annotations}})
+        yield Update(_with_revision(deployment, revision_of(after.new)))
     again_s = look_again_s(deployment, status, bounds.wanted, now)
     if again_s is not None:
         yield LookAgain(key_of(deployment), again_s)
+
+
+def _with_revision(deployment: Deployment, revision: int) -> Deployment:
+    annotations = {**deployment.metadata.annotations, REVISION: str(revision)}
+    return replace(deployment, metadata=replace(deployment.metadata, annotations=annotations))

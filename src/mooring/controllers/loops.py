@@ -41,12 +41,18 @@ class Loops:
         random: Callable[[], float],
         clock: Clock = REAL,
         metrics: QueuesMetrics | None = None,
+        client_of: Callable[[str], Client] | None = None,
     ) -> None:
+        """Take controllers; each asks and writes by the client of its name, or by the one for all.
+
+        `informers` have their own.
+        """
         self._informers = informers
         self._metrics = metrics or QueuesMetrics()
         self._recorders: dict[str, Recorder] = {}
+        of = client_of or (lambda _: client)
         self.running: tuple[Running, ...] = tuple(
-            self._make(each, client, random, clock) for each in controllers
+            self._make(each, of(each.name), random, clock) for each in controllers
         )
 
     async def run(self) -> None:

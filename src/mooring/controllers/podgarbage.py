@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from mooring.api.codec import to_tree
 from mooring.api.core import Node, Pod, PodCondition
 from mooring.api.core.podstatus import DISRUPTION_TARGET, FAILED
 from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.client.objects import Key, Objects
-from mooring.client.writes import Delete, LookAgain, Target, Update
+from mooring.client.writes import Delete, LookAgain, Patch, Target
 from mooring.controllers.conditions import is_true, with_condition
 from mooring.controllers.controller import Answers, Ask, Change, Controller, Step
 from mooring.controllers.podstates import READY, is_over
@@ -145,10 +146,13 @@ def _node_is_gone(now: Timestamp) -> PodCondition:
 def _ended(pod: Pod, condition: PodCondition | None = None) -> Iterator[Step]:
     """Delete a pod without grace; before, say that it failed, since nobody else will."""
     if not is_over(pod):
-        status = replace(pod.status, phase=FAILED, observed_generation=pod.metadata.generation)
+        metadata = pod.metadata
+        status = {"phase": FAILED, "observedGeneration": metadata.generation}
         if condition is not None:
-            told = replace(condition, observed_generation=pod.metadata.generation)
-            status = replace(status, conditions=with_condition(status.conditions, told))
-        yield Update(replace(pod, status=status), "status")
+            told = replace(condition, observed_generation=metadata.generation)
+            conditions = with_condition(pod.status.conditions, told)
+            status["conditions"] = [to_tree(each) for each in conditions]
+        only = {"resourceVersion": metadata.resource_version}  # the list is replaced as a whole
+        yield Patch(Target.of(pod), {"metadata": only, "status": status}, "status")
     if pod.metadata.deletion_timestamp is None or not pod.metadata.finalizers:
         yield Delete(Target.of(pod), grace_s=0)

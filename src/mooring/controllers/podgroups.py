@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from mooring.api.core import Pod
 from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
 from mooring.api.timestamp import Timestamp
 from mooring.claims.owners import group_name
 from mooring.client.objects import Key, Objects, key_of
+from mooring.client.writes import Update
 from mooring.controllers.controller import Answers, Change, Controller, Step
-from mooring.controllers.owning import without_finalizer
 from mooring.controllers.podstates import is_over
 
 GROUP = "active-group"  # the index of pods that are not over by their group
@@ -52,7 +54,9 @@ class PodGroupProtection(Controller):
         if PROTECTION_FINALIZER not in group.metadata.finalizers:
             return
         if not objects.by(Pod, GROUP, "/".join(key)):
-            yield without_finalizer(group, PROTECTION_FINALIZER)
+            # The role of this controller has update, and not patch.
+            others = tuple(f for f in group.metadata.finalizers if f != PROTECTION_FINALIZER)
+            yield Update(replace(group, metadata=replace(group.metadata, finalizers=others)))
 
 
 def _group_keys(pod: Pod) -> Iterator[str]:

@@ -14,9 +14,11 @@ from mooring.client.http.identity import (
     NoIdentity,
     RenewedIdentity,
     Shown,
+    Tokens,
     basic,
     bearer,
     token_from,
+    token_identity,
 )
 from mooring.client.http.pool import HttpTransport, address_of
 from mooring.client.http.tls import make_context
@@ -69,13 +71,22 @@ def transport_of(
     agent: str = "mooring",
     bounds: Bounds = Bounds(),  # noqa: B008  # a value
     clock: Clock = REAL,
+    tokens: Tokens | None = None,
 ) -> HttpTransport:
-    """Return the transport to a server, or raise AccessError for what cannot be."""
+    """Return the transport to a server, or raise AccessError for what cannot be.
+
+    With `tokens`, they say who we are, and nothing else does.
+    """
     address = address_of(access.server)
-    context = make_context(access, access.certificate, access.key) if address.is_secure else None
+    shown = (access.certificate, access.key) if tokens is None else ()
+    context = make_context(access, *shown) if address.is_secure else None
+    if tokens is None:
+        identity = _identity(access, context, clock)
+    else:
+        identity = token_identity(tokens, context, clock)
     return HttpTransport(
         address,
-        identity=_identity(access, context, clock),
+        identity=identity,
         server_name=access.server_name,
         agent=_header_value("user agent", agent),
         bounds=bounds,

@@ -100,6 +100,28 @@ class RenewedIdentity:
         return True
 
 
+class Token(NamedTuple):
+    """A token, and when to ask for the next one."""
+
+    text: str
+    until: datetime | None = None
+
+
+Tokens = Callable[[], Awaitable[Token]]  # asks for a token
+
+
+def token_identity(
+    tokens: Tokens, context: ssl.SSLContext | None = None, clock: Clock = REAL
+) -> RenewedIdentity:
+    """Return who shows tokens that are asked for when they are needed."""
+
+    async def ask() -> Fleeting:
+        token = await tokens()
+        return Fleeting(Shown(bearer(token.text), context), token.until)
+
+    return RenewedIdentity(ask, clock)
+
+
 def bearer(token: str) -> str:
     """Return the header with a token, or raise AccessError for one that is none."""
     token = token.strip()

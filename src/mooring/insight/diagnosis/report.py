@@ -96,9 +96,7 @@ def member_lines(diagnosis: Diagnosis) -> list[str]:
 
 def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
     tried = counted(diagnosis.trials, "trial")
-    fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
-    # What a class is for is not the business of one claim, unless nothing else helps.
-    fixes = [fix for fix in fixes if not _changes_class(fix)] or fixes
+    fixes = useful_fixes(diagnosis)
     if fixes:
         yield "any of these would make it fit, each was tried:"
         for fix in fixes:
@@ -110,6 +108,13 @@ def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
     elif diagnosis.trials_given_up:
         given_up = counted(diagnosis.trials_given_up, "trial")
         yield f"{given_up} took too long; there may be more fixes"
+
+
+def useful_fixes(diagnosis: Diagnosis) -> list[Fix]:
+    """Return the fixes worth telling, the nearest first."""
+    fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
+    # What a class is for is not the business of one claim, unless nothing else helps.
+    return [fix for fix in fixes if not _changes_class(fix)] or fixes
 
 
 def _changes_class(fix: Fix) -> bool:

@@ -19,8 +19,10 @@ Labels = tuple[tuple[str, str], ...]
 class Counts:
     """A counter or gauge with labels."""
 
-    def __init__(self, name: str, text: str, type_: str = "counter") -> None:
-        self._name, self._text, self._type = name, text, type_
+    def __init__(
+        self, name: str, text: str, type_: str = "counter", *, aliases: tuple[str, ...] = ()
+    ) -> None:
+        self._names, self._text, self._type = (name, *aliases), text, type_
         self._values: Counter[Labels] = Counter()
 
     def add(self, **labels: str) -> None:
@@ -37,10 +39,11 @@ class Counts:
 
     def lines(self) -> Iterator[str]:
         """Give the lines of the text."""
-        yield f"# HELP {self._name} {self._text}"
-        yield f"# TYPE {self._name} {self._type}"
-        for labels, value in sorted(self._values.items()):
-            yield f"{self._name}{_shown(labels)} {value}"
+        for name in self._names:
+            yield f"# HELP {name} {self._text}"
+            yield f"# TYPE {name} {self._type}"
+            for labels, value in sorted(self._values.items()):
+                yield f"{name}{_shown(labels)} {value}"
 
 
 class Histogram:
@@ -129,6 +132,7 @@ class Metrics:
         self.creates = Counts(
             "dynamic_resource_allocation_resourceclaim_creates_total",
             "Claims created, by the result.",
+            aliases=("scheduler_resourceclaim_creates_total",),
         )
         self.ready = Counts(
             "scheduler_dra_bindingconditions_allocations_total",

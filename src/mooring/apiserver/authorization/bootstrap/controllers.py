@@ -94,6 +94,12 @@ _WORKLOADS = (
         rule("update", "batch", "jobs/finalizers"),
         rule("create delete list patch watch", "core", "pods"),
         EVENTS,
+        rule(
+            f"{READ} create patch update",
+            _SCHEDULING,
+            "podgroups workloads",
+            Gate.GENERIC_WORKLOAD,
+        ),
     ),
     _controller(
         "podgroup-protection-controller",

@@ -1,0 +1,216 @@
+"""`moor controllers`: the controllers alone, against any cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mooring.api.gates import Gates
+from mooring.cli import CONTEXT
+from mooring.cli.failing import fail
+from mooring.cli.gate_options import gate_options
+from mooring.cli.program_options import (
+    SECTIONS,
+    access_of,
+    lead_of,
+    program_options,
+    run_program,
+    switch,
+)
+from mooring.cli.sections import SectionedCommand
+
+if TYPE_CHECKING:
+    from mooring.client.connecting import Access
+    from mooring.client.contract import Client
+    from mooring.cluster.standing import Lead
+    from mooring.cluster.statuspages import Place
+    from mooring.controllers.controller import Controller
+    from mooring.hardware import Fleet
+
+REMEDY = "; with --use-service-account-credentials=false controllers need no tokens"
+
+
+@click.command(
+    name="controllers",
+    cls=SectionedCommand,
+    sections=(
+        SECTIONS[0],
+        (
+            "What it does",
+            (
+                "controllers",
+                "use_service_account_credentials",
+                "root_ca_file",
+                "feature_gates",
+                "gates_preset",
+                "emulated_version",
+            ),
+        ),
+        ("Simulated nodes", ("nodes_kubeconfig", "profiles", "form_name")),
+        *(each for each in SECTIONS[1:] if each[0] != "What it does"),
+    ),
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage, 3 the cluster cannot be "
+    "reached or used.",
+)
+@click.option(
+    "--controllers",
+    default="*",
+    show_default=True,
+    metavar="NAME,…",
+    help="Which to run, by Kubernetes' names: * all, NAME this one, -NAME not this one.",
+)
+@switch(
+    "--use-service-account-credentials",
+    default=True,
+    text="Have each controller act as its service account in kube-system, not as our own user.",
+)
+@click.option(
+    "--root-ca-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Certificates that pods know the server by; without it nobody gives them to namespaces.",
+)
+@click.option(
+    "--nodes-kubeconfig",
+    default="",
+    metavar="FILE",
+    help="Simulate nodes, too, as the user of this kubeconfig: an administrator.",
+)
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME[xN]",
+    help="Machines to simulate, with --nodes-kubeconfig; `moor profiles` lists them.",
+)
+@click.option(
+    "--numa-node",
+    "form_name",
+    type=click.Choice(["scalar", "list"]),
+    default="scalar",
+    show_default=True,
+    help="How drivers of simulated machines publish numaNode.",
+)
+@program_options(lease="kube-controller-manager", metrics="127.0.0.1:10257")
+@gate_options
+def command(gates: Gates, place: Place | None, **given: Any) -> None:
+    """Run the controllers until they are interrupted.
+
+    Those of Dynamic Resource Allocation: claims of pods and groups, evictions from tainted devices,
+    pool status requests. And those of workloads: deployments, replica sets, daemon sets, jobs,
+    service accounts, garbage collection.
+
+    \b
+    moor controllers --kubeconfig ~/.kube/config
+    moor controllers --controllers resourceclaim-controller,device-taint-eviction-controller
+    """
+    chosen = _chosen(given["controllers"])
+    fleets = _fleets(given)
+    lead, access = lead_of(given), access_of(given)
+    run_program(
+        _run(access, gates, {**given, "fleets": fleets}, lead, place, chosen),
+        verbosity=given["verbosity"],
+        server=access.server,
+        remedy=REMEDY if given["use_service_account_credentials"] else "",
+    )
+
+
+def _chosen(text: str) -> frozenset[str]:
+    """Return the names of the controllers to run, or refuse a name that there is not."""
+    from mooring.cluster.roster import CONTROLLERS
+
+    asked = [part.strip() for part in text.split(",") if part.strip()]
+    for name in asked:
+        if name != "*" and name.removeprefix("-") not in CONTROLLERS:
+            known = ", ".join(CONTROLLERS)
+            raise click.UsageError(f"--controllers: there is no {name!r}; there are: {known}")
+    taken = CONTROLLERS if "*" in asked else [name for name in asked if name in CONTROLLERS]
+    return frozenset(name for name in taken if f"-{name}" not in asked)
+
+
+def _fleets(given: dict[str, Any]) -> list[Fleet]:
+    from mooring.cluster.simulation import fleets_of
+    from mooring.hardware import Form, ProfileError
+
+    if given["profiles"] and not given["nodes_kubeconfig"]:
+        raise click.UsageError("--profile: only with --nodes-kubeconfig")
+    try:
+        return fleets_of(given["profiles"], Form[given["form_name"].upper()])
+    except ProfileError as error:
+        raise click.UsageError(f"--profile: {error}") from None
+
+
+def _authority(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return path.read_text("ascii")
+    except (OSError, ValueError) as error:
+        fail(f"--root-ca-file: {error}")
+
+
+async def _run(
+    access: Access,
+    gates: Gates,
+    given: dict[str, Any],
+    lead: Lead | None,
+    place: Place | None,
+    chosen: frozenset[str],
+) -> None:
+    from mooring.client.connecting import http_client
+    from mooring.cluster.accounts import Accounts
+    from mooring.cluster.programs import CONTROLLERS_AGENT, Controlling, Surroundings
+    from mooring.cluster.roster import public_name
+    from mooring.cluster.standing import reach, stand
+
+    around = Surroundings(gates=gates)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(http_client(access, manager=CONTROLLERS_AGENT))
+        await reach(client)
+        client_of: Callable[[str], Client] = lambda _: client  # noqa: E731
+        if given["use_service_account_credentials"]:
+            accounts = Accounts(
+                client, lambda tokens: http_client(access, manager=CONTROLLERS_AGENT, tokens=tokens)
+            )
+            stack.push_async_callback(accounts.close)
+            await accounts.check()
+            client_of = accounts.client_of
+        more, client_of = await _simulation(given, client_of, stack)
+        program = Controlling(
+            client,
+            around,
+            authority=_authority(given["root_ca_file"]),
+            more=more,
+            client_of=client_of,
+            chosen=lambda name: public_name(name) in chosen,
+        )
+        await stand(
+            program,
+            client,
+            around,
+            lead=lead,
+            place=place,
+            tell=lambda text: click.echo(text, err=True),
+            working=f"controlling at {access.server}",
+        )
+
+
+async def _simulation(
+    given: dict[str, Any], client_of: Callable[[str], Client], stack: AsyncExitStack
+) -> tuple[tuple[Controller, ...], Callable[[str], Client]]:
+    """Return the controllers of simulated nodes, if there are to be any, and all clients."""
+    if not given["nodes_kubeconfig"]:
+        return (), client_of
+    from mooring.client.connecting import find_access, http_client
+    from mooring.cluster.simulation import Machines, SimulatedPods
+
+    access = find_access(given["nodes_kubeconfig"])
+    nodes = await stack.enter_async_context(http_client(access, manager="kubelet"))
+    own = (Machines(given["fleets"]), SimulatedPods())
+    names = {each.name for each in own}
+    return own, lambda name: nodes if name in names else client_of(name)

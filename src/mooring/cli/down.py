@@ -1,0 +1,52 @@
+"""`moor down`: stop the cluster of a folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from mooring.cli import CONTEXT
+from mooring.cli.durations import Duration
+from mooring.cli.failing import fail
+from mooring.cli.server_options import data_dir_option
+
+
+@click.command(
+    name="down",
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 nothing runs any more, 2 usage, 3 it could not be stopped.",
+)
+@data_dir_option
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=Duration(1, 3600),
+    default="60s",
+    show_default=True,
+    help="How long to wait for its end.",
+)
+def command(data_dir: Path, timeout_s: float) -> None:
+    """Stop the cluster that `moor up` runs in a folder. What it keeps stays there."""
+    from mooring.cluster.statefolder import StateFolder
+
+    folder = StateFolder(data_dir)
+    pid = folder.runner()
+    if not pid:
+        click.echo(f"no cluster runs in {data_dir}")
+        return
+    try:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    except PermissionError:
+        fail(f"process {pid} is somebody else's")
+    end_s = time.monotonic() + timeout_s
+    while folder.runner() == pid:
+        if time.monotonic() > end_s:
+            fail(f"process {pid} still runs after {timeout_s:g} s")
+        time.sleep(0.05)
+    click.echo("stopped")

@@ -1,0 +1,216 @@
+"""The options of programs that run against a cluster, by Kubernetes' names, the same for each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+import click
+
+from mooring.cli.durations import Duration
+from mooring.cli.exits import DOES_NOT_FIT
+from mooring.cli.failing import fail
+from mooring.client.connecting import Access, find_access
+from mooring.client.election import Terms
+from mooring.client.errors import (
+    AccessError,
+    ClientError,
+    ForbiddenError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from mooring.cluster.standing import Lead, LeadLostError
+from mooring.cluster.statuspages import Place, place_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SECTIONS: Final = (
+    ("Which cluster", ("kubeconfig", "context")),
+    (
+        "One leader among many",
+        (
+            "leader_elect",
+            "leader_elect_lease_duration",
+            "leader_elect_renew_deadline",
+            "leader_elect_retry_period",
+            "leader_elect_resource_name",
+            "leader_elect_resource_namespace",
+        ),
+    ),
+    ("What it does", ("feature_gates", "gates_preset", "emulated_version")),
+    ("Watching it", ("metrics_bind_address", "verbosity")),
+)
+_LONG = Duration(0.1, 3600)
+LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
+
+
+def switch(name: str, *, default: bool, text: str) -> Callable[[F], F]:
+    """Return an option that is on or off: --name, --name=false."""
+    return click.option(
+        name,
+        type=click.BOOL,
+        is_flag=False,
+        flag_value=True,
+        default=default,
+        show_default=str(default).lower(),
+        metavar="BOOL",
+        help=text,
+    )
+
+
+def _place(_: click.Context, __: click.Parameter, text: str) -> Place | None:
+    try:
+        return place_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def cluster_access_options(function: F) -> F:
+    """Add the options that say which cluster."""
+    function = click.option(
+        "--context", default="", metavar="NAME", help="The context of the kubeconfig to use."
+    )(function)
+    return click.option(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="How to reach the cluster; else KUBECONFIG, ~/.kube/config, or as a pod in it.",
+    )(function)
+
+
+def program_options(*, lease: str, metrics: str) -> Callable[[F], F]:
+    """Return what adds the options to a command; `lease` and `metrics` are their defaults."""
+    options = (
+        switch("--leader-elect", default=True, text="Work only while holding the lease."),
+        click.option(
+            "--leader-elect-lease-duration",
+            type=_LONG,
+            default="15s",
+            show_default=True,
+            help="How long others wait for a leader that says nothing.",
+        ),
+        click.option(
+            "--leader-elect-renew-deadline",
+            type=_LONG,
+            default="10s",
+            show_default=True,
+            help="After how long without renewing a leader stops.",
+        ),
+        click.option(
+            "--leader-elect-retry-period",
+            type=_LONG,
+            default="2s",
+            show_default=True,
+            help="How often the lease is renewed, or tried.",
+        ),
+        click.option(
+            "--leader-elect-resource-name",
+            default=lease,
+            show_default=True,
+            metavar="NAME",
+            help="The name of the lease.",
+        ),
+        click.option(
+            "--leader-elect-resource-namespace",
+            default="kube-system",
+            show_default=True,
+            metavar="NAME",
+            help="The namespace of the lease.",
+        ),
+        click.option(
+            "--metrics-bind-address",
+            "place",
+            default=metrics,
+            show_default=True,
+            metavar="HOST:PORT",
+            callback=_place,
+            help="Where /metrics, /healthz and /readyz are; port 0 takes a free one, 0 has none.",
+        ),
+        click.option(
+            "-v",
+            "--verbosity",
+            type=click.IntRange(0, 10),
+            default=0,
+            help="From 2 on tell more than what is wrong.",
+        ),
+    )
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return cluster_access_options(function)
+
+    return decorate
+
+
+def lead_of(given: dict[str, Any]) -> Lead | None:
+    """Return the lease that the options ask for."""
+    if not given["leader_elect"]:
+        return None
+    names = ("lease_duration", "renew_deadline", "retry_period")
+    try:
+        terms = Terms(*(given[f"leader_elect_{name}"] for name in names))
+    except ValueError as error:
+        raise click.UsageError(f"--leader-elect-lease-duration: {error}") from None
+    namespace = given["leader_elect_resource_namespace"]
+    return Lead(namespace, given["leader_elect_resource_name"], terms)
+
+
+def access_of(given: dict[str, Any]) -> Access:
+    """Return how to reach the cluster that the options name, or end."""
+    try:
+        return find_access(given["kubeconfig"], context=given["context"])
+    except AccessError as error:
+        fail(str(error))
+
+
+def run_program(
+    work: Coroutine[Any, Any, None], *, verbosity: int, server: str, remedy: str = ""
+) -> None:
+    """Run until interrupted; faults of the cluster end it with what they are."""
+    level = logging.INFO if verbosity >= 2 else logging.WARNING
+    logging.basicConfig(level=level, format=LOG_FORMAT)
+    try:
+        asyncio.run(_until_stopped(work))
+    except* LeadLostError as lost:
+        click.echo(f"error: {lost.exceptions[0]}", err=True)
+        raise SystemExit(DOES_NOT_FIT) from None
+    except* ClientError as found:
+        fail(_cause(_first(found), server, remedy))
+    except* OSError as failed:
+        fail(f"--metrics-bind-address: {_first(failed)}")
+    except* KeyboardInterrupt:
+        pass
+    click.echo("stopped", err=True)
+
+
+def _first(group: BaseExceptionGroup[Any]) -> Any:
+    found: Any = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
+def _cause(error: ClientError, server: str, remedy: str) -> str:
+    match error:
+        case ForbiddenError():
+            return f"{server}: forbidden: {error.message}{remedy}"
+        case UnauthorizedError():
+            return f"{server}: the server does not know who we are: {error.message}"
+        case UnavailableError() if error.message.startswith("cannot reach"):
+            return error.message
+    return f"{server}: {error.message}{remedy}"
+
+
+async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work until it ends or a signal asks to stop."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task

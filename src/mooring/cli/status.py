@@ -1,0 +1,85 @@
+"""`moor status`: what runs in a folder, and how it is doing."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from mooring.cli import CONTEXT
+from mooring.cli.exits import DOES_NOT_FIT, FITS
+from mooring.cli.server_options import data_dir_option
+
+if TYPE_CHECKING:
+    from mooring.cluster.overview import Overview
+    from mooring.cluster.statefolder import ClusterState, ProcessState
+
+
+@click.command(
+    name="status",
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 all of it works, 1 it does not run or not all of it works, 2 usage.",
+)
+@data_dir_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="How to print.",
+)
+def command(data_dir: Path, output: str) -> None:
+    """Show what `moor up` runs in a folder: its processes, nodes, pods, and devices in use."""
+    from mooring.cluster.statefolder import StateFolder
+
+    folder = StateFolder(data_dir)
+    pid, state = folder.runner(), folder.read()
+    if not pid or state is None or state.pid != pid:
+        click.echo(f"no cluster runs in {data_dir}" if output == "table" else '{"running":false}')
+        sys.exit(DOES_NOT_FIT)
+    overview, fault = asyncio.run(_overview(data_dir))
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(_tree(state, overview, fault))).decode())
+    else:
+        _print(state, overview, fault)
+    sys.exit(FITS if state.is_working and overview is not None else DOES_NOT_FIT)
+
+
+async def _overview(data_dir: Path) -> tuple[Overview | None, str]:
+    from mooring.client.connecting import find_access, http_client
+    from mooring.client.errors import ClientError
+    from mooring.cluster.overview import look_over
+
+    try:
+        async with http_client(find_access(str(data_dir / "kubeconfig"))) as client:
+            return await look_over(client), ""
+    except ClientError as error:
+        return None, error.message
+
+
+def _tree(state: ClusterState, overview: Overview | None, fault: str) -> dict[str, Any]:
+    built: dict[str, Any] = msgspec.to_builtins(state)
+    counted = None if overview is None else msgspec.to_builtins(overview)
+    return {"running": True, **built, "overview": counted, "fault": fault}
+
+
+def _print(state: ClusterState, overview: Overview | None, fault: str) -> None:
+    from mooring.cli.listing import print_table
+
+    header = ("PROCESS", "STATE", "PID", "RESTARTS", "METRICS")
+    print_table(header, map(_row, state.processes), is_wide=True)
+    click.echo("")
+    click.echo(f"server   {state.server}, since {state.began}")
+    for name, text in overview.lines() if overview is not None else [("error", fault)]:
+        click.echo(f"{name:<8} {text}")
+
+
+def _row(process: ProcessState) -> tuple[str, ...]:
+    state = "working" if process.is_working else process.trouble or "starting"
+    pid = str(process.pid) if process.pid else "-"
+    return (process.name, state, pid, str(process.restarts), process.metrics or "-")

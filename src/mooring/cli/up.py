@@ -1,0 +1,291 @@
+"""`moor up`: a whole cluster on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mooring.api.gates import Gates
+from mooring.cli import CONTEXT
+from mooring.cli.failing import fail
+from mooring.cli.gate_options import gate_options
+from mooring.cli.sections import SectionedCommand
+from mooring.cli.server_options import data_dir_option
+
+if TYPE_CHECKING:
+    from mooring.cluster.assembly import Plan
+    from mooring.cluster.statefolder import StateFolder
+    from mooring.cluster.supervision import Supervisor
+
+GATES = ("feature_gates", "gates_preset", "emulated_version")
+DETACHED = "MOORING_DETACHED"  # in the environment of the process that --detach starts
+START_S_MAX = 120.0
+LOOK_EVERY_S = 3.0
+_COUNTED = re.compile(r"(.+)=([0-9]{1,5})")
+
+
+def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the profiles as the catalogue has them: dgx-h100=4 is dgx-h100x4."""
+    return tuple(_COUNTED.sub(r"\1x\2", name) for name in names)
+
+
+@click.command(
+    name="up",
+    cls=SectionedCommand,
+    sections=(
+        ("Where", ("data_dir", "bind_address", "port", "detach")),
+        ("Simulated nodes", ("profiles", "form_name")),
+        ("How it works", ("config", *GATES)),
+    ),
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 stopped, or detached and running; 2 usage; 3 it could not be started.",
+)
+@data_dir_option
+@click.option(
+    "--bind-address",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to listen at.",
+)
+@click.option(
+    "--secure-port",
+    "--port",
+    "port",
+    type=click.IntRange(0, 65535),
+    default=6443,
+    show_default=True,
+    help="The port to listen at; 0 takes a free one.",
+)
+@click.option("--detach", is_flag=True, help="Return when it works; `moor down` stops it.")
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME[=COUNT]",
+    callback=_profiles,
+    help="Machines to simulate; `moor profiles` lists them. May be repeated.",
+)
+@click.option(
+    "--numa-node",
+    "form_name",
+    type=click.Choice(["scalar", "list"]),
+    default="scalar",
+    show_default=True,
+    help="How drivers of simulated machines publish numaNode.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration.",
+)
+@gate_options
+@click.pass_context
+def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:  # noqa: ARG001
+    """Run a cluster: API server, scheduler and controllers, each a process of its own.
+
+    kubectl and every client of Kubernetes can use it, by the kubeconfig that is named. A process
+    that ends is started again. Everything is kept in --data-dir, and is there again next time.
+
+    With --profile there are nodes, too: machines of hardware profiles with their devices. Pods that
+    are bound to them become Running; those of jobs end, by what their commands say (`sleep 30`,
+    `false`) or after five seconds.
+
+    \b
+    moor up --profile dgx-h100=4
+    moor up --detach --profile gb200-nvl72 && moor status && moor down
+    """
+    from mooring.cluster.statefolder import StateFolder
+
+    if not os.environ.get(DETACHED):  # else whoever started us has looked
+        _check_profiles(given["profiles"], given["form_name"])
+    plan = _plan(ctx, given)
+    folder = StateFolder(plan.folder)
+    if detach:
+        _detach(folder, plan)
+    else:
+        _run(folder, plan)
+
+
+def _check_profiles(names: tuple[str, ...], form: str) -> None:
+    from mooring.cluster.simulation import fleets_of
+    from mooring.hardware import Form, ProfileError
+
+    try:
+        fleets_of(names, Form[form.upper()])
+    except ProfileError as error:
+        raise click.UsageError(f"--profile: {error}") from None
+
+
+def _plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
+    from mooring.cluster.assembly import Plan
+
+    chosen = ((f"--{name.replace('_', '-')}", ctx.params[name]) for name in GATES)
+    config: Path | None = given["config"]
+    return Plan(
+        folder=given["data_dir"].absolute(),
+        address=given["bind_address"],
+        port=given["port"],
+        profiles=given["profiles"],
+        form=given["form_name"],
+        config=None if config is None else config.absolute(),
+        gates=tuple(word for flag, text in chosen if text for word in (flag, text)),
+    )
+
+
+# --- in the foreground ----------------------------------------------------------------------------
+
+
+def _run(folder: StateFolder, plan: Plan) -> None:
+    from mooring.cluster.statefolder import FolderError
+    from mooring.cluster.supervision import PartFailedError
+
+    try:
+        with folder.locked():
+            asyncio.run(_supervise(folder, plan))
+    except (FolderError, PartFailedError) as error:
+        fail(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        fail(f"{where}{error.strerror or error}")
+    click.echo("stopped")
+
+
+async def _supervise(folder: StateFolder, plan: Plan) -> None:
+    from mooring.cluster.assembly import on_serving, parts_of
+    from mooring.cluster.statefolder import ClusterState
+    from mooring.cluster.supervision import Part, Supervisor
+
+    def on_working(name: str, line: str) -> Part | None:
+        return on_serving(plan, line) if name == "server" else None
+
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles)
+    view = _View()
+    supervisor = Supervisor(folder, state, parts_of(plan), tell=view.line, on_working=on_working)
+    task = asyncio.ensure_future(supervisor.run(lambda: _greet(view, supervisor, plan)))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    looking = asyncio.create_task(view.keep_looking(plan.folder / "kubeconfig", supervisor))
+    try:
+        with suppress(asyncio.CancelledError):
+            await task
+    finally:
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+        view.clear()
+
+
+def _greet(view: _View, supervisor: Supervisor, plan: Plan) -> None:
+    view.line(f"cluster at {supervisor.state.server}")
+    view.line(f"kubeconfig: {plan.folder / 'kubeconfig'}")
+    view.line(f"logs: {plan.folder / 'log'}")
+
+
+class _View:
+    """Lines, and below them how the cluster is doing, where somebody looks at a terminal."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stdout.isatty()
+        self._below = ""
+
+    def line(self, text: str) -> None:
+        """Write a line."""
+        self.clear()
+        click.echo(text)
+
+    def clear(self) -> None:
+        """Take away what stands below."""
+        if self._below:
+            click.echo("\r\x1b[K", nl=False)
+            self._below = ""
+
+    async def keep_looking(self, kubeconfig: Path, supervisor: Supervisor) -> None:
+        """Show how the cluster is doing, as long as it runs."""
+        if not self._is_terminal:
+            return
+        from mooring.client.errors import ClientError
+        from mooring.cluster.overview import look_over
+
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if not supervisor.state.is_working:
+                continue
+            with suppress(ClientError):
+                overview = await _asked(kubeconfig, look_over)
+                self.clear()
+                self._below = " · ".join(f"{name}: {text}" for name, text in overview.lines())
+                click.echo(self._below[: _columns() - 1], nl=False)
+
+
+async def _asked(kubeconfig: Path, question: Callable[[Any], Any]) -> Any:
+    from mooring.client.connecting import find_access, http_client
+
+    async with http_client(find_access(str(kubeconfig))) as client:
+        return await question(client)
+
+
+def _columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+# --- in the background ----------------------------------------------------------------------------
+
+
+def _detach(folder: StateFolder, plan: Plan) -> None:
+    """Start a process that runs the cluster, and return when it works."""
+    from mooring.cluster.statefolder import FolderError
+
+    try:
+        with folder.locked():
+            log = folder.log("up").open("wb")
+    except (FolderError, OSError) as error:
+        fail(str(error))
+    with log:
+        process = subprocess.Popen(  # noqa: S603  # this program, with its own options
+            [sys.executable, "-m", "mooring.cli.main", *_arguments(plan)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env={**os.environ, DETACHED: "1"},
+        )
+    end_s = time.monotonic() + START_S_MAX
+    while time.monotonic() < end_s:
+        state = folder.read()
+        if state is not None and state.pid == process.pid and state.is_working:
+            click.echo(f"cluster at {state.server}")
+            click.echo(f"kubeconfig: {plan.folder / 'kubeconfig'}")
+            click.echo("`moor status` shows it, `moor down` stops it")
+            return
+        if process.poll() is not None:
+            said = folder.log("up").read_text(errors="replace").strip().splitlines()
+            fail(said[-1].removeprefix("error: ") if said else "the cluster did not start")
+        time.sleep(0.05)
+    process.terminate()
+    fail(f"the cluster did not come to work within {START_S_MAX:g} s; see {folder.log('up')}")
+
+
+def _arguments(plan: Plan) -> list[str]:
+    words = ["up", "--data-dir", str(plan.folder), "--bind-address", plan.address]
+    words += ["--secure-port", str(plan.port), "--numa-node", plan.form]
+    for name in plan.profiles:
+        words += ["--profile", name]
+    words += ["--config", str(plan.config)] if plan.config is not None else []
+    return [*words, *plan.gates]

@@ -1,0 +1,75 @@
+"""A cluster in a few numbers: nodes, pods, devices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from mooring.api.core import Node, Pod
+from mooring.api.core.node import READY
+from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
+from mooring.client.contract import Client
+from mooring.client.paging import list_all
+from mooring.cluster.simulation.machines import is_simulated
+
+
+class Overview(Struct, frozen=True):
+    """How many there are of what."""
+
+    nodes: int
+    nodes_ready: int
+    nodes_simulated: int
+    pods: dict[str, int]  # by phase
+    devices: int
+    devices_in_use: int
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the numbers in words, by what they are about."""
+        pods = ", ".join(f"{count:,} {phase.lower()}" for phase, count in self.pods.items())
+        simulated = f", {self.nodes_simulated:,} of them simulated" if self.nodes_simulated else ""
+        return [
+            ("nodes", f"{self.nodes_ready:,} of {self.nodes:,} ready{simulated}"),
+            ("pods", pods or "none"),
+            ("devices", f"{self.devices_in_use:,} of {self.devices:,} in use"),
+        ]
+
+
+async def look_over(client: Client) -> Overview:
+    """Return the numbers of a cluster, or raise ClientError."""
+    found = {}
+    for struct in (Node, Pod, ResourceSlice, ResourceClaim):
+        found[struct] = (await list_all(client, struct)).values
+    return count(found[Node], found[Pod], found[ResourceSlice], found[ResourceClaim])
+
+
+def count(
+    nodes: Iterable[Node],
+    pods: Iterable[Pod],
+    slices: Iterable[ResourceSlice],
+    claims: Iterable[ResourceClaim],
+) -> Overview:
+    """Return the numbers of these objects."""
+    nodes = tuple(nodes)
+    phases = Counter(each.status.phase or "Pending" for each in pods)
+    return Overview(
+        nodes=len(nodes),
+        nodes_ready=sum(map(_is_ready, nodes)),
+        nodes_simulated=sum(map(is_simulated, nodes)),
+        pods=dict(sorted(phases.items())),
+        devices=sum(len(each.spec.devices or ()) for each in slices),
+        devices_in_use=len({device for claim in claims for device in _devices(claim)}),
+    )
+
+
+def _is_ready(node: Node) -> bool:
+    return any(each.type == READY and each.status == "True" for each in node.status.conditions)
+
+
+def _devices(claim: ResourceClaim) -> Iterable[tuple[Any, ...]]:
+    allocation = claim.status.allocation
+    for each in allocation.devices.results if allocation is not None else ():
+        if not each.admin_access:
+            yield each.driver, each.pool, each.device

@@ -1,0 +1,13 @@
+"""Machines that are not there: nodes of hardware profiles, and what becomes of pods on them.
+
+machines   a node's own part: it registers, publishes its devices and says that it is alive
+pods       the part of its kubelet and its drivers: pods run, end and leave
+durations  how long the containers of a pod run, by their commands
+
+Both are controllers: a plan from what is there, carried out by `mooring.controllers.running`.
+"""
+
+from mooring.cluster.simulation.machines import SIMULATED, Machines, fleets_of
+from mooring.cluster.simulation.pods import SimulatedPods
+
+__all__ = ["SIMULATED", "Machines", "SimulatedPods", "fleets_of"]

@@ -1,0 +1,194 @@
+"""The nodes of simulated machines: registered once, ready, with slices and leases.
+
+A machine registers when the program starts, as a kubelet does: a node that is deleted later stays
+away until then. Its slices belong to the node and go with it; one that is deleted alone is
+published again. What others write to a node or a slice (labels, taints) stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import ClassVar, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.codec import to_tree
+from mooring.api.coordination import Lease, LeaseSpec
+from mooring.api.core import Namespace, Node
+from mooring.api.core.node import READY, NodeStatus
+from mooring.api.meta import ObjectMeta, OwnerReference
+from mooring.api.resource.v1 import DeviceClass, ResourceSlice
+from mooring.api.timestamp import MicroTimestamp, Timestamp
+from mooring.client.objects import Key, Objects
+from mooring.client.writes import Create, LookAgain, Patch, Target, Update, Write
+from mooring.controllers.controller import Answers, Change, Controller, Step
+from mooring.hardware import Catalogue, Fleet, Form
+
+SIMULATED = "mooring.dev/simulated"  # an annotation of nodes that nobody but us looks after
+KUBELET = "v1.37.0+mooring"
+LEASES = "kube-node-lease"
+LEASE_S = 40
+RENEW_S = 10.0
+
+# type, status, reason, message
+_CONDITIONS = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "simulated"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "simulated"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "simulated"),
+    (READY, "True", "KubeletReady", "simulated"),
+)
+
+
+class Machine(NamedTuple):
+    """What one machine brings with it."""
+
+    node: Node
+    slices: tuple[ResourceSlice, ...]
+    classes: tuple[DeviceClass, ...]
+
+
+def fleets_of(names: Iterable[str], form: Form = Form.SCALAR) -> list[Fleet]:
+    """Return the machines that names such as `dgx-h100x4` want, or raise ProfileError."""
+    catalogue, fleets, taken = Catalogue(), [], list[str]()
+    for name in names:
+        fleet = catalogue.fleet(name, form, taken=taken)
+        taken += [node.metadata.name for node in fleet.nodes]
+        fleets.append(fleet)
+    return fleets
+
+
+def is_simulated(node: Node | None) -> bool:
+    """Tell whether a node is one of ours; anyone may make one, by the annotation."""
+    return node is not None and node.metadata.annotations.get(SIMULATED) == "true"
+
+
+class Machines(Controller):
+    """Looks after simulated nodes."""
+
+    name: ClassVar[str] = "simulated-machines"
+    kinds = (Node, Namespace, Lease, ResourceSlice, DeviceClass)
+    optional = (ResourceSlice, DeviceClass)
+
+    def __init__(self, fleets: Iterable[Fleet] = ()) -> None:
+        self._machines = {each.node.metadata.name: each for each in _machines(fleets)}
+        self._registered: set[str] = set()
+
+    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
+        """Give the machines that a change is about; namespaces are there from the start."""
+        match change.value:
+            case Namespace(metadata=metadata):
+                if metadata.name == LEASES and change.old is None:
+                    yield from (("", name) for name in self._machines)
+            case Node(metadata=metadata):
+                yield "", metadata.name
+            case ResourceSlice(spec=spec):
+                if change.gone is not None and spec.node_name in self._machines:
+                    yield "", spec.node_name
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+        """Register a machine, and keep its node ready and its devices published."""
+        name = key[1]
+        node, machine = objects.find(Node, *key), self._machines.get(name)
+        if node is None:
+            if machine is not None and name not in self._registered:
+                yield Create(machine.node)
+            return
+        if not is_simulated(node) or node.metadata.deletion_timestamp is not None:
+            return
+        if machine is not None:
+            if name not in self._registered:
+                yield from _missing_classes(objects, machine)
+            yield from _missing_slices(objects, machine, node)
+            self._registered.add(name)
+        if not _is_ready(node):
+            yield _ready(node, machine, now)
+        yield from _lease(objects, node, now)
+        yield LookAgain(key, RENEW_S)
+
+    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+        """Note that a machine has registered."""
+        if isinstance(write, Create) and isinstance(write.value, Node):
+            yield LookAgain(key, 0.0)
+
+
+def _machines(fleets: Iterable[Fleet]) -> Iterator[Machine]:
+    for fleet in fleets:
+        by_node: dict[str, list[ResourceSlice]] = {}
+        for each in fleet.slices:
+            by_node.setdefault(each.spec.node_name or "", []).append(each)
+        for node in fleet.nodes:
+            annotations = {**node.metadata.annotations, SIMULATED: "true"}
+            own = replace(node, metadata=replace(node.metadata, annotations=annotations))
+            slices = tuple(by_node.get(node.metadata.name, ()))
+            yield Machine(own, slices, fleet.classes)
+
+
+def _missing_classes(objects: Objects, machine: Machine) -> Iterator[Step]:
+    for each in machine.classes:
+        if objects.find(DeviceClass, "", each.metadata.name) is None:
+            yield Create(each)
+
+
+def _missing_slices(objects: Objects, machine: Machine, node: Node) -> Iterator[Step]:
+    for each in machine.slices:
+        if objects.find(ResourceSlice, "", each.metadata.name) is None:
+            metadata = replace(each.metadata, owner_references=(_owner(node),))
+            yield Create(replace(each, metadata=metadata))
+
+
+def _owner(node: Node) -> OwnerReference:
+    name, uid = node.metadata.name, node.metadata.uid
+    return OwnerReference(api_version="v1", kind="Node", name=name, uid=uid)
+
+
+def _is_ready(node: Node) -> bool:
+    ready = any(each.type == READY and each.status == "True" for each in node.status.conditions)
+    return ready and node.status.node_info.kubelet_version == KUBELET
+
+
+def _ready(node: Node, machine: Machine | None, now: Timestamp) -> Patch:
+    """Return the write that gives a node its status."""
+    own = NodeStatus() if machine is None else machine.node.status
+    at = str(now.truncated())
+    status = {
+        "conditions": [
+            {
+                "type": type_,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": at,
+                "lastTransitionTime": at,
+            }
+            for type_, status, reason, message in _CONDITIONS
+        ],
+        "addresses": [{"type": "Hostname", "address": node.metadata.name}],
+        "nodeInfo": {**to_tree(own.node_info), "kubeletVersion": KUBELET},
+    }
+    if machine is not None:
+        resources = {name: str(amount) for name, amount in own.capacity.items()}
+        status |= {"capacity": resources, "allocatable": resources}
+        status |= {"declaredFeatures": list(own.declared_features)}
+    return Patch(Target.of(node), {"status": status}, "status")
+
+
+def _lease(objects: Objects, node: Node, now: Timestamp) -> Iterator[Step]:
+    """Say that the node is alive."""
+    name = node.metadata.name
+    found = objects.find(Lease, LEASES, name)
+    renewed = MicroTimestamp(now.instant)
+    if found is None:
+        spec = LeaseSpec(holder_identity=name, lease_duration_seconds=LEASE_S, renew_time=renewed)
+        metadata = ObjectMeta(name=name, namespace=LEASES, owner_references=(_owner(node),))
+        yield Create(Lease(metadata=metadata, spec=spec))
+    elif _is_due(found, now):
+        yield Update(replace(found, spec=replace(found.spec, renew_time=renewed)))
+
+
+def _is_due(lease: Lease, now: Timestamp) -> bool:
+    renewed = lease.spec.renew_time
+    if renewed is None:
+        return True
+    age = now.instant - renewed.instant
+    return not timedelta() <= age < timedelta(seconds=RENEW_S * 0.9)

@@ -1,0 +1,142 @@
+"""The folder of a cluster: who runs it, and what it told of itself.
+
+up.lock       locked by whoever runs the cluster; has its process id
+up.json       what runs: processes, the server's address, when it began
+log/NAME.log  what each process said; NAME.log.1 is what was before
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+LOCK, RECORD, LOGS = "up.lock", "up.json", "log"
+LOG_BYTES_MAX = 8 * 1024 * 1024
+RECORD_BYTES_MAX = 1024 * 1024
+
+
+class FolderError(Exception):
+    """A folder that cannot be used; the text says why."""
+
+
+class ProcessState(Struct, frozen=True):
+    """One process of a cluster."""
+
+    name: str
+    pid: int = 0  # 0: it does not run
+    restarts: int = 0
+    is_working: bool = False
+    metrics: str = ""  # the URL of its metrics
+    trouble: str = ""  # why it does not run
+
+
+class ClusterState(Struct, frozen=True):
+    """What runs in a folder."""
+
+    pid: int
+    began: str
+    server: str = ""  # its URL
+    profiles: tuple[str, ...] = ()
+    processes: tuple[ProcessState, ...] = ()
+
+    @property
+    def is_working(self) -> bool:
+        """Whether all of it is at work."""
+        return bool(self.processes) and all(each.is_working for each in self.processes)
+
+
+class StateFolder:
+    """The files of a cluster that runs, or ran."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Have the folder for as long as a block lasts, or raise FolderError.
+
+        The system unlocks it if we are killed.
+        """
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self.path / LOGS).mkdir(mode=0o700, exist_ok=True)
+            lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise FolderError(f"{self.path}: {error.strerror or error}") from None
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FolderError(
+                    f"{self.path}: a cluster runs here already, as process "
+                    f"{_holder(lock) or '?'}; `moor down` stops it"
+                ) from None
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(lock)
+
+    def runner(self) -> int:
+        """Return the process that runs the cluster, or 0 for none."""
+        try:
+            lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return 0
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _holder(lock)
+        finally:
+            os.close(lock)
+        return 0
+
+    def write(self, state: ClusterState) -> None:
+        """Note what runs."""
+        draft = self.path / f".{RECORD}"
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=1))
+        draft.replace(self.path / RECORD)
+
+    def read(self) -> ClusterState | None:
+        """Return what was last noted, if it can be read."""
+        try:
+            with (self.path / RECORD).open("rb") as file:
+                return msgspec.json.decode(file.read(RECORD_BYTES_MAX), type=ClusterState)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def log(self, name: str) -> Path:
+        """Return where a process' words go."""
+        return self.path / LOGS / f"{name}.log"
+
+
+class LogFile:
+    """A file that lines are added to; when it is large, it is put aside and begun anew."""
+
+    def __init__(self, path: Path, *, bytes_max: int = LOG_BYTES_MAX) -> None:
+        self._path, self._bytes_max = path, bytes_max
+        self._file = path.open("ab")
+
+    def add(self, line: bytes) -> None:
+        """Add a line."""
+        self._file.write(line)
+        self._file.flush()
+        if self._file.tell() > self._bytes_max:
+            self._file.close()
+            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            self._file = self._path.open("ab")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _holder(lock: int) -> int:
+    text = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
+    return int(text) if text.isascii() and text.isdigit() else 0

@@ -1,0 +1,115 @@
+"""The pages by which a program is watched: /metrics, /healthz, /readyz, /livez.
+
+A few pages for one reader now and then, without TLS; so they listen on this machine only, unless
+told otherwise. What is sent is bounded in size and time, and so is the number of readers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple
+
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+PLAIN = "text/plain; charset=utf-8"
+REQUEST_BYTES_MAX = 8 * 1024
+REQUEST_S_MAX = 10.0
+READERS_MAX = 32
+
+
+class Page(NamedTuple):
+    """What is answered."""
+
+    text: str
+    code: int = 200
+    type: str = PLAIN
+
+
+Pages = Mapping[str, Callable[[], Page]]
+
+_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
+_GONE = Page("404 page not found\n", 404)
+
+
+class Place(NamedTuple):
+    """Where to listen; port 0 takes a free one."""
+
+    host: str
+    port: int
+
+
+def place_of(text: str) -> Place | None:
+    """Return where `HOST:PORT` says to listen, None for "0", or raise ValueError."""
+    if text in ("", "0"):
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"{text!r} is no address such as 127.0.0.1:10259")
+    return Place(host.strip("[]") or "127.0.0.1", int(port))
+
+
+def health_pages(metrics: Callable[[], str], troubles: Callable[[], list[str]]) -> Pages:
+    """Return the pages of a program; it is ready when there are no troubles."""
+
+    def ready() -> Page:
+        found = troubles()
+        return Page("".join(f"{each}\n" for each in found), 503) if found else Page("ok")
+
+    return {
+        "/metrics": lambda: Page(metrics(), type=PROMETHEUS),
+        "/healthz": lambda: Page("ok"),
+        "/livez": lambda: Page("ok"),
+        "/readyz": ready,
+    }
+
+
+@asynccontextmanager
+async def serving(place: Place, pages: Pages) -> AsyncIterator[str]:
+    """Serve pages for as long as a block lasts, which gets their URL; may raise OSError."""
+    readers = asyncio.Semaphore(READERS_MAX)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with readers, asyncio.timeout(REQUEST_S_MAX):
+                await _answer(reader, writer, pages)
+        except (OSError, TimeoutError, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
+            pass  # whoever asked does not get an answer
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    server = await asyncio.start_server(handle, *place, limit=REQUEST_BYTES_MAX)
+    host, port = server.sockets[0].getsockname()[:2]
+    try:
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    finally:
+        server.close()
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pages: Pages) -> None:
+    head = await reader.readuntil(b"\r\n\r\n")
+    page = _page(head, pages)
+    body = page.text.encode()
+    reason = _REASONS.get(page.code, "Service Unavailable")
+    lines = (
+        f"HTTP/1.1 {page.code} {reason}",
+        f"Content-Type: {page.type}",
+        f"Content-Length: {len(body)}",
+        "X-Content-Type-Options: nosniff",
+        "Connection: close",
+    )
+    writer.write("\r\n".join((*lines, "", "")).encode() + body)
+    await writer.drain()
+
+
+def _page(head: bytes, pages: Pages) -> Page:
+    parts = head.split(b"\r\n", 1)[0].split(b" ")
+    if len(parts) != 3 or not parts[2].startswith(b"HTTP/1."):
+        return Page("400 bad request\n", 400)
+    if parts[0] != b"GET":
+        return Page("405 method not allowed\n", 405)
+    path = parts[1].split(b"?", 1)[0].decode("latin-1")
+    found = pages.get(path)
+    return _GONE if found is None else found()

@@ -1,0 +1,101 @@
+"""`moor scheduler`, `moor controllers`, `moor up`, `moor down`, `moor status`: what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mooring.cli.main import moor
+
+UNREACHABLE = """
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {}}]
+current-context: c
+"""
+PROFILES = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(moor, arguments)
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> str:
+    path = tmp_path / "kubeconfig"
+    path.write_text(UNREACHABLE)
+    return str(path)
+
+
+@pytest.mark.parametrize("program", ["scheduler", "controllers"])
+def test_a_server_that_cannot_be_reached_is_named(program: str, kubeconfig: str) -> None:
+    done = run(program, "--kubeconfig", kubeconfig, "--metrics-bind-address", "0")
+    assert done.exit_code == 3
+    assert "error: cannot reach 127.0.0.1:1: " in done.output
+
+
+@pytest.mark.parametrize("program", ["scheduler", "controllers"])
+def test_a_kubeconfig_that_is_not_there_is_named(program: str) -> None:
+    done = run(program, "--kubeconfig", "/there/is/none")
+    assert (done.exit_code, done.output) == (
+        3,
+        "error: kubeconfig /there/is/none: there is no such file\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["scheduler", "--metrics-bind-address", "x"], "no address such as"),
+        (["scheduler", "--leader-elect=maybe"], "is not a valid boolean"),
+        (["scheduler", "--leader-elect-lease-duration", "5s"], "must last longer than renewing"),
+        (["scheduler", "--feature-gates", "Nonsense=true"], "Nonsense"),
+        (["controllers", "--controllers", "*,-nonsense"], "there is no '-nonsense'"),
+        (["up", "--profile", "dgx-h10"], "did you mean dgx-h100?"),
+        (["up", "--profile", "dgx-h100=0"], "must be from 1"),
+        (["down", "--timeout", "x"], "no duration"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(arguments: list[str], fault: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert fault in done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("kind: [", "config.yaml:"),
+        ("", "one KubeSchedulerConfiguration is wanted"),
+        ("apiVersion: v1\nkind: Pod\n", "a KubeSchedulerConfiguration is wanted, not Pod"),
+        (f"{PROFILES}profiles:\n- schedulerName: a\n- schedulerName: a\n", "profiles[1]"),
+        (f"{PROFILES}podMaxBackoffSeconds: x\n", "podMaxBackoffSeconds"),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_named(
+    text: str, fault: str, tmp_path: Path, kubeconfig: str
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    done = run("scheduler", "--config", str(path), "--kubeconfig", kubeconfig)
+    assert done.exit_code == 3
+    assert done.output.startswith("error: --config: ")
+    assert fault in done.output
+
+
+def test_where_nothing_runs_nothing_is_stopped_or_shown(tmp_path: Path) -> None:
+    place = ("--data-dir", str(tmp_path / "none"))
+    text = f"no cluster runs in {tmp_path / 'none'}\n"
+    assert (run("down", *place).exit_code, run("down", *place).output) == (0, text)
+    assert (run("status", *place).exit_code, run("status", *place).output) == (1, text)
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("up", "--data-dir", str(tmp_path / "file" / "x"))
+    assert done.exit_code == 3
+    assert f"error: {tmp_path / 'file' / 'x'}: Not a directory" in done.output

@@ -1,0 +1,71 @@
+"""The page about a first cluster is true: its commands print what it shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.apiserver.programs import NO_KUBECTL, find_kubectl
+from tests.test_docs import DOCS, blocks_of, commands_of, matches
+
+PAGE = DOCS / "tutorial" / "first-cluster.md"
+TIMEOUT_S = 150
+
+_VARYING = re.compile(
+    r"\b\d+(?:ms|[smhd])\b"  # ages
+    r"|\S+/state/kubeconfig"
+    r"|(?<=127\.0\.0\.1:)\d+"
+    r"|(?<=since )\S+"
+    r"|(?<=working )\s*\d+"
+    r"|-[a-z0-9]{6,10}-[a-z0-9]{5}(?:-gpu-[a-z0-9]{5})?\b"
+)
+
+
+def plain(line: str) -> str:
+    """Return a line without what differs from run to run."""
+    return " ".join(_VARYING.sub("N", line).split())
+
+
+@pytest.mark.skipif(find_kubectl() is None, reason=NO_KUBECTL)
+def test_commands_print_what_the_page_shows(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "kubectl").symlink_to(find_kubectl() or "")
+    (programs / "moor").write_text(f'#!/bin/sh\nexec {sys.executable} -m mooring.cli.main "$@"\n')
+    (programs / "moor").chmod(0o755)
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "MOORING_DATA_DIR": "state",
+        "KUBECONFIG": str(tmp_path / "state" / "kubeconfig"),
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+    }
+
+    def run(command: str) -> str:
+        return subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        ).stdout
+
+    try:
+        for block in blocks_of(PAGE):
+            if block.file:
+                (tmp_path / block.file).write_text("\n".join(block.lines) + "\n")
+            for command in commands_of(block) if block.language == "kubectl" else ():
+                printed = run(command.text)
+                shown = tuple(map(plain, command.expected))
+                found = tuple(map(plain, printed.splitlines()))
+                assert matches(shown, found), f"$ {command.text}\n{printed}"
+    finally:
+        run("moor down")

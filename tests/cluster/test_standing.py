@@ -1,0 +1,85 @@
+"""Programs that stand alone: leading, waiting, and what their pages say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.server import assembled
+from mooring.apiserver.settings import Settings
+from mooring.client.connecting import call_client
+from mooring.client.contract import Client
+from mooring.client.election import Terms
+from mooring.client.errors import ForbiddenError
+from mooring.cluster.programs import Controlling, Scheduling, Surroundings
+from mooring.cluster.standing import Lead, reach, stand
+from tests.client.servers import until
+
+AROUND = Surroundings()
+LEAD = Lead("kube-system", "kube-scheduler", Terms(lease_s=3.0, renew_s=2.0, retry_s=0.02))
+
+
+def standing(client: Client, tell: Callable[[str], None], lead: Lead | None = LEAD) -> Any:
+    program = Scheduling(client, AROUND)
+    return asyncio.create_task(
+        stand(program, client, AROUND, lead=lead, place=None, tell=tell, working="at work")
+    )
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_one_works_and_the_next_when_it_is_gone(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = Settings(tmp_path, allows_all=True)
+        async with asyncio.timeout(60), assembled(settings) as server:
+            client = call_client(server.application)
+            await reach(client)
+            one, two = list[str](), list[str]()
+            first = standing(client, one.append)
+            await until(lambda: "at work" in one)
+            second = standing(client, two.append)
+            await until(lambda: two)
+            await asyncio.sleep(0)
+            assert two == ["waiting for the lease kube-system/kube-scheduler"]
+            await ended(first)
+            await until(lambda: "at work" in two)
+            await ended(second)
+
+    asyncio.run(run())
+
+
+def test_a_user_who_may_nothing_is_told_at_once(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with assembled(Settings(tmp_path)) as server:
+            with pytest.raises(ForbiddenError):
+                await reach(call_client(server.application))
+
+    asyncio.run(run())
+
+
+def test_metrics_have_kubernetes_names_and_those_of_the_keps() -> None:
+    client: Any = None  # nothing is asked
+    scheduling = Scheduling(client, AROUND).metrics_text()
+    for name in (
+        "scheduler_schedule_attempts_total",
+        "scheduler_pending_pods",
+        "dynamic_resource_allocation_resourceclaim_creates_total",
+        "scheduler_resourceclaim_creates_total",
+    ):
+        assert f"# TYPE {name} " in scheduling
+    controlling = Controlling(client, AROUND).metrics_text()
+    for name in ("resourceclaim_controller_resource_claims", "workqueue_depth"):
+        assert f"# TYPE {name} " in controlling
+
+
+def test_only_chosen_controllers_run() -> None:
+    client: Any = None
+    program = Controlling(client, AROUND, chosen=lambda name: name == "job-controller")
+    assert [each.controller.name for each in program.loops.running] == ["job-controller"]

@@ -1,0 +1,145 @@
+"""A whole cluster of processes, as `moor up` runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mooring.api.apps import Deployment
+from mooring.api.codec import decode_tree
+from mooring.api.core import Pod
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
+from mooring.client.apiclient import ApiClient
+from mooring.client.connecting import find_access, http_client
+from mooring.client.errors import ClientError
+from mooring.client.writes import Create
+from mooring.cluster.statefolder import StateFolder
+
+WAIT_S = 60.0
+REQUESTS = [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]
+
+
+def moor(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mooring.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[None]:
+    place = ("--data-dir", str(folder))
+    started = moor("up", *place, "--port", "0", "--profile", "dgx-h100", "--detach")
+    assert started.returncode == 0, started.stderr
+    try:
+        yield
+    finally:
+        assert moor("down", *place).stdout == "stopped\n"
+
+
+def status(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        moor("status", "--data-dir", str(folder), "-o", "json").stdout
+    )
+    return found
+
+
+def kill(folder: Path, name: str) -> None:
+    state = StateFolder(folder).read()
+    assert state is not None
+    (pid,) = [each.pid for each in state.processes if each.name == name]
+    os.kill(pid, signal.SIGKILL)
+
+
+def client(folder: Path) -> ApiClient:
+    return http_client(find_access(str(folder / "kubeconfig")))
+
+
+async def create(client: ApiClient, struct: type[Any], name: str, spec: dict[str, Any]) -> None:
+    metadata = {"name": name, "namespace": "default"}
+    value = decode_tree({"metadata": metadata, "spec": spec}, struct).value
+    await client.write(Create(value))
+
+
+async def deploy(client: ApiClient, name: str) -> None:
+    labels = {"app": name}
+    container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "gpu"}]}}
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [container], "resourceClaims": claims},
+    }
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    await create(client, Deployment, name, spec)
+
+
+async def until_running(client: ApiClient, count: int) -> tuple[Pod, ...]:
+    """Wait until so many pods run; a server that is away is asked again."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            try:
+                pods: tuple[Pod, ...] = (await client.list(Pod)).values
+                if len(pods) == count and all(each.status.phase == "Running" for each in pods):
+                    return pods
+            except ClientError:
+                pass
+            await asyncio.sleep(0.05)
+
+
+def test_pods_get_devices_and_run_whichever_process_is_killed(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with client(tmp_path) as kubectl:
+            await create(
+                kubectl, ResourceClaimTemplate, "gpu", {"spec": {"devices": {"requests": REQUESTS}}}
+            )
+            await deploy(kubectl, "first")
+            await until_running(kubectl, 1)
+            for count, name in enumerate(("scheduler", "controllers"), 2):
+                kill(tmp_path, name)
+                await deploy(kubectl, f"after-{name}")
+                await until_running(kubectl, count)
+            kill(tmp_path, "server")
+            await until_running(kubectl, 3)
+            await deploy(kubectl, "after-server")
+            await until_running(kubectl, 4)
+            claims = (await kubectl.list(ResourceClaim)).values
+            devices = {each.status.allocation.devices.results[0].device for each in claims}
+            assert len(devices) == 4
+
+    with cluster(tmp_path):
+        asyncio.run(run())
+        restarts = {each["name"]: each["restarts"] for each in status(tmp_path)["processes"]}
+        assert restarts == {"server": 1, "scheduler": 1, "controllers": 1}
+
+
+def test_what_there_was_is_there_after_a_restart_and_nobody_starts_twice(tmp_path: Path) -> None:
+    async def begin() -> str:
+        async with client(tmp_path) as kubectl:
+            await create(
+                kubectl, ResourceClaimTemplate, "gpu", {"spec": {"devices": {"requests": REQUESTS}}}
+            )
+            await deploy(kubectl, "kept")
+            (pod,) = await until_running(kubectl, 1)
+            return pod.metadata.uid
+
+    async def look() -> str:
+        async with client(tmp_path) as kubectl:
+            (pod,) = await until_running(kubectl, 1)
+            return pod.metadata.uid
+
+    with cluster(tmp_path):
+        before = asyncio.run(begin())
+        second = moor("up", "--data-dir", str(tmp_path), "--detach")
+        assert second.returncode == 3
+        assert "a cluster runs here already" in second.stderr
+    assert moor("status", "--data-dir", str(tmp_path)).returncode == 1
+    with cluster(tmp_path):
+        assert asyncio.run(look()) == before
+        overview = status(tmp_path)["overview"]
+        assert (overview["nodes_ready"], overview["devices_in_use"]) == (1, 1)

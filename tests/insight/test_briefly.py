@@ -1,0 +1,70 @@
+"""One line about a pod without a node, and how little it may take."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mooring.api.core.node import NodeStatus
+from mooring.api.quantity import Quantity
+from mooring.insight.pending.briefly import Briefly
+from mooring.insight.planning.plan import Plan
+from mooring.scheduler.cycle import Pending, schedule
+from tests.insight.test_explanations import planned
+
+
+class Clock:
+    """A clock that shows later each time."""
+
+    def __init__(self, step_s: float) -> None:
+        self.s, self.step_s = 0.0, step_s
+
+    def __call__(self) -> float:
+        self.s += self.step_s
+        return self.s
+
+
+def said(briefly: Briefly, plan: Plan, pending: Pending) -> str:
+    return briefly(plan.cluster, pending.pod, pending)
+
+
+def test_it_names_the_reason_and_the_nearest_fix() -> None:
+    plan = planned(2)
+    with_room = NodeStatus(allocatable={"pods": Quantity.from_int(110)})
+    for node in plan.before.nodes:
+        plan.cluster.put_node(replace(node, status=with_room))
+    (waiting,) = plan.pending
+    pending = schedule(plan.cluster, waiting.pod)
+    assert isinstance(pending, Pending)
+    assert said(Briefly(Clock(0.0)), plan, pending) == (
+        "Mooring: on n0 (of 2 nodes): request r wants 2: 1 on the node; "
+        "nearest fix: count of request r 2 → 1."
+    )
+
+
+def test_it_names_what_the_node_has_not() -> None:
+    plan = planned(1)
+    (pending,) = plan.pending
+    assert said(Briefly(Clock(0.0)), plan, pending) == "Mooring: on n0: 0 pods are there, 0 may be."
+
+
+def test_it_is_asked_once_for_pods_of_which_kubernetes_says_the_same() -> None:
+    plan = planned(1)
+    (pending,) = plan.pending
+    clock = Clock(0.0)
+    briefly = Briefly(clock)
+    first = said(briefly, plan, pending)
+    clock.s, clock.step_s = 1e6, 1e6  # no time for anything
+    assert said(briefly, plan, pending) == first
+
+
+def test_without_time_it_says_nothing_and_later_it_does_again() -> None:
+    plan = planned(1)
+    (pending,) = plan.pending
+    clock = Clock(0.4)
+    briefly = Briefly(clock)
+    found = [
+        bool(said(briefly, plan, replace(pending, message=str(number)))) for number in range(8)
+    ]
+    assert not all(found)
+    clock.s, clock.step_s = clock.s + 1000, 0.0
+    assert said(briefly, plan, pending)
