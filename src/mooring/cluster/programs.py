@@ -20,6 +20,7 @@ from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.roster import workload_controllers
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.naming import new_suffix, new_uid
+from mooring.scheduler.features import Features
 from mooring.scheduler.live import KINDS, Config, Explain, LiveScheduler, Loop
 from mooring.scheduler.reserving import Fresh
 
@@ -43,13 +44,16 @@ class Scheduling:
         client: Client,
         around: Surroundings,
         *,
-        config: Config | None = None,
+        config: Config | None = None,  # with features of its own; None: those of the gates
         explain: Explain = lambda *_: "",
     ) -> None:
         clock = around.clock
         self.informers = Informers(client, random=around.random, clock=clock)
         self.scheduler = LiveScheduler(
-            config or Config(), around.fresh, elapsed=clock.monotonic, explain=explain
+            config or Config(features=Features.of(around.gates)),
+            around.fresh,
+            elapsed=clock.monotonic,
+            explain=explain,
         )
         self._recorder = Recorder(
             client, SCHEDULER, style=Style.SERIES, clock=clock, random=around.random
