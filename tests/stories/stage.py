@@ -94,12 +94,12 @@ class Stage:
 
     async def furnish(self, trees: Iterable[dict[str, Any]], namespace: str = "default") -> None:
         """Apply what a cluster has: each after what it names."""
-        for tree in sorted((_placed(tree, namespace) for tree in trees), key=_turn):
+        for tree in sorted((placed(tree, namespace) for tree in trees), key=_turn):
             await self.play(tree)
 
     async def apply(self, *paths: Path, namespace: str = "default") -> None:
         """Apply the manifests of files; a pod stands in for each claim that no pod uses."""
-        trees = [_placed(tree, namespace) for path in paths for tree in trees_of(path)]
+        trees = [placed(tree, namespace) for path in paths for tree in trees_of(path)]
         await self.furnish(trees)
         for pod in _unused(trees):
             await self.play(to_tree(pod))
@@ -124,7 +124,7 @@ class Stage:
 
     async def send(self, tree: dict[str, Any], namespace: str = "default") -> Answer:
         """Create an object from a manifest as it is written, or apply it where it exists."""
-        kind, tree = kind_of(tree), _placed(tree, namespace)
+        kind, tree = kind_of(tree), placed(tree, namespace)
         metadata = tree["metadata"]
         path = path_of(kind, metadata.get("namespace", ""))
         answer = await self.ask("POST", path, tree)
@@ -320,7 +320,7 @@ def reserved(claim: ResourceClaim) -> list[tuple[str, str]]:
     return [(each.resource, each.name) for each in claim.status.reserved_for]
 
 
-def _placed(tree: dict[str, Any], namespace: str) -> dict[str, Any]:
+def placed(tree: dict[str, Any], namespace: str) -> dict[str, Any]:
     """Return a manifest in its namespace, without what a server gives out itself."""
     metadata = {k: v for k, v in tree["metadata"].items() if k not in ("uid", "creationTimestamp")}
     if kind_of(tree).namespaced:
