@@ -33,11 +33,13 @@ from mooring.cluster.programs import Surroundings
 from mooring.hardware.attributes import Form
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.planning.standins import stand_in
+from mooring.kit.clock import REAL, Clock
 from mooring.scheduler.live import KINDS as SCHEDULED
 from mooring.scheduler.live import Config
 from tests.client.servers import until
 
-PLAY_S_MAX = 60.0
+PLAY_S_MAX = 30.0
+FINALIZER = "resource.kubernetes.io/delete-protection"
 WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "Job")
 
 T = TypeVar("T")
@@ -104,7 +106,7 @@ class Stage:
         for pod in _unused(trees):
             await self.play(to_tree(pod))
 
-    async def play(self, tree: dict[str, Any]) -> Any:
+    async def play(self, tree: dict[str, Any], *, waits: bool = True) -> Any:
         """Apply one manifest and wait until all programs know of it, and pods are decided on."""
         answer = await self.send(tree)
         if answer.status >= 300:
@@ -113,9 +115,12 @@ class Stage:
         kind = kind_of(answer.tree)
         name, space = answer.tree["metadata"]["name"], answer.tree["metadata"].get("namespace", "")
         if "status" in tree and kind.name in ("ResourceClaim", "Pod"):
+            if kind.name == "ResourceClaim":  # as the scheduler does before it allocates
+                body = {"metadata": {"finalizers": [FINALIZER]}}
+                await self.cluster.admin.write(Patch(Target(ResourceClaim, space, name), body))
             await self.set_status(kind, space, name, await self._status_of(tree["status"], space))
         await self.seen(kind, space, name)
-        if kind.name == "Pod" and not answer.tree["spec"].get("nodeName"):
+        if kind.name == "Pod" and waits and not answer.tree["spec"].get("nodeName"):
             await until(lambda: self.is_decided(self.pod(name, space)))
         elif kind.name in WORKLOADS:
             replicas = answer.tree["spec"].get("replicas", 1)
@@ -162,9 +167,7 @@ class Stage:
         return {**status, **({"reservedFor": reserved} if reserved else {})}
 
     async def pod_that_comes(self, name: str, namespace: str = "default") -> Pod:
-        found = await until(lambda: self.pod(name, namespace))
-        assert found is not None
-        return found
+        return await arrives(lambda: self.pod(name, namespace))
 
     async def seen(self, kind: Kind, namespace: str, name: str) -> None:
         """Wait until scheduler and controllers know of an object, if they follow its kind."""
@@ -182,6 +185,11 @@ class Stage:
 
     def claim(self, name: str, namespace: str = "default") -> ResourceClaim | None:
         return self.objects.find(ResourceClaim, namespace, name)
+
+    def claim_like(self, start: str) -> ResourceClaim | None:
+        """Return a claim by how its name begins."""
+        found = self.objects.all(ResourceClaim)
+        return next((each for each in found if each.metadata.name.startswith(start)), None)
 
     def pods_of(self, owner: str) -> list[Pod]:
         """Return the pods whose names begin with that of a workload, in the order they came."""
@@ -248,9 +256,7 @@ class Stage:
             is_bound = pod is not None and pod.spec.node_name and self.is_decided(pod)
             return pod if is_bound else None
 
-        found = await until(check)
-        assert found is not None
-        return found
+        return await arrives(check)
 
 
 def play(
@@ -259,11 +265,12 @@ def play(
     *,
     gates: Gates | None = None,
     config: Config | None = None,
+    clock: Clock = REAL,
 ) -> T:
     """Run an act on a stage whose data is in a folder; the data stays for another act."""
 
     async def run() -> T:
-        around = Surroundings(gates) if gates is not None else Surroundings()
+        around = Surroundings(gates or Gates.parse(), clock)
         async with (
             asyncio.timeout(PLAY_S_MAX),
             embedded(folder, around, config=config) as cluster,
@@ -271,6 +278,13 @@ def play(
             return await act(Stage(cluster))
 
     return asyncio.run(run())
+
+
+async def arrives(check: Callable[[], T | None]) -> T:
+    """Return what a check finds, once it finds something."""
+    found = await until(check)
+    assert found is not None
+    return found
 
 
 def trees_of(path: Path) -> Iterator[dict[str, Any]]:
