@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mooring.api.codec import decode_tree
 from mooring.api.core import Node, Pod
 from mooring.api.gates import Gates
@@ -94,5 +96,24 @@ def test_the_scheduler_has_the_features_that_the_gates_switch_on(tmp_path: Path)
             features = cluster.scheduling.scheduler.live.cluster.features
             assert features == Features.of(gates)
             assert not features.node_allocatable
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("gate", ["DRADeviceTaintRules", "GenericWorkload"])
+def test_a_kind_that_the_scheduler_may_not_read_is_not_waited_for(
+    gate: str, tmp_path: Path
+) -> None:
+    """Its role has rules and groups only where the feature is on."""
+
+    async def run() -> None:
+        gates = Gates.parse(f"{gate}=false")
+        async with asyncio.timeout(60), embedded(tmp_path, Surroundings(gates)) as cluster:
+            objects = cluster.controlling.informers.objects
+            await furnish(cluster)
+            await pod(cluster, "first")
+            await until(
+                lambda: (found := objects.find(Pod, "default", "first")) and found.spec.node_name
+            )
 
     asyncio.run(run())

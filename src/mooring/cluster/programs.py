@@ -21,7 +21,7 @@ from mooring.controllers.roster import workload_controllers
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.naming import new_suffix, new_uid
 from mooring.scheduler.features import Features
-from mooring.scheduler.live import KINDS, Config, Explain, LiveScheduler, Loop
+from mooring.scheduler.live import Config, Explain, LiveScheduler, Loop, kinds_of
 from mooring.scheduler.reserving import Fresh
 
 SCHEDULER = "default-scheduler"
@@ -48,18 +48,16 @@ class Scheduling:
         explain: Explain = lambda *_: "",
     ) -> None:
         clock = around.clock
+        config = config or Config(features=Features.of(around.gates))
         self.informers = Informers(client, random=around.random, clock=clock)
         self.scheduler = LiveScheduler(
-            config or Config(features=Features.of(around.gates)),
-            around.fresh,
-            elapsed=clock.monotonic,
-            explain=explain,
+            config, around.fresh, elapsed=clock.monotonic, explain=explain
         )
         self._recorder = Recorder(
             client, SCHEDULER, style=Style.SERIES, clock=clock, random=around.random
         )
         self.loop = Loop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
-        for kind in KINDS:
+        for kind in kinds_of(config.features):
             self.informers.on_change(kind, self.loop.changed)
 
     async def run(self) -> None:
