@@ -28,10 +28,11 @@ INTRODUCTION = """\
 # The stories and what they come to
 
 The five documents that Mooring is made from tell stories. Each is a folder of
-[examples/stories](../../examples/stories/README.md) with manifests; those of the documents themselves come from
-[examples/seeds](../../examples/seeds/README.md), as they are written. For every scene below the tests apply the
-manifests to a cluster within the process (server, controllers, scheduler) and make a plan of the same files with
-`moor plan`, and both must come to the outcome that is told here. A device with an amount behind it is a share.
+[examples/stories](../../examples/stories/README.md) with manifests; those of the documents
+themselves come from [examples/seeds](../../examples/seeds/README.md), as they are written. For
+every scene below the tests apply the manifests to a cluster within the process (server,
+controllers, scheduler) and make a plan of the same files with `moor plan`, and both must come to
+the outcome that is told here. A device with an amount behind it is a share.
 """
 
 

@@ -34,8 +34,7 @@ from mooring.hardware.attributes import Form
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.planning.standins import stand_in
 from mooring.kit.clock import REAL, Clock
-from mooring.scheduler.live import KINDS as SCHEDULED
-from mooring.scheduler.live import Config
+from mooring.scheduler.live import Config, kinds_of
 from tests.client.servers import until
 
 PLAY_S_MAX = 30.0
@@ -85,11 +84,16 @@ class Stage:
         self.cluster = cluster
         self.objects = cluster.controlling.informers.objects
         self.warnings: list[str] = []
-        credentials = cluster.server.credentials
+        self._transport = self._transport_of()
+
+    def _transport_of(self, user: str = "") -> InProcessTransport:
+        credentials = self.cluster.server.credentials
         assert credentials is not None
         pem = credentials.clients[ADMIN].certificate.decode()
-        self._transport = InProcessTransport(
-            cluster.server.application, scope={PEER: ssl.PEM_cert_to_DER_cert(pem)}
+        return InProcessTransport(
+            self.cluster.server.application,
+            headers={"impersonate-user": user} if user else None,
+            scope={PEER: ssl.PEM_cert_to_DER_cert(pem)},
         )
 
     # --- applying -------------------------------------------------------------------------------
@@ -146,11 +150,14 @@ class Stage:
         tree: Any = None,
         query: str = "",
         content_type: str = "application/json",
+        *,
+        as_user: str = "",
     ) -> Answer:
-        """Send a request as an admin and return what the server says."""
+        """Send a request as an admin, or as a user that the admin plays, and return the answer."""
         body = b"" if tree is None else msgspec.json.encode(tree)
         request = Request(method, path, query, body, content_type)
-        answer = await self._transport.ask(request)
+        transport = self._transport_of(as_user) if as_user else self._transport
+        answer = await transport.ask(request)
         return Answer(answer.status, msgspec.json.decode(answer.body), answer.warnings)
 
     async def set_status(self, kind: Kind, namespace: str, name: str, status: Any) -> None:
@@ -173,7 +180,7 @@ class Stage:
         """Wait until scheduler and controllers know of an object, if they follow its kind."""
         struct = kind_of({"apiVersion": kind.hub_version, "kind": kind.name}).struct
         scheduling = self.cluster.scheduling.informers.objects
-        if struct in SCHEDULED:
+        if struct in kinds_of(self.cluster.scheduling.scheduler.live.cluster.features):
             await until(lambda: scheduling.find(struct, namespace, name))
         if struct in (Pod, ResourceClaim):
             await until(lambda: self.objects.find(struct, namespace, name))
@@ -266,14 +273,18 @@ def play(
     gates: Gates | None = None,
     config: Config | None = None,
     clock: Clock = REAL,
+    server: Gates | None = None,
 ) -> T:
-    """Run an act on a stage whose data is in a folder; the data stays for another act."""
+    """Run an act on a stage whose data is in a folder; the data stays for another act.
+
+    `server` has the gates of the server, where they are not those of the other programs.
+    """
 
     async def run() -> T:
         around = Surroundings(gates or Gates.parse(), clock)
         async with (
             asyncio.timeout(PLAY_S_MAX),
-            embedded(folder, around, config=config) as cluster,
+            embedded(folder, around, config=config, server_gates=server) as cluster,
         ):
             return await act(Stage(cluster))
 

@@ -27,7 +27,7 @@ IMPLICIT = "deviceclass.resource.kubernetes.io/gpu.example.com"
 NAMES = pytest.mark.parametrize("resource", [RESOURCE, IMPLICIT], ids=["explicit", "implicit"])
 
 ON = Gates.parse()
-OFF = Gates.parse("DRAExtendedResource=false", unlocked=True)
+OFF = Gates.parse("DRAExtendedResource=false", emulated_version="1.36")  # 1.37 has it locked
 BEFORE = Gates.parse(emulated_version="1.36")  # version n-1, with the feature on
 
 
