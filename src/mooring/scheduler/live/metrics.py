@@ -1,4 +1,7 @@
-"""What the scheduler counts, under Kubernetes' names, as Prometheus reads it."""
+"""What the scheduler counts, under Kubernetes' names, as Prometheus reads it.
+
+Names that only the seeds have are aliases of the shipped ones.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,19 @@ SCHEDULED = "scheduled"
 UNSCHEDULABLE = "unschedulable"
 ERROR = "error"
 
+DYNAMIC_RESOURCES = "DynamicResources"
+NODE_RESOURCES_FIT = "NodeResourcesFit"
+
 Labels = tuple[tuple[str, str], ...]
 
 
 class Counts:
     """A counter or gauge with labels."""
 
-    def __init__(self, name: str, text: str, type_: str = "counter") -> None:
-        self._name, self._text, self._type = name, text, type_
+    def __init__(
+        self, name: str, text: str, type_: str = "counter", *, aliases: tuple[str, ...] = ()
+    ) -> None:
+        self._names, self._text, self._type = (name, *aliases), text, type_
         self._values: Counter[Labels] = Counter()
 
     def add(self, **labels: str) -> None:
@@ -37,10 +45,11 @@ class Counts:
 
     def lines(self) -> Iterator[str]:
         """Give the lines of the text."""
-        yield f"# HELP {self._name} {self._text}"
-        yield f"# TYPE {self._name} {self._type}"
-        for labels, value in sorted(self._values.items()):
-            yield f"{self._name}{_shown(labels)} {value}"
+        for name in self._names:
+            yield f"# HELP {name} {self._text}"
+            yield f"# TYPE {name} {self._type}"
+            for labels, value in sorted(self._values.items()):
+                yield f"{name}{shown(labels)} {value}"
 
 
 class Histogram:
@@ -73,9 +82,9 @@ class Histogram:
             total = 0
             for bound, number in zip((*map(_number, self._bounds), "+Inf"), counts, strict=True):
                 total += number
-                yield f"{self._name}_bucket{_shown((*labels, ('le', bound)))} {total}"
-            yield f"{self._name}_sum{_shown(labels)} {self._sums[labels]}"
-            yield f"{self._name}_count{_shown(labels)} {total}"
+                yield f"{self._name}_bucket{shown((*labels, ('le', bound)))} {total}"
+            yield f"{self._name}_sum{shown(labels)} {self._sums[labels]}"
+            yield f"{self._name}_count{shown(labels)} {total}"
 
 
 class Metrics:
@@ -99,6 +108,13 @@ class Metrics:
             0.001,
             2,
             15,
+        )
+        self.plugin_s = Histogram(
+            "scheduler_plugin_execution_duration_seconds",
+            "How long a plugin takes at an extension point.",
+            0.00001,
+            1.5,
+            20,
         )
         self.sli_s = Histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
@@ -129,6 +145,7 @@ class Metrics:
         self.creates = Counts(
             "dynamic_resource_allocation_resourceclaim_creates_total",
             "Claims created, by the result.",
+            aliases=("scheduler_resourceclaim_creates_total",),
         )
         self.ready = Counts(
             "scheduler_dra_bindingconditions_allocations_total",
@@ -148,6 +165,16 @@ class Metrics:
             status=status, admin_access="false", owner_api_group="", owner_api_kind="Pod"
         )
 
+    def ran(self, point: str, status: str, seconds: float, *, with_devices: bool) -> None:
+        """Count how long an extension point took.
+
+        What plugins ask of nodes is asked together. The time counts for the one that needs most of
+        it: the search for devices, or else whether there is room.
+        """
+        plugin = DYNAMIC_RESOURCES if with_devices else NODE_RESOURCES_FIT
+        labels = {"plugin": plugin, "extension_point": point, "status": status}
+        self.plugin_s.observe(seconds, **labels)
+
     def waited(self, claims: list[ResourceClaim], status: str, seconds: float) -> None:
         """Count what became of waiting for devices."""
         for claim in claims:
@@ -164,7 +191,8 @@ class Metrics:
         return "\n".join(line for each in found for line in each.lines()) + "\n"
 
 
-def _shown(labels: Labels) -> str:
+def shown(labels: Labels) -> str:
+    """Return labels as Prometheus reads them."""
     if not labels:
         return ""
     return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
