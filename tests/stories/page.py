@@ -21,6 +21,7 @@ HISTORIES = {
     "KEP-5004, live": "test_live_extended_resources.py",
     "Features that are switched, live": "test_live_gates.py",
     "What is counted, live": "test_live_metrics.py",
+    "The examples of the seeds, live": "test_live_seeds.py",
 }
 INTRODUCTION = """\
 <!-- Made by `python3 dev.py docs`; do not edit. -->
@@ -63,12 +64,13 @@ _ORDER = [
 def _row(told: Told) -> str:
     folder = f"[{told.name}](../../examples/stories/{told.name})"
     scene = told.scene
-    outcome = f"refused: {scene.refused}" if scene.refused else "<br>".join(map(_shown, scene.pods))
+    outcome = f"refused: {scene.refused}" if scene.refused else "<br>".join(map(shown, scene.pods))
     cells = (folder, scene.title, outcome)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _shown(played: Played) -> str:
+def shown(played: Played) -> str:
+    """Return what became of a pod, in a line."""
     times = f" ({played.times} times)" if played.times > 1 else ""
     if not played.node:
         return f"`{played.pod}`{times}: no node: {played.pending}"

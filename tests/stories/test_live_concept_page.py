@@ -247,6 +247,20 @@ def test_a_taint_that_goes_in_time_calls_the_eviction_off(tmp_path: Path) -> Non
     play(tmp_path, act, clock=clock)
 
 
+def test_a_driver_that_taints_its_device_has_the_pod_evicted(tmp_path: Path) -> None:
+    async def act(stage: Stage) -> None:
+        await Story(stage, "device-taints").furnish()
+        devices_now = trees_of(STORIES / "device-taints" / "cluster.yaml")
+        (slice_,) = (tree for tree in devices_now if tree["kind"] == "ResourceSlice")
+        taint = {"key": "dra.example.com/unhealthy", "effect": "NoExecute"}
+        slice_["spec"]["devices"][0]["taints"] = [taint]
+        slice_["spec"]["pool"]["generation"] = 2
+        await stage.furnish([slice_])
+        await until(lambda: _leaving(stage, "user"))
+
+    play(tmp_path, act)
+
+
 def test_a_pod_that_waits_is_placed_when_the_rule_goes(tmp_path: Path) -> None:
     async def act(stage: Stage) -> None:
         story = Story(stage, "device-taints")
@@ -338,6 +352,15 @@ def test_a_pod_is_bound_when_its_device_is_prepared(tmp_path: Path) -> None:
         assert not pod.spec.node_name
         await report(stage, PREPARED)
         assert (await stage.bound("fabric")).spec.node_name == "node-3"
+        claim = stage.claim("gpu")
+        assert claim is not None
+        assert claim.status.allocation is not None
+        selector = claim.status.allocation.node_selector
+        assert selector is not None
+        (term,) = selector.node_selector_terms or ()
+        assert [(each.key, each.values) for each in term.match_fields] == [
+            ("metadata.name", ("node-3",))  # the device binds to the node
+        ]
 
     play(tmp_path, act)
 

@@ -607,6 +607,54 @@ def test_row_15_reservations_of_groups_stay_while_it_is_off_and_end_when_it_is_o
     play(tmp_path, on_again)
 
 
+def test_row_15_pods_of_groups_are_not_evicted_while_it_is_off(tmp_path: Path) -> None:
+    entry = {"name": "device", "resourceClaimName": "shared"}
+    spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": [entry]}
+    group = tree("scheduling.k8s.io/v1beta1", "PodGroup", "group", spec=spec)
+
+    async def on(stage: Stage) -> None:
+        await stage.furnish([node(), device_class(), slice_of({"name": "d"}, {"name": "e"})])
+        await stage.furnish([claim("shared"), group])
+        member = pod("member", uses="shared", schedulingGroup={"podGroupName": "group"})
+        await stage.furnish([member])
+        await used(stage, "alone")
+
+    async def switched_off(stage: Stage) -> None:
+        await stage.furnish([rule()])
+        await until(lambda: is_leaving(stage, "alone"))
+        assert not is_leaving(stage, "member")
+
+    async def on_again(stage: Stage) -> None:
+        await until(lambda: is_leaving(stage, "member"))
+
+    play(tmp_path, on)
+    play(tmp_path, switched_off, gates=off("DRAWorkloadResourceClaims"))
+    play(tmp_path, on_again)
+
+
+def test_row_15_without_it_a_template_that_matches_that_of_the_group_is_refused(
+    tmp_path: Path,
+) -> None:
+    entry = {"name": "device", "resourceClaimTemplateName": "made"}
+    spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": [entry]}
+    group = tree("scheduling.k8s.io/v1beta1", "PodGroup", "group", spec=spec)
+
+    async def between(stage: Stage) -> None:
+        await stage.furnish([node(), device_class(), slice_of({"name": "d"})])
+        await stage.furnish([template("made"), group])
+        member = pod("member", template="made", schedulingGroup={"podGroupName": "group"})
+        await stage.play(member, waits=False)
+        (event, *_) = await stage.events("FailedResourceClaimCreation")
+        assert "DRAWorkloadResourceClaims" in event.message
+        assert stage.objects.count(ResourceClaim) == 0
+
+    async def on_again(stage: Stage) -> None:
+        assert devices(stage, await stage.bound("member")) == ["d"]
+
+    play(tmp_path, between, gates=off("DRAWorkloadResourceClaims"), server=ON)
+    play(tmp_path, on_again)
+
+
 # --- rows 17 to 19: statuses ---------------------------------------------------------------------
 
 
@@ -742,8 +790,6 @@ def test_row_24_steps_are_whole_numbers_without_fractional_ranges(
     gates: Gates, is_given: str, tmp_path: Path
 ) -> None:
     policy = {"default": "1", "validRange": {"min": "500m", "step": "500m", "max": "8"}}
-    if is_given == "2":
-        policy = {"default": "1", "validRange": {"min": "1", "step": "1", "max": "8"}}
     cpus = {
         "name": "cpus",
         "allowMultipleAllocations": True,

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.core import Pod
-from mooring.insight.planning.standins import stands_for
+from tests.stories.playing import play_scene, workloads_of
 from tests.stories.scenes import (
     OUTCOME,
     Played,
@@ -20,14 +19,7 @@ from tests.stories.scenes import (
     shown_device,
     shown_pod,
 )
-from tests.stories.stage import (
-    WORKLOADS,
-    RefusedManifestError,
-    Stage,
-    play,
-    profile_trees,
-    trees_of,
-)
+from tests.stories.stage import RefusedManifestError
 from tests.stories.tellers import STORIES, run
 
 SCENES = list(all_scenes())
@@ -35,11 +27,6 @@ SCENES = list(all_scenes())
 
 def named(told: Told) -> str:
     return f"{told.name}: {told.scene.title}"
-
-
-def workloads_of(told: Told) -> frozenset[str]:
-    trees = (tree for path in told.manifests for tree in trees_of(path))
-    return frozenset(tree["metadata"]["name"] for tree in trees if tree["kind"] in WORKLOADS)
 
 
 # --- offline ------------------------------------------------------------------------------------
@@ -79,41 +66,14 @@ def test_the_plan_comes_to_it(told: Told) -> None:
 # --- live ---------------------------------------------------------------------------------------
 
 
-def became(stage: Stage, pod: Pod, workloads: frozenset[str]) -> Played:
-    name = stands_for(pod) or shown_pod(pod.metadata.name, workloads)
-    given = (
-        (
-            each.request,
-            shown_device(
-                each.device, is_admin=each.is_admin, share=each.share, consumed=each.consumed
-            ),
-        )
-        for each in stage.given(pod)
-    )
-    node = pod.spec.node_name
-    message = "" if node else stage.message(pod.metadata.name, pod.metadata.namespace)
-    return Played(name, node, by_request(given) if node else {}, message)
-
-
 @pytest.mark.parametrize("told", SCENES, ids=named)
 def test_a_live_cluster_comes_to_it(told: Told, tmp_path: Path) -> None:
-    scene = told.scene
-
-    async def act(stage: Stage) -> list[Played]:
-        if scene.profile:
-            await stage.furnish(profile_trees(scene.profile, scene.numa_node))
-        await stage.furnish(tree for path in told.cluster for tree in trees_of(path))
-        before = {pod.metadata.uid for pod in stage.objects.all(Pod)}
-        await stage.apply(*told.manifests, namespace=scene.namespace)
-        workloads = workloads_of(told)
-        pods = [pod for pod in stage.objects.all(Pod) if pod.metadata.uid not in before]
-        return [became(stage, pod, workloads) for pod in pods]
-
-    if scene.refused:
-        with pytest.raises(RefusedManifestError, match=scene.refused):
-            play(tmp_path, act)
-        return
-    assert differences(scene.pods, play(tmp_path, act)) == ([], [])
+    refused = told.scene.refused
+    if refused:
+        with pytest.raises(RefusedManifestError, match=refused):
+            play_scene(told, tmp_path)
+    else:
+        assert differences(told.scene.pods, play_scene(told, tmp_path)) == ([], [])
 
 
 def test_every_story_says_what_it_comes_to() -> None:
