@@ -140,7 +140,8 @@ def soak(arguments: list[str]) -> int:
 def docs(arguments: list[str]) -> int:
     """Write the generated reference pages (--check: only say which are stale)."""
     ensure_environment()
-    return _status([PYTHON, "-m", "mooring.cli.reference", *arguments])
+    modules = ("mooring.cli.reference", "tests.stories.page")
+    return max(_status([PYTHON, "-m", module, *arguments]) for module in modules)
 
 
 def conformance(arguments: list[str]) -> int:

@@ -6,8 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mooring.api.codec import decode_tree
 from mooring.api.core import Node, Pod
+from mooring.api.gates import Gates
 from mooring.api.resource.v1 import (
     DeviceClass,
     ResourceClaim,
@@ -17,6 +20,7 @@ from mooring.api.resource.v1 import (
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import Surroundings
+from mooring.scheduler.features import Features
 from tests.client.servers import until
 
 DRIVER = "gpu.example.com"
@@ -81,5 +85,35 @@ def test_a_pod_gets_its_device_by_itself_and_the_next_one_when_it_is_gone(tmp_pa
             assert claim.status.allocation is not None
             (result,) = claim.status.allocation.devices.results
             assert (result.driver, result.device) == (DRIVER, "gpu-0")
+
+    asyncio.run(run())
+
+
+def test_the_scheduler_has_the_features_that_the_gates_switch_on(tmp_path: Path) -> None:
+    async def run() -> None:
+        gates = Gates.parse("DRADerivedAttributes=false,DRANodeAllocatableResources=false")
+        async with asyncio.timeout(60), embedded(tmp_path, Surroundings(gates)) as cluster:
+            features = cluster.scheduling.scheduler.live.cluster.features
+            assert features == Features.of(gates)
+            assert not features.node_allocatable
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("gate", ["DRADeviceTaintRules", "GenericWorkload"])
+def test_a_kind_that_the_scheduler_may_not_read_is_not_waited_for(
+    gate: str, tmp_path: Path
+) -> None:
+    """Its role has rules and groups only where the feature is on."""
+
+    async def run() -> None:
+        gates = Gates.parse(f"{gate}=false")
+        async with asyncio.timeout(60), embedded(tmp_path, Surroundings(gates)) as cluster:
+            objects = cluster.controlling.informers.objects
+            await furnish(cluster)
+            await pod(cluster, "first")
+            await until(
+                lambda: (found := objects.find(Pod, "default", "first")) and found.spec.node_name
+            )
 
     asyncio.run(run())

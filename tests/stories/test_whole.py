@@ -6,22 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.stories import page
 from tests.stories.tellers import SEEDS, STORIES
 
 # Examples that are not about nodes or devices, with the reason.
 ELSEWHERE = {
     "001-09-unified-semantics": "a rejected design; tests of validation have it",
     "002-11-pod-group": "the group of 002-12 by itself",
-    "002-23-pool-status-request": "answered by a controller",
-    "002-24-scheduler-configuration": "of the running scheduler: how long it waits",
-    "004-38-pod-status-mapping": "a status, whose names the third resource of a pod has",
-    "004-39-quota-before": "of quotas, which an API server counts",
-    "004-40-quota-class": "of quotas",
-    "004-41-quota-after": "of quotas",
 }
 
 OTHERS = sorted(set(Path(__file__).parent.glob("test_*.py")) - {Path(__file__)})
-TOLD = "".join(path.read_text(encoding="utf-8") for path in OTHERS)
+OUTCOMES = sorted(STORIES.glob("*/outcome.toml"))
+TOLD = "".join(path.read_text(encoding="utf-8") for path in (*OTHERS, *OUTCOMES))
 PAGE = (STORIES / "README.md").read_text(encoding="utf-8")
 
 
@@ -36,3 +32,7 @@ def test_every_story_is_told(folder: str) -> None:
     assert f"examples/stories/{folder}/" in PAGE
     for file in (STORIES / folder).glob("*.yaml"):
         assert file.stem == "cluster" or f'"{file.stem}"' in TOLD, file
+
+
+def test_the_page_of_the_stories_is_fresh() -> None:
+    assert page.PAGE.read_text(encoding="utf-8") == page.page()

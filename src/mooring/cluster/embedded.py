@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.app import PEER
 from mooring.apiserver.credentials import ADMIN
@@ -54,9 +55,13 @@ async def embedded(
     *,
     config: Config | None = None,
     explain: Explain = lambda *_: "",
+    server_gates: Gates | None = None,
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Run a cluster for as long as a block lasts, which begins when all programs are at work."""
-    settings = Settings(folder, gates=around.gates, has_roles=True)
+    """Run a cluster for as long as a block lasts, which begins when all programs are at work.
+
+    The server may have gates of its own, as while a cluster is upgraded.
+    """
+    settings = Settings(folder, gates=server_gates or around.gates, has_roles=True)
     clock = around.clock
     async with assembled(settings, now=lambda: Timestamp(clock.now()).truncated()) as server:
         scheduler = _client(server, "scheduler", manager=SCHEDULER_AGENT)

@@ -23,7 +23,8 @@ from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.roster import workload_controllers
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.naming import new_suffix, new_uid
-from mooring.scheduler.live import KINDS, Config, Explain, LiveScheduler, Loop
+from mooring.scheduler.features import Features
+from mooring.scheduler.live import Config, Explain, LiveScheduler, Loop, kinds_of
 from mooring.scheduler.reserving import Fresh
 
 SCHEDULER = "default-scheduler"
@@ -52,21 +53,22 @@ class Scheduling:
         client: Client,
         around: Surroundings,
         *,
-        config: Config | None = None,
+        config: Config | None = None,  # with features of its own; None: those of the gates
         explain: Explain = lambda *_: "",
         informers: Informers | None = None,
     ) -> None:
         clock = around.clock
+        config = config or Config(features=Features.of(around.gates))
         self.informers = informers or informers_of(client, around)
         self._has_own = informers is None
         self.scheduler = LiveScheduler(
-            config or Config(), around.fresh, elapsed=clock.monotonic, explain=explain
+            config, around.fresh, elapsed=clock.monotonic, explain=explain
         )
         self._recorder = Recorder(
             client, SCHEDULER, style=Style.SERIES, clock=clock, random=around.random
         )
         self.loop = Loop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
-        for kind in KINDS:
+        for kind in kinds_of(config.features):
             informer = self.informers.follow(kind, optional=kind not in EVERYWHERE)
             informer.on_change(self.loop.changed)
 

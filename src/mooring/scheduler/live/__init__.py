@@ -20,7 +20,7 @@ from mooring.scheduler.live.asks import Answer, Done, Lost, Read, Refused
 from mooring.scheduler.live.config import Config, read_config
 from mooring.scheduler.live.core import LiveScheduler
 from mooring.scheduler.live.jobs import Request
-from mooring.scheduler.live.livecluster import KINDS
+from mooring.scheduler.live.livecluster import KINDS, kinds_of
 from mooring.scheduler.live.loop import Loop
 from mooring.scheduler.live.moment import Moment
 from mooring.scheduler.live.queue import Backoff
@@ -40,5 +40,6 @@ __all__ = [
     "Read",
     "Refused",
     "Request",
+    "kinds_of",
     "read_config",
 ]

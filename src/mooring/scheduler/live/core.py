@@ -21,7 +21,7 @@ from mooring.claims.consumers import is_at_most_for
 from mooring.claims.owners import group_name
 from mooring.claims.references import claim_names
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Pending, Placed, attempt, schedule
+from mooring.scheduler.cycle import Attempt, Outcome, Pending, Placed, attempt, schedule
 from mooring.scheduler.groups import Gang, schedule_group
 from mooring.scheduler.live import reporting
 from mooring.scheduler.live.asks import Answer
@@ -32,6 +32,7 @@ from mooring.scheduler.live.jobs import Jobs, Request
 from mooring.scheduler.live.livecluster import LiveCluster
 from mooring.scheduler.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from mooring.scheduler.live.moment import Moment
+from mooring.scheduler.live.podmetrics import resources_text
 from mooring.scheduler.live.queue import Item, ItemKey, Kind, Queue
 from mooring.scheduler.live.refusing import Explain, Refusals
 from mooring.scheduler.reserving import Fresh, Reservation
@@ -143,6 +144,10 @@ class LiveScheduler:
         self.metrics.unschedulable.replace("plugin", self._refusals.plugins())
         return self.metrics.text()
 
+    def resources_text(self) -> str:
+        """Return what each pod asks for and may take, as Prometheus reads it."""
+        return resources_text(self.live.pods.values())
+
     def _try(self, item: Item) -> None:
         """Decide about an item; a bug of ours costs that item a while, and no other."""
         pods = dict(item.pods)
@@ -166,10 +171,13 @@ class LiveScheduler:
         if self._gives_back(pod):
             self.queue.back_off(item, self._s)
             return
+        start_s = self._elapsed()
         ready = attempt(self.live.cluster, pod)
         outcome = ready if isinstance(ready, Pending) else ready.best(alone=True)
         kind = None if isinstance(ready, Pending) else _kind(ready)
         self._observe(self.metrics.algorithm_s)
+        if not isinstance(ready, Pending):
+            self._note_filtered(ready, outcome, start_s)
         if isinstance(outcome, Placed):
             self._bind(self.live.reserve(outcome, self._fresh), item)
             self.queue.placed(item, kind, self._s)
@@ -213,6 +221,13 @@ class LiveScheduler:
                 self._note_unbound(reservation.pod, again, result, start_s)
 
         self.jobs.start(bind(self._desk, reservation), finished)
+
+    def _note_filtered(self, ready: Attempt, outcome: Outcome, start_s: float) -> None:
+        status = "Success"
+        if isinstance(outcome, Pending):
+            status = "Error" if outcome.is_fault else "Unschedulable"
+        took_s = self._elapsed() - start_s
+        self.metrics.ran("Filter", status, took_s, with_devices=ready.check is not None)
 
     def _note_refused(self, pending: Pending) -> None:
         if pending.message:

@@ -24,6 +24,7 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims.owners import group_name
 from mooring.scheduler.cluster import FINISHED, ClaimKey, Cluster
 from mooring.scheduler.cycle import Placed
+from mooring.scheduler.features import Features
 from mooring.scheduler.live import hints
 from mooring.scheduler.live.claimcache import ClaimCache, is_newer, key_of
 from mooring.scheduler.live.hints import Topic
@@ -42,6 +43,18 @@ KINDS: tuple[type[Any], ...] = (
     ResourceClaim,
     Pod,
 )
+
+
+def kinds_of(features: Features) -> tuple[type[Any], ...]:
+    """Return the kinds that the features need.
+
+    A scheduler may not read the others: its role has them only where the feature is on.
+    """
+    without = (
+        *(() if features.taint_rules else (DeviceTaintRule,)),
+        *(() if features.pod_groups else (PodGroup,)),
+    )
+    return tuple(kind for kind in KINDS if kind not in without)
 
 
 class LiveCluster:

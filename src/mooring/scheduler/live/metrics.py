@@ -1,4 +1,7 @@
-"""What the scheduler counts, under Kubernetes' names, as Prometheus reads it."""
+"""What the scheduler counts, under Kubernetes' names, as Prometheus reads it.
+
+Names that only the seeds have are aliases of the shipped ones.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,9 @@ from mooring.scheduler.bindingconditions import has_conditions
 SCHEDULED = "scheduled"
 UNSCHEDULABLE = "unschedulable"
 ERROR = "error"
+
+DYNAMIC_RESOURCES = "DynamicResources"
+NODE_RESOURCES_FIT = "NodeResourcesFit"
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -43,7 +49,7 @@ class Counts:
             yield f"# HELP {name} {self._text}"
             yield f"# TYPE {name} {self._type}"
             for labels, value in sorted(self._values.items()):
-                yield f"{name}{_shown(labels)} {value}"
+                yield f"{name}{shown(labels)} {value}"
 
 
 class Histogram:
@@ -76,9 +82,9 @@ class Histogram:
             total = 0
             for bound, number in zip((*map(_number, self._bounds), "+Inf"), counts, strict=True):
                 total += number
-                yield f"{self._name}_bucket{_shown((*labels, ('le', bound)))} {total}"
-            yield f"{self._name}_sum{_shown(labels)} {self._sums[labels]}"
-            yield f"{self._name}_count{_shown(labels)} {total}"
+                yield f"{self._name}_bucket{shown((*labels, ('le', bound)))} {total}"
+            yield f"{self._name}_sum{shown(labels)} {self._sums[labels]}"
+            yield f"{self._name}_count{shown(labels)} {total}"
 
 
 class Metrics:
@@ -102,6 +108,13 @@ class Metrics:
             0.001,
             2,
             15,
+        )
+        self.plugin_s = Histogram(
+            "scheduler_plugin_execution_duration_seconds",
+            "How long a plugin takes at an extension point.",
+            0.00001,
+            1.5,
+            20,
         )
         self.sli_s = Histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
@@ -152,6 +165,16 @@ class Metrics:
             status=status, admin_access="false", owner_api_group="", owner_api_kind="Pod"
         )
 
+    def ran(self, point: str, status: str, seconds: float, *, with_devices: bool) -> None:
+        """Count how long an extension point took.
+
+        What plugins ask of nodes is asked together. The time counts for the one that needs most of
+        it: the search for devices, or else whether there is room.
+        """
+        plugin = DYNAMIC_RESOURCES if with_devices else NODE_RESOURCES_FIT
+        labels = {"plugin": plugin, "extension_point": point, "status": status}
+        self.plugin_s.observe(seconds, **labels)
+
     def waited(self, claims: list[ResourceClaim], status: str, seconds: float) -> None:
         """Count what became of waiting for devices."""
         for claim in claims:
@@ -168,7 +191,8 @@ class Metrics:
         return "\n".join(line for each in found for line in each.lines()) + "\n"
 
 
-def _shown(labels: Labels) -> str:
+def shown(labels: Labels) -> str:
+    """Return labels as Prometheus reads them."""
     if not labels:
         return ""
     return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
