@@ -19,8 +19,10 @@ from mooring.apiserver.server import Assembled, assembled
 from mooring.apiserver.settings import Settings
 from mooring.client.apiclient import ApiClient
 from mooring.client.connecting import call_client
+from mooring.client.inprocess import InProcessTransport
 from mooring.cluster.programs import Controlling, Scheduling, Surroundings, run_all
 from mooring.scheduler.live import Config, Explain
+from mooring.store.contract import Store
 
 
 class EmbeddedCluster(NamedTuple):
@@ -35,6 +37,14 @@ class EmbeddedCluster(NamedTuple):
         """Return a client for one of the users that the server has certificates of."""
         return _client(self.server, name, headers)
 
+    def transport_of(
+        self, name: str = ADMIN, headers: Mapping[str, str] | None = None
+    ) -> InProcessTransport:
+        """Return what carries requests of one of these users as they are."""
+        return InProcessTransport(
+            self.server.application, headers=headers, scope=_scope(self.server, name), agent=name
+        )
+
 
 @asynccontextmanager
 async def embedded(
@@ -43,11 +53,19 @@ async def embedded(
     *,
     config: Config | None = None,
     explain: Explain = lambda *_: "",
+    store: Store | None = None,
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Run a cluster for as long as a block lasts, which begins when all programs are at work."""
+    """Run a cluster for as long as a block lasts, which begins when all programs are at work.
+
+    The folder has what the server is known by, and the objects unless there is a store for them.
+    """
     settings = Settings(folder, gates=around.gates, has_roles=True)
     clock = around.clock
-    async with assembled(settings, now=lambda: Timestamp(clock.now()).truncated()) as server:
+
+    def now() -> Timestamp:
+        return Timestamp(clock.now()).truncated()
+
+    async with assembled(settings, now=now, store=store) as server:
         scheduler, manager = _client(server, "scheduler"), _client(server, ADMIN)
         assert server.credentials is not None
         authority = server.credentials.authority.certificate.decode()
@@ -68,6 +86,12 @@ async def embedded(
 
 
 def _client(server: Assembled, name: str, headers: Mapping[str, str] | None = None) -> ApiClient:
+    scope = _scope(server, name)
+    return call_client(server.application, manager=name, headers=headers, scope=scope)
+
+
+def _scope(server: Assembled, name: str) -> dict[str, bytes]:
+    """Return what says in the scope of a request whom it is from."""
     assert server.credentials is not None
-    certificate = ssl.PEM_cert_to_DER_cert(server.credentials.clients[name].certificate.decode())
-    return call_client(server.application, manager=name, headers=headers, scope={PEER: certificate})
+    text = server.credentials.clients[name].certificate.decode()
+    return {PEER: ssl.PEM_cert_to_DER_cert(text)}
