@@ -81,8 +81,8 @@ class Live:
     async def make_nodes(self) -> None:
         """Make the nodes that recordings begin with."""
         for name in NODES:
-            labels = {"kubernetes.io/hostname": name}
-            await self.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
+            metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+            await self.create({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
             await self.furnish_node(name)
 
     async def furnish_node(self, name: str) -> None:
@@ -121,7 +121,7 @@ class Live:
 
 @asynccontextmanager
 async def live_cluster(folder: Path, gates: Gates) -> AsyncIterator[Live]:
-    """Run a cluster with the nodes of recordings; call it in a simulated event loop.
+    """Run a cluster without nodes; call it in a simulated event loop.
 
     The folder keeps what is costly to make, and may be used again; objects are not kept.
     """
@@ -129,9 +129,7 @@ async def live_cluster(folder: Path, gates: Gates) -> AsyncIterator[Live]:
     around = Surroundings(gates, clock, random.Random(0).random)  # noqa: S311
     async with open_memory(clock=lambda: clock.now().timestamp()) as store:
         async with embedded(folder, around, store=store) as cluster:
-            live = Live(cluster)
-            await live.make_nodes()
-            yield live
+            yield Live(cluster)
 
 
 def path_of(api_version: str, kind: str, namespace: str, name: str = "") -> str:

@@ -96,6 +96,7 @@ async def _play(scenario: Tree, folder: Path) -> list[Outcome]:
     """Return the outcome of each step."""
     async with live_cluster(folder, gates_of(scenario.get("gates"))) as live:
         replay = Replay(live, scenario["namespace"])
+        await live.make_nodes()
         await live.make_namespace(replay.namespace)
         async with asyncio.timeout(SCENARIO_S_MAX):
             return [await _outcome(replay, step) for step in scenario["steps"]]
