@@ -1,13 +1,16 @@
 """A cluster of ours in this process as recordings had it, and requests to it.
 
-Time does not pass in it but is simulated: what takes twenty seconds takes as long as the work in it.
+Time is simulated: what takes twenty seconds takes as long as the work in it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import random
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -127,9 +130,18 @@ async def live_cluster(folder: Path, gates: Gates) -> AsyncIterator[Live]:
     """
     clock = LoopClock()
     around = Surroundings(gates, clock, random.Random(0).random)  # noqa: S311
-    async with open_memory(clock=lambda: clock.now().timestamp()) as store:
-        async with embedded(folder, around, store=store) as cluster:
-            yield Live(cluster)
+    async with (
+        open_memory(clock=lambda: clock.now().timestamp()) as store,
+        embedded(folder, around, store=store) as cluster,
+    ):
+        yield Live(cluster)
+
+
+def credentials_folder() -> Path:
+    """Return a new folder for what clusters keep, which goes when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="conformance-live-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def path_of(api_version: str, kind: str, namespace: str, name: str = "") -> str:

@@ -1,4 +1,4 @@
-"""What recordings of a control plane replace, and how a state of ours is compared with one of theirs.
+"""What recordings of a control plane replace, and how ours are compared with them.
 
 Recordings have no uids, times and revisions. Made-up names are `<prefix><n>`, uids within texts
 `<uid>`, shares `<share-n>`. Messages are equal if ours begins with theirs: ours may say more.

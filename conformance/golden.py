@@ -268,6 +268,7 @@ def _essence(objects: Mapping[str, Any], *, devices_vary: bool) -> dict[str, Any
 
 
 def unnamed(objects: Mapping[str, Any]) -> Any:
+    """Return pods and claims with what stands for made-up names."""
     text = json.dumps({key: objects[key] for key in ("pods", "resourceclaims")})
     for claim in objects["resourceclaims"]:
         metadata = claim["metadata"]

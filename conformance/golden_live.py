@@ -1,4 +1,4 @@
-"""Whole scenarios again, live: manifests applied to a cluster of ours, and what became of all of it.
+"""Whole scenarios again, live: manifests applied to a cluster of ours, and what became of it.
 
 As in the suite `golden`, but nothing is planned: server, controllers and scheduler run, and time
 passes, in simulation. Compared are, besides what `golden` compares, the status of groups, of taint
@@ -6,7 +6,7 @@ rules and of requests about pools, and the events. Messages of ours may say more
 
 What people and drivers did between manifests was not written down but can be told from what was
 recorded: a claim that is being deleted was deleted before the next manifest, and the status of
-devices in a claim was reported by its driver. `-t25s` in a name: 25 seconds after the last manifest.
+devices in a claim was reported by its driver. `-t25s` in a name: 25 s after the last manifest.
 
 The order in which pods came to be scheduled is not recorded, as there: if all at once does not give
 what was recorded, pods come one after the other, in other orders than the written one, too. What
@@ -21,7 +21,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import tempfile
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -32,6 +31,7 @@ from conformance._live import (
     NODES,
     Live,
     RefusedError,
+    credentials_folder,
     gates_of,
     live_cluster,
     path_of,
@@ -80,7 +80,7 @@ class GoldenLiveSuite(GoldenSuite):
 
     def __init__(self) -> None:
         super().__init__()
-        self._folder = tempfile.TemporaryDirectory(prefix="conformance-golden-live-")
+        self._folder = credentials_folder()
 
     def compare(self, case: Case) -> Outcome:
         """Play the scenario and compare what becomes of it."""
@@ -92,7 +92,7 @@ class GoldenLiveSuite(GoldenSuite):
         first: list[str] = []
         for pod_s, manifests in islice(_arrivals(Scenario(folder, names)), ORDERS_MAX):
             play = Play(manifests, pod_s, _wait_s(case.id))
-            played = run_simulated(_played(play, recorded, Path(self._folder.name)))
+            played = run_simulated(_played(play, recorded, self._folder))
             found = min(_differences(recorded, played, fields), key=len)
             if not found:
                 return EQUAL
@@ -134,14 +134,19 @@ async def _played(play: Play, recorded: Tree, folder: Path) -> Tree:
     async with live_cluster(folder, gates_of("all")) as live:
         hands = Hands(live, recorded)
         for number, documents in enumerate(play.manifests, start=1):
-            for document in documents:
-                await hands.apply(document.tree)
-                if document.tree["kind"] == "Pod":
+            for tree in map(_tree, documents):
+                await hands.apply(tree)
+                if tree["kind"] == "Pod":
                     await asyncio.sleep(play.pod_s)
             await asyncio.sleep(play.last_s if number == len(play.manifests) else SETTLE_S)
             await hands.delete_what_was()
         await hands.report()
         return await hands.found()
+
+
+def _tree(document: Document) -> Tree:
+    assert isinstance(document.tree, dict)
+    return document.tree
 
 
 class Hands:
@@ -152,7 +157,7 @@ class Hands:
         self._recorded = recorded
         self._refusals: dict[str, str] = {}
 
-    async def apply(self, tree: Any) -> None:
+    async def apply(self, tree: Tree) -> None:
         """Apply an object as kubectl does."""
         metadata = tree["metadata"]
         namespace = metadata.get("namespace", "default")
@@ -164,8 +169,9 @@ class Hands:
                 await self._live.ask("PATCH", path, tree, content_type=MERGE)
             else:
                 said = refused.status["message"].partition(" is invalid: ")[2]
-                text = f'The {tree["kind"]} "{metadata["name"]}" is invalid: {said}\n'
-                self._refusals[SHORT.get(tree["kind"], tree["kind"])] = text
+                kind = str(tree["kind"])
+                text = f'The {kind} "{metadata["name"]}" is invalid: {said}\n'
+                self._refusals[SHORT.get(kind, kind)] = text
         if tree["kind"] == "Node":
             await self._live.furnish_node(metadata["name"])
 
@@ -236,9 +242,7 @@ def _exchanged(tree: Tree) -> Tree:
     return exchanged
 
 
-def _object_differences(
-    recorded: Tree, played: Tree, fields: Mapping[str, Any]
-) -> Iterator[str]:
+def _object_differences(recorded: Tree, played: Tree, fields: Mapping[str, Any]) -> Iterator[str]:
     if "pods" not in recorded:
         return
     expected, actual = essences(recorded, played, NODES, fields)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from conformance._live import (
     PATCH_TYPES,
     Live,
     RefusedError,
+    credentials_folder,
     gates_of,
     impersonation,
     kind_of,
@@ -36,6 +36,7 @@ from conformance._recordings import (
     without,
 )
 from conformance.runner import EQUAL, Case, Mismatch, Outcome, Suite, UnreadableError, UsageError
+from mooring.api.catalogue import SERVED
 from mooring.api.kinds import Kind
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.kit.simulation import run_simulated
@@ -56,7 +57,7 @@ class LifecycleSuite(Suite):
     """A case is one step of a scenario."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="conformance-lifecycle-")
+        self._folder = credentials_folder()
         self._played: tuple[str, list[Outcome]] = ("", [])
 
     def fits(self, case: Case) -> bool:
@@ -78,8 +79,9 @@ class LifecycleSuite(Suite):
         path = case.fields["path"]
         if self._played[0] != path:
             scenario = case.fields["scenario"]
-            self._played = path, run_simulated(_play(scenario, Path(self._folder.name)))
-        return self._played[1][case.fields["step"]]
+            self._played = path, run_simulated(_play(scenario, self._folder))
+        outcome: Outcome = self._played[1][case.fields["step"]]
+        return outcome
 
 
 def _read(path: Path) -> Tree:
@@ -105,7 +107,7 @@ async def _play(scenario: Tree, folder: Path) -> list[Outcome]:
 async def _outcome(replay: Replay, step: Tree) -> Outcome:
     try:
         found = await replay.play(step)
-    except (KeyError, TypeError, UnreadableError) as fault:
+    except Exception as fault:  # the steps after it are still of interest
         found = [f"raised {type(fault).__name__}: {fault}"]
     return Mismatch(tuple(found)) if found else EQUAL
 
@@ -176,7 +178,7 @@ class Replay:
     def _path(self, target: Tree) -> str:
         kind = kind_of(target["kind"])
         api_version = target.get("apiVersion", kind.api_version)
-        name = self._names.ours.get(target["name"], target["name"])
+        name = str(self._names.ours.get(target["name"], target["name"]))
         return path_of(api_version, kind.name, target.get("namespace", self.namespace), name)
 
     def _own(self, tree: Tree) -> Tree:
@@ -185,10 +187,10 @@ class Replay:
 
     def _uid_of(self, kind_name: str, name: str) -> str:
         kind = kind_of(kind_name)
-        own = self._names.ours.get(name, name)
-        namespace = self.namespace if kind.namespaced else ""
-        found = self._live.cluster.scheduling.informers.objects.find(kind.struct, namespace, own)
-        found = found or self._live.objects.find(kind.struct, namespace, own)
+        struct: type[Any] = kind.struct
+        place = self.namespace if kind.namespaced else "", self._names.ours.get(name, name)
+        copies = (self._live.objects, self._live.cluster.scheduling.informers.objects)
+        found = next(filter(None, (objects.find(struct, *place) for objects in copies)), None)
         if found is None:
             raise UnreadableError(f"no {kind_name} {name}, of which the uid is wanted")
         return str(found.metadata.uid)
@@ -264,9 +266,7 @@ def _one_sided(recorded: list[Tree], new: list[Tree], known: list[Tree]) -> Iter
 
 
 def _kind_of_plural(plural: str) -> Kind:
-    from mooring.api.catalogue import SERVED
-
-    found: Mapping[str, str] = {kind.plural: kind.name for kind in SERVED}
+    found = {kind.plural: kind.name for kind in SERVED}
     if plural not in found:
         raise UnreadableError(f"no kind {plural}")
     return kind_of(found[plural])

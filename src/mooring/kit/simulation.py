@@ -44,9 +44,11 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._elapsed_s += max(wanted_s, TURN_S)
         return 0
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., R], *args: Any
+    ) -> asyncio.Future[R]:
         """Have a thread do something; the time stands still meanwhile."""
-        future = super().run_in_executor(executor, func, *args)
+        future: asyncio.Future[R] = super().run_in_executor(executor, func, *args)
         self._in_threads += 1
         future.add_done_callback(self._end_thread)
         return future

@@ -51,7 +51,7 @@ class MemoryStore:
         self._expires: dict[str, float] = {} if of is None else of._expires
         # Each has the revision after that of the one before.
         self._changes: list[Change] = [] if of is None else of._changes
-        self._compacted = 0 if of is None else of._compacted
+        self._compacted: int = 0 if of is None else of._compacted
         self._hub = Hub(self._revision, self._past)
         self._is_closed = False
 
@@ -100,9 +100,7 @@ class MemoryStore:
         """Write a key that has the expected revision, or raise ConflictError or KeyMissingError."""
         check_write(key, value, ttl_s)
         previous = self._as_expected(key, expected)
-        return self._put(
-            Entry(key, value, previous.created, self._revision + 1), previous, ttl_s
-        )
+        return self._put(Entry(key, value, previous.created, self._revision + 1), previous, ttl_s)
 
     async def delete(self, key: str, *, expected: int) -> Deletion:
         """Delete a key that has the expected revision, or raise as update does."""

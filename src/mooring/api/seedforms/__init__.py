@@ -47,9 +47,7 @@ class Rewritten(NamedTuple):
     errors: tuple[Notice, ...] = ()
 
 
-def rewrite(
-    tree: Tree, *, gates: Gates, fits: bool = False, is_part: bool = False
-) -> Rewritten:
+def rewrite(tree: Tree, *, gates: Gates, fits: bool = False, is_part: bool = False) -> Rewritten:
     """Return the object in its shipped form; the same object where it has that already.
 
     `fits` says that the tree is known to have only fields, and types, that its kind has. Then
