@@ -15,7 +15,6 @@ BETTER = {
     "dry-run step 4",  # a dry run that the query asks for is one, also with a body
     "dry-run step 5",
     "generated-claim-deleted step 2",  # made anew at once
-    "immutable step 2",  # the value is shown in the words of the API
 }
 
 
