@@ -30,7 +30,7 @@ from mooring.scheduler.cycle import (
 )
 from mooring.scheduler.filtering import Survey
 from mooring.scheduler.obstacles import GANG_SCHEDULING
-from mooring.scheduler.refusals import Refusal
+from mooring.scheduler.refusals import Fault, Refusal
 from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
 
 TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
@@ -38,6 +38,9 @@ UNSCHEDULABLE = "pod group is unschedulable"
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
 NOT_ELIGIBLE = "not eligible due to preemptionPolicy=Never."
 STEPS_MAX = 1000
+PREEMPTS = "PreemptLowerPriority"
+
+_ALIKE = "all pods in a single pod group should have the same"
 
 Result = Reservation | Pending
 
@@ -92,6 +95,8 @@ def decide_group(
     if gates.count(None) < max(gang.needed, 1):
         pairs = zip(gates, gang.pods, strict=True)
         return Decided(tuple(gated or _waiting(cluster, pod) for gated, pod in pairs))
+    if (fault := _disagreement(gang)) is not None:
+        return Decided(tuple(_failed(cluster, pod, fault) for pod in gang.pods), fault)
     results = _one_after_the_other(cluster, gang, fresh)
     placed = [each for each in results if isinstance(each, Reservation)]
     if len(placed) >= gang.needed:
@@ -103,6 +108,31 @@ def decide_group(
         if found is not None:
             return Decided(found, "")
     return Decided(_refused(cluster, gang, results), _said(gang, results))
+
+
+def _disagreement(gang: Gang) -> str | None:
+    """Return in what pods differ in which all of a group must agree, with it and among them.
+
+    A group that no server has admitted may say nothing of it.
+    """
+    spec, first = gang.group.spec, gang.pods[0].spec.scheduler_name
+    priority, policy = spec.priority, spec.preemption_policy
+    for pod in gang.pods:
+        name, own = pod.spec.scheduler_name, pod.spec.priority or 0
+        if name != first:
+            return f'{_ALIKE} .spec.schedulerName set, got: "{name}" and "{first}"'
+        if priority is not None and own != priority:
+            return f"{_ALIKE} priority as the pod group's priority, got {own} and {priority}"
+        preempts = pod.spec.preemption_policy or PREEMPTS
+        if policy is not None and preempts != policy:
+            what = "preemption policy as the pod group's preemption policy"
+            return f"{_ALIKE} {what}, got {preempts} and {policy}"
+    return None
+
+
+def _failed(cluster: Cluster, pod: Pod, text: str) -> Pending:
+    survey = Survey(len(cluster.fleet.nodes), obstacle=Fault(GANG_SCHEDULING, text))
+    return Pending(pod, survey, reason=text, message=text, is_fault=True)
 
 
 def _one_after_the_other(cluster: Cluster, gang: Gang, fresh: Fresh) -> tuple[Result, ...]:

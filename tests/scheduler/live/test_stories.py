@@ -245,6 +245,20 @@ def test_a_group_says_whether_it_got_its_nodes() -> None:
     assert conditions(made) == [(kind, "True", "Scheduled", "")], "it is said once and for all"
 
 
+def test_pods_of_a_group_must_agree_with_it() -> None:
+    made = server(group(least=2, priority=0), pod("p", **MEMBER), pod("q", priority=7, **MEMBER))
+    rig = Rig(made)
+    rig.run()
+    assert rig.node_of("p") == rig.node_of("q") == ""
+    why = (
+        "all pods in a single pod group should have the same priority as the pod group's "
+        "priority, got 7 and 0"
+    )
+    assert rig.condition("p") == rig.condition("q") == f"False SchedulerError {why}"
+    kind = "PodGroupInitiallyScheduled"
+    assert conditions(made) == [(kind, "False", "SchedulerError", why)]
+
+
 def test_pods_wait_for_their_group() -> None:
     made = server(pod("p", **MEMBER), pod("q", **MEMBER))
     rig = Rig(made)
