@@ -102,8 +102,9 @@ class Live:
         await self.ask("PATCH", f"{path}/status", {"status": status}, content_type=MERGE)
 
     async def make_namespace(self, name: str) -> None:
-        """Make a namespace; return when pods can be made in it."""
-        await self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        """Make a namespace, unless it is there; return when pods can be made in it."""
+        if all(each["metadata"]["name"] != name for each in await self.all("v1", "Namespace")):
+            await self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         async with asyncio.timeout(ACCOUNT_S_MAX):
             while self.objects.find(ServiceAccount, name, "default") is None:
                 await asyncio.sleep(LOOK_EVERY_S)

@@ -97,7 +97,7 @@ def _read(path: Path) -> Tree:
 async def _play(scenario: Tree, folder: Path) -> list[Outcome]:
     """Return the outcome of each step."""
     async with live_cluster(folder, gates_of(scenario.get("gates"))) as live:
-        replay = Replay(live, scenario["namespace"])
+        replay = Replay(live, scenario.get("namespace") or "default")
         await live.make_nodes()
         await live.make_namespace(replay.namespace)
         async with asyncio.timeout(SCENARIO_S_MAX):
