@@ -71,7 +71,7 @@ class GoldenSuite(Suite):
 
     def cases(self, target: Path) -> Iterator[Case]:
         """Give the scenarios of a folder."""
-        for scenario in _read_json(target / "scenarios.json"):
+        for scenario in read_json(target / "scenarios.json"):
             yield Case(scenario["scenario"], {**scenario, "folder": str(target)}, b"")
 
     def compare(self, case: Case) -> Outcome:
@@ -79,8 +79,8 @@ class GoldenSuite(Suite):
         if case.fields["needsLiveControllers"]:
             return Apart("scenarios that need live controllers")
         folder = Path(case.fields["folder"])
-        recorded = _read_json(folder / f"{case.id}.json")
-        scenario = Scenario(folder, self._manifests(case))
+        recorded = read_json(folder / f"{case.id}.json")
+        scenario = Scenario(folder, self.manifests(case))
         if "pods" not in recorded:
             return compared(recorded, scenario.played().refusals())
         first: Outcome | None = None
@@ -100,7 +100,8 @@ class GoldenSuite(Suite):
     def __init__(self) -> None:
         self._amended: list[str] = []
 
-    def _manifests(self, case: Case) -> list[str]:
+    def manifests(self, case: Case) -> list[str]:
+        """Return the names of the manifests that a scenario was recorded with."""
         listed: list[str] = list(case.fields["apply"])
         besides = [name for name in RECORDED_BESIDES.get(case.id, ()) if name not in listed]
         if besides:
@@ -115,20 +116,34 @@ class Scenario:
     """The manifests of a scenario, read."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._manifests = [list(_documents(folder / "manifests" / f"{n}.yaml")) for n in names]
+        self._manifests = [list(documents_of(folder / "manifests" / f"{n}.yaml")) for n in names]
 
     def orders(self) -> Iterator[tuple[tuple[int, ...], ...]]:
         """Give the orders in which pods of each manifest may have come, the written one first."""
         counts = [sum(map(_is_pod, documents)) for documents in self._manifests]
         return product(*(permutations(range(count)) for count in counts))
 
+    def orders_of_one(self) -> Iterator[tuple[tuple[int, ...], ...]]:
+        """Give orders in which the pods of one manifest come otherwise than written."""
+        for number, documents in enumerate(self._manifests):
+            count = sum(map(_is_pod, documents))
+            for order in permutations(range(count)):
+                if count > 1:
+                    others: list[tuple[int, ...]] = [()] * len(self._manifests)
+                    yield (*others[:number], order, *others[number + 1 :])
+
+    def manifests(self, orders: Sequence[Sequence[int]] = ()) -> list[list[Document]]:
+        """Return the objects of each manifest, with their pods in some order, and last."""
+        orders = orders or [()] * len(self._manifests)
+        return list(map(_reordered, self._manifests, orders))
+
     def played(self, orders: Sequence[Sequence[int]] = ()) -> Played:
         """Return what becomes of the manifests, applied one after the other."""
-        orders = orders or [()] * len(self._manifests)
-        return Played(map(_reordered, self._manifests, orders))
+        return Played(self.manifests(orders))
 
 
-def _documents(path: Path) -> Iterator[Document]:
+def documents_of(path: Path) -> Iterator[Document]:
+    """Give the objects of a manifest."""
     for document in read(path.read_bytes(), source=path.name, schema=CORE):
         yield from expand_lists(document)
 
@@ -215,19 +230,29 @@ def _with_status(value: Any) -> Any:
 def _compared_objects(
     recorded: Mapping[str, Any], played: Played, fields: Mapping[str, Any]
 ) -> Outcome:
-    """Compare the objects; where nothing decides between nodes, but for these."""
     nodes = [node.metadata.name for node in played.state.nodes]
-    theirs, ours = recorded, played.objects()
+    return compared(*essences(recorded, played.objects(), nodes, fields))
+
+
+def essences(
+    recorded: Mapping[str, Any],
+    ours: Mapping[str, Any],
+    nodes: Sequence[str],
+    fields: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is compared of both; where nothing decides between nodes, but for these."""
+    theirs = recorded
     if not fields["compareNode"]:
-        theirs, ours = _without(nodes, theirs), _without(nodes, ours)
+        theirs, ours = without_nodes(nodes, theirs), without_nodes(nodes, ours)
     expected = _essence(theirs, devices_vary=fields["deviceInMessageMayVary"])
     actual = _essence(ours, devices_vary=fields["deviceInMessageMayVary"])
     # The cluster has what the scenario builds on besides.
     kept = {kind: {k: v for k, v in actual[kind].items() if k in expected[kind]} for kind in actual}
-    return compared(expected, kept)
+    return expected, kept
 
 
-def _without(nodes: Sequence[str], objects: Mapping[str, Any]) -> Any:
+def without_nodes(nodes: Sequence[str], objects: Any) -> Any:
+    """Return a tree without the names of nodes."""
     text = json.dumps(objects)
     for name in nodes:
         text = text.replace(name, "<node>")
@@ -236,13 +261,14 @@ def _without(nodes: Sequence[str], objects: Mapping[str, Any]) -> Any:
 
 def _essence(objects: Mapping[str, Any], *, devices_vary: bool) -> dict[str, Any]:
     """Return what is compared, with made-up names replaced by what they stand for."""
-    objects = _unnamed(objects)
+    objects = unnamed(objects)
     pods = {_key(pod): _pod(pod, devices_vary=devices_vary) for pod in objects["pods"]}
     claims = {_key(claim): _claim(claim) for claim in objects["resourceclaims"]}
     return {"pods": pods, "claims": claims}
 
 
-def _unnamed(objects: Mapping[str, Any]) -> Any:
+def unnamed(objects: Mapping[str, Any]) -> Any:
+    """Return pods and claims with what stands for made-up names."""
     text = json.dumps({key: objects[key] for key in ("pods", "resourceclaims")})
     for claim in objects["resourceclaims"]:
         metadata = claim["metadata"]
@@ -297,7 +323,8 @@ def _claim(claim: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Return what a file holds."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError) as fault:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from mooring.api import protobuf
-from tests.apiserver.client import PODS, TOKEN, Client, pod
+from tests.apiserver.client import MERGE_PATCH, PODS, TOKEN, Client, pod
 
 EVENTS = "/api/v1/namespaces/default/events"
 
@@ -31,6 +31,28 @@ def test_binding(client: Client) -> None:
     again = client.post(f"{PODS}/p/binding", binding("other"))
     assert again.status == 409
     assert 'already assigned to node "n"' in again.message
+
+
+def test_a_binding_is_no_new_generation_and_ends_a_nomination(client: Client) -> None:
+    client.post(PODS, pod())
+    ready = {"type": "Ready", "status": "False"}
+    waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    status = {"nominatedNodeName": "m", "conditions": [waiting, ready]}
+    client.patch(f"{PODS}/p/status", {"status": status}, MERGE_PATCH)
+    client.post(f"{PODS}/p/binding", binding("n"))
+    bound = client.get(f"{PODS}/p").json
+    assert bound["metadata"]["generation"] == 1
+    assert "nominatedNodeName" not in bound["status"]
+    assert [each["type"] for each in bound["status"]["conditions"]] == ["PodScheduled", "Ready"]
+
+
+def test_a_pod_with_a_gate_is_not_bound(client: Client) -> None:
+    gated = pod()
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    client.post(PODS, gated)
+    reply = client.post(f"{PODS}/p/binding", binding("n"))
+    assert reply.status == 409
+    assert "pod p has non-empty .spec.schedulingGates" in reply.message
 
 
 def test_binding_the_other_way(client: Client) -> None:

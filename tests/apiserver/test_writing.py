@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -64,6 +65,21 @@ def test_names_are_made_up(client: Client) -> None:
     names = {first["metadata"]["name"], second["metadata"]["name"]}
     assert len(names) == 2
     assert all(name.startswith("job-") and len(name) == 9 for name in names)
+
+
+def test_a_refusal_has_the_name_that_was_made_up(client: Client) -> None:
+    body = claim("x")
+    body["metadata"] = {"generateName": "job-"}
+    body["spec"]["devices"]["requests"][0]["name"] = "-"
+    reply = client.post(CLAIMS, body)
+    assert (reply.status, reply.reason) == (422, "Invalid")
+    assert re.match(r'ResourceClaim.resource.k8s.io "job-[a-z0-9]{5}" is invalid', reply.message)
+
+
+def test_a_patch_of_the_node_of_a_slice_makes_no_pool(client: Client) -> None:
+    client.post(SLICES, resource_slice("s"))
+    reply = client.patch(f"{SLICES}/s", {"spec": {"nodeName": "other"}}, MERGE_PATCH)
+    assert [each["field"] for each in reply.json["details"]["causes"]] == ["spec.nodeName"]
 
 
 def test_create_twice(client: Client) -> None:

@@ -10,12 +10,13 @@ gone or marked, the conditions of rules, answers about pools, and the controller
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from conformance._recordings import Names
 from mooring.api.catalogue import CATALOGUE, to_hub
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core.node import Node
@@ -89,7 +90,7 @@ class Replay(Scene):
     def __init__(self) -> None:
         super().__init__(DeviceTaints(ALL), PoolStatusRequests(ALL), Owners())
         self.model.put(*(Node(metadata=ObjectMeta(name=name)) for name in ("node-a", "node-b")))
-        self.names: dict[str, str] = {}  # ours, by the recorded placeholder
+        self.names = Names()
 
     # --- steps ----------------------------------------------------------------------------------
 
@@ -123,16 +124,12 @@ class Replay(Scene):
     def _target(self, target: Tree) -> Target:
         kinds = [kind for kind in CATALOGUE if kind.name == target["kind"]]
         hub = next(kind for kind in kinds if kind.api_version == kind.hub_version)
-        name = str(self.names.get(target["name"], target["name"]))
+        name = str(self.names.ours.get(target["name"], target["name"]))
         return Target(hub.struct, NAMESPACE if hub.namespaced else "", name)
 
     def _own(self, tree: Any) -> Any:
         """Return a tree with our names for the recorded ones."""
-        text = json.dumps(tree)
-        for theirs, ours in self.names.items():
-            text = text.replace(json.dumps(theirs)[1:-1], ours)
-        text = re.sub(r"\$\{uid:(\w+)/([^}]+)\}", lambda m: self._uid(m[1], m[2]), text)
-        return json.loads(text)
+        return self.names.own(tree, self._uid)
 
     def _uid(self, kind: str, name: str) -> str:
         found = self.model.get(*_place(self._target({"kind": kind, "name": name})))
@@ -142,7 +139,7 @@ class Replay(Scene):
 
     def schedule(self, state: Tree) -> None:
         """Do what the recorded scheduler did, until nothing is left of it."""
-        self._learn_names(state)
+        self._learn_names()
         for theirs, claim in (state.get("resourceclaims") or {}).items():
             annotations = claim["metadata"].get("annotations", {})
             if "resource.kubernetes.io/extended-resource-claim" in annotations:
@@ -156,21 +153,15 @@ class Replay(Scene):
                 target = Target(Pod, NAMESPACE, name)
                 self.model.write(Patch(target, {"spec": {"nodeName": node}}))
         self.settle()
-        self._learn_names(state)
+        self._learn_names()
 
-    def _learn_names(self, state: Tree) -> None:
-        """Find which of our claims are meant by recorded names, by owner and entry."""
-        for theirs in state.get("resourceclaims") or {}:
-            if theirs in self.names or "<" not in theirs:
-                continue
-            prefix = theirs.partition("<")[0]
-            for claim in self.model.objects.all(ResourceClaim):
-                name = claim.metadata.name
-                if claim.metadata.generate_name == prefix and name not in self.names.values():
-                    self.names[theirs] = name
+    def _learn_names(self) -> None:
+        """Number our claims as the recording does."""
+        for claim in self.model.objects.all(ResourceClaim):
+            self.names.learn(claim.metadata.generate_name, claim.metadata.name)
 
     def _make_special(self, theirs: str, claim: Tree, state: Tree) -> None:
-        if theirs in self.names:
+        if theirs in self.names.ours:
             return
         owner = claim["metadata"]["ownerReferences"][0]["name"]
         pod = self.model.get(Pod, NAMESPACE, owner)
@@ -183,15 +174,14 @@ class Replay(Scene):
             finalizers=(),
             owner_references=(replace(value.metadata.owner_references[0], uid=pod.metadata.uid),),
         )
-        self.names[theirs] = self.model.write(
-            Create(replace(value, metadata=metadata))
-        ).metadata.name
+        made = self.model.write(Create(replace(value, metadata=metadata))).metadata
+        self.names.learn(made.generate_name, made.name)
         status = state["pods"][owner]["status"]["extendedResourceClaimStatus"]
         body = {"status": {"extendedResourceClaimStatus": self._own(status)}}
         self.model.write(Patch(Target(Pod, NAMESPACE, owner), body, "status"))
 
     def _allocate(self, theirs: str, claim: Tree) -> None:
-        ours = self.model.get(ResourceClaim, NAMESPACE, self.names.get(theirs, theirs))
+        ours = self.model.get(ResourceClaim, NAMESPACE, self.names.ours.get(theirs, theirs))
         if ours is None or ours.status.allocation is not None:
             return  # Reservations of what is allocated already are ours to make and to keep.
         status = claim["status"]
@@ -225,12 +215,10 @@ def theirs(state: Tree) -> Tree:
         "pods": {name: _pod(pod) for name, pod in (state.get("pods") or {}).items()},
         "rules": _statuses(state.get("devicetaintrules")),
         "requests": _statuses(state.get("resourcepoolstatusrequests")),
-        "events": sorted(
-            {
-                (each["reason"], each["message"], each["object"])
-                for each in state.get("events") or []
-                if each["from"] in ("resource_claim", "device-taint-eviction-controller")
-            }
+        "events": _distinct(
+            [each["reason"], each["message"], each["object"]]
+            for each in state.get("events") or []
+            if each["from"] in ("resource_claim", "device-taint-eviction-controller")
         ),
     }
 
@@ -242,22 +230,23 @@ def ours(replay: Replay) -> Tree:
     def trees(struct: type[Any]) -> Tree:
         return {each.metadata.name: to_tree(each) for each in objects.all(struct)}
 
-    events = {
-        (each.reason, each.message, f"{each.about.kind}/{each.about.metadata.name}")
+    events = (
+        [each.reason, each.message, f"{each.about.kind}/{each.about.metadata.name}"]
         for each in replay.model.told
-    }
+    )
     found = {
         "claims": {name: _claim(claim) for name, claim in trees(ResourceClaim).items()},
         "pods": {name: _pod(pod) for name, pod in trees(Pod).items()},
         "rules": _statuses(trees(DeviceTaintRule)),
         "requests": _statuses(trees(ResourcePoolStatusRequest)),
-        "events": sorted(events),
+        "events": _distinct(events),
     }
-    text = repr(found)
-    for recorded, name in replay.names.items():
-        text = text.replace(name, recorded)
-    renamed: Tree = eval(text)  # Our own repr of plain values.
+    renamed: Tree = replay.names.recorded(found)
     return renamed
+
+
+def _distinct(events: Iterable[list[str]]) -> list[list[str]]:
+    return [list(each) for each in sorted({tuple(each) for each in events})]
 
 
 def _claim(tree: Tree) -> Tree:
@@ -277,7 +266,7 @@ def _pod(tree: Tree) -> Tree:
     return {
         "is deleting": "deletionTimestamp" in tree["metadata"],
         "claims": status.get("resourceClaimStatuses") or [],
-        "disruption": (disruption.get("reason"), disruption.get("message")),
+        "disruption": [disruption.get("reason"), disruption.get("message")],
     }
 
 

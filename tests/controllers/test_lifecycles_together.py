@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from conformance._recordings import Names
 from mooring.api.core import Node
 from mooring.api.meta import ObjectMeta
 from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
@@ -32,7 +33,7 @@ class Together(Replay):
         others = workload_controllers(authority="")
         Scene.__init__(self, DeviceTaints(ALL), PoolStatusRequests(ALL), *others)
         self.model.put(*(Node(metadata=ObjectMeta(name=name)) for name in ("node-a", "node-b")))
-        self.names = {}
+        self.names = Names()
 
     def _object(self, tree: dict[str, Any]) -> Any:
         value = super()._object(tree)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.etcdserver import EtcdServer, find_etcd, running_etcd
-from tests.store.harness import EtcdHarness, Harness, SqliteHarness
+from tests.store.harness import EtcdHarness, Harness, MemoryHarness, SqliteHarness
 
 NO_ETCD = "etcd-server cannot be had: the store on etcd is not tested"
 
@@ -21,8 +21,10 @@ def etcd() -> Iterator[EtcdServer]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "etcd"])
+@pytest.fixture(params=["sqlite", "etcd", "memory"])
 def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
     if request.param == "sqlite":
         return SqliteHarness(tmp_path)
+    if request.param == "memory":
+        return MemoryHarness()
     return EtcdHarness(request.getfixturevalue("etcd"))

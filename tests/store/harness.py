@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
 from mooring.store import Change, Event, Progress, Store, Watch
 from mooring.store.etcd import open_etcd
+from mooring.store.memory import MemoryStore
 from mooring.store.sqlite import SqliteStore, open_sqlite
 from tests.store.etcdserver import EtcdServer
 
@@ -34,6 +36,27 @@ class SqliteHarness:
 
     async def pass_time(self, store: Store, seconds: int) -> None:
         assert isinstance(store, SqliteStore)
+        self.now_s += seconds
+        await store.expire()
+
+
+class MemoryHarness:
+    """A store that stays as long as the harness: closing it ends its watches only."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_700_000_000.0
+        self._store: MemoryStore | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Store]:
+        self._store = MemoryStore(lambda: self.now_s, of=self._store)
+        try:
+            yield self._store
+        finally:
+            await self._store.close()
+
+    async def pass_time(self, store: Store, seconds: int) -> None:
+        assert isinstance(store, MemoryStore)
         self.now_s += seconds
         await store.expire()
 

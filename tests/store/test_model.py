@@ -34,7 +34,7 @@ from mooring.store.errors import (
     TooOldError,
 )
 from tests.store.etcdserver import EtcdServer
-from tests.store.harness import EtcdHarness, Harness, SqliteHarness, changes_until
+from tests.store.harness import EtcdHarness, Harness, MemoryHarness, SqliteHarness, changes_until
 
 R = TypeVar("R")
 
@@ -243,6 +243,14 @@ def test_histories_on_sqlite() -> None:
             self.folder.cleanup()
 
     run_state_machine_as_test(SqliteHistories, settings=STEPS_SQLITE)
+
+
+def test_histories_in_memory() -> None:
+    class MemoryHistories(Histories):
+        def make_harness(self) -> Harness:
+            return MemoryHarness()
+
+    run_state_machine_as_test(MemoryHistories, settings=STEPS_SQLITE)
 
 
 def test_histories_on_etcd(etcd: EtcdServer) -> None:

@@ -26,6 +26,7 @@ from mooring.apiserver.writing import Written
 DONE = Status(status="Success", code=201)
 
 _ALREADY_BOUND = "pod {name} is already assigned to node {node!r}"
+_GATED = "pod {name} has non-empty .spec.schedulingGates"
 _GOING = "pod {name} is being deleted, cannot be assigned to a host"
 
 
@@ -62,7 +63,8 @@ def _bound(pod: Pod, binding: Binding, pods: Resource, service: Service) -> Pod:
     if pod.spec.node_name:
         why = _ALREADY_BOUND.format(name=metadata.name, node=pod.spec.node_name)
         raise conflict(pods.about, metadata.name, why.replace("'", '"'))
-    others = tuple(c for c in pod.status.conditions if c.type != "PodScheduled")
+    if pod.spec.scheduling_gates:
+        raise conflict(pods.about, metadata.name, _GATED.format(name=metadata.name))
     scheduled = PodCondition(type="PodScheduled", status="True", last_transition_time=service.now())
     return replace(
         pod,
@@ -70,11 +72,23 @@ def _bound(pod: Pod, binding: Binding, pods: Resource, service: Service) -> Pod:
             metadata,
             labels={**metadata.labels, **wanted.labels},
             annotations={**metadata.annotations, **wanted.annotations},
-            generation=metadata.generation + 1 if metadata.generation else 0,
         ),
         spec=replace(pod.spec, node_name=binding.target.name),
-        status=replace(pod.status, conditions=(*others, scheduled)),
+        status=replace(
+            pod.status,
+            conditions=_with_condition(pod.status.conditions, scheduled),
+            nominated_node_name="",  # What was meant before must not mislead anybody now.
+        ),
     )
+
+
+def _with_condition(
+    conditions: tuple[PodCondition, ...], new: PodCondition
+) -> tuple[PodCondition, ...]:
+    """Return conditions with a new one, in the place of the old one of its type if there is one."""
+    if all(each.type != new.type for each in conditions):
+        return (*conditions, new)
+    return tuple(new if each.type == new.type else each for each in conditions)
 
 
 async def evict(service: Service, call: Call) -> Status:

@@ -37,7 +37,7 @@ def shipped_patch(body: bytes, media: str, kind: Kind, gates: Gates) -> Shipped:
         return Shipped(body)  # Who applies it says what is wrong with it.
     if not isinstance(patch, dict):
         return Shipped(body)
-    found = shipped_tree(patch, kind, gates)
+    found = shipped_tree(patch, kind, gates, is_part=True)
     if found.content is patch:
         return Shipped(body)
     return Shipped(msgspec.json.encode(found.content, enc_hook=_as_written), found.warnings)
@@ -50,12 +50,12 @@ def _as_written(value: Any) -> Any:
     raise NotImplementedError(type(value).__name__)
 
 
-def shipped_tree(tree: Any, kind: Kind, gates: Gates) -> Shipped:
+def shipped_tree(tree: Any, kind: Kind, gates: Gates, *, is_part: bool = False) -> Shipped:
     """Return a whole or partial object; the same one where there is nothing to rewrite."""
     if not isinstance(tree, dict):
         return Shipped(tree)
     typed = {**tree, "apiVersion": kind.api_version, "kind": kind.name}
-    rewritten = rewrite(typed, gates=gates)
+    rewritten = rewrite(typed, gates=gates, is_part=is_part)
     shipped = _without_rejected(rewritten, kind)
     if shipped is typed or rewritten.errors:
         return Shipped(tree)

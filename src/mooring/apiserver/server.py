@@ -134,12 +134,19 @@ class Assembled(NamedTuple):
 
 @asynccontextmanager
 async def assembled(
-    settings: Settings, *, now: Callable[[], Timestamp] | None = None
+    settings: Settings,
+    *,
+    now: Callable[[], Timestamp] | None = None,
+    store: Store | None = None,
 ) -> AsyncIterator[Assembled]:
-    """Give a server on its store, with all that goes on beside it, but for the network."""
+    """Give a server with all that goes on beside it, but for the network.
+
+    Without a store it opens the one of its settings.
+    """
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(_store_of(settings))
+        if store is None:
+            store = await stack.enter_async_context(_store_of(settings))
         service = with_admission(_service(settings, store, now))
         await make_namespaces(service)
         assert service.admission is not None

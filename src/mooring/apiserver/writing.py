@@ -89,8 +89,9 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     admission = admit_create(body.value, call.kind, context, namespace=name)
     if admission.refused is None and call.resource.namespaced:
         _check_namespace(service, call, namespace, body.value.metadata)
-    stored = _accepted(admission, call, body.value.metadata.name)
-    new = foreign.defaulted(_made(stored, body.value, service))
+    made_name = _name_of(body.value.metadata, service)
+    stored = _accepted(admission, call, made_name)
+    new = foreign.defaulted(_made(stored, made_name, service))
     await service.admit(call, Operation.CREATE, new=new)
     if not has_owners:
         new = _owned(None, new, call, context.now)
@@ -123,12 +124,16 @@ def _check_namespace(
         raise forbidden(call.resource.about, shown, why, (cause,))
 
 
-def _made(stored: Any, written: Any, service: Service) -> Any:
+def _name_of(metadata: ObjectMeta, service: Service) -> str:
+    """Return the name of a new object; one that is made up is there before anything is checked."""
+    if metadata.name or not metadata.generate_name:
+        return metadata.name
+    prefix = metadata.generate_name.encode()[:GENERATED_PREFIX_MAX]
+    return f"{prefix.decode(errors='replace')}{service.new_suffix()}"
+
+
+def _made(stored: Any, name: str, service: Service) -> Any:
     """Return a new object with what the server gives it."""
-    name = written.metadata.name
-    if not name:
-        prefix = stored.metadata.name.removesuffix(GENERATED_SUFFIX)[:GENERATED_PREFIX_MAX]
-        name = f"{prefix}{service.new_suffix()}"
     return replace(
         stored,
         metadata=replace(

@@ -21,6 +21,7 @@ from mooring.apiserver.server import Assembled, assembled
 from mooring.apiserver.settings import Settings
 from mooring.client.apiclient import ApiClient
 from mooring.client.connecting import Tokens, call_client
+from mooring.client.inprocess import InProcessTransport
 from mooring.cluster.accounts import Accounts
 from mooring.cluster.programs import (
     CONTROLLERS_AGENT,
@@ -32,6 +33,7 @@ from mooring.cluster.programs import (
 )
 from mooring.kit.clock import Clock
 from mooring.scheduler.live import Config, Explain
+from mooring.store.contract import Store
 
 
 class EmbeddedCluster(NamedTuple):
@@ -47,6 +49,14 @@ class EmbeddedCluster(NamedTuple):
         """Return a client for one of the users that the server has certificates of."""
         return _client(self.server, name, headers)
 
+    def transport_of(
+        self, name: str = ADMIN, headers: Mapping[str, str] | None = None
+    ) -> InProcessTransport:
+        """Return what carries requests of one of these users as they are."""
+        return InProcessTransport(
+            self.server.application, headers=headers, scope=_scope(self.server, name), agent=name
+        )
+
 
 @asynccontextmanager
 async def embedded(
@@ -56,14 +66,20 @@ async def embedded(
     config: Config | None = None,
     explain: Explain = lambda *_: "",
     server_gates: Gates | None = None,
+    store: Store | None = None,
 ) -> AsyncIterator[EmbeddedCluster]:
     """Run a cluster for as long as a block lasts, which begins when all programs are at work.
 
+    The folder has what the server is known by, and the objects unless there is a store for them.
     The server may have gates of its own, as while a cluster is upgraded.
     """
     settings = Settings(folder, gates=server_gates or around.gates, has_roles=True)
     clock = around.clock
-    async with assembled(settings, now=lambda: Timestamp(clock.now()).truncated()) as server:
+
+    def now() -> Timestamp:
+        return Timestamp(clock.now()).truncated()
+
+    async with assembled(settings, now=now, store=store) as server:
         scheduler = _client(server, "scheduler", manager=SCHEDULER_AGENT)
         manager = _client(server, "controller-manager", manager=CONTROLLERS_AGENT)
         accounts = Accounts(manager, partial(_account_client, server, clock), clock=clock)
@@ -89,11 +105,16 @@ async def embedded(
 def _client(
     server: Assembled, name: str, headers: Mapping[str, str] | None = None, *, manager: str = ""
 ) -> ApiClient:
-    assert server.credentials is not None
-    certificate = ssl.PEM_cert_to_DER_cert(server.credentials.clients[name].certificate.decode())
-    scope = {PEER: certificate}
+    scope = _scope(server, name)
     return call_client(server.application, manager=manager or name, headers=headers, scope=scope)
 
 
 def _account_client(server: Assembled, clock: Clock, tokens: Tokens) -> ApiClient:
     return call_client(server.application, manager=CONTROLLERS_AGENT, tokens=tokens, clock=clock)
+
+
+def _scope(server: Assembled, name: str) -> dict[str, bytes]:
+    """Return what says in the scope of a request whom it is from."""
+    assert server.credentials is not None
+    text = server.credentials.clients[name].certificate.decode()
+    return {PEER: ssl.PEM_cert_to_DER_cert(text)}

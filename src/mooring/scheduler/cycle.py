@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from mooring.api.core.pod import Pod
 from mooring.claims.owners import group_name
+from mooring.claims.uses import Use
 from mooring.scheduler import messages
 from mooring.scheduler.claimcheck import ClaimCheck, GivenUp, Grant
 from mooring.scheduler.claimneeds import PLUGIN, ClaimNeeds, Waiting, claim_needs, find_uses
@@ -63,17 +64,11 @@ def schedule(cluster: Cluster, pod: Pod, *, alone: bool = True) -> Outcome:
 def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
     """Return a pod that is ready to be put to nodes, or what stops it before that."""
     shape = cluster.shape(pod)
-    obstacle = shape.obstacle
-    if obstacle is not None and obstacle.plugin in SILENT:
-        return _stopped(cluster, pod, obstacle)
-    uses = find_uses(pod, cluster)
-    if isinstance(uses, Waiting):
-        return _waiting(cluster, pod, Refusal(PLUGIN, (uses.text,)))
-    if (name := _missing_group(cluster, pod)) is not None:
-        text = f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
-        return _waiting(cluster, pod, Refusal(GANG_SCHEDULING, (text,)))
-    if obstacle is not None:
-        return _stopped(cluster, pod, obstacle)
+    uses = _uses(cluster, pod, shape)
+    if isinstance(uses, Pending):
+        return uses
+    if shape.obstacle is not None:
+        return _stopped(cluster, pod, shape.obstacle)
     needs = claim_needs(pod, uses, cluster)
     if isinstance(needs, Refusal | Fault):
         return _stopped(cluster, pod, needs)
@@ -88,6 +83,26 @@ def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
         needs_free_device=check.needs_free_device,
     )
     return Attempt(cluster, pod, shape, ranking, check)
+
+
+def gate(cluster: Cluster, pod: Pod) -> Pending | None:
+    """Return why a pod is not tried at all, if so; nothing is said of it then."""
+    found = _uses(cluster, pod, cluster.shape(pod))
+    return found if isinstance(found, Pending) else None
+
+
+def _uses(cluster: Cluster, pod: Pod, shape: PodShape) -> tuple[Use, ...] | Pending:
+    """Return the claims of a pod that may be tried, or what it waits for before that."""
+    obstacle = shape.obstacle
+    if obstacle is not None and obstacle.plugin in SILENT:
+        return _stopped(cluster, pod, obstacle)
+    uses = find_uses(pod, cluster)
+    if isinstance(uses, Waiting):
+        return _waiting(cluster, pod, Refusal(PLUGIN, (uses.text,)))
+    if (name := _missing_group(cluster, pod)) is not None:
+        text = f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
+        return _waiting(cluster, pod, Refusal(GANG_SCHEDULING, (text,)))
+    return uses
 
 
 class Attempt(Struct, frozen=True):

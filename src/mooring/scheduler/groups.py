@@ -2,7 +2,8 @@
 
 Kubernetes tries the pods of a gang one after the other, each on what the earlier ones leave, and
 gives up when too few are left. It never takes back an earlier pod's choice; we do, within a
-number of steps, so that a gang for which there is room gets it.
+number of steps, so that a gang for which there is room gets it. A gang is not tried before enough
+of its pods may be: those without their claims, or with a gate, are waited for in silence.
 
     # needed: how many of the pods must get a node now
 """
@@ -18,14 +19,28 @@ from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
 from mooring.scheduler import messages
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Pending, Placed, attempt, schedule
+from mooring.scheduler.cycle import (
+    NEVER_PREEMPTS,
+    Attempt,
+    Pending,
+    Placed,
+    attempt,
+    gate,
+    schedule,
+)
 from mooring.scheduler.filtering import Survey
 from mooring.scheduler.obstacles import GANG_SCHEDULING
-from mooring.scheduler.refusals import Refusal
+from mooring.scheduler.refusals import Fault, Refusal
 from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
 
 TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
+UNSCHEDULABLE = "pod group is unschedulable"
+NO_VICTIMS = "No preemption victims found for incoming preemptor"
+NOT_ELIGIBLE = "not eligible due to preemptionPolicy=Never."
 STEPS_MAX = 1000
+PREEMPTS = "PreemptLowerPriority"
+
+_ALIKE = "all pods in a single pod group should have the same"
 
 Result = Reservation | Pending
 
@@ -50,23 +65,74 @@ class Gang(Struct, frozen=True):
         return max(self.minimum - self.scheduled, 0)
 
 
+class Decided(Struct, frozen=True):
+    """What became of a group and of each of its pods."""
+
+    results: tuple[Result, ...]
+    # What Kubernetes says of the group: "" if it has its nodes, None if it was not tried.
+    message: str | None = None
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether an attempt failed, which is no fault of the group."""
+        return any(isinstance(each, Pending) and each.is_fault for each in self.results)
+
+
 def schedule_group(
     cluster: Cluster, gang: Gang, fresh: Fresh, *, steps_max: int = STEPS_MAX
 ) -> tuple[Result, ...]:
     """Reserve nodes for the pods of a group, or for none; return what became of each."""
+    return decide_group(cluster, gang, fresh, steps_max=steps_max).results
+
+
+def decide_group(
+    cluster: Cluster, gang: Gang, fresh: Fresh, *, steps_max: int = STEPS_MAX
+) -> Decided:
+    """Do the same, and return what is said of the group as well."""
     if gang.existing < gang.minimum:
-        return tuple(_waiting(cluster, pod) for pod in gang.pods)
+        return Decided(tuple(_waiting(cluster, pod) for pod in gang.pods))
+    gates = [gate(cluster, pod) for pod in gang.pods]
+    if gates.count(None) < max(gang.needed, 1):
+        pairs = zip(gates, gang.pods, strict=True)
+        return Decided(tuple(gated or _waiting(cluster, pod) for gated, pod in pairs))
+    if (fault := _disagreement(gang)) is not None:
+        return Decided(tuple(_failed(cluster, pod, fault) for pod in gang.pods), fault)
     results = _one_after_the_other(cluster, gang, fresh)
     placed = [each for each in results if isinstance(each, Reservation)]
     if len(placed) >= gang.needed:
-        return results
+        return Decided(results, "" if placed else _said(gang, results))
     for reservation in reversed(placed):
         release(cluster, reservation)
     if placed and len(gang.pods) >= gang.needed:
         found = _Search(cluster, gang, fresh, steps_max).run()
         if found is not None:
-            return found
-    return _refused(cluster, gang, results)
+            return Decided(found, "")
+    return Decided(_refused(cluster, gang, results), _said(gang, results))
+
+
+def _disagreement(gang: Gang) -> str | None:
+    """Return in what pods differ in which all of a group must agree, with it and among them.
+
+    A group that no server has admitted may say nothing of it.
+    """
+    spec, first = gang.group.spec, gang.pods[0].spec.scheduler_name
+    priority, policy = spec.priority, spec.preemption_policy
+    for pod in gang.pods:
+        name, own = pod.spec.scheduler_name, pod.spec.priority or 0
+        if name != first:
+            return f'{_ALIKE} .spec.schedulerName set, got: "{name}" and "{first}"'
+        if priority is not None and own != priority:
+            return f"{_ALIKE} priority as the pod group's priority, got {own} and {priority}"
+        preempts = pod.spec.preemption_policy or PREEMPTS
+        if policy is not None and preempts != policy:
+            what = "preemption policy as the pod group's preemption policy"
+            return f"{_ALIKE} {what}, got {preempts} and {policy}"
+    return None
+
+
+def _failed(cluster: Cluster, pod: Pod, text: str) -> Pending:
+    survey = Survey(len(cluster.fleet.nodes), obstacle=Fault(GANG_SCHEDULING, text))
+    return Pending(pod, survey, reason=text, message=text, is_fault=True)
 
 
 def _one_after_the_other(cluster: Cluster, gang: Gang, fresh: Fresh) -> tuple[Result, ...]:
@@ -169,16 +235,33 @@ def _waiting(cluster: Cluster, pod: Pod) -> Pending:
 
 def _refused(cluster: Cluster, gang: Gang, results: Sequence[Result]) -> tuple[Pending, ...]:
     """Return what is said of each pod of a gang that could not be placed."""
-    placed = sum(isinstance(each, Reservation) for each in results)
-    left = len(gang.pods) - len(results)
-    counts = f"{gang.scheduled + placed} scheduled, {left} remaining"
-    text = (
-        "pod group is unschedulable, 0/1 placements are available, first placement status: "
-        f"minCount ({gang.minimum}) cannot be satisfied: {counts}"
-    )
+    text = f"{UNSCHEDULABLE}, {_too_few(gang, results)}"
     survey = Survey(len(cluster.fleet.nodes), obstacle=Refusal(GANG_SCHEDULING, (text,)))
     said = {each.pod.metadata.name: each for each in results if isinstance(each, Pending)}
     return tuple(
         said.get(pod.metadata.name) or Pending(pod, survey, reason=text, message=text)
         for pod in gang.pods
     )
+
+
+def _too_few(gang: Gang, results: Sequence[Result]) -> str:
+    placed = sum(isinstance(each, Reservation) for each in results)
+    left = len(gang.pods) - len(results)
+    counts = f"{gang.scheduled + placed} scheduled, {left} remaining"
+    return (
+        "0/1 placements are available, first placement status: "
+        f"minCount ({gang.minimum}) cannot be satisfied: {counts}"
+    )
+
+
+def _said(gang: Gang, results: Sequence[Result]) -> str:
+    """Return what is said of a group without the nodes that it needs."""
+    for each in results:
+        if isinstance(each, Pending) and each.is_fault:
+            return f"failed to schedule other pod from a pod group: {each.message}"
+    never = gang.group.spec.preemption_policy == NEVER_PREEMPTS
+    parts = [UNSCHEDULABLE]
+    if gang.needed:
+        parts.append(_too_few(gang, results))
+    parts.append(f"pod group preemption: {NOT_ELIGIBLE if never else NO_VICTIMS}")
+    return ", ".join(parts)

@@ -109,7 +109,7 @@ def _check_allocation(claim: ResourceClaim, old: ResourceClaimStatus) -> Errors:
     if old.allocation is not None:
         if same(allocation, old.allocation):
             return []
-        return [invalid(path, allocation, "field cannot be modified once set", declared=True)]
+        return [invalid(path, None, "field cannot be modified once set", declared=True)]
     return _check_new_allocation(allocation, RequestNames(claim.spec.devices), path)
 
 
@@ -190,10 +190,13 @@ def _check_report(
     found += label(device.device, path.child("device"))
     found += _check_share_id(device.share_id, path.child("shareID"))
     if (device.driver, device.pool, device.device, device.share_id) not in allocated:
-        shown = f"{device.driver}/{device.pool}/{device.device}"
-        if device.share_id is not None:
-            shown += f"/{device.share_id}"
-        found.append(invalid(path, shown, "must be an allocated device in the claim"))
+        named = {
+            "Driver": device.driver,
+            "Pool": device.pool,
+            "Device": device.device,
+            "ShareID": device.share_id or "",
+        }
+        found.append(invalid(path, named, "must be an allocated device in the claim"))
     conditions = device.conditions or ()
     if len(conditions) > DEVICE_CONDITIONS_MAX:
         found.append(too_many(path.child("conditions"), len(conditions), DEVICE_CONDITIONS_MAX))

@@ -14,6 +14,7 @@ from mooring.api.codec import encode_json
 from mooring.api.fieldpath import Path
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
+from mooring.validation.golayout import go_json
 
 OMITTED = "<value omitted>"
 
@@ -154,6 +155,8 @@ def shown(value: Any) -> str:
             return encode_json(value).decode()
         case list() | tuple():
             return "[" + ",".join(map(shown, value)) + "]"
+        case dict():
+            return go_json(value)
         case _:
             return msgspec.json.encode(value).decode()
 

@@ -12,6 +12,7 @@ from mooring.api.resource.v1 import ResourceClaimTemplate
 from mooring.api.timestamp import Timestamp
 from mooring.validation import claimfeatures
 from mooring.validation.claimfeatures import drop_disabled
+from mooring.validation.claimlayout import internal_template
 from mooring.validation.claimspec import check_claim_spec
 from mooring.validation.context import Context
 from mooring.validation.equality import same
@@ -71,7 +72,7 @@ class ResourceClaimTemplateStrategy(Strategy[ResourceClaimTemplate]):
         """Check everything, and that the spec is as it was."""
         found = self._check(new, context) + check_metadata_update(new.metadata, old.metadata)
         if not same(new.spec, old.spec):
-            found.append(invalid(SPEC, new.spec, IMMUTABLE))
+            found.append(invalid(SPEC, internal_template(new.spec), IMMUTABLE))
         return found
 
     def _check(self, new: ResourceClaimTemplate, context: Context) -> Errors:

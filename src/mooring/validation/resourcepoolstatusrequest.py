@@ -94,7 +94,7 @@ class ResourcePoolStatusRequestStrategy(Strategy[ResourcePoolStatusRequest]):
         """Check the metadata; of the spec only that it is as it was."""
         found = check_metadata_update(new.metadata, old.metadata)
         if not same(new.spec, old.spec):
-            found.append(invalid(SPEC, new.spec, IMMUTABLE, declared=True))
+            found.append(invalid(SPEC, None, IMMUTABLE, declared=True))
         return found
 
     def prepare_status(

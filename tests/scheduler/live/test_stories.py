@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.api.scheduling import PodGroup
 from mooring.client.writes import Patch
 from mooring.scheduler import cycle
 from mooring.scheduler.cluster import Cluster
@@ -205,6 +206,57 @@ def test_a_gang_gets_all_or_nothing() -> None:
     rig.run(for_s=2)
     assert rig.node_of("p") == rig.node_of("q") == "node-1"
     rig.check()
+
+
+def test_a_gang_waits_in_silence_for_a_pod_without_its_claim() -> None:
+    made = server(group(least=2), pod("p", **MEMBER), user("q", "c", **MEMBER))
+    rig = Rig(made)
+    rig.run()
+    assert made.writes == []
+    made.put(claim("c"))
+    rig.run()
+    assert "" not in (rig.node_of("p"), rig.node_of("q"))
+    assert rig.told("FailedScheduling") == []
+
+
+def conditions(made: FakeServer) -> list[tuple[str, str, str, str]]:
+    found = made.get(PodGroup, "gang").status.conditions
+    return [(each.type, each.status, each.reason, each.message) for each in found]
+
+
+def test_a_group_says_whether_it_got_its_nodes() -> None:
+    claims = [claim("c"), claim("d")]
+    made = server(group(least=2), *claims, user("p", "c", **MEMBER), user("q", "d", **MEMBER))
+    rig = Rig(made)
+    rig.run()
+    why = (
+        "pod group is unschedulable, 0/1 placements are available, first placement status: "
+        "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining, "
+        "pod group preemption: No preemption victims found for incoming preemptor"
+    )
+    kind = "PodGroupInitiallyScheduled"
+    assert conditions(made) == [(kind, "False", "Unschedulable", why)]
+    made.put(slice_of("node-1", 2))
+    rig.run(for_s=2)
+    assert conditions(made) == [(kind, "True", "Scheduled", "")]
+    made.put(claim("e"), user("r", "e", **MEMBER))
+    rig.run(for_s=2)
+    assert rig.node_of("r") == ""
+    assert conditions(made) == [(kind, "True", "Scheduled", "")], "it is said once and for all"
+
+
+def test_pods_of_a_group_must_agree_with_it() -> None:
+    made = server(group(least=2, priority=0), pod("p", **MEMBER), pod("q", priority=7, **MEMBER))
+    rig = Rig(made)
+    rig.run()
+    assert rig.node_of("p") == rig.node_of("q") == ""
+    why = (
+        "all pods in a single pod group should have the same priority as the pod group's "
+        "priority, got 7 and 0"
+    )
+    assert rig.condition("p") == rig.condition("q") == f"False SchedulerError {why}"
+    kind = "PodGroupInitiallyScheduled"
+    assert conditions(made) == [(kind, "False", "SchedulerError", why)]
 
 
 def test_pods_wait_for_their_group() -> None:

@@ -47,11 +47,12 @@ class Rewritten(NamedTuple):
     errors: tuple[Notice, ...] = ()
 
 
-def rewrite(tree: Tree, *, gates: Gates, fits: bool = False) -> Rewritten:
+def rewrite(tree: Tree, *, gates: Gates, fits: bool = False, is_part: bool = False) -> Rewritten:
     """Return the object in its shipped form; the same object where it has that already.
 
     `fits` says that the tree is known to have only fields, and types, that its kind has. Then
-    slices, which are many and large, are not searched for forms that would not fit.
+    slices, which are many and large, are not searched for forms that would not fit. `is_part` says
+    that it is a patch: what it does not have is not missing.
     """
     version, kind = tree.get("apiVersion"), tree.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str):
@@ -60,6 +61,6 @@ def rewrite(tree: Tree, *, gates: Gates, fits: bool = False) -> Rewritten:
     rewriter = _REWRITERS.get((group, kind))
     if rewriter is None:
         return Rewritten(tree)
-    notes = Notes(version=version, gates=gates, fits=fits)
+    notes = Notes(version=version, gates=gates, fits=fits, is_part=is_part)
     shipped = rewriter(tree, notes)
     return Rewritten(shipped, tuple(notes.warnings.values()), tuple(notes.errors))

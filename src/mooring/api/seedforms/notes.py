@@ -26,10 +26,13 @@ class Notes:
     A form is warned of once, at its first place: a slice of a hundred devices gives one warning.
     """
 
-    __slots__ = ("errors", "fits", "gates", "version", "warnings")
+    __slots__ = ("errors", "fits", "gates", "is_part", "version", "warnings")
 
-    def __init__(self, *, version: str, gates: Gates, fits: bool = False) -> None:
+    def __init__(
+        self, *, version: str, gates: Gates, fits: bool = False, is_part: bool = False
+    ) -> None:
         self.version = version
+        self.is_part = is_part
         self.gates = gates
         self.fits = fits
         self.warnings: dict[str, Notice] = {}

@@ -49,7 +49,7 @@ def _has_hyphens(spec: Tree) -> bool:
 def _pooled(spec: Tree, notes: Notes) -> Tree:
     """Return the spec with a pool of its own node, if it names none."""
     node = spec.get("nodeName")
-    if not is_absent(spec, "pool") or not isinstance(node, str) or not node:
+    if notes.is_part or not is_absent(spec, "pool") or not isinstance(node, str) or not node:
         return spec
     notes.warn(
         "no pool",

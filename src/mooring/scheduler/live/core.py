@@ -22,11 +22,12 @@ from mooring.claims.owners import group_name
 from mooring.claims.references import claim_names
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Outcome, Pending, Placed, attempt, schedule
-from mooring.scheduler.groups import Gang, schedule_group
+from mooring.scheduler.groups import Gang, decide_group
 from mooring.scheduler.live import reporting
 from mooring.scheduler.live.asks import Answer
 from mooring.scheduler.live.binding import Bound, Desk, Failed, bind
 from mooring.scheduler.live.config import Config
+from mooring.scheduler.live.groupstatus import say_of_group
 from mooring.scheduler.live.hints import Waits, of_pod, waits_of
 from mooring.scheduler.live.jobs import Jobs, Request
 from mooring.scheduler.live.livecluster import LiveCluster
@@ -275,12 +276,13 @@ class LiveScheduler:
             scheduled=sum(self.live.has_node(key) for key in members),
             existing=len(members),
         )
-        results = schedule_group(self.live.cluster, gang, self._fresh)
+        decided = decide_group(self.live.cluster, gang, self._fresh)
         self._observe(self.metrics.algorithm_s)
-        for result in results:
+        for result in decided.results:
             if isinstance(result, Reservation):
                 self._bind(self.live.took(result), item)
-        self._keep(item, group, [each for each in results if isinstance(each, Pending)])
+        self.jobs.start(say_of_group(group, decided, self._moment))
+        self._keep(item, group, [each for each in decided.results if isinstance(each, Pending)])
 
     def _keep(self, item: Item, group: PodGroup | None, pending: list[Pending]) -> None:
         """Let the pods of a group that got no node wait together."""

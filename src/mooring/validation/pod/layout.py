@@ -1,88 +1,23 @@
-"""Pod specs as Kubernetes shows them in errors: with the Go fields of its internal types.
+"""Pod specs as Kubernetes shows them in errors.
 
-An update that changes what may not change is answered with the lines of the spec that differ.
-Those are lines of this form: every field in the order of its Go struct, null where it is absent.
-
-    # layout: the fields of a Go struct, in order; `Field:kind`, `Field=jsonName:kind` where the
-    #         names differ by more than case, `+Struct` for the fields of another struct
-    # kind:   s text, b truth, i number, q quantity, any (shown as it is), or a struct;
-    #         in front of it: * may be null, [ list, { map
-
-Volumes of rare sorts and claims for volumes are shown as users write them.
+An update that changes what may not change is answered with the lines of the spec that differ, in
+the form of `golayout`. Volumes of rare sorts and claims for volumes are shown as users write them.
 """
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from typing import Any, NamedTuple
-
 from mooring.api.codec import to_tree
 from mooring.api.core.pod import PodSpec
-
-Json = Any
-
-_ZEROS: dict[str, Json] = {"s": "", "b": False, "i": 0, "q": "0", "any": None}
-_HTML = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
-
-
-class Field(NamedTuple):
-    """A field of a Go struct: its name, its JSON name in lower case, and its kind."""
-
-    name: str
-    json_name: str
-    kind: str
+from mooring.validation.golayout import Layouts, go_json
 
 
 def internal_lines(spec: PodSpec) -> list[str]:
     """Return the lines of a spec in Kubernetes' internal form."""
-    text = json.dumps(_shown(to_tree(spec), "PodSpec"), indent=1, ensure_ascii=False)
-    for character, escape in _HTML.items():
-        text = text.replace(character, escape)
+    text = go_json(_LAYOUTS.shown(to_tree(spec), "PodSpec"), indent=1)
     return [f"{line}\n" for line in text.split("\n")]
 
 
-def _shown(value: Json, kind: str) -> Json:
-    if kind[0] in "*[{":
-        if value is None:
-            return None
-        inner = kind[1:]
-        match kind[0]:
-            case "[":
-                return [_shown(item, inner) for item in value]
-            case "{":
-                return {key: _shown(item, inner) for key, item in sorted(value.items())}
-            case _:
-                return _shown(value, inner)
-    if kind in _ZEROS:
-        return _ZEROS[kind] if value is None else value
-    given = {name.lower(): item for name, item in (value or {}).items()}
-    return {field.name: _shown(given.get(field.json_name), field.kind) for field in _fields(kind)}
-
-
-@cache
-def _fields(struct: str) -> tuple[Field, ...]:
-    fields: list[Field] = []
-    for text in _layouts()[struct]:
-        if text.startswith("+"):
-            fields += _fields(text[1:])
-            continue
-        names, _, kind = text.partition(":")
-        name, _, json_name = names.partition("=")
-        fields.append(Field(name, (json_name or name).lower(), kind))
-    return tuple(fields)
-
-
-@cache
-def _layouts() -> dict[str, list[str]]:
-    layouts: dict[str, list[str]] = {}
-    for line in _LAYOUTS.replace("\n    ", " ").split("\n"):
-        struct, *fields = line.split()
-        layouts[struct] = fields
-    return layouts
-
-
-_LAYOUTS = """\
+_LAYOUTS = Layouts("""\
 PodSpec Volumes:[Volume InitContainers:[Container Containers:[Container
     EphemeralContainers:[EphemeralContainer RestartPolicy:s TerminationGracePeriodSeconds:*i
     ActiveDeadlineSeconds:*i DNSPolicy:s NodeSelector:{s ServiceAccountName:s
@@ -217,4 +152,4 @@ PodOS Name:s
 PodSchedulingGate Name:s
 PodResourceClaim Name:s ResourceClaimName:*s ResourceClaimTemplateName:*s
 PodSchedulingGroup PodGroupName:*s
-EvictionResponder Name:s Priority:*i"""
+EvictionResponder Name:s Priority:*i""")
