@@ -298,7 +298,7 @@ class LiveScheduler:
 
     def _spread(self) -> None:
         """Let everyone know what was changed, until nothing more follows from it."""
-        while fired := self.live.fired():
+        while fired := sorted(self.live.fired()):  # in every run the same
             self.queue.fire(fired, self._s)
             for topic in fired:
                 self.jobs.notify(topic)
