@@ -59,14 +59,15 @@ def apply(world: World, action: Action) -> None:
 
 
 def _create_pod(world: World, random: Random) -> None:
-    world.create(things.pod(random.choice(things.NAMES), random))
+    world.create(things.pod(random.choice(things.NAMES), random, extended=not world.rivalry))
 
 
 def _create_many(world: World, random: Random) -> None:
     number = random.randint(2, 5)
     pattern = random.randrange(10**6)
     for name in random.sample(things.NAMES, number):
-        world.create(things.pod(name, Random(pattern)))  # noqa: S311
+        alike = Random(pattern)  # noqa: S311
+        world.create(things.pod(name, alike, extended=not world.rivalry))
 
 
 def _delete_pod(world: World, random: Random) -> None:

@@ -194,6 +194,7 @@ class World:
 
     def rest(self) -> Iterator[None]:
         """Let everything go on, without faults, until nothing is written for a while."""
+        yield  # what time has brought is done first
         faults, self.server.faults = self.server.faults, 0.0
         written, since_s = self.server.model.revision, self.clock.monotonic()
         end_s = since_s + REST_S_MAX
@@ -275,6 +276,10 @@ def _end(world: World) -> Iterator[None]:
             world.act(Delete(Target.of(each)))
     yield from world.rest()
     world.laws.check_free()
+    for each in list(model.objects.all(ResourceClaim)):
+        world.act(Delete(Target.of(each)))
+    yield from world.rest()
+    world.laws.check_empty()
 
 
 def _furnish(world: World) -> None:

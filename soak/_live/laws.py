@@ -9,7 +9,8 @@ At rest:
 3. no pod waits that the pure cycle would place on what is stored, nor a group of them;
 4. a pod on a node has its claims, with devices and reserved.
 When all pods and groups are gone:
-5. everything is free: no devices, reservations and finalizers; no claim that was made for a pod.
+5. everything is free: no devices and reservations; no claim that was made for a pod. Claims that are
+   deleted then are gone at once.
 
 # meddled: claims that someone else has edited; what that does to pods on nodes is not our fault
 """
@@ -189,6 +190,11 @@ class Laws:
 
     # --- when all is over -----------------------------------------------------------------------
 
+    def check_empty(self) -> None:
+        """See that no claim is held back from being deleted."""
+        left = [claim.metadata.name for claim in self._objects.all(ResourceClaim)]
+        assert not left, f"claims are not deleted: {left}"
+
     def check_free(self) -> None:
         """See that nothing is left of pods that are gone."""
         left = [*self._objects.all(Pod), *self._objects.all(PodGroup)]
@@ -200,7 +206,6 @@ class Laws:
             assert not claim.status.reserved_for, f"{name} is left reserved"
             if claim.metadata.uid not in self.meddled:
                 assert claim.status.allocation is None, f"{name} is left with devices"
-                assert not claim.metadata.finalizers, f"{name} is left with its finalizer"
             is_leaving = claim.metadata.deletion_timestamp is not None
             assert not is_leaving, f"{name} is being deleted for ever"
 

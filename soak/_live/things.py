@@ -200,8 +200,8 @@ def template(name: str) -> ResourceClaimTemplate:
 # --- pods and groups ----------------------------------------------------------------------------
 
 
-def pod(name: str, random: Random) -> Pod:
-    """Return a pod of some kind."""
+def pod(name: str, random: Random, *, extended: bool) -> Pod:
+    """Return a pod of some kind, perhaps with extended resources."""
     entries: list[Tree] = []
     resources: dict[str, str] = {"cpu": random.choice(["100m", "1", "3"])}
     for number in range(random.choice([0, 1, 1, 1, 2])):
@@ -210,7 +210,7 @@ def pod(name: str, random: Random) -> Pod:
         else:
             source = {"resourceClaimName": random.choice([*CLAIMS])}
         entries.append({"name": f"e-{number}", **source})
-    if random.random() < (0.2 if entries else 0.6):
+    if extended and random.random() < (0.2 if entries else 0.6):
         resources[RESOURCE] = random.choice(["1", "1", "2"])
     return _pod(name, entries, resources)
 

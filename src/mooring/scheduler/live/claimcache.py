@@ -10,6 +10,7 @@ A newer version without devices does not take these back: it is put beneath them
     # stored: the newest version that the server is known to have
     # abandoned: a claim that we gave devices, and whose only consumer we took back
     # wanting: who waits for a claim to be reserved; one write reserves it for all of them
+    # sent: of these, for whom a write of ours reserved it, perhaps; other schedulers write, too
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class ClaimCache:
         self._cluster = cluster
         self.stored: dict[ClaimKey, ResourceClaim] = {}
         self._wanting: dict[ClaimKey, dict[str, ResourceClaimConsumerReference]] = {}
+        self._sent: dict[ClaimKey, set[str]] = {}
         self._abandoned: OrderedDict[ClaimKey, None] = OrderedDict()
         self._gone: OrderedDict[str, None] = OrderedDict()  # uids
 
@@ -124,13 +126,23 @@ class ClaimCache:
         """Note that a pod waits for a claim to be reserved."""
         self._wanting.setdefault(key, {})[pod] = consumer
 
-    def unwant(self, key: ClaimKey, pod: str) -> None:
-        """Note that a pod waits no more."""
+    def send(self, key: ClaimKey) -> None:
+        """Note that a write is sent that reserves a claim for all who wait."""
+        self._sent.setdefault(key, set()).update(self._wanting.get(key, ()))
+
+    def unwant(self, key: ClaimKey, pod: str) -> bool:
+        """Note that a pod waits no more; tell whether we reserved the claim for it, perhaps."""
         wanting = self._wanting.get(key)
         if wanting is not None:
             wanting.pop(pod, None)
             if not wanting:
                 del self._wanting[key]
+        sent = self._sent.get(key, set())
+        is_sent = pod in sent
+        sent.discard(pod)
+        if not sent:
+            self._sent.pop(key, None)
+        return is_sent
 
     def consumers(
         self, claim: ResourceClaim, first: ResourceClaimConsumerReference

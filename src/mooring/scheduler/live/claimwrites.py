@@ -71,6 +71,8 @@ def give(
             if consumer in stored.status.reserved_for and stored.status.allocation is not None:
                 return
             claim, is_status = _next(known, stored, mine, consumer)
+            if is_status:
+                known.claims.send(key)
             answer = yield from _written(Update(claim, STATUS if is_status else ""))
             match answer:
                 case Done(value=value):
