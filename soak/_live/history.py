@@ -234,7 +234,7 @@ def run(seed: str, actions: Sequence[Action], *, rivalry: float) -> Result:
             play(lambda: _story(world, actions))
         except (AssertionError, Broken) as error:
             return Result(world.counts, f"{type(error).__name__}: {error}")
-    counts = world.counts + world.server.counts
+    counts = world.counts + world.server.counts + world.laws.counts
     counts["warnings"] = listening.warnings
     if listening.errors:
         return Result(counts, f"logged: {listening.errors[0]}")

@@ -331,16 +331,16 @@ def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Ste
     """
     pod = reservation.pod
     keys = [key_of(claim) for claim in reservation.claims]
-    sent = {key for key in keys if live.claims.unwant(key, pod_key_of(pod))}
+    ours = {key for key in keys if live.claims.unwant(key, pod_key_of(pod))}
     live.unreserve(reservation)
-    has_written = bool(sent) or undoing.special is not None or undoing.has_status
+    has_written = bool(ours) or undoing.special is not None or undoing.has_status
     if not has_written or (yield from _has_node(Target.of(pod))):
         return
     for claim, before in zip(reservation.claims, reservation.before, strict=True):
         try:
             if undoing.special is claim:
                 yield from discard(live, claim)
-            elif key_of(claim) in sent:
+            elif key_of(claim) in ours:
                 yield from _take_back(live, claim, before, pod, has_rivals=undoing.has_rivals)
         except Setback:
             continue  # the claim controller, or the next try, finds what is left

@@ -10,7 +10,7 @@ A newer version without devices does not take these back: it is put beneath them
     # stored: the newest version that the server is known to have
     # abandoned: a claim that we gave devices, and whose only consumer we took back
     # wanting: who waits for a claim to be reserved; one write reserves it for all of them
-    # sent: of these, for whom a write of ours reserved it, perhaps; other schedulers write, too
+    # ours: of these, for whom a write of ours reserved it; other schedulers write, too
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ClaimCache:
         self._cluster = cluster
         self.stored: dict[ClaimKey, ResourceClaim] = {}
         self._wanting: dict[ClaimKey, dict[str, ResourceClaimConsumerReference]] = {}
-        self._sent: dict[ClaimKey, set[str]] = {}
+        self._ours: dict[ClaimKey, set[str]] = {}
         self._abandoned: OrderedDict[ClaimKey, None] = OrderedDict()
         self._gone: OrderedDict[str, None] = OrderedDict()  # uids
 
@@ -126,23 +126,26 @@ class ClaimCache:
         """Note that a pod waits for a claim to be reserved."""
         self._wanting.setdefault(key, {})[pod] = consumer
 
-    def send(self, key: ClaimKey) -> None:
-        """Note that a write is sent that reserves a claim for all who wait."""
-        self._sent.setdefault(key, set()).update(self._wanting.get(key, ()))
+    def wrote(self, claim: ResourceClaim) -> None:
+        """Note that a write of ours reserved a claim for those who wait."""
+        reserved = {*claim.status.reserved_for}
+        waiting = self._wanting.get(key_of(claim), {})
+        pods = [pod for pod, consumer in waiting.items() if consumer in reserved]
+        self._ours.setdefault(key_of(claim), set()).update(pods)
 
     def unwant(self, key: ClaimKey, pod: str) -> bool:
-        """Note that a pod waits no more; tell whether we reserved the claim for it, perhaps."""
+        """Note that a pod waits no more; tell whether we reserved the claim for it."""
         wanting = self._wanting.get(key)
         if wanting is not None:
             wanting.pop(pod, None)
             if not wanting:
                 del self._wanting[key]
-        sent = self._sent.get(key, set())
-        is_sent = pod in sent
-        sent.discard(pod)
-        if not sent:
-            self._sent.pop(key, None)
-        return is_sent
+        ours = self._ours.get(key, set())
+        is_ours = pod in ours
+        ours.discard(pod)
+        if not ours:
+            self._ours.pop(key, None)
+        return is_ours
 
     def consumers(
         self, claim: ResourceClaim, first: ResourceClaimConsumerReference

@@ -71,13 +71,14 @@ def give(
             if consumer in stored.status.reserved_for and stored.status.allocation is not None:
                 return
             claim, is_status = _next(known, stored, mine, consumer)
-            if is_status:
-                known.claims.send(key)
             answer = yield from _written(Update(claim, STATUS if is_status else ""))
             match answer:
                 case Done(value=value):
+                    if is_status:
+                        known.claims.wrote(value)
                     known.put_claim(value)
                 case Refused(reason=reason) if reason in (CONFLICT, NOT_FOUND):
+                    # Perhaps by an earlier try of ours that was not answered; or by others.
                     yield from _reread(known, key)
                 case Refused(message=message):
                     raise Setback(f"{_doing(stored, is_status=is_status)}: {message}")

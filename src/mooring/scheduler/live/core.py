@@ -132,6 +132,10 @@ class LiveScheduler:
         """Return what is to be read and written, each once; `answer` takes what became of it."""
         return self.jobs.outgoing()
 
+    def close(self) -> None:
+        """Do nothing any more: what is left of jobs goes without a trace."""
+        self.jobs.close()
+
     def next_s(self) -> float | None:
         """Return when time brings something to do, if nothing happens before."""
         times = [each for each in (self.queue.next_s(), self.jobs.next_s()) if each is not None]
