@@ -83,6 +83,7 @@ class World:
         self.server.checks.append(self.laws.check)
         self.programs: list[Program] = []
         self.counts: Counter[str] = Counter()
+        self._doomed: list[tuple[str, bool]] = []  # killed once a write of theirs is under way
         self._names = count(1)
         self._generations: dict[str, int] = {}
         self._fresh = Fresh(
@@ -149,10 +150,19 @@ class World:
         self.programs.append(Program(kind, client, task))
 
     def crash(self, kind: str, random: Random, *, is_back: bool) -> None:
+        """Kill a program, now or at its next write."""
+        if random.random() < 0.3:
+            self._kill(kind, random.choice, is_back=is_back)
+        else:
+            self._doomed.append((kind, is_back))
+
+    def _kill(
+        self, kind: str, choose: Callable[[Sequence[Program]], Program], *, is_back: bool
+    ) -> None:
         """Kill a program, which loses all that it knows; some of its writes are on their way."""
         found = [each for each in self.programs if each.kind == kind]
         if found:
-            program = random.choice(found)
+            program = choose(found)
             self.programs.remove(program)
             program.task.cancel()
             self.server.bury(program.client)
@@ -161,6 +171,20 @@ class World:
             self.counts["crashes"] += 1
         if is_back:
             self.start(kind)
+
+    def _kill_doomed(self) -> None:
+        """Kill programs that were to be killed while they write."""
+        for kind, is_back in self._doomed:
+            writing = [each.client for each in self.server.requests if each.sent is not None]
+            found = [each for each in self.programs if each.kind == kind]
+            if any(each.client in writing for each in found):
+                self._doomed.remove((kind, is_back))
+                self._kill(
+                    kind,
+                    lambda all_: next(each for each in all_ if each.client in writing),
+                    is_back=is_back,
+                )
+                return
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass, whatever waits for an answer."""
@@ -190,6 +214,7 @@ class World:
             elif not self.server.serve():
                 self.clock.skip()
             yield
+            self._kill_doomed()
             self._check_programs()
 
     def rest(self) -> Iterator[None]:

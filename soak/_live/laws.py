@@ -128,11 +128,11 @@ class Laws:
             return
         if claim is not None and claim.metadata.uid in self.meddled:
             return
-        assert claim is not None, f"{name}: there is no claim {claim_name}"
-        allocation = claim.status.allocation
+        allocation = None if claim is None else claim.status.allocation
         if allocation is None and not self.is_strict:
             self.counts["without devices, after a fight of two schedulers"] += 1
             return
+        assert claim is not None, f"{name}: there is no claim {claim_name}"
         assert allocation is not None, f"{name}: claim {claim_name} has no devices"
         is_ours = is_reserved_for(claim, pod, ALL_FEATURES)
         assert is_ours, f"{name}: claim {claim_name} is not reserved for it"

@@ -336,12 +336,12 @@ def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Ste
     has_written = bool(ours) or undoing.special is not None or undoing.has_status
     if not has_written or (yield from _has_node(Target.of(pod))):
         return
-    for claim, before in zip(reservation.claims, reservation.before, strict=True):
+    for claim in reservation.claims:
         try:
             if undoing.special is claim:
                 yield from discard(live, claim)
             elif key_of(claim) in ours:
-                yield from _take_back(live, claim, before, pod, has_rivals=undoing.has_rivals)
+                yield from _take_back(live, claim, pod, has_rivals=undoing.has_rivals)
         except Setback:
             continue  # the claim controller, or the next try, finds what is left
     if undoing.has_status and live.is_wanted(pod_key_of(pod)):
@@ -354,16 +354,15 @@ def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Ste
 
 
 def _take_back(
-    live: LiveCluster,
-    claim: ResourceClaim,
-    before: ResourceClaim | None,
-    pod: Pod,
-    *,
-    has_rivals: bool,
+    live: LiveCluster, claim: ResourceClaim, pod: Pod, *, has_rivals: bool
 ) -> Steps[None]:
+    """Take a pod's reservation back, with the devices that we gave if nobody else uses them."""
     key = key_of(claim)
-    yield from take_back_reservation(live, key, pod)
-    if before is not None and before.status.allocation is None:
+    given = live.claims.given(key)
+    # Kubernetes tells in the next try that devices which did not get ready are given back.
+    is_kept = bindingconditions.has_conditions(claim) and live.is_wanted(pod_key_of(pod))
+    yield from take_back_reservation(live, key, pod, given=None if is_kept else given)
+    if given is not None and is_kept:
         live.claims.abandon(key)
     if has_rivals and live.rivals.first(key) is not None:
         yield from deallocate(live, claim, pod.metadata.uid)

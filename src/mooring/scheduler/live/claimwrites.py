@@ -103,8 +103,14 @@ def create(known: Claims, claim: ResourceClaim) -> Steps[None]:
             raise Setback(f"create claim for extended resources {_shown(claim)}: {message}")
 
 
-def take_back_reservation(known: Claims, key: ClaimKey, pod: Pod) -> Steps[None]:
-    """Take a pod out of the consumers of a claim; what a group has stays."""
+def take_back_reservation(
+    known: Claims, key: ClaimKey, pod: Pod, *, given: AllocationResult | None
+) -> Steps[None]:
+    """Take a pod out of the consumers of a claim; what a group has stays.
+
+    Devices that were given for it go in the same write if nobody else uses them: who writes twice
+    can die in between, and nobody would know what the devices are for.
+    """
     end_turn: EndTurn = yield Turn(key)
     try:
         consumer = pod_consumer(pod)
@@ -113,8 +119,10 @@ def take_back_reservation(known: Claims, key: ClaimKey, pod: Pod) -> Steps[None]
             if stored is None or consumer not in stored.status.reserved_for:
                 return
             kept = tuple(each for each in stored.status.reserved_for if each != consumer)
-            status = replace(stored.status, reserved_for=kept)
-            if not (yield from _update(known, replace(stored, status=status), STATUS)):
+            freed = replace(stored, status=replace(stored.status, reserved_for=kept))
+            if not kept and given is not None and stored.status.allocation == given:
+                freed = deallocated(stored)
+            if not (yield from _update(known, freed, STATUS)):
                 return
     finally:
         end_turn()
