@@ -65,6 +65,7 @@ class Tally:
     worst_s: float = 0.0
     worst_case: int = 0
     faults: dict[str, str] = field(default_factory=dict)  # one for each kind of fault
+    kind_of: Callable[[Exception], str] | None = None  # unless told: by where it was raised
 
     def run(self, plan: Plan) -> None:
         """Run the cases of the plan."""
@@ -105,5 +106,7 @@ class Tally:
         raised = traceback.extract_tb(error.__traceback__)[-1]
         kind = f"{type(error).__name__} {raised.filename}:{raised.lineno}"
         kind = getattr(error, "kind", kind)
+        if self.kind_of is not None:
+            kind = self.kind_of(error)
         if len(self.faults) < FAULTS_MAX:
             self.faults.setdefault(kind, f"{case}\n{story}")

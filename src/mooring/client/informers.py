@@ -346,16 +346,16 @@ class Informers:
     async def running(self) -> AsyncIterator[Objects]:
         """Keep up for as long as a block lasts, which begins when all kinds are there."""
         task = asyncio.create_task(self.run())
+        waiting = asyncio.create_task(self.wait_synced())
         try:
-            waiting = asyncio.create_task(self.wait_synced())
             await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
-                waiting.cancel()
                 await task
             yield self.objects
         finally:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            waiting.cancel()
+            await asyncio.gather(task, waiting, return_exceptions=True)
 
 
 async def _close(events: AsyncIterator[Event]) -> None:

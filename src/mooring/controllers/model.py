@@ -14,8 +14,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.codec import decode_tree, to_tree
+from mooring.api.core.namespace import Binding
 from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import FAILED, SUCCEEDED
+from mooring.api.core.podstatus import FAILED, POD_SCHEDULED, SUCCEEDED, PodCondition
 from mooring.api.meta import ObjectMeta
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Objects, key_of
@@ -48,6 +49,8 @@ class Model:
         self.revision = 0
         # Says why a create is refused, as quota and admission would: reason and message.
         self.admits: Callable[[Any], Refused | None] = lambda value: None  # noqa: ARG005
+        # Says why a change is refused, as validation would: of what was there, to what shall be.
+        self.allows: Callable[[Any, Any], Refused | None] = lambda old, new: None  # noqa: ARG005
 
     def put(self, *values: Any) -> None:
         """Create objects."""
@@ -68,6 +71,8 @@ class Model:
             case Tell():
                 self.told.append(write)
                 return None
+            case Create(value=Binding() as binding):
+                return self._bind(binding)
             case Create(value=value):
                 return self._create(value)
             case Update(value=value, subresource=part):
@@ -109,6 +114,8 @@ class Model:
     def _change(self, target: Target, body: Any, part: str, merge: Any) -> Any:
         old = self._found(target)
         said = body.get("metadata", {})
+        if said.get("uid", "") not in ("", old.metadata.uid):
+            raise RefusedError("Conflict", f'the UID in the precondition is not "{target.name}"\'s')
         if said.get("resourceVersion", "") not in ("", old.metadata.resource_version):
             raise RefusedError("Conflict", f'"{target.name}" has been modified')
         tree = merge(to_tree(old), body)
@@ -127,9 +134,24 @@ class Model:
         value = replace(value, metadata=metadata)
         if value == old:
             return old
+        if (refused := self.allows(old, value)) is not None:
+            raise RefusedError(refused.reason, refused.message)
         if metadata.deletion_timestamp and old.metadata.finalizers and not metadata.finalizers:
             return self._remove(value)
         return self._store(old, value)
+
+    def _bind(self, binding: Binding) -> None:
+        """Put a pod on a node, once."""
+        metadata = binding.metadata
+        pod = self._found(Target(Pod, metadata.namespace, metadata.name, metadata.uid))
+        if pod.metadata.deletion_timestamp is not None or pod.spec.node_name:
+            where = pod.spec.node_name or "nowhere: it is being deleted"
+            raise RefusedError("Conflict", f"pod {metadata.name} is already assigned to {where}")
+        scheduled = PodCondition(type=POD_SCHEDULED, status="True")
+        others = tuple(each for each in pod.status.conditions if each.type != POD_SCHEDULED)
+        status = replace(pod.status, conditions=(*others, scheduled), nominated_node_name="")
+        spec = replace(pod.spec, node_name=binding.target.name)
+        self._store(pod, replace(pod, spec=spec, status=status))
 
     # --- deleting -------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
@@ -31,6 +32,8 @@ UNSEEN_WAITS_MAX = 250  # five seconds in all; then the copy is planned with as 
 KEYS_MAX = 10_000  # keys of which something is remembered; the oldest are forgotten first
 
 _LOG = logging.getLogger(__name__)
+
+_QUOTED = re.compile(r'"[^"]*"')
 
 # Tells whether the objects of a kind are at least as new as a resource version.
 HasSeen = Callable[[type[Any], str], bool]
@@ -188,10 +191,11 @@ class Running:
         self._causes.pop(key, None)
 
     def _fail(self, key: Key, failed: Failed, error: Exception | None = None) -> None:
-        if self._causes.get(key) != failed.reason:
+        cause = _QUOTED.sub("", failed.reason)  # names that are made up differ each time
+        if self._causes.get(key) != cause:
             name = "/".join(part for part in key if part)
             _LOG.warning("%s: %s: %s", self.controller.name, name, failed.reason, exc_info=error)
-            self._causes[key] = failed.reason
+            self._causes[key] = cause
             if len(self._causes) > KEYS_MAX:
                 self._causes.popitem(last=False)
         if failed.attempts_max is not None:

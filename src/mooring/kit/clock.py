@@ -122,6 +122,23 @@ class ManualClock:
         """How many timers are set."""
         return sum(timer.call is not None for _, _, timer in self._timers)
 
+    @property
+    def next_s(self) -> float | None:
+        """When the next timer is due, in seconds since the start; None if none is set."""
+        while self._timers and self._timers[0][2].call is None:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    def skip(self) -> bool:
+        """Move the time to the next timer and call it; False if none is set."""
+        if self.next_s is None:
+            return False
+        due, _, timer = heapq.heappop(self._timers)
+        self._elapsed_s = max(self._elapsed_s, due)
+        assert timer.call is not None
+        timer.call()
+        return True
+
     async def advance(self, seconds: float) -> None:
         """Move the time; whoever is due on the way goes on at its moment, and in order."""
         end = self._elapsed_s + seconds

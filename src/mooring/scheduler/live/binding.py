@@ -317,36 +317,31 @@ def _binding(target: Target, node: str) -> Binding:
 
 
 def _is_bound(target: Target, node: str) -> Steps[bool]:
-    while True:
-        answer = yield Read(target)
-        match answer:
-            case Done(value=None) | Refused():
-                return False
-            case Done(value=pod):
-                is_ours: bool = pod.metadata.uid == target.uid and pod.spec.node_name == node
-                return is_ours
-        yield Sleep(WAIT_MOST_S)
+    pod = yield from _stored(target)
+    return pod is not None and pod.spec.node_name == node
 
 
 # --- taking back ----------------------------------------------------------------------------------
 
 
 def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Steps[None]:
-    """Take a decision back, here and at the server; what cannot be is left to the next try."""
+    """Take a decision back, here and at the server; what cannot be is left to the next try.
+
+    A pod that another scheduler has bound keeps what it has, and so do claims that we never wrote.
+    """
     pod = reservation.pod
-    for claim in reservation.claims:
-        live.claims.unwant(key_of(claim), pod_key_of(pod))
+    keys = [key_of(claim) for claim in reservation.claims]
+    ours = {key for key in keys if live.claims.unwant(key, pod_key_of(pod))}
     live.unreserve(reservation)
-    for claim, before in zip(reservation.claims, reservation.before, strict=True):
+    has_written = bool(ours) or undoing.special is not None or undoing.has_status
+    if not has_written or (yield from _has_node(Target.of(pod))):
+        return
+    for claim in reservation.claims:
         try:
             if undoing.special is claim:
                 yield from discard(live, claim)
-                continue
-            yield from take_back_reservation(live, key_of(claim), pod)
-            if before is not None and before.status.allocation is None:
-                live.claims.abandon(key_of(claim))
-            if undoing.has_rivals and live.rivals.first(key_of(claim)) is not None:
-                yield from deallocate(live, claim, pod.metadata.uid)
+            elif key_of(claim) in ours:
+                yield from _take_back(live, claim, pod, has_rivals=undoing.has_rivals)
         except Setback:
             continue  # the claim controller, or the next try, finds what is left
     if undoing.has_status and live.is_wanted(pod_key_of(pod)):
@@ -356,3 +351,36 @@ def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Ste
         }
         target = Target.of(pod)
         yield Patch(target, {"metadata": {"uid": target.uid}, "status": empty}, "status")
+
+
+def _take_back(
+    live: LiveCluster, claim: ResourceClaim, pod: Pod, *, has_rivals: bool
+) -> Steps[None]:
+    """Take a pod's reservation back, with the devices that we gave if nobody else uses them."""
+    key = key_of(claim)
+    given = live.claims.given(key)
+    # Kubernetes tells in the next try that devices which did not get ready are given back.
+    is_kept = bindingconditions.has_conditions(claim) and live.is_wanted(pod_key_of(pod))
+    yield from take_back_reservation(live, key, pod, given=None if is_kept else given)
+    if given is not None and is_kept:
+        live.claims.abandon(key)
+    if has_rivals and live.rivals.first(key) is not None:
+        yield from deallocate(live, claim, pod.metadata.uid)
+
+
+def _has_node(target: Target) -> Steps[bool]:
+    """Tell whether the server has a pod on a node."""
+    pod = yield from _stored(target)
+    return pod is not None and bool(pod.spec.node_name)
+
+
+def _stored(target: Target) -> Steps[Pod | None]:
+    """Return a pod as the server has it, or None if there is none that we may see."""
+    while True:
+        answer = yield Read(target)
+        match answer:
+            case Done(value=None) | Refused():
+                return None
+            case Done(value=pod):
+                return pod if pod.metadata.uid == target.uid else None
+        yield Sleep(WAIT_MOST_S)

@@ -8,8 +8,10 @@ Between a decision and its write, a claim has devices for the scheduler and none
 A newer version without devices does not take these back: it is put beneath them.
 
     # stored: the newest version that the server is known to have
-    # abandoned: a claim that we gave devices, and whose only consumer we took back
+    # abandoned: a claim that keeps the devices we gave it, though we took back its only consumer
     # wanting: who waits for a claim to be reserved; one write reserves it for all of them
+    # ours: of these, for whom a write of ours reserved it; other schedulers write, too
+    # given: the devices that a write of ours gave to a claim, as long as it has them
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.resource.v1 import (
+    AllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
@@ -56,6 +59,8 @@ class ClaimCache:
         self._cluster = cluster
         self.stored: dict[ClaimKey, ResourceClaim] = {}
         self._wanting: dict[ClaimKey, dict[str, ResourceClaimConsumerReference]] = {}
+        self._ours: dict[ClaimKey, set[str]] = {}
+        self._given: dict[ClaimKey, AllocationResult] = {}
         self._abandoned: OrderedDict[ClaimKey, None] = OrderedDict()
         self._gone: OrderedDict[str, None] = OrderedDict()  # uids
 
@@ -65,6 +70,8 @@ class ClaimCache:
         if claim.metadata.uid in self._gone or not is_newer(claim, self.stored.get(key)):
             return False
         self.stored[key] = claim
+        if key in self._given and claim.status.allocation != self._given[key]:
+            del self._given[key]
         hold = self._cluster.holds.get(key)
         if hold is None or not self._is_beneath(claim, hold):
             self._cluster.put_claim(claim)
@@ -85,6 +92,7 @@ class ClaimCache:
         if known is None or known.metadata.uid != uid:
             return False
         del self.stored[key]
+        self._given.pop(key, None)
         self._cluster.remove_claim(*key)
         return True
 
@@ -124,13 +132,33 @@ class ClaimCache:
         """Note that a pod waits for a claim to be reserved."""
         self._wanting.setdefault(key, {})[pod] = consumer
 
-    def unwant(self, key: ClaimKey, pod: str) -> None:
-        """Note that a pod waits no more."""
+    def given(self, key: ClaimKey) -> AllocationResult | None:
+        """Return the devices that a write of ours gave to a claim, if it still has them."""
+        return self._given.get(key)
+
+    def wrote(self, claim: ResourceClaim) -> None:
+        """Note that a write of ours reserved a claim for those who wait, perhaps with devices."""
+        reserved = {*claim.status.reserved_for}
+        stored = self.stored.get(key_of(claim))
+        if (stored is None or stored.status.allocation is None) and claim.status.allocation:
+            self._given[key_of(claim)] = claim.status.allocation
+        waiting = self._wanting.get(key_of(claim), {})
+        pods = [pod for pod, consumer in waiting.items() if consumer in reserved]
+        self._ours.setdefault(key_of(claim), set()).update(pods)
+
+    def unwant(self, key: ClaimKey, pod: str) -> bool:
+        """Note that a pod waits no more; tell whether we reserved the claim for it."""
         wanting = self._wanting.get(key)
         if wanting is not None:
             wanting.pop(pod, None)
             if not wanting:
                 del self._wanting[key]
+        ours = self._ours.get(key, set())
+        is_ours = pod in ours
+        ours.discard(pod)
+        if not ours:
+            self._ours.pop(key, None)
+        return is_ours
 
     def consumers(
         self, claim: ResourceClaim, first: ResourceClaimConsumerReference

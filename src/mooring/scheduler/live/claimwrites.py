@@ -74,8 +74,11 @@ def give(
             answer = yield from _written(Update(claim, STATUS if is_status else ""))
             match answer:
                 case Done(value=value):
+                    if is_status:
+                        known.claims.wrote(value)
                     known.put_claim(value)
                 case Refused(reason=reason) if reason in (CONFLICT, NOT_FOUND):
+                    # Perhaps by an earlier try of ours that was not answered; or by others.
                     yield from _reread(known, key)
                 case Refused(message=message):
                     raise Setback(f"{_doing(stored, is_status=is_status)}: {message}")
@@ -100,8 +103,14 @@ def create(known: Claims, claim: ResourceClaim) -> Steps[None]:
             raise Setback(f"create claim for extended resources {_shown(claim)}: {message}")
 
 
-def take_back_reservation(known: Claims, key: ClaimKey, pod: Pod) -> Steps[None]:
-    """Take a pod out of the consumers of a claim; what a group has stays."""
+def take_back_reservation(
+    known: Claims, key: ClaimKey, pod: Pod, *, given: AllocationResult | None
+) -> Steps[None]:
+    """Take a pod out of the consumers of a claim; what a group has stays.
+
+    Devices that were given for it go in the same write if nobody else uses them: who writes twice
+    can die in between, and nobody would know what the devices are for.
+    """
     end_turn: EndTurn = yield Turn(key)
     try:
         consumer = pod_consumer(pod)
@@ -110,8 +119,10 @@ def take_back_reservation(known: Claims, key: ClaimKey, pod: Pod) -> Steps[None]
             if stored is None or consumer not in stored.status.reserved_for:
                 return
             kept = tuple(each for each in stored.status.reserved_for if each != consumer)
-            status = replace(stored.status, reserved_for=kept)
-            if not (yield from _update(known, replace(stored, status=status), STATUS)):
+            freed = replace(stored, status=replace(stored.status, reserved_for=kept))
+            if not kept and given is not None and stored.status.allocation == given:
+                freed = deallocated(stored)
+            if not (yield from _update(known, freed, STATUS)):
                 return
     finally:
         end_turn()

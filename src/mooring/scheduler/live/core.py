@@ -134,6 +134,10 @@ class LiveScheduler:
         """Return what is to be read and written, each once; `answer` takes what became of it."""
         return self.jobs.outgoing()
 
+    def close(self) -> None:
+        """Do nothing any more: what is left of jobs goes without a trace."""
+        self.jobs.close()
+
     def next_s(self) -> float | None:
         """Return when time brings something to do, if nothing happens before."""
         times = [each for each in (self.queue.next_s(), self.jobs.next_s()) if each is not None]
@@ -315,7 +319,7 @@ class LiveScheduler:
 
     def _spread(self) -> None:
         """Let everyone know what was changed, until nothing more follows from it."""
-        while fired := self.live.fired():
+        while fired := sorted(self.live.fired()):  # in every run the same
             self.queue.fire(fired, self._s)
             for topic in fired:
                 self.jobs.notify(topic)

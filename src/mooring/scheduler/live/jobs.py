@@ -47,6 +47,11 @@ class Jobs:
         self._waiting: dict[Topic, dict[int, Job]] = {}
         self._ready: deque[tuple[Job, Any]] = deque()
         self._is_running = False
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Let no job go on any more; what they were to write is not written."""
+        self._is_closed = True
 
     def start(self, steps: Steps[Any], finished: Callable[[Any], None] = lambda _: None) -> None:
         """Begin a job; it runs up to its first ask."""
@@ -98,7 +103,7 @@ class Jobs:
     def _go(self, job: Job, answer: Any) -> None:
         """Let a job go on, and all that this makes ready."""
         self._ready.append((job, answer))
-        if self._is_running:
+        if self._is_running or self._is_closed:
             return
         self._is_running = True
         try:

@@ -63,7 +63,7 @@ class LiveCluster:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.claims = ClaimCache(cluster)
-        self.rivals = Rivals()
+        self.rivals = Rivals(cluster.inventory.slices_of)
         self.pods: dict[str, Pod] = {}
         self.in_flight: dict[str, Reservation] = {}
         self.assumed: set[str] = set()

@@ -89,14 +89,17 @@ class Loop:
 
     async def run(self) -> None:
         """Schedule until cancelled; begin once all objects have been told."""
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(self._workers):
-                tasks.create_task(self._work())
-            while True:
-                self._is_awake.clear()
-                is_busy = self._decide()
-                self._hand_out()
-                await (asyncio.sleep(0) if is_busy else self._wait())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(self._workers):
+                    tasks.create_task(self._work())
+                while True:
+                    self._is_awake.clear()
+                    is_busy = self._decide()
+                    self._hand_out()
+                    await (asyncio.sleep(0) if is_busy else self._wait())
+        finally:
+            self.scheduler.close()
 
     def _decide(self) -> bool:
         """Decide for some milliseconds; tell whether there may be more to decide."""

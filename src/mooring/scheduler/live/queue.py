@@ -87,9 +87,10 @@ class Queue:
         self._active: list[tuple[int, float, int, Item]] = []
         self._backing_off: list[tuple[float, int, Item]] = []
         self._parked: OrderedDict[ItemKey, Item] = OrderedDict()  # the longest parked first
-        self._waiting: defaultdict[Topic, set[ItemKey]] = defaultdict(set)
+        # Dicts for sets: who waited first is woken first, in every run the same.
+        self._waiting: defaultdict[Topic, dict[ItemKey, None]] = defaultdict(dict)
         self._buckets: dict[Kind, _Bucket] = {}
-        self._kinds_waiting: defaultdict[Topic, set[Kind]] = defaultdict(set)
+        self._kinds_waiting: defaultdict[Topic, dict[Kind, None]] = defaultdict(dict)
         self._tickets = count(1)
 
     # --- pods that come, change and go ------------------------------------------------------------
@@ -281,7 +282,7 @@ class Queue:
         item.kind = kind
         item.topics = waits.own if kind is not None else waits.own | waits.shared
         for topic in item.topics:
-            self._waiting[topic].add(item.key)
+            self._waiting[topic][item.key] = None
         if kind is None:
             return
         bucket = self._buckets.get(kind)
@@ -294,7 +295,7 @@ class Queue:
     def _unlisten(self, item: Item) -> None:
         for topic in item.topics:
             waiting = self._waiting[topic]
-            waiting.discard(item.key)
+            waiting.pop(item.key, None)
             if not waiting:
                 del self._waiting[topic]
         item.topics, item.kind = frozenset(), None
@@ -303,11 +304,11 @@ class Queue:
         """Let a kind wait for what its last answer says: the others would get that answer now."""
         for topic in bucket.topics - topics:
             waiting = self._kinds_waiting[topic]
-            waiting.discard(kind)
+            waiting.pop(kind, None)
             if not waiting:
                 del self._kinds_waiting[topic]
         for topic in topics - bucket.topics:
-            self._kinds_waiting[topic].add(kind)
+            self._kinds_waiting[topic][kind] = None
         bucket.topics = topics
 
     def _wake_kind(self, kind: Kind, now_s: float) -> None:

@@ -51,6 +51,9 @@ def make_room(live: LiveCluster, key: str, given_up: GivenUp) -> Steps[None]:
     pod = live.pods.get(key)
     if pod is None or is_in_memory(given_up.claim):
         return
+    answer = yield Read(Target.of(pod))
+    if not isinstance(answer, Done) or answer.value is None or answer.value.spec.node_name:
+        return  # it got a node meanwhile, from a scheduler before us or beside us
     if not given_up.is_deleted:
         yield from give_back(live, given_up.claim, pod.metadata.uid)
         return

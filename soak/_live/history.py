@@ -1,0 +1,369 @@
+"""A history: actions carried out on a control plane, with laws that hold, and shrunk if they do not.
+
+    world: the server, the programs that run on it, and the clock
+    pace: how much is let through between two actions
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from random import Random
+from typing import Any, NamedTuple
+
+from mooring.api.core.namespace import Namespace
+from mooring.api.core.node import Node
+from mooring.api.core.pod import Pod
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from mooring.api.scheduling import PodGroup
+from mooring.client.errors import ClientError
+from mooring.client.writes import Create, Delete, Target
+from mooring.cluster.programs import Controlling, Scheduling, Surroundings
+from mooring.kit.clock import ManualClock
+from mooring.scheduler.live import Backoff, Config
+from mooring.scheduler.reserving import Fresh
+from soak._live import things
+from soak._live.actions import Action, apply
+from soak._live.laws import Laws, allows
+from soak._live.server import Sent, Server, SimClient
+from soak._live.turnstile import play
+
+NEVER_S = 1e9
+QUIET_S = 90.0  # nothing is written for this long: it is at rest
+REST_S_MAX = 6 * 3600.0
+STEPS_MAX = 60_000
+TIMER_PART = 0.06  # of the steps let a timer go off although there is other work
+USED: frozenset[type[Any]] = frozenset(
+    (
+        Namespace,
+        Node,
+        Pod,
+        PodGroup,
+        DeviceClass,
+        DeviceTaintRule,
+        ResourceClaim,
+        ResourceClaimTemplate,
+        ResourceSlice,
+    )
+)
+
+
+class Program(NamedTuple):
+    """A program that runs."""
+
+    kind: str
+    client: SimClient
+    task: asyncio.Task[None]
+
+
+class Broken(Exception):  # noqa: N818
+    """A law is broken."""
+
+
+class World:
+    """A control plane."""
+
+    def __init__(self, seed: str, *, rivalry: float) -> None:
+        self.random = Random(seed)  # noqa: S311
+        self.rivalry = rivalry  # how likely a second scheduler is started when one could be
+        self.clock = ManualClock()
+        self.server = Server(self.random, self.clock, USED)
+        self.server.model.allows = allows
+        self.laws = Laws(self.server.model.objects)
+        self.server.checks.append(self.laws.check)
+        self.programs: list[Program] = []
+        self.counts: Counter[str] = Counter()
+        self._doomed: list[tuple[str, bool]] = []  # killed once a write of theirs is under way
+        self._names = count(1)
+        self._generations: dict[str, int] = {}
+        self._fresh = Fresh(
+            lambda: f"share-{next(self._names)}", lambda prefix: f"{prefix}x{next(self._names)}"
+        )
+
+    # --- what actions use -----------------------------------------------------------------------
+
+    def find(self, struct: type[Any], name: str) -> Any:
+        """Return an object, or None."""
+        namespaced = struct in (Pod, PodGroup, ResourceClaim, ResourceClaimTemplate)
+        return self.server.model.get(struct, "default" if namespaced else "", name)
+
+    def some(self, struct: type[Any], random: Random) -> Any:
+        """Return one of the objects of a kind, or None."""
+        found = sorted(self.server.model.objects.all(struct), key=lambda each: each.metadata.name)
+        return random.choice(found) if found else None
+
+    def slices(self, driver: str, pool: str) -> list[ResourceSlice]:
+        """Return the slices of a pool."""
+        return [
+            each
+            for each in self.server.model.objects.all(ResourceSlice)
+            if (each.spec.driver, each.spec.pool.name) == (driver, pool)
+        ]
+
+    def generation(self, pool: str) -> int:
+        """Return the newest generation of a pool that there ever was."""
+        return self._generations.get(pool, 0)
+
+    def note_generation(self, pool: str, generation: int) -> None:
+        """Note the newest generation of a pool."""
+        self._generations[pool] = generation
+
+    def act(self, sent: Sent) -> None:
+        """Write as someone outside; that it is refused is no matter."""
+        try:
+            self.server.act(sent)
+        except ClientError:
+            self.counts["refused actions"] += 1
+
+    def create(self, value: Any) -> None:
+        """Create an object as someone outside."""
+        self.act(Create(value))
+
+    def start(self, kind: str, *, most: int = 1) -> None:
+        """Start a program, unless that many of its kind run."""
+        running = sum(each.kind == kind for each in self.programs)
+        if running >= most:
+            return
+        if running:
+            self.laws.is_strict = False
+            self.counts["second schedulers"] += 1
+        client = SimClient(self.server, kind)
+        around = Surroundings(clock=self.clock, random=self.random.random, fresh=self._fresh)
+        program: Scheduling | Controlling
+        if kind == "scheduler":
+            # Nothing is tried only because it waited long: what can help it must wake it.
+            config = Config(backoff=Backoff(parked_most_s=NEVER_S), filter_timeout_s=0.0)
+            program = Scheduling(client, around, config=config)
+        else:
+            program = Controlling(client, around)
+        task = asyncio.get_running_loop().create_task(program.run())
+        self.programs.append(Program(kind, client, task))
+
+    def crash(self, kind: str, random: Random, *, is_back: bool) -> None:
+        """Kill a program, now or at its next write."""
+        if random.random() < 0.3:
+            self._kill(kind, random.choice, is_back=is_back)
+        else:
+            self._doomed.append((kind, is_back))
+
+    def _kill(
+        self, kind: str, choose: Callable[[Sequence[Program]], Program], *, is_back: bool
+    ) -> None:
+        """Kill a program, which loses all that it knows; some of its writes are on their way."""
+        found = [each for each in self.programs if each.kind == kind]
+        if found:
+            program = choose(found)
+            self.programs.remove(program)
+            program.task.cancel()
+            self.server.bury(program.client)
+            if any(each.client is program.client for each in self.server.requests):
+                self.laws.is_strict = False  # as if there were two for a moment
+            self.counts["crashes"] += 1
+        if is_back:
+            self.start(kind)
+
+    def _kill_doomed(self) -> None:
+        """Kill programs that were to be killed while they write."""
+        for kind, is_back in self._doomed:
+            writing = [each.client for each in self.server.requests if each.sent is not None]
+            found = [each for each in self.programs if each.kind == kind]
+            if any(each.client in writing for each in found):
+                self._doomed.remove((kind, is_back))
+                self._kill(
+                    kind,
+                    lambda all_: next(each for each in all_ if each.client in writing),
+                    is_back=is_back,
+                )
+                return
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, whatever waits for an answer."""
+        end_s = self.clock.monotonic() + seconds
+        while (next_s := self.clock.next_s) is not None and next_s <= end_s:
+            self.clock.skip()
+
+    # --- going on -------------------------------------------------------------------------------
+
+    def kubelets(self) -> bool:
+        """Let a kubelet stop a pod that is to go; False if there is none."""
+        for pod in list(self.server.model.objects.all(Pod)):
+            node = pod.spec.node_name
+            if pod.metadata.deletion_timestamp is not None and self.find(Node, node) is not None:
+                self.act(Delete(Target.of(pod), grace_s=0))
+                return True
+        return False
+
+    def go(self, steps: int) -> Iterator[None]:
+        """Let some requests and changes through, and sometimes time pass."""
+        for _ in range(steps):
+            chance = self.random.random()
+            if chance < TIMER_PART:
+                self.clock.skip()
+            elif chance < 2 * TIMER_PART:
+                self.kubelets()
+            elif not self.server.serve():
+                self.clock.skip()
+            yield
+            self._kill_doomed()
+            self._check_programs()
+
+    def rest(self) -> Iterator[None]:
+        """Let everything go on, without faults, until nothing is written for a while."""
+        yield  # what time has brought is done first
+        faults, self.server.faults = self.server.faults, 0.0
+        written, since_s = self.server.model.revision, self.clock.monotonic()
+        end_s = since_s + REST_S_MAX
+        for _ in range(STEPS_MAX):
+            if self.server.model.revision != written:
+                written, since_s = self.server.model.revision, self.clock.monotonic()
+            if not self.server.serve() and not self.kubelets():
+                next_s = self.clock.next_s
+                if next_s is None or next_s > since_s + QUIET_S:
+                    self.server.faults = faults
+                    return
+                self.clock.skip()
+            yield
+            self._check_programs()
+            if self.clock.monotonic() > end_s:
+                break
+        raise Broken("it does not come to rest")
+
+    def _check_programs(self) -> None:
+        for each in self.programs:
+            if each.task.done():
+                raise Broken(f"{each.kind} ended: {each.task.exception()!r}")
+
+
+class Result(NamedTuple):
+    """What a history was like, and which law was broken, if any."""
+
+    counts: Counter[str]
+    broken: str = ""
+
+
+def run(seed: str, actions: Sequence[Action], *, rivalry: float) -> Result:
+    """Carry out a history."""
+    world = World(seed, rivalry=rivalry)
+    with _Listening() as listening:
+        try:
+            play(lambda: _story(world, actions))
+        except (AssertionError, Broken) as error:
+            return Result(world.counts, f"{type(error).__name__}: {error}")
+    counts = world.counts + world.server.counts + world.laws.counts
+    counts["warnings"] = listening.warnings
+    if listening.errors:
+        return Result(counts, f"logged: {listening.errors[0]}")
+    return Result(counts)
+
+
+def _story(world: World, actions: Sequence[Action]) -> Iterator[None]:
+    _furnish(world)
+    world.start("scheduler")
+    world.start("controllers")
+    yield
+    for action in actions:
+        apply(world, action)
+        world.counts["actions"] += 1
+        if action.pace < 0:
+            yield from _rest(world)
+        else:
+            yield from world.go(action.pace)
+    yield from _rest(world)
+    yield from _end(world)
+
+
+def _rest(world: World) -> Iterator[None]:
+    """Let all programs run, come to rest, and look at what there is."""
+    world.start("scheduler")
+    world.start("controllers")
+    yield from world.rest()
+    world.counts.update(world.laws.check_rest())
+
+
+def _end(world: World) -> Iterator[None]:
+    """Let all pods go; then everything must be free."""
+    model = world.server.model
+    for name in things.NODES:
+        if world.find(Node, name) is None:
+            world.create(things.node(name))
+    for struct in (Pod, PodGroup):
+        for each in list(model.objects.all(struct)):
+            world.act(Delete(Target.of(each)))
+    yield from world.rest()
+    world.laws.check_free()
+    for each in list(model.objects.all(ResourceClaim)):
+        world.act(Delete(Target.of(each)))
+    yield from world.rest()
+    world.laws.check_empty()
+
+
+def _furnish(world: World) -> None:
+    world.create(Namespace(metadata=ObjectMeta(name="default")))
+    for name in things.NODES:
+        world.create(things.node(name))
+    for name in ("gpu", "nic", "mig"):
+        world.create(things.device_class(name))
+    for driver, pool in things.POOLS:
+        world.note_generation(pool, 1)
+        for each in things.slices(driver, pool, 1, None):
+            world.create(each)
+    for name in things.TEMPLATES:
+        world.create(things.template(name))
+    for name in things.CLAIMS:
+        world.create(things.claim(name))
+
+
+class _Listening(logging.Handler):
+    """Hears what programs log: an error is a bug of ours, warnings are counted."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.errors: list[str] = []
+        self.warnings = 0
+
+    def __enter__(self) -> _Listening:
+        logger = logging.getLogger("mooring")
+        self._was = logger.propagate
+        logger.propagate = False
+        logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logger = logging.getLogger("mooring")
+        logger.removeHandler(self)
+        logger.propagate = self._was
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take in what is logged."""
+        if record.levelno >= logging.ERROR or record.exc_info:
+            self.errors.append(logging.Formatter().format(record))
+        else:
+            self.warnings += 1
+
+
+def shrink(
+    actions: Sequence[Action], is_broken: Callable[[Sequence[Action]], bool], tries_max: int = 400
+) -> tuple[Action, ...]:
+    """Return fewer actions that still break a law: ever smaller parts are left out."""
+    kept, size, tries = tuple(actions), max(len(actions) // 2, 1), 0
+    while size:
+        start = 0
+        while start < len(kept) and tries < tries_max:
+            fewer = kept[:start] + kept[start + size :]
+            tries += 1
+            if is_broken(fewer):
+                kept = fewer
+            else:
+                start += size
+        size //= 2
+    return kept

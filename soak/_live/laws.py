@@ -1,0 +1,259 @@
+"""What must hold whatever happens, counted anew from what is stored.
+
+After each write:
+1. no device is in two claims that pods on nodes use; with one scheduler, in no two claims at all;
+   the same for shares beyond the capacity and for counters beyond their set;
+2. a pod is bound only when each of its claims is there with devices, is reserved for it, and can be
+   used on the node.
+At rest:
+3. no pod waits that the pure cycle would place on what is stored, nor a group of them;
+4. a pod on a node has its claims, with devices and reserved.
+When all pods and groups are gone:
+5. everything is free: no devices and reservations; no claim that was made for a pod. Claims that are
+   deleted then are gone at once.
+
+# meddled: claims that someone else has edited; what that does to pods on nodes is not our fault
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+from mooring.api.core.node import Node
+from mooring.api.core.pod import Pod
+from mooring.api.core.podstatus import FAILED, SUCCEEDED
+from mooring.api.resource.v1 import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceSlice,
+)
+from mooring.api.scheduling import PodGroup
+from mooring.claims.consumers import is_reserved_for
+from mooring.claims.features import ALL_FEATURES
+from mooring.claims.owners import group_name
+from mooring.claims.references import Named, NotNeeded, reference_of
+from mooring.client.objects import Objects
+from mooring.controllers.controller import Change, Refused
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.cycle import Placed, schedule
+from mooring.scheduler.features import ALL_FEATURES as EVERYTHING
+from mooring.scheduler.groups import Gang, schedule_group
+from mooring.scheduler.reserving import Fresh, Reservation
+from soak._live.things import BANDWIDTH, MEMORY, MIG, NIC, PARTS
+
+OVER = (SUCCEEDED, FAILED)
+
+
+def allows(old: Any, new: Any) -> Refused | None:
+    """Refuse changes of claims that the API refuses."""
+    if not isinstance(new, ResourceClaim) or old.status == new.status:
+        return None
+    had, has = old.status.allocation, new.status.allocation
+    if had is not None and has is not None and had != has:
+        return Refused("Invalid", "status.allocation: field is immutable")
+    if has is None and new.status.reserved_for:
+        return Refused("Invalid", "status.reservedFor: may not be specified without allocation")
+    if new.metadata.deletion_timestamp is not None:
+        added = {*new.status.reserved_for} - {*old.status.reserved_for}
+        if (had is None and has is not None) or added:
+            return Refused("Invalid", "the claim is being deleted")
+    return None
+
+
+class Laws:
+    """Watches what is stored."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self.meddled: set[str] = set()  # uids of claims
+        self.lost_claims: set[str] = set()  # names of claims that someone deleted
+        self.counts: Counter[str] = Counter()
+        self.is_strict = True  # there was never more than one scheduler that could write
+
+    # --- after each write -----------------------------------------------------------------------
+
+    def check(self, change: Change) -> None:
+        """See that a change breaks no law."""
+        match change.new:
+            case ResourceClaim(status=status) if status.allocation is not None:
+                if self.is_strict:
+                    _check_given(self._objects.all(ResourceClaim))
+                _check_given(self._used_claims())
+            case Pod(spec=spec) if spec.node_name:
+                if change.old is not None and not change.old.spec.node_name:
+                    if self.is_strict:
+                        self._check_claims(change.new, "was bound")
+                    _check_given(self._used_claims())
+
+    def _used_claims(self) -> list[ResourceClaim]:
+        bound = {
+            pod.metadata.uid
+            for pod in self._objects.all(Pod)
+            if pod.spec.node_name and pod.status.phase not in OVER
+        }
+        groups = {
+            found.metadata.uid
+            for pod in self._objects.all(Pod)
+            if pod.spec.node_name
+            and (name := group_name(pod)) is not None
+            and (found := self._objects.find(PodGroup, "default", name)) is not None
+        }
+        users = bound | groups
+        return [
+            claim
+            for claim in self._objects.all(ResourceClaim)
+            if any(each.uid in users for each in claim.status.reserved_for)
+        ]
+
+    def _check_claims(self, pod: Pod, what: str) -> None:
+        """See that a pod on a node has what it needs."""
+        name = f"pod {pod.metadata.name} {what}"
+        for entry in pod.spec.resource_claims:
+            reference = reference_of(pod, entry)
+            if isinstance(reference, NotNeeded):
+                continue
+            assert isinstance(reference, Named), f"{name}: entry {entry.name} has no claim"
+            self._check_claim(pod, reference.name, name)
+        status = pod.status.extended_resource_claim_status
+        if status is not None:
+            self._check_claim(pod, status.resource_claim_name, name)
+
+    def _check_claim(self, pod: Pod, claim_name: str, name: str) -> None:
+        claim = self._objects.find(ResourceClaim, "default", claim_name)
+        if claim is None and claim_name in self.lost_claims:
+            return
+        if claim is not None and claim.metadata.uid in self.meddled:
+            return
+        allocation = None if claim is None else claim.status.allocation
+        if allocation is None and not self.is_strict:
+            self.counts["without devices, after a fight of two schedulers"] += 1
+            return
+        assert claim is not None, f"{name}: there is no claim {claim_name}"
+        assert allocation is not None, f"{name}: claim {claim_name} has no devices"
+        is_ours = is_reserved_for(claim, pod, ALL_FEATURES)
+        assert is_ours, f"{name}: claim {claim_name} is not reserved for it"
+        node, selector = pod.spec.node_name, allocation.node_selector
+        if selector is not None:
+            there = {
+                value
+                for term in selector.node_selector_terms
+                for field in term.match_fields
+                for value in field.values
+            }
+            assert node in there, f"{name}: claim {claim_name} is for {there}, not {node}"
+
+    # --- at rest --------------------------------------------------------------------------------
+
+    def check_rest(self) -> Counter[str]:
+        """See that nobody waits in vain, and that everyone on a node has its claims."""
+        counts: Counter[str] = Counter()
+        for pod in self._objects.all(Pod):
+            if pod.status.phase in OVER or pod.metadata.deletion_timestamp is not None:
+                continue
+            if pod.spec.node_name:
+                counts["on nodes"] += 1
+                self._check_claims(pod, "is on a node")
+            else:
+                counts["waiting"] += 1
+        _check_given(self._objects.all(ResourceClaim))
+        self._check_waiting()
+        return counts
+
+    def _check_waiting(self) -> None:
+        groups: dict[str, list[Pod]] = defaultdict(list)
+        for pod in self._objects.all(Pod):
+            if pod.spec.node_name or pod.status.phase in OVER:
+                continue
+            if pod.metadata.deletion_timestamp is not None:
+                continue
+            if (name := group_name(pod)) is not None:
+                groups[name].append(pod)
+                continue
+            outcome = schedule(fresh_cluster(self._objects), pod)
+            placed = isinstance(outcome, Placed)
+            assert not placed, f"pod {pod.metadata.name} waits, but would get {outcome.node}"  # type: ignore[union-attr]
+        for name, pods in groups.items():
+            self._check_group(name, pods)
+
+    def _check_group(self, name: str, pods: list[Pod]) -> None:
+        found = self._objects.find(PodGroup, "default", name)
+        if found is None:
+            return
+        members = [pod for pod in self._objects.all(Pod) if group_name(pod) == name]
+        scheduled = sum(bool(pod.spec.node_name) for pod in members)
+        gang = Gang(found, tuple(pods), scheduled=scheduled, existing=len(members))
+        numbers = count(1)
+        fresh = Fresh(lambda: f"share-{next(numbers)}", lambda prefix: f"{prefix}{next(numbers)}")
+        results = schedule_group(fresh_cluster(self._objects), gang, fresh)
+        placed = [each for each in results if isinstance(each, Reservation)]
+        text = ", ".join(f"{each.pod.metadata.name} would get {each.node}" for each in placed)
+        assert not placed, f"group {name} waits, but {text}"
+
+    # --- when all is over -----------------------------------------------------------------------
+
+    def check_empty(self) -> None:
+        """See that no claim is held back from being deleted."""
+        left = [claim.metadata.name for claim in self._objects.all(ResourceClaim)]
+        assert not left, f"claims are not deleted: {left}"
+
+    def check_free(self) -> None:
+        """See that nothing is left of pods that are gone."""
+        left = [*self._objects.all(Pod), *self._objects.all(PodGroup)]
+        assert not left, f"still there: {[each.metadata.name for each in left]}"
+        for claim in self._objects.all(ResourceClaim):
+            name = f"claim {claim.metadata.name}"
+            owners = [each.name for each in claim.metadata.owner_references]
+            assert not owners, f"{name} of {owners} is left"
+            assert not claim.status.reserved_for, f"{name} is left reserved"
+            if claim.metadata.uid not in self.meddled:
+                assert claim.status.allocation is None, f"{name} is left with devices"
+            is_leaving = claim.metadata.deletion_timestamp is not None
+            assert not is_leaving, f"{name} is being deleted for ever"
+
+
+def _check_given(claims: Iterable[ResourceClaim]) -> None:
+    """See that claims have no more together than there is."""
+    owners: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    memory: Counter[str] = Counter()
+    bandwidth: Counter[tuple[str, str]] = Counter()
+    for claim in claims:
+        if claim.status.allocation is None:
+            continue
+        for result in claim.status.allocation.devices.results:
+            if result.driver == NIC:
+                consumed = result.consumed_capacity or {}
+                amount = int(str(consumed["bandwidth"]))
+                bandwidth[result.pool, result.device] += amount
+                continue
+            if result.driver == MIG:
+                memory[result.pool] += PARTS[result.device]
+            owners[result.driver, result.pool, result.device].append(claim.metadata.name)
+    for device, names in owners.items():
+        assert len(names) == 1, f"device {'/'.join(device)} has two claims: {', '.join(names)}"
+    for pool, amount in memory.items():
+        assert amount <= MEMORY, f"the counters of pool {pool} are given out {amount}/{MEMORY}"
+    for share, amount in bandwidth.items():
+        assert amount <= BANDWIDTH, f"{'/'.join(share)} is given out {amount}/{BANDWIDTH}"
+
+
+def fresh_cluster(objects: Objects) -> Cluster:
+    """Return a cluster made anew from what is stored."""
+    cluster = Cluster(EVERYTHING)
+    for struct, put in (
+        (Node, cluster.put_node),
+        (DeviceClass, cluster.put_class),
+        (DeviceTaintRule, cluster.put_taint_rule),
+        (ResourceSlice, cluster.put_slice),
+        (ResourceClaim, cluster.put_claim),
+        (PodGroup, cluster.put_group),
+    ):
+        for value in objects.all(struct):
+            put(value)
+    for pod in objects.all(Pod):
+        if pod.spec.node_name and pod.status.phase not in OVER:
+            cluster.put_pod(pod)
+    return cluster
