@@ -31,7 +31,9 @@ def controller(kind: str = "Deployment", **spec: Any) -> dict[str, Any]:
 
 def job(**spec: Any) -> dict[str, Any]:
     body = controller("Job", **spec)
-    del body["spec"]["selector"]
+    if "selector" not in spec:
+        del body["spec"]["selector"]
+    body["spec"]["template"]["spec"]["restartPolicy"] = "Never"
     return body
 
 
@@ -106,7 +108,8 @@ def test_a_job_runs_once_and_selects_its_own_pods(client: Client) -> None:
 
 
 def test_a_job_may_select_by_itself(client: Client) -> None:
-    made = client.post(JOBS, controller("Job", manualSelector=True, parallelism=3)).json
+    selector = {"matchLabels": LABELS}
+    made = client.post(JOBS, job(manualSelector=True, selector=selector, parallelism=3)).json
     assert made["spec"]["selector"] == {"matchLabels": LABELS}
     assert "completions" not in made["spec"]
 
