@@ -95,14 +95,11 @@ class ClusterRoleBindingStrategy(AccessStrategy[ClusterRoleBinding]):
 # --- rules --------------------------------------------------------------------------------
 
 
-def _check_rule(rule: PolicyRule, path: Path) -> Errors:
+def _check_rule(rule: PolicyRule, path: Path, *, namespaced: bool = False) -> Errors:
     """Check a rule, which is about resources or about paths."""
     found = _check_verbs(rule, path.child("verbs"))
     if rule.non_resource_urls:
-        if rule.api_groups or rule.resources or rule.resource_names:
-            detail = "rules cannot apply to both regular resources and non-resource URLs"
-            found.append(invalid(path.child("nonResourceURLs"), rule.non_resource_urls, detail))
-        return found
+        return found + _check_urls(rule, path.child("nonResourceURLs"), namespaced=namespaced)
     if not rule.api_groups:
         detail = "resource rules must supply at least one api group"
         found.append(required(path.child("apiGroups"), detail))
@@ -112,12 +109,19 @@ def _check_rule(rule: PolicyRule, path: Path) -> Errors:
     return found
 
 
-def _check_namespaced_rule(rule: PolicyRule, path: Path) -> Errors:
-    found = _check_rule(rule, path)
-    if rule.non_resource_urls:
+def _check_urls(rule: PolicyRule, path: Path, *, namespaced: bool) -> Errors:
+    found: Errors = []
+    if namespaced:
         detail = "namespaced rules cannot apply to non-resource URLs"
-        found.append(invalid(path.child("nonResourceURLs"), rule.non_resource_urls, detail))
+        found.append(invalid(path, rule.non_resource_urls, detail))
+    if rule.api_groups or rule.resources or rule.resource_names:
+        detail = "rules cannot apply to both regular resources and non-resource URLs"
+        found.append(invalid(path, rule.non_resource_urls, detail))
     return found
+
+
+def _check_namespaced_rule(rule: PolicyRule, path: Path) -> Errors:
+    return _check_rule(rule, path, namespaced=True)
 
 
 def _check_verbs(rule: PolicyRule, path: Path) -> Errors:

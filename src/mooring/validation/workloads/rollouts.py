@@ -74,7 +74,8 @@ def check_stateful_strategy(strategy: UpdateStrategy, path: Path) -> Errors:
             if strategy.rolling_update is None:
                 return []
             detail = f"only allowed for updateStrategy '{ROLLING}'"
-            return [invalid(path.child("rollingUpdate"), strategy.rolling_update, detail)]
+            shown = _internal_limits(strategy.rolling_update)
+            return [invalid(path.child("rollingUpdate"), shown, detail)]
         case _:
             detail = f"must be '{ROLLING}', '{ON_DELETE}', or '{RECREATE}'"
             return [invalid(path, _internal(strategy), detail)]
@@ -169,7 +170,10 @@ def _unknown_strategy(
 
 def _internal(strategy: UpdateStrategy) -> dict[str, Any]:
     """Return the strategy as Kubernetes shows it in errors: with the names of its Go fields."""
-    limits = strategy.rolling_update
-    if isinstance(limits, dict):
-        limits = {f"{name[:1].upper()}{name[1:]}": limit for name, limit in limits.items()}
-    return {"Type": strategy.type, "RollingUpdate": limits}
+    return {"Type": strategy.type, "RollingUpdate": _internal_limits(strategy.rolling_update)}
+
+
+def _internal_limits(limits: Any) -> Any:
+    if not isinstance(limits, dict):
+        return limits
+    return {f"{name[:1].upper()}{name[1:]}": limit for name, limit in limits.items()}

@@ -56,25 +56,16 @@ class StatefulSetStrategy(OrdinaryStrategy[StatefulSet]):
         """Set what Kubernetes sets."""
         return default_stateful_set(value)
 
-    def check_create(self, new: StatefulSet, context: Context) -> Errors:
+    def check_create(self, new: StatefulSet, context: Context) -> Errors:  # noqa: ARG002
         """Check everything; a name of a service that is no label is kept once it is there."""
-        found = super().check_create(new, context)
+        found = self.check_metadata(new) + _check_keeping(new.spec)
         if new.spec.service_name:
             found += label(new.spec.service_name, SPEC.child("serviceName"))
-        return found
+        return found + _check_pods(new.spec)
 
     def rules(self, new: StatefulSet) -> Errors:
         """Check the spec."""
-        spec = new.spec
-        found = _check_management(spec.pod_management_policy, SPEC.child("podManagementPolicy"))
-        found += check_stateful_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
-        found += _check_retention(spec, SPEC.child("persistentVolumeClaimRetentionPolicy"))
-        found += not_negative(spec.replicas, SPEC.child("replicas"))
-        found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
-        match spec.ordinals:
-            case {"start": int(start)}:
-                found += not_negative(start, SPEC.child("ordinals.start"))
-        return found + _check_pods(spec)
+        return _check_keeping(new.spec) + _check_pods(new.spec)
 
     def changes(self, new: StatefulSet, old: StatefulSet) -> Errors:
         """Check that what pods and their storage are told by stays."""
@@ -104,6 +95,19 @@ class StatefulSetStrategy(OrdinaryStrategy[StatefulSet]):
             found.append(invalid(place, status.available_replicas, detail))
         counts = (status.collision_count, old.status.collision_count)
         return found + check_collisions(*counts, STATUS)
+
+
+def _check_keeping(spec: StatefulSetSpec) -> Errors:
+    """Check how many pods there are, and how they come and go."""
+    found = _check_management(spec.pod_management_policy, SPEC.child("podManagementPolicy"))
+    found += check_stateful_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
+    found += _check_retention(spec, SPEC.child("persistentVolumeClaimRetentionPolicy"))
+    found += not_negative(spec.replicas, SPEC.child("replicas"))
+    found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
+    match spec.ordinals:
+        case {"start": int(start)}:
+            found += not_negative(start, SPEC.child("ordinals.start"))
+    return found
 
 
 def _check_management(policy: str, path: Path) -> Errors:
