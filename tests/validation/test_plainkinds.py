@@ -303,9 +303,9 @@ REFUSALS: list[tuple[str, Tree, list[str]]] = [
     ),
     (
         "RoleBinding",
-        {"roleRef": {"apiGroup": "", "kind": "Group", "name": ""}},
+        {"roleRef": {"apiGroup": "a", "kind": "Group", "name": ""}},
         [
-            f'NotSupported roleRef.apiGroup: Unsupported value: "": supported values: "{RBAC}"',
+            f'NotSupported roleRef.apiGroup: Unsupported value: "a": supported values: "{RBAC}"',
             (
                 'NotSupported roleRef.kind: Unsupported value: "Group": '
                 'supported values: "Role", "ClusterRole"'
@@ -315,10 +315,10 @@ REFUSALS: list[tuple[str, Tree, list[str]]] = [
     ),
     (
         "RoleBinding",
-        {"subjects": [{**USER, "apiGroup": ""}, {"kind": "Robot", "name": "r"}]},
+        {"subjects": [{**USER, "apiGroup": "a"}, {"kind": "Robot", "name": "r"}]},
         [
             (
-                f'NotSupported subjects[0].apiGroup: Unsupported value: "": '
+                f'NotSupported subjects[0].apiGroup: Unsupported value: "a": '
                 f'supported values: "{RBAC}"'
             ),
             (
@@ -488,6 +488,15 @@ def test_what_is_right_is_stored(kind: str, change: Tree) -> None:
     assert causes(create(kind, change)) == []
 
 
+@pytest.mark.parametrize("kind", ["RoleBinding", "ClusterRoleBinding"])
+def test_a_binding_may_leave_out_the_groups(kind: str) -> None:
+    subjects = [{"kind": "User", "name": "u"}, {"kind": "Group", "name": "g"}]
+    made = create(kind, {"roleRef": {"apiGroup": None}, "subjects": subjects})
+    assert causes(made) == []
+    assert made.stored.role_ref.api_group == RBAC
+    assert [subject.api_group for subject in made.stored.subjects] == [RBAC, RBAC]
+
+
 def test_texts_of_a_secret_become_bytes() -> None:
     stored = create("Secret", {"stringData": {"a": "2", "b": "3"}}).stored
     assert {key: base64.b64decode(data) for key, data in stored.data.items()} == {
@@ -608,6 +617,7 @@ def test_a_new_event_stays_but_for_its_series() -> None:
             ],
         ),
         ("Namespace", {"phase": "Active"}, []),
+        ("Namespace", {"conditions": []}, []),
         (
             "ResourceQuota",
             {"used": {"pods": "-1"}},

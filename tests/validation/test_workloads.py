@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.validation.plainobjects import Tree, causes, create, update, update_status
 
@@ -94,6 +96,44 @@ def test_a_changed_spec_is_a_new_generation(kind: str) -> None:
     changed = update(kind, {}, {"spec": {"minReadySeconds": 2}, **claimed}, **seen)
     assert [a.stored.metadata.generation for a in (same, changed)] == [1, 2]
     assert [a.stored.status.observed_generation for a in (same, changed)] == [1, 1]
+
+
+_WORDS = st.sampled_from(
+    (
+        "rules action Ignore onExitCodes operator In values onPodConditions succeededIndexes "
+        "0-1,3 succeededCount maxSurge maxUnavailable partition rollingUpdate whenScaled start "
+        "schedulingPolicy gang minCount 7%"
+    ).split()
+)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2**40) | st.floats(allow_nan=False) | _WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+_LOOSE = [  # fields that are read as plain JSON
+    ("Deployment", "strategy.rollingUpdate"),
+    ("DaemonSet", "updateStrategy.rollingUpdate"),
+    ("StatefulSet", "updateStrategy.rollingUpdate"),
+    ("StatefulSet", "persistentVolumeClaimRetentionPolicy"),
+    ("StatefulSet", "ordinals"),
+    ("Job", "podFailurePolicy"),
+    ("Job", "podFailurePolicy.rules"),
+    ("Job", "successPolicy"),
+    ("Job", "successPolicy.rules"),
+    ("Job", "scheduling"),
+]
+
+
+@pytest.mark.parametrize(("kind", "place"), _LOOSE)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(value=_VALUES)
+def test_what_is_read_as_plain_json_may_be_anything(kind: str, place: str, value: Any) -> None:
+    spec: Any = value
+    for name in reversed(place.split(".")):
+        spec = {name: spec}
+    if kind == "Job":
+        spec |= {"completionMode": "Indexed", "completions": 3}
+    causes(create(kind, {"spec": spec}))
 
 
 # --- each kind ------------------------------------------------------------------------------------
@@ -457,6 +497,14 @@ def test_what_pods_that_fail_mean_is_checked() -> None:
             "at least one value is required"
         ),
     ]
+
+
+def test_a_condition_of_a_failed_pod_holds_unless_it_is_said() -> None:
+    rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    made = create("Job", {"spec": {"podFailurePolicy": {"rules": [rule]}}})
+    assert causes(made) == []
+    (kept,) = made.stored.spec.pod_failure_policy["rules"]
+    assert kept["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
 
 
 def test_a_job_whose_failures_are_judged_does_not_restart_containers() -> None:

@@ -37,6 +37,12 @@ class NamespaceStrategy(OrdinaryStrategy[Namespace]):
         """Keep who holds the namespace, and the status."""
         return replace(new, spec=old.spec, status=old.status)
 
+    def prepare_status(self, new: Namespace, old: Namespace, context: Context) -> Namespace:
+        """Keep all but the status; a namespace of which nothing is said is in use."""
+        new = super().prepare_status(new, old, context)
+        status = new.status
+        return new if status.phase else replace(new, status=replace(status, phase=ACTIVE))
+
     def status_rules(self, new: Namespace, old: Namespace) -> Errors:
         """Check that a namespace goes away exactly if it is deleted."""
         phase, path = new.status.phase, root("status").child("Phase")

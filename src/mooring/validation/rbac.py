@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from mooring.api import names
 from mooring.api.fieldpath import Path, root
 from mooring.api.meta import LabelSelector
@@ -18,6 +20,7 @@ from mooring.api.rbac import (
     RoleRef,
     Subject,
 )
+from mooring.api.timestamp import Timestamp
 from mooring.validation.checks import both, each, each_invalid, subdomain, unchanged
 from mooring.validation.context import Context
 from mooring.validation.errors import Errors, invalid, not_supported, required
@@ -30,6 +33,7 @@ ROLE_REF = root("roleRef")
 SUBJECTS = root("subjects")
 
 A = TypeVar("A", Role, ClusterRole, RoleBinding, ClusterRoleBinding)
+B = TypeVar("B", RoleBinding, ClusterRoleBinding)
 
 
 class AccessStrategy(OrdinaryStrategy[A]):
@@ -67,6 +71,15 @@ class ClusterRoleStrategy(AccessStrategy[ClusterRole]):
 class RoleBindingStrategy(AccessStrategy[RoleBinding]):
     """Admission of RoleBindings."""
 
+    def default(
+        self,
+        value: RoleBinding,
+        api_version: str,  # noqa: ARG002
+        now: Timestamp,  # noqa: ARG002
+    ) -> RoleBinding:
+        """Set the groups of the role and of who gets it."""
+        return _default_binding(value)
+
     def rules(self, new: RoleBinding) -> Errors:
         """Check the role and who gets it."""
         found = _check_role_ref(new.role_ref, ("Role", "ClusterRole"))
@@ -81,6 +94,15 @@ class ClusterRoleBindingStrategy(AccessStrategy[ClusterRoleBinding]):
     """Admission of ClusterRoleBindings."""
 
     namespaced = False
+
+    def default(
+        self,
+        value: ClusterRoleBinding,
+        api_version: str,  # noqa: ARG002
+        now: Timestamp,  # noqa: ARG002
+    ) -> ClusterRoleBinding:
+        """Set the groups of the role and of who gets it."""
+        return _default_binding(value)
 
     def rules(self, new: ClusterRoleBinding) -> Errors:
         """Check the role and who gets it."""
@@ -147,6 +169,21 @@ def _check_role_selector(selector: LabelSelector, path: Path) -> Errors:
 
 
 # --- bindings -----------------------------------------------------------------------------
+
+
+def _default_binding(binding: B) -> B:
+    role = binding.role_ref
+    return replace(
+        binding,
+        role_ref=replace(role, api_group=role.api_group or GROUP),
+        subjects=tuple(map(_default_subject, binding.subjects)),
+    )
+
+
+def _default_subject(subject: Subject) -> Subject:
+    if subject.api_group or subject.kind not in ("User", "Group"):
+        return subject
+    return replace(subject, api_group=GROUP)
 
 
 def _check_role_ref(role: RoleRef, kinds: tuple[str, ...]) -> Errors:

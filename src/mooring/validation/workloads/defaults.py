@@ -121,11 +121,33 @@ def default_job(value: Job) -> Job:
         suspend=_or(spec.suspend, False),
         pod_replacement_policy=_or(spec.pod_replacement_policy, replaced),
         manual_selector=_or(spec.manual_selector, False),
+        pod_failure_policy=_failure_policy(spec.pod_failure_policy),
         template=_template(spec.template),
     )
     metadata = value.metadata
     labels = metadata.labels or spec.template.metadata.labels
     return replace(value, metadata=replace(metadata, labels=labels), spec=changed)
+
+
+def _failure_policy(policy: Any) -> Any:
+    """Return a policy in which conditions of pods that say nothing else must hold."""
+    match policy:
+        case {"rules": list(rules)}:
+            return {**policy, "rules": [_failure_rule(rule) for rule in rules]}
+    return policy
+
+
+def _failure_rule(rule: Any) -> Any:
+    match rule:
+        case {"onPodConditions": list(patterns)}:
+            return {**rule, "onPodConditions": [_held(pattern) for pattern in patterns]}
+    return rule
+
+
+def _held(pattern: Any) -> Any:
+    if not isinstance(pattern, dict) or pattern.get("status"):
+        return pattern
+    return {**pattern, "status": "True"}
 
 
 def _template(template: PodTemplateSpec) -> PodTemplateSpec:
