@@ -31,7 +31,9 @@ def controller(kind: str = "Deployment", **spec: Any) -> dict[str, Any]:
 
 def job(**spec: Any) -> dict[str, Any]:
     body = controller("Job", **spec)
-    del body["spec"]["selector"]
+    if "selector" not in spec:
+        del body["spec"]["selector"]
+    body["spec"]["template"]["spec"]["restartPolicy"] = "Never"
     return body
 
 
@@ -106,7 +108,8 @@ def test_a_job_runs_once_and_selects_its_own_pods(client: Client) -> None:
 
 
 def test_a_job_may_select_by_itself(client: Client) -> None:
-    made = client.post(JOBS, controller("Job", manualSelector=True, parallelism=3)).json
+    selector = {"matchLabels": LABELS}
+    made = client.post(JOBS, job(manualSelector=True, selector=selector, parallelism=3)).json
     assert made["spec"]["selector"] == {"matchLabels": LABELS}
     assert "completions" not in made["spec"]
 
@@ -197,3 +200,46 @@ def test_scales_that_are_refused(client: Client) -> None:
     assert client.get(f"{DEPLOYMENTS}/e/scale").status == 404
     assert client.get(f"{JOBS}/d/scale").status == 404
     assert client.delete(url).status == 405
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def test_a_deployment_without_a_selector_is_refused_with_causes(client: Client) -> None:
+    body = controller()
+    del body["spec"]["selector"]
+    reply = client.post(DEPLOYMENTS, body)
+    assert (reply.status, reply.json["reason"]) == (422, "Invalid")
+    assert reply.json["details"] == {
+        "name": "d",
+        "group": "apps",
+        "kind": "Deployment",
+        "causes": [
+            {
+                "reason": "FieldValueRequired",
+                "message": "Required value",
+                "field": "spec.selector",
+            },
+            {
+                "reason": "FieldValueInvalid",
+                "message": (
+                    'Invalid value: {"app":"d"}: `selector` does not match template `labels`'
+                ),
+                "field": "spec.template.metadata.labels",
+            },
+        ],
+    }
+    assert reply.json["message"].startswith('Deployment.apps "d" is invalid: [spec.selector: ')
+
+
+def test_a_job_keeps_its_template(client: Client) -> None:
+    made = client.post(JOBS, job()).json
+    made["spec"]["template"]["spec"]["containers"][0]["image"] = "i:2"
+    reply = client.put(f"{JOBS}/d", made)
+    assert reply.status == 422
+    (cause,) = reply.json["details"]["causes"]
+    assert cause["field"] == "spec.template"
+    assert cause["message"].endswith(": field is immutable")
+    faster = {"spec": {"parallelism": 3}}
+    changed = client.patch(f"{JOBS}/d", faster, MERGE_PATCH)
+    assert (changed.status, changed.json["metadata"]["generation"]) == (200, 2)

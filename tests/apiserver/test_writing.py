@@ -219,11 +219,15 @@ def test_a_lease_is_made_by_an_update(client: Client) -> None:
 def test_a_spec_and_its_status_are_written_apart(client: Client) -> None:
     url = "/apis/apps/v1/namespaces/default/deployments"
     selector = {"matchLabels": {"a": "b"}}
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i:1"}]},
+    }
     body: dict[str, Any] = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "d"},
-        "spec": {"selector": selector, "template": {}},
+        "spec": {"selector": selector, "template": template},
         "status": {"replicas": 9},
     }
     made = client.post(url, body).json

@@ -109,6 +109,12 @@ def encode_json(value: Struct) -> bytes:
     return _encode(_hoist_extra(_decode(data))) if _may_have_extra(value, data) else data
 
 
+def encode_sorted_json(value: Struct) -> bytes:
+    """Return the JSON text of an object with the keys of its maps in order, as Go prints them."""
+    data = _encode_sorted(value)
+    return _encode(_hoist_extra(_decode(data))) if _may_have_extra(value, data) else data
+
+
 def to_tree(value: Struct) -> Any:
     """Return an object as plain dicts, lists and scalars."""
     data = _encode(value)
@@ -163,6 +169,7 @@ def _to_json(value: Any) -> str | float | None:
 
 _plain_text = msgspec.json.Encoder().encode  # refuses numbers that are more than a float says
 _encode = msgspec.json.Encoder(enc_hook=_to_json).encode
+_encode_sorted = msgspec.json.Encoder(enc_hook=_to_json, order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
 _EXTRA_KEY = msgspec.json.encode(EXTRA)
 

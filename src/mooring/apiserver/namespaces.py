@@ -44,13 +44,12 @@ BACKGROUND = DeleteOptions(propagation_policy="Background")
 async def make_namespaces(service: Service) -> None:
     """Create the namespaces that must be there."""
     resource = service.resources.of(*NAMESPACES)
-    kind = resource.any_kind
     for name in ALWAYS_THERE:
         if await service.namespace(name) is None:
             metadata = ObjectMeta(
                 name=name, uid=service.new_uid(), creation_timestamp=service.now()
             )
-            new = foreign.created(foreign.defaulted(Namespace(metadata=metadata)), kind)
+            new = foreign.created(foreign.labelled(Namespace(metadata=metadata)))
             await service.registry.create(resource, new)
 
 

@@ -91,11 +91,11 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
         _check_namespace(service, call, namespace, body.value.metadata)
     made_name = _name_of(body.value.metadata, service)
     stored = _accepted(admission, call, made_name)
-    new = foreign.defaulted(_made(stored, made_name, service))
+    new = foreign.labelled(_made(stored, made_name, service))
     await service.admit(call, Operation.CREATE, new=new)
     if not has_owners:
         new = _owned(None, new, call, context.now)
-    new = await service.completed(call, foreign.created(new, call.kind))
+    new = await service.completed(call, foreign.created(new))
     warnings = (*body.warnings, *admission.warnings)
     async with service.charged(call, new):
         if not call.is_dry_run:
@@ -251,8 +251,7 @@ async def _change(
         if admission.refused == CONFLICT:
             raise conflict(call.resource.about, call.target.name, MODIFIED)
         new = _accepted(admission, call, call.target.name)
-        complete = foreign.status_updated if is_status else foreign.updated
-        new = complete(foreign.defaulted(new), old, call.kind)
+        new = new if is_status else foreign.labelled(new)
         await service.admit(call, Operation.UPDATE, new=new, old=old)
         await service.admit_more(call, new, old)
         warnings = (*body.warnings, *admission.warnings)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.api import names
+from mooring.api import events
 from mooring.api.catalogue import to_hub
 from mooring.api.fieldpath import Path, path_of
 from mooring.api.gates import Gate
@@ -26,63 +26,81 @@ from mooring.validation.deviceclass import DeviceClassStrategy
 from mooring.validation.devicetaintrule import DeviceTaintRuleStrategy
 from mooring.validation.equality import Change
 from mooring.validation.errors import Errors, ErrorType, FieldError, invalid, quoted
-from mooring.validation.metadata import (
-    METADATA,
-    check_metadata,
-    check_metadata_update,
-    check_path_segments,
-)
+from mooring.validation.event import EventStrategy, NewEventStrategy
+from mooring.validation.lease import LeaseStrategy
+from mooring.validation.metadata import METADATA, check_path_segments
+from mooring.validation.namespace import NamespaceStrategy, ServiceAccountStrategy
 from mooring.validation.node import NodeStrategy
+from mooring.validation.ordinary import OrdinaryStrategy
 from mooring.validation.pod import PodStrategy
 from mooring.validation.podgroup import (
     CompositePodGroupStrategy,
     PodGroupStrategy,
     WorkloadStrategy,
 )
+from mooring.validation.priorityclass import PriorityClassStrategy
+from mooring.validation.rbac import (
+    ClusterRoleBindingStrategy,
+    ClusterRoleStrategy,
+    RoleBindingStrategy,
+    RoleStrategy,
+)
 from mooring.validation.resourceclaim import ResourceClaimStrategy
 from mooring.validation.resourceclaimtemplate import ResourceClaimTemplateStrategy
 from mooring.validation.resourcepoolstatusrequest import ResourcePoolStatusRequestStrategy
+from mooring.validation.resourcequota import ResourceQuotaStrategy
 from mooring.validation.resourceslice import ResourceSliceStrategy
 from mooring.validation.schedulerconfig import SchedulerConfigurationStrategy
+from mooring.validation.storeddata import ConfigMapStrategy, SecretStrategy
 from mooring.validation.storedform import stored_form
 from mooring.validation.strategy import Strategy
+from mooring.validation.workloads import (
+    DaemonSetStrategy,
+    DeploymentStrategy,
+    JobStrategy,
+    ReplicaSetStrategy,
+    StatefulSetStrategy,
+)
 
 STRATEGIES: dict[str, Strategy[Any]] = {
+    "ClusterRole": ClusterRoleStrategy(),
+    "ClusterRoleBinding": ClusterRoleBindingStrategy(),
     "CompositePodGroup": CompositePodGroupStrategy(),
+    "ConfigMap": ConfigMapStrategy(),
+    "DaemonSet": DaemonSetStrategy(),
+    "Deployment": DeploymentStrategy(),
     "DeviceClass": DeviceClassStrategy(),
     "DeviceTaintRule": DeviceTaintRuleStrategy(),
+    "Event": EventStrategy(),
+    "Job": JobStrategy(),
     "KubeSchedulerConfiguration": SchedulerConfigurationStrategy(),
+    "Lease": LeaseStrategy(),
+    "Namespace": NamespaceStrategy(),
     "Node": NodeStrategy(),
     "Pod": PodStrategy(),
     "PodGroup": PodGroupStrategy(),
+    "PriorityClass": PriorityClassStrategy(),
+    "ReplicaSet": ReplicaSetStrategy(),
     "ResourceClaim": ResourceClaimStrategy(),
     "ResourceClaimTemplate": ResourceClaimTemplateStrategy(),
     "ResourcePoolStatusRequest": ResourcePoolStatusRequestStrategy(),
+    "ResourceQuota": ResourceQuotaStrategy(),
     "ResourceSlice": ResourceSliceStrategy(),
+    "Role": RoleStrategy(),
+    "RoleBinding": RoleBindingStrategy(),
+    "Secret": SecretStrategy(),
+    "ServiceAccount": ServiceAccountStrategy(),
+    "StatefulSet": StatefulSetStrategy(),
     "Workload": WorkloadStrategy(),
 }
+_NEW_EVENTS = NewEventStrategy()  # stored as those of the core group, but checked more strictly
 
 
-class MetadataOnly(Strategy[Any]):
+class MetadataOnly(OrdinaryStrategy[Any]):
     """Admission of kinds of which only the metadata matters here."""
 
     def __init__(self, kind: Kind) -> None:
-        self._namespaced = kind.namespaced
-        # Names of roles may be anything that can stand in a URL: `system:node`.
-        is_role = kind.group == "rbac.authorization.k8s.io"
-        self._check_name = names.path_segment if is_role else names.dns1123_subdomain
-
-    def check_create(self, new: Any, context: Context) -> Errors:  # noqa: ARG002
-        """Check the metadata, if the kind has any."""
-        if not hasattr(new, "metadata"):
-            return []
-        return check_metadata(
-            new.metadata, namespaced=self._namespaced, check_name=self._check_name
-        )
-
-    def check_update(self, new: Any, old: Any, context: Context) -> Errors:  # noqa: ARG002
-        """Check the metadata."""
-        return check_metadata_update(new.metadata, old.metadata)
+        self.namespaced = kind.namespaced
 
 
 CONFLICT = (
@@ -113,7 +131,9 @@ def read_hub(value: Any, kind: Kind, context: Context) -> Any:
 
 
 def strategy_of(kind: Kind) -> Strategy[Any]:
-    """Return how objects of the kind are admitted; of most foreign kinds we check metadata only."""
+    """Return how objects of the kind are admitted; of a few we check the metadata only."""
+    if kind.api_version == events.API_VERSION:
+        return _NEW_EVENTS
     return STRATEGIES.get(kind.name) or MetadataOnly(kind)
 
 

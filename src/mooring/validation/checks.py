@@ -16,6 +16,7 @@ from msgspec.structs import asdict, replace
 from mooring.api import names
 from mooring.api.fieldpath import Path
 from mooring.api.names import BYTES, byte_length
+from mooring.validation.equality import same
 from mooring.validation.errors import (
     Errors,
     ErrorType,
@@ -341,3 +342,18 @@ def duplicates(
 def identity(item: T) -> T:
     """Return the item: the key of lists of plain values."""
     return item
+
+
+# --- plain fields -------------------------------------------------------------------------
+
+NEGATIVE = "must be greater than or equal to 0"
+
+
+def not_negative(value: int | None, path: Path) -> Errors:
+    """Check a number, if there is one."""
+    return [] if value is None or value >= 0 else [invalid(path, value, NEGATIVE)]
+
+
+def unchanged(new: Any, old: Any, path: Path) -> Errors:
+    """Check that a field that is set once and for all has its old value."""
+    return [] if same(new, old) else [invalid(path, new, "field is immutable")]

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.api.codec import encode_json
+from mooring.api.codec import encode_sorted_json
 from mooring.api.fieldpath import Path
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
@@ -72,7 +72,7 @@ class FieldError(Struct, frozen=True):
     def body(self) -> str:
         """The text without the place."""
         text = _PHRASES[self.type]
-        if self.type not in _WITHOUT_VALUE:
+        if self.type not in _WITHOUT_VALUE and self.bad_value is not OMITTED:
             text += f": {shown(self.bad_value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -93,13 +93,18 @@ def invalid(path: Path, value: Any, detail: str, *, declared: bool = False) -> F
     return FieldError(ErrorType.INVALID, path, detail, value, declared)
 
 
+def invalid_whole(path: Path, detail: str) -> FieldError:
+    """What stands there breaks a rule, and is too much to be shown."""
+    return FieldError(ErrorType.INVALID, path, detail, OMITTED)
+
+
 def duplicate(path: Path, value: Any, *, declared: bool = False) -> FieldError:
     """The value stands in the list already."""
     return FieldError(ErrorType.DUPLICATE, path, "", value, declared)
 
 
 def not_supported(
-    path: Path, value: str, supported: Sequence[str], *, declared: bool = False
+    path: Path, value: Any, supported: Sequence[str], *, declared: bool = False
 ) -> FieldError:
     """The value is none of a few."""
     detail = "supported values: " + ", ".join(quoted(text) for text in supported)
@@ -152,7 +157,7 @@ def shown(value: Any) -> str:
         case str() | Quantity() | Timestamp():
             return quoted(str(value))
         case Struct():
-            return encode_json(value).decode()
+            return encode_sorted_json(value).decode()
         case list() | tuple():
             return "[" + ",".join(map(shown, value)) + "]"
         case dict():

@@ -128,7 +128,7 @@ _TEMPLATE_FIELDS = {"labels", "annotations"}
 
 def check_template_metadata(meta: ObjectMeta, path: Path) -> Errors:
     """Check the metadata of a template, which may hold labels and annotations only."""
-    found = _check_annotations(meta.annotations, path.child("annotations"))
+    found = check_annotations(meta.annotations, path.child("annotations"))
     found += _check_labels(meta.labels, path.child("labels"))
     unset = ObjectMeta()
     for info in fields(ObjectMeta):
@@ -208,7 +208,7 @@ def _check_common(meta: ObjectMeta) -> Errors:
     if meta.labels:
         found += _check_labels(meta.labels, METADATA.child("labels"))
     if meta.annotations:
-        found += _check_annotations(meta.annotations, METADATA.child("annotations"))
+        found += check_annotations(meta.annotations, METADATA.child("annotations"))
     if meta.owner_references:
         found += _check_owners(meta.owner_references, METADATA.child("ownerReferences"))
     if meta.managed_fields:
@@ -224,7 +224,8 @@ def _check_labels(labels: dict[str, str], path: Path) -> Errors:
     return found
 
 
-def _check_annotations(annotations: dict[str, str], path: Path) -> Errors:
+def check_annotations(annotations: dict[str, str], path: Path) -> Errors:
+    """Check the names of annotations, and how long they are together."""
     found: Errors = []
     for key in annotations:
         found += each_invalid(path, key, names.label_name(names.lowered(key)))

@@ -18,7 +18,7 @@ from mooring.api.core.resources import (
 from mooring.api.errors import QuantityError
 from mooring.api.fieldpath import Path
 from mooring.api.quantity import Quantity
-from mooring.validation.checks import each_invalid, label
+from mooring.validation.checks import NEGATIVE, each_invalid, label
 from mooring.validation.errors import (
     Errors,
     ErrorType,
@@ -30,13 +30,11 @@ from mooring.validation.errors import (
     required,
 )
 
-NEGATIVE = "must be greater than or equal to 0"
-
 _COUNTED = {
     "configmaps", "persistentvolumeclaims", PODS, "replicationcontrollers", "resourcequotas",
     "secrets", "services", "services.loadbalancers", "services.nodeports",
 }  # fmt: skip
-_STANDARD = _COUNTED | {
+STANDARD_RESOURCES = _COUNTED | {
     CPU, MEMORY, EPHEMERAL_STORAGE, "limits.cpu", "limits.ephemeral-storage", "limits.memory",
     "requests.cpu", "requests.ephemeral-storage", "requests.memory", "requests.storage", "storage",
 }  # fmt: skip
@@ -120,7 +118,7 @@ def _check_amounts(resources: ResourceRequirements, path: Path, check_name: Name
     found = _check_list(resources.limits, path.child("limits"), check_name)
     requests_path = path.child("requests")
     for name, amount in resources.requests.items():
-        found += _check_amount(name, amount, requests_path.key(name), check_name)
+        found += check_amount(name, amount, requests_path.key(name), check_name)
         found += _check_request(name, amount, resources.limits, path)
         found += _check_huge_pages(name, amount, requests_path.key(name))
     asked = resources.limits.keys() | resources.requests.keys()
@@ -132,12 +130,13 @@ def _check_amounts(resources: ResourceRequirements, path: Path, check_name: Name
 def _check_list(amounts: ResourceList, path: Path, check_name: NameCheck) -> Errors:
     found: Errors = []
     for name, amount in amounts.items():
-        found += _check_amount(name, amount, path.key(name), check_name)
+        found += check_amount(name, amount, path.key(name), check_name)
         found += _check_huge_pages(name, amount, path.key(name))
     return found
 
 
-def _check_amount(name: str, amount: Quantity, path: Path, check_name: NameCheck) -> Errors:
+def check_amount(name: str, amount: Quantity, path: Path, check_name: NameCheck) -> Errors:
+    """Check the amount of a resource: a name that is known, and not less than nothing."""
     found = check_name(name, path)
     if amount.sign < 0:
         found.append(invalid(path, str(amount), NEGATIVE))
@@ -181,7 +180,7 @@ def _is_whole_pages(name: str, amount: Quantity) -> bool:
 
 
 def _check_container_resource_name(name: str, path: Path) -> Errors:
-    found = _check_resource_name(name, path)
+    found = check_resource_name(name, path)
     if "/" not in name:
         if name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and not name.startswith(HUGE_PAGES_PREFIX):
             found.append(invalid(path, name, "must be a standard resource for containers"))
@@ -191,15 +190,16 @@ def _check_container_resource_name(name: str, path: Path) -> Errors:
 
 
 def _check_pod_resource_name(name: str, path: Path) -> Errors:
-    found = _check_resource_name(name, path)
+    found = check_resource_name(name, path)
     if not found and not is_node_allocatable(name):
         found.append(not_supported(path, name, [CPU, HUGE_PAGES_PREFIX, MEMORY]))
     return found
 
 
-def _check_resource_name(name: str, path: Path) -> Errors:
+def check_resource_name(name: str, path: Path) -> Errors:
+    """Check the name of a resource, of whatever it is."""
     found = each_invalid(path, name, names.label_name(name))
-    if found or "/" in name or name in _STANDARD:
+    if found or "/" in name or name in STANDARD_RESOURCES:
         return found
     if name.startswith((HUGE_PAGES_PREFIX, f"requests.{HUGE_PAGES_PREFIX}")):
         return []

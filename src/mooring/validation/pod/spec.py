@@ -18,11 +18,19 @@ from mooring.api.core.pod import (
     PodSchedulingGate,
     PodSchedulingGroup,
     PodSpec,
+    PodTemplateSpec,
 )
 from mooring.api.core.resources import ResourceRequirements
 from mooring.api.fieldpath import Path, root
 from mooring.api.meta import ObjectMeta
-from mooring.validation.checks import each_invalid, label, label_name, label_value, subdomain
+from mooring.validation.checks import (
+    NEGATIVE,
+    each_invalid,
+    label,
+    label_name,
+    label_value,
+    subdomain,
+)
 from mooring.validation.errors import (
     Errors,
     duplicate,
@@ -33,11 +41,7 @@ from mooring.validation.errors import (
 )
 from mooring.validation.metadata import METADATA, check_metadata
 from mooring.validation.pod.containers import check_choice, check_containers, check_images
-from mooring.validation.pod.resources import (
-    NEGATIVE,
-    check_container_resources,
-    check_pod_resources,
-)
+from mooring.validation.pod.resources import check_container_resources, check_pod_resources
 
 SPEC = root("spec")
 ANNOTATIONS = METADATA.child("annotations")
@@ -49,7 +53,7 @@ def check_pod(pod: Pod) -> Errors:
     """Check metadata and spec of a pod, new or changed."""
     found = check_metadata(pod.metadata, namespaced=True)
     found += check_annotations(pod)
-    found += _check_spec(pod.spec, pod.metadata, SPEC)
+    found += check_pod_spec(pod.spec, pod.metadata, SPEC)
     grace_period = pod.spec.termination_grace_period_seconds
     if grace_period is not None and grace_period < 0:
         path = SPEC.child("terminationGracePeriodSeconds")
@@ -58,16 +62,17 @@ def check_pod(pod: Pod) -> Errors:
     return found + check_images(pod.spec.init_containers, SPEC.child("initContainers"))
 
 
-def check_annotations(pod: Pod) -> Errors:
+def check_annotations(pod: Pod | PodTemplateSpec, path: Path = ANNOTATIONS) -> Errors:
     """Check that a mirror pod, which only reports what a node runs, names the node."""
     mark = pod.metadata.annotations.get(MIRROR_POD_ANNOTATION)
     if mark is None or pod.spec.node_name:
         return []
     detail = "must set spec.nodeName if mirror pod annotation is set"
-    return [invalid(ANNOTATIONS.key(MIRROR_POD_ANNOTATION), mark, detail)]
+    return [invalid(path.key(MIRROR_POD_ANNOTATION), mark, detail)]
 
 
-def _check_spec(spec: PodSpec, metadata: ObjectMeta, path: Path) -> Errors:
+def check_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> Errors:
+    """Check the spec of a pod, or of a template, which has no metadata that counts."""
     found: Errors = []
     if spec.termination_grace_period_seconds is None:
         found.append(required(path.child("terminationGracePeriodSeconds")))

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet, UpdateStrategy
 from mooring.api.batch import Job
 from mooring.api.core import PodTemplateSpec
-from mooring.api.meta import LabelSelector
+from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.validation.pod.defaults import default_pod_spec
 
 HISTORY = 10  # old revisions that are kept
@@ -28,26 +28,7 @@ _ONE_BY_ONE: Mapping[str, Any] = {"maxUnavailable": 1, "maxSurge": 0}
 _FROM_THE_TOP: Mapping[str, Any] = {"partition": 0, "maxUnavailable": 1}
 _RETAIN: Mapping[str, Any] = {"whenDeleted": "Retain", "whenScaled": "Retain"}
 
-_UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
-_NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
-
-
-def with_defaults(value: Any) -> Any:
-    """Return a controller with everything set that Kubernetes sets; its author owns that."""
-    match value:
-        case Deployment():
-            return _deployment(value)
-        case ReplicaSet():
-            template = _template(value.spec.template)
-            spec = replace(value.spec, replicas=_or(value.spec.replicas, 1), template=template)
-            return replace(value, spec=spec)
-        case DaemonSet():
-            return _daemon_set(value)
-        case StatefulSet():
-            return _stateful_set(value)
-        case Job():
-            return _job(value)
-    return value
+_PREFIX = "batch.kubernetes.io/"
 
 
 def with_selector(job: Job) -> Job:
@@ -55,10 +36,9 @@ def with_selector(job: Job) -> Job:
     if job.spec.manual_selector:
         return job
     template, metadata = job.spec.template, job.metadata
-    own = dict.fromkeys(_NAME_LABELS, metadata.name) | dict.fromkeys(_UID_LABELS, metadata.uid)
-    labels = {**own, **template.metadata.labels}
+    labels = {**own_labels(metadata), **template.metadata.labels}
     selector = job.spec.selector or LabelSelector()
-    match = {_UID_LABELS[1]: metadata.uid, **selector.match_labels}
+    match = {f"{_PREFIX}controller-uid": metadata.uid, **selector.match_labels}
     spec = replace(
         job.spec,
         selector=replace(selector, match_labels=match),
@@ -67,7 +47,14 @@ def with_selector(job: Job) -> Job:
     return replace(job, spec=spec)
 
 
-def _deployment(value: Deployment) -> Deployment:
+def own_labels(metadata: ObjectMeta) -> dict[str, str]:
+    """Return the labels that a job gives its pods."""
+    own = {"controller-uid": metadata.uid, "job-name": metadata.name}
+    return own | {f"{_PREFIX}{key}": value for key, value in own.items()}
+
+
+def default_deployment(value: Deployment) -> Deployment:
+    """Return a deployment with everything set that Kubernetes sets."""
     spec = value.spec
     changed = replace(
         spec,
@@ -80,7 +67,15 @@ def _deployment(value: Deployment) -> Deployment:
     return replace(value, spec=changed)
 
 
-def _daemon_set(value: DaemonSet) -> DaemonSet:
+def default_replica_set(value: ReplicaSet) -> ReplicaSet:
+    """Return a replica set with everything set that Kubernetes sets."""
+    template = _template(value.spec.template)
+    spec = replace(value.spec, replicas=_or(value.spec.replicas, 1), template=template)
+    return replace(value, spec=spec)
+
+
+def default_daemon_set(value: DaemonSet) -> DaemonSet:
+    """Return a daemon set with everything set that Kubernetes sets."""
     spec = value.spec
     changed = replace(
         spec,
@@ -91,7 +86,8 @@ def _daemon_set(value: DaemonSet) -> DaemonSet:
     return replace(value, spec=changed)
 
 
-def _stateful_set(value: StatefulSet) -> StatefulSet:
+def default_stateful_set(value: StatefulSet) -> StatefulSet:
+    """Return a stateful set with everything set that Kubernetes sets."""
     spec = value.spec
     strategy = spec.update_strategy
     if not strategy.type or strategy.rolling_update is not None:
@@ -110,7 +106,8 @@ def _stateful_set(value: StatefulSet) -> StatefulSet:
     return replace(value, spec=changed)
 
 
-def _job(value: Job) -> Job:
+def default_job(value: Job) -> Job:
+    """Return a job with everything set that Kubernetes sets; the selector comes with its uid."""
     spec = value.spec
     runs_once = spec.completions is None and spec.parallelism is None
     backoff = BACKOFF if spec.backoff_limit_per_index is None else BACKOFF_BY_INDEX
@@ -124,11 +121,33 @@ def _job(value: Job) -> Job:
         suspend=_or(spec.suspend, False),
         pod_replacement_policy=_or(spec.pod_replacement_policy, replaced),
         manual_selector=_or(spec.manual_selector, False),
+        pod_failure_policy=_failure_policy(spec.pod_failure_policy),
         template=_template(spec.template),
     )
     metadata = value.metadata
     labels = metadata.labels or spec.template.metadata.labels
     return replace(value, metadata=replace(metadata, labels=labels), spec=changed)
+
+
+def _failure_policy(policy: Any) -> Any:
+    """Return a policy in which conditions of pods that say nothing else must hold."""
+    match policy:
+        case {"rules": list(rules)}:
+            return {**policy, "rules": [_failure_rule(rule) for rule in rules]}
+    return policy
+
+
+def _failure_rule(rule: Any) -> Any:
+    match rule:
+        case {"onPodConditions": list(patterns)}:
+            return {**rule, "onPodConditions": [_held(pattern) for pattern in patterns]}
+    return rule
+
+
+def _held(pattern: Any) -> Any:
+    if not isinstance(pattern, dict) or pattern.get("status"):
+        return pattern
+    return {**pattern, "status": "True"}
 
 
 def _template(template: PodTemplateSpec) -> PodTemplateSpec:
