@@ -148,6 +148,18 @@ def test_another_cause_is_logged_again(caplog: pytest.LogCaptureFixture) -> None
     assert len(caplog.records) == 2
 
 
+def test_a_cause_with_another_made_up_name_is_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    metadata = ObjectMeta(generate_name="p-r-", namespace="ns")
+    late, _ = late_with(Create(replace(named_claim(), metadata=metadata)))
+    for name in ("p-r-abcde", "p-r-fghij"):
+        message = f'resourceclaims.resource.k8s.io "{name}" is forbidden: exceeded quota: q'
+        late.client.failures.append(server_error("Forbidden", message))
+        late.queues[0].add(KEY)
+        late.work(0)
+    (record,) = caplog.records
+    assert '"p-r-" is forbidden: exceeded quota: q' in record.getMessage()
+
+
 def test_failed_plans_come_again_until_enough() -> None:
     late, _ = late_with(Failed("not yet", attempts_max=3))
     for _ in range(3):

@@ -175,7 +175,7 @@ class Running:
         if refused.is_conflict:
             self._queue.retry(key)
         else:
-            self._fail(key, Failed(refused.message))
+            self._fail(key, Failed(_cause(write, refused)))
         return False
 
     # --- after ----------------------------------------------------------------------------------
@@ -227,6 +227,14 @@ class Running:
             return True
         del self._unseen[key]
         return False
+
+
+def _cause(write: Write, refused: Refused) -> str:
+    """Return why a write was refused, without a name that the server makes up anew each time."""
+    prefix = write.value.metadata.generate_name if isinstance(write, Create) else ""
+    if not prefix:
+        return refused.message
+    return re.sub(rf"\b{re.escape(prefix)}[a-z0-9]{{5}}\b", prefix, refused.message)
 
 
 class _Unseen:
