@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mooring.api.gates import Gates
+from mooring.api.schedulerconfig import KubeSchedulerConfiguration
 from mooring.client.contract import Client
 from mooring.client.informers import Informers
 from mooring.client.recorder import Recorder, Style
@@ -20,8 +21,7 @@ from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.roster import workload_controllers
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.naming import new_suffix, new_uid
-from mooring.scheduler.features import Features
-from mooring.scheduler.live import Config, Explain, LiveScheduler, Loop, kinds_of
+from mooring.scheduler.live import Config, Explain, LiveScheduler, Loop, kinds_of, read_config
 from mooring.scheduler.reserving import Fresh
 
 SCHEDULER = "default-scheduler"
@@ -48,7 +48,7 @@ class Scheduling:
         explain: Explain = lambda *_: "",
     ) -> None:
         clock = around.clock
-        config = config or Config(features=Features.of(around.gates))
+        self.config = config = config or read_config(KubeSchedulerConfiguration(), around.gates)
         self.informers = Informers(client, random=around.random, clock=clock)
         self.scheduler = LiveScheduler(
             config, around.fresh, elapsed=clock.monotonic, explain=explain
