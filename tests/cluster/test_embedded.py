@@ -91,11 +91,13 @@ def test_a_pod_gets_its_device_by_itself_and_the_next_one_when_it_is_gone(tmp_pa
 
 def test_the_scheduler_has_the_features_that_the_gates_switch_on(tmp_path: Path) -> None:
     async def run() -> None:
-        gates = Gates.parse("DRADerivedAttributes=false,DRANodeAllocatableResources=false")
+        off = ("DRANodeAllocatableResources", "DRASchedulerFilterTimeout")
+        gates = Gates.parse(",".join(f"{gate}=false" for gate in off))
         async with asyncio.timeout(60), embedded(tmp_path, Surroundings(gates)) as cluster:
             features = cluster.scheduling.scheduler.live.cluster.features
             assert features == Features.of(gates)
             assert not features.node_allocatable
+            assert not cluster.scheduling.config.filter_timeout_s
 
     asyncio.run(run())
 

@@ -822,3 +822,31 @@ def test_row_25_a_device_that_is_gone_stays_with_its_claim_and_can_be_tainted(
         assert found.status.allocation is not None
 
     play(tmp_path, act)
+
+
+# --- versions and presets -------------------------------------------------------------------------
+
+VERSIONS = ("1.34", "1.35", "1.36", "1.37")
+
+
+@pytest.mark.parametrize("preset", ["mooring", "kubernetes-1.37"])
+def test_claims_stay_and_pods_are_placed_through_all_versions_and_back(
+    preset: str, tmp_path: Path
+) -> None:
+    async def furnish(stage: Stage) -> None:
+        many = [{"name": f"d-{number}"} for number in range(9)]
+        await stage.furnish([node(), device_class(), slice_of(*many), template("one")])
+
+    def step(number: int) -> Act:
+        async def act(stage: Stage) -> None:
+            await stage.play(pod(f"pod-{number}", template="one"))
+            for each in range(number + 1):
+                found = await stage.bound(f"pod-{each}")
+                assert devices(stage, found) == [f"d-{each}"]
+
+        return act
+
+    gates = {each: Gates.parse(preset=preset, emulated_version=each) for each in VERSIONS}
+    play(tmp_path, furnish, gates=gates["1.34"])
+    for number, version in enumerate((*VERSIONS, *reversed(VERSIONS[:-1]))):
+        play(tmp_path, step(number), gates=gates[version])

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from mooring.api.core import Namespace, Node, Pod
 from mooring.api.gates import Gates
+from mooring.api.schedulerconfig import KubeSchedulerConfiguration
 from mooring.client.contract import Client
 from mooring.client.informers import Informers
 from mooring.client.recorder import Recorder, Style
@@ -23,8 +24,7 @@ from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.roster import workload_controllers
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.naming import new_suffix, new_uid
-from mooring.scheduler.features import Features
-from mooring.scheduler.live import Config, Explain, LiveScheduler, Loop, kinds_of
+from mooring.scheduler.live import Config, Explain, LiveScheduler, Loop, kinds_of, read_config
 from mooring.scheduler.reserving import Fresh
 
 SCHEDULER = "default-scheduler"
@@ -58,7 +58,7 @@ class Scheduling:
         informers: Informers | None = None,
     ) -> None:
         clock = around.clock
-        config = config or Config(features=Features.of(around.gates))
+        self.config = config = config or read_config(KubeSchedulerConfiguration(), around.gates)
         self.informers = informers or informers_of(client, around)
         self._has_own = informers is None
         self.scheduler = LiveScheduler(
