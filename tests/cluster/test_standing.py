@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
+from mooring.api.coordination import Lease
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Settings
 from mooring.client.connecting import call_client
 from mooring.client.contract import Client
 from mooring.client.election import Terms
 from mooring.client.errors import ForbiddenError
+from mooring.client.writes import Patch, Target
 from mooring.cluster.programs import Controlling, Scheduling, Surroundings
-from mooring.cluster.standing import Lead, reach, stand
+from mooring.cluster.standing import Lead, LeadLostError, reach, stand
 from tests.client.servers import until
 
 AROUND = Surroundings()
@@ -51,6 +53,22 @@ def test_one_works_and_the_next_when_it_is_gone(tmp_path: Path) -> None:
             await ended(first)
             await until(lambda: "at work" in two)
             await ended(second)
+
+    asyncio.run(run())
+
+
+def test_a_program_whose_lease_is_taken_ends(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = Settings(tmp_path, allows_all=True)
+        async with asyncio.timeout(60), assembled(settings) as server:
+            client = call_client(server.application)
+            told = list[str]()
+            task = standing(client, told.append)
+            await until(lambda: "at work" in told)
+            other = {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 60}}
+            await client.write(Patch(Target(Lease, "kube-system", "kube-scheduler"), other))
+            with pytest.raises(LeadLostError, match="kube-system/kube-scheduler was lost"):
+                await task
 
     asyncio.run(run())
 
