@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from mooring.api.codec import decode_tree
 from mooring.api.coordination import Lease
+from mooring.api.core import Pod
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Settings
 from mooring.client.connecting import call_client
@@ -84,7 +86,7 @@ def test_a_user_who_may_nothing_is_told_at_once(tmp_path: Path) -> None:
 
 def test_metrics_have_kubernetes_names_and_those_of_the_keps() -> None:
     client: Any = None  # nothing is asked
-    scheduling = Scheduling(client, AROUND).metrics_text()
+    scheduling = Scheduling(client, AROUND).metrics_pages["/metrics"]()
     for name in (
         "scheduler_schedule_attempts_total",
         "scheduler_pending_pods",
@@ -92,9 +94,29 @@ def test_metrics_have_kubernetes_names_and_those_of_the_keps() -> None:
         "scheduler_resourceclaim_creates_total",
     ):
         assert f"# TYPE {name} " in scheduling
-    controlling = Controlling(client, AROUND).metrics_text()
+    controlling = Controlling(client, AROUND).metrics_pages["/metrics"]()
     for name in ("resourceclaim_controller_resource_claims", "workqueue_depth"):
         assert f"# TYPE {name} " in controlling
+
+
+def test_what_pods_ask_for_is_told_until_they_are_over() -> None:
+    client: Any = None
+    program = Scheduling(client, AROUND)
+    container = {
+        "name": "c",
+        "resources": {"requests": {"cpu": "1500m", "memory": "32Gi"}, "limits": {"cpu": "2"}},
+    }
+    for name, phase in (("runs", "Running"), ("done", "Succeeded")):
+        spec = {"containers": [container], "nodeName": "n", "priority": 5, "schedulerName": "s"}
+        tree = {"metadata": {"name": name, "namespace": "d"}, "spec": spec}
+        program.informers.objects.put(decode_tree({**tree, "status": {"phase": phase}}, Pod).value)
+    told = program.metrics_pages["/metrics/resources"]().splitlines()
+    labels = 'namespace="d",pod="runs",node="n",scheduler="s",priority="5"'
+    assert [line for line in told if not line.startswith("#")] == [
+        f'kube_pod_resource_request{{{labels},resource="cpu",unit="cores"}} 1.5',
+        f'kube_pod_resource_request{{{labels},resource="memory",unit="bytes"}} 34359738368.0',
+        f'kube_pod_resource_limit{{{labels},resource="cpu",unit="cores"}} 2.0',
+    ]
 
 
 def test_only_chosen_controllers_run() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random as system_random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from mooring.api.gates import Gates
 from mooring.client.contract import Client
 from mooring.client.informers import Informers
 from mooring.client.recorder import Recorder, Style
+from mooring.cluster.podmetrics import pod_resources_text
 from mooring.controllers.controller import Controller
 from mooring.controllers.dra import DraMetrics, dra_controllers
 from mooring.controllers.loops import Loops
@@ -69,9 +71,14 @@ class Scheduling:
         async with self._recorder.running(), self.informers.running():
             await self.loop.run()
 
-    def metrics_text(self) -> str:
-        """Return what the scheduler counts, as Prometheus reads it."""
-        return self.scheduler.metrics_text()
+    @property
+    def metrics_pages(self) -> dict[str, Callable[[], str]]:
+        """What the scheduler counts, and what pods ask for, by the paths of pages."""
+        pods = partial(self.informers.objects.all, Pod)
+        return {
+            "/metrics": self.scheduler.metrics_text,
+            "/metrics/resources": lambda: pod_resources_text(pods()),
+        }
 
 
 class Controlling:
@@ -110,8 +117,12 @@ class Controlling:
         async with self.informers.running():
             await self.loops.run()
 
-    def metrics_text(self) -> str:
-        """Return what the controllers count, as Prometheus reads it."""
+    @property
+    def metrics_pages(self) -> dict[str, Callable[[], str]]:
+        """What the controllers count, by the paths of pages."""
+        return {"/metrics": self._metrics_text}
+
+    def _metrics_text(self) -> str:
         objects = self.informers.objects
         return exposition((*self.metrics.families(objects), *self.queues.families()))
 
