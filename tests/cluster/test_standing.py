@@ -12,6 +12,7 @@ import pytest
 from mooring.api.codec import decode_tree
 from mooring.api.coordination import Lease
 from mooring.api.core import Pod
+from mooring.api.gates import Gates
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Settings
 from mooring.client.connecting import call_client
@@ -19,6 +20,7 @@ from mooring.client.contract import Client
 from mooring.client.election import Terms
 from mooring.client.errors import ForbiddenError
 from mooring.client.writes import Patch, Target
+from mooring.cluster.embedded import embedded
 from mooring.cluster.programs import Controlling, Scheduling, Surroundings
 from mooring.cluster.standing import Lead, LeadLostError, reach, stand
 from tests.client.servers import until
@@ -117,6 +119,19 @@ def test_what_pods_ask_for_is_told_until_they_are_over() -> None:
         f'kube_pod_resource_request{{{labels},resource="memory",unit="bytes"}} 34359738368.0',
         f'kube_pod_resource_limit{{{labels},resource="cpu",unit="cores"}} 2.0',
     ]
+
+
+def test_a_scheduler_whose_role_has_no_groups_and_no_taint_rules_does_not_ask_for_them(
+    tmp_path: Path,
+) -> None:
+    gates = Gates.parse(preset="kubernetes-1.37", emulated_version="1.34")
+
+    async def run() -> None:
+        async with asyncio.timeout(60), embedded(tmp_path, Surroundings(gates=gates)) as cluster:
+            assert cluster.scheduling.informers.causes == {}
+            assert cluster.controlling.informers.causes == {}
+
+    asyncio.run(run())
 
 
 def test_only_chosen_controllers_run() -> None:

@@ -10,15 +10,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from mooring.api.core import Namespace, Node, Pod
-from mooring.api.gates import Gates
+from mooring.api.core import Pod
+from mooring.api.gates import Gate, Gates
+from mooring.api.resource.v1 import DeviceTaintRule
+from mooring.api.scheduling import PodGroup
 from mooring.client.contract import Client
 from mooring.client.informers import Informers
 from mooring.client.recorder import Recorder, Style
 from mooring.cluster.podmetrics import pod_resources_text
 from mooring.controllers.controller import Controller
 from mooring.controllers.dra import DraMetrics, dra_controllers
-from mooring.controllers.loops import Loops
+from mooring.controllers.loops import NOT_EVERYWHERE, Loops
 from mooring.controllers.metrics import exposition
 from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.roster import workload_controllers
@@ -28,9 +30,14 @@ from mooring.scheduler.live import KINDS, Config, Explain, LiveScheduler, Loop
 from mooring.scheduler.reserving import Fresh
 
 SCHEDULER = "default-scheduler"
-EVERYWHERE = (Namespace, Node, Pod)  # what every server has; others may have no devices, no groups
+GATED = {DeviceTaintRule: Gate.DRA_DEVICE_TAINT_RULES, PodGroup: Gate.GENERIC_WORKLOAD}
 SCHEDULER_AGENT = "kube-scheduler"  # as whom programs write fields, as in Kubernetes
 CONTROLLERS_AGENT = "kube-controller-manager"
+
+
+def followed_kinds(gates: Gates) -> tuple[type[Any], ...]:
+    """Return the kinds that the scheduler follows; others its role may not even list."""
+    return tuple(kind for kind in KINDS if kind not in GATED or gates.enabled(GATED[kind]))
 
 
 class Surroundings(Struct, frozen=True):
@@ -62,8 +69,8 @@ class Scheduling:
             client, SCHEDULER, style=Style.SERIES, clock=clock, random=around.random
         )
         self.loop = Loop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
-        for kind in KINDS:
-            informer = self.informers.follow(kind, optional=kind not in EVERYWHERE)
+        for kind in followed_kinds(around.gates):
+            informer = self.informers.follow(kind, optional=kind in NOT_EVERYWHERE)
             informer.on_change(self.loop.changed)
 
     async def run(self) -> None:
