@@ -30,7 +30,10 @@ from mooring.scheduler.live import KINDS, Config, Explain, LiveScheduler, Loop
 from mooring.scheduler.reserving import Fresh
 
 SCHEDULER = "default-scheduler"
-GATED = {DeviceTaintRule: Gate.DRA_DEVICE_TAINT_RULES, PodGroup: Gate.GENERIC_WORKLOAD}
+GATED: dict[type[Any], Gate] = {
+    DeviceTaintRule: Gate.DRA_DEVICE_TAINT_RULES,
+    PodGroup: Gate.GENERIC_WORKLOAD,
+}
 SCHEDULER_AGENT = "kube-scheduler"  # as whom programs write fields, as in Kubernetes
 CONTROLLERS_AGENT = "kube-controller-manager"
 
