@@ -9,14 +9,20 @@ from typing import Any
 
 import pytest
 
+from mooring.api.codec import decode_tree
+from mooring.api.coordination import Lease
+from mooring.api.core import Pod
+from mooring.api.gates import Gates
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Settings
 from mooring.client.connecting import call_client
 from mooring.client.contract import Client
 from mooring.client.election import Terms
 from mooring.client.errors import ForbiddenError
+from mooring.client.writes import Patch, Target
+from mooring.cluster.embedded import embedded
 from mooring.cluster.programs import Controlling, Scheduling, Surroundings
-from mooring.cluster.standing import Lead, reach, stand
+from mooring.cluster.standing import Lead, LeadLostError, reach, stand
 from tests.client.servers import until
 
 AROUND = Surroundings()
@@ -55,6 +61,22 @@ def test_one_works_and_the_next_when_it_is_gone(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_program_whose_lease_is_taken_ends(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = Settings(tmp_path, allows_all=True)
+        async with asyncio.timeout(60), assembled(settings) as server:
+            client = call_client(server.application)
+            told = list[str]()
+            task = standing(client, told.append)
+            await until(lambda: "at work" in told)
+            other = {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 60}}
+            await client.write(Patch(Target(Lease, "kube-system", "kube-scheduler"), other))
+            with pytest.raises(LeadLostError, match="kube-system/kube-scheduler was lost"):
+                await task
+
+    asyncio.run(run())
+
+
 def test_a_user_who_may_nothing_is_told_at_once(tmp_path: Path) -> None:
     async def run() -> None:
         async with assembled(Settings(tmp_path)) as server:
@@ -66,7 +88,7 @@ def test_a_user_who_may_nothing_is_told_at_once(tmp_path: Path) -> None:
 
 def test_metrics_have_kubernetes_names_and_those_of_the_keps() -> None:
     client: Any = None  # nothing is asked
-    scheduling = Scheduling(client, AROUND).metrics_text()
+    scheduling = Scheduling(client, AROUND).metrics_pages["/metrics"]()
     for name in (
         "scheduler_schedule_attempts_total",
         "scheduler_pending_pods",
@@ -74,9 +96,42 @@ def test_metrics_have_kubernetes_names_and_those_of_the_keps() -> None:
         "scheduler_resourceclaim_creates_total",
     ):
         assert f"# TYPE {name} " in scheduling
-    controlling = Controlling(client, AROUND).metrics_text()
+    controlling = Controlling(client, AROUND).metrics_pages["/metrics"]()
     for name in ("resourceclaim_controller_resource_claims", "workqueue_depth"):
         assert f"# TYPE {name} " in controlling
+
+
+def test_what_pods_ask_for_is_told_until_they_are_over() -> None:
+    client: Any = None
+    program = Scheduling(client, AROUND)
+    container = {
+        "name": "c",
+        "resources": {"requests": {"cpu": "1500m", "memory": "32Gi"}, "limits": {"cpu": "2"}},
+    }
+    for name, phase in (("runs", "Running"), ("done", "Succeeded")):
+        spec = {"containers": [container], "nodeName": "n", "priority": 5, "schedulerName": "s"}
+        tree = {"metadata": {"name": name, "namespace": "d"}, "spec": spec}
+        program.informers.objects.put(decode_tree({**tree, "status": {"phase": phase}}, Pod).value)
+    told = program.metrics_pages["/metrics/resources"]().splitlines()
+    labels = 'namespace="d",pod="runs",node="n",scheduler="s",priority="5"'
+    assert [line for line in told if not line.startswith("#")] == [
+        f'kube_pod_resource_request{{{labels},resource="cpu",unit="cores"}} 1.5',
+        f'kube_pod_resource_request{{{labels},resource="memory",unit="bytes"}} 34359738368.0',
+        f'kube_pod_resource_limit{{{labels},resource="cpu",unit="cores"}} 2.0',
+    ]
+
+
+def test_a_scheduler_whose_role_has_no_groups_and_no_taint_rules_does_not_ask_for_them(
+    tmp_path: Path,
+) -> None:
+    gates = Gates.parse(preset="kubernetes-1.37", emulated_version="1.34")
+
+    async def run() -> None:
+        async with asyncio.timeout(60), embedded(tmp_path, Surroundings(gates=gates)) as cluster:
+            assert cluster.scheduling.informers.causes == {}
+            assert cluster.controlling.informers.causes == {}
+
+    asyncio.run(run())
 
 
 def test_only_chosen_controllers_run() -> None:

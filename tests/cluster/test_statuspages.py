@@ -23,7 +23,7 @@ def answers(request: bytes, troubles: list[str] | None = None) -> tuple[bytes, b
     """Return the first line and the body that a request gets."""
 
     async def run() -> bytes:
-        pages = health_pages(lambda: "a_total 1\n", lambda: troubles or [])
+        pages = health_pages({"/metrics": lambda: "a_total 1\n"}, lambda: troubles or [])
         async with asyncio.timeout(10), serving(Place("127.0.0.1", 0), pages) as url:
             return await asked(url, request)
 

@@ -45,6 +45,7 @@ SECTIONS: Final = (
     ("Watching it", ("metrics_bind_address", "verbosity")),
 )
 _LONG = Duration(0.1, 3600)
+UNGRANTED = "no token for "
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -171,7 +172,10 @@ def access_of(given: dict[str, Any]) -> Access:
 def run_program(
     work: Coroutine[Any, Any, None], *, verbosity: int, server: str, remedy: str = ""
 ) -> None:
-    """Run until interrupted; faults of the cluster end it with what they are."""
+    """Run until interrupted; faults of the cluster end it with what they are.
+
+    The remedy is for a user who gets no tokens.
+    """
     level = logging.INFO if verbosity >= 2 else logging.WARNING
     logging.basicConfig(level=level, format=LOG_FORMAT)
     try:
@@ -196,6 +200,7 @@ def _first(group: BaseExceptionGroup[Any]) -> Any:
 
 
 def _cause(error: ClientError, server: str, remedy: str) -> str:
+    remedy = remedy if error.message.startswith(UNGRANTED) else ""
     match error:
         case ForbiddenError():
             return f"{server}: forbidden: {error.message}{remedy}"

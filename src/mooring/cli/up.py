@@ -266,7 +266,7 @@ def _detach(folder: StateFolder, plan: Plan) -> None:
             start_new_session=True,
             env={**os.environ, DETACHED: "1"},
         )
-    end_s = time.monotonic() + START_S_MAX
+    end_s, state = time.monotonic() + START_S_MAX, folder.read()
     while time.monotonic() < end_s:
         state = folder.read()
         if state is not None and state.pid == process.pid and state.is_working:
@@ -279,7 +279,9 @@ def _detach(folder: StateFolder, plan: Plan) -> None:
             fail(said[-1].removeprefix("error: ") if said else "the cluster did not start")
         time.sleep(0.05)
     process.terminate()
-    fail(f"the cluster did not come to work within {START_S_MAX:g} s; see {folder.log('up')}")
+    late = [each.name for each in state.processes if not each.is_working] if state else []
+    what = " and ".join(late) or "the cluster"
+    fail(f"{what} did not come to work within {START_S_MAX:g} s; see {folder.log('up').parent}")
 
 
 def _arguments(plan: Plan) -> list[str]:

@@ -3,7 +3,8 @@
 programs     the scheduler and the controllers, each as something to run with a client
 accounts     each controller under its own service account
 embedded     a cluster within the process, without a network: for tests, suites and experiments
-standing     a program alone against any server: a lease, and pages to watch it by (statuspages)
+standing     a program alone against any server, with a lease
+statuspages  metrics and health of a program
 assembly     which processes a cluster on this machine has
 supervision  processes that are kept running; statefolder has what is kept of them
 simulation   nodes that are not there, and pods on them

@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from mooring.api.core import Namespace, Node, Pod
 from mooring.api.gates import Gates
 from mooring.api.schedulerconfig import KubeSchedulerConfiguration
 from mooring.client.contract import Client
@@ -18,7 +17,7 @@ from mooring.client.informers import Informers
 from mooring.client.recorder import Recorder, Style
 from mooring.controllers.controller import Controller
 from mooring.controllers.dra import DraMetrics, dra_controllers
-from mooring.controllers.loops import Loops
+from mooring.controllers.loops import NOT_EVERYWHERE, Loops
 from mooring.controllers.metrics import exposition
 from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.roster import workload_controllers
@@ -28,7 +27,6 @@ from mooring.scheduler.live import Config, Explain, LiveScheduler, Loop, kinds_o
 from mooring.scheduler.reserving import Fresh
 
 SCHEDULER = "default-scheduler"
-EVERYWHERE = (Namespace, Node, Pod)  # what every server has; others may have no devices, no groups
 SCHEDULER_AGENT = "kube-scheduler"  # as whom programs write fields, as in Kubernetes
 CONTROLLERS_AGENT = "kube-controller-manager"
 
@@ -69,7 +67,7 @@ class Scheduling:
         )
         self.loop = Loop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
         for kind in kinds_of(config.features):
-            informer = self.informers.follow(kind, optional=kind not in EVERYWHERE)
+            informer = self.informers.follow(kind, optional=kind in NOT_EVERYWHERE)
             informer.on_change(self.loop.changed)
 
     async def run(self) -> None:
@@ -77,9 +75,13 @@ class Scheduling:
         async with self._recorder.running(), _followed(self.informers, self._has_own):
             await self.loop.run()
 
-    def metrics_text(self) -> str:
-        """Return what the scheduler counts, as Prometheus reads it."""
-        return self.scheduler.metrics_text()
+    @property
+    def metrics_pages(self) -> dict[str, Callable[[], str]]:
+        """What the scheduler counts, and what pods ask for, by the paths of pages."""
+        return {
+            "/metrics": self.scheduler.metrics_text,
+            "/metrics/resources": self.scheduler.resources_text,
+        }
 
 
 class Controlling:
@@ -120,8 +122,12 @@ class Controlling:
         async with _followed(self.informers, self._has_own):
             await self.loops.run()
 
-    def metrics_text(self) -> str:
-        """Return what the controllers count, as Prometheus reads it."""
+    @property
+    def metrics_pages(self) -> dict[str, Callable[[], str]]:
+        """What the controllers count, by the paths of pages."""
+        return {"/metrics": self._metrics_text}
+
+    def _metrics_text(self) -> str:
         objects = self.informers.objects
         return exposition((*self.metrics.families(objects), *self.queues.families()))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Protocol
 
@@ -45,8 +45,9 @@ class Program(Protocol):
     async def run(self) -> None:
         """Work until cancelled."""
 
-    def metrics_text(self) -> str:
-        """Return what it counts, as Prometheus reads it."""
+    @property
+    def metrics_pages(self) -> Mapping[str, Callable[[], str]]:
+        """What it counts, as Prometheus reads it, by the paths of pages."""
 
 
 async def reach(client: Client) -> None:
@@ -71,7 +72,7 @@ async def stand(
     election = None if lead is None else _election(client, lead, around)
     async with AsyncExitStack() as stack:
         if place is not None:
-            pages = health_pages(program.metrics_text, lambda: _troubles(program, election))
+            pages = health_pages(program.metrics_pages, lambda: _troubles(program, election))
             url = await stack.enter_async_context(serving(place, pages))
             tell(f"metrics at {url}/metrics")
         if election is None or lead is None:

@@ -1,4 +1,4 @@
-"""The pages by which a program is watched: /metrics, /healthz, /readyz, /livez.
+"""The pages by which a program is watched: /metrics and below, /healthz, /readyz, /livez.
 
 A few pages for one reader now and then, without TLS; so they listen on this machine only, unless
 told otherwise. What is sent is bounded in size and time, and so is the number of readers.
@@ -49,15 +49,20 @@ def place_of(text: str) -> Place | None:
     return Place(host.strip("[]") or "127.0.0.1", int(port))
 
 
-def health_pages(metrics: Callable[[], str], troubles: Callable[[], list[str]]) -> Pages:
-    """Return the pages of a program; it is ready when there are no troubles."""
+def health_pages(
+    metrics: Mapping[str, Callable[[], str]], troubles: Callable[[], list[str]]
+) -> Pages:
+    """Return the pages of a program: metrics by their paths; ready when there are no troubles."""
 
     def ready() -> Page:
         found = troubles()
         return Page("".join(f"{each}\n" for each in found), 503) if found else Page("ok")
 
+    def counted(text: Callable[[], str]) -> Callable[[], Page]:
+        return lambda: Page(text(), type=PROMETHEUS)
+
     return {
-        "/metrics": lambda: Page(metrics(), type=PROMETHEUS),
+        **{path: counted(text) for path, text in metrics.items()},
         "/healthz": lambda: Page("ok"),
         "/livez": lambda: Page("ok"),
         "/readyz": ready,

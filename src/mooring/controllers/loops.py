@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import Any
 
+from mooring.api.resource.v1 import DeviceTaintRule
+from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
+from mooring.api.scheduling import CompositePodGroup, PodGroup, Workload
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.informers import Informers
@@ -26,6 +29,10 @@ from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.queue import WorkQueue
 
+# What Kubernetes does not serve unless it is asked to.
+NOT_EVERYWHERE = frozenset(
+    (CompositePodGroup, DeviceTaintRule, PodGroup, ResourcePoolStatusRequest, Workload)
+)
 BACKOFF = Backoff(first_s=0.005, longest_s=1000.0, factor=2.0)
 
 
@@ -88,7 +95,8 @@ class Loops:
             has_seen=self._has_seen,
         )
         for struct in controller.kinds:
-            informer = self._informers.follow(struct, optional=struct in controller.optional)
+            is_optional = struct in controller.optional or struct in NOT_EVERYWHERE
+            informer = self._informers.follow(struct, optional=is_optional)
             informer.on_change(lambda old, new: running.changed(Change(old, new)))
         return running
 

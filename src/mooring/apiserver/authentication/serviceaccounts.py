@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ from mooring.apiserver.authentication.users import (
 )
 from mooring.apiserver.calls import User
 
+REMEMBERED_MAX = 512  # tokens whose signatures were good
 LEEWAY_S = 60  # clocks differ; deletions take their time
 
 _INVALIDATED = "service account token has been invalidated"
@@ -94,11 +96,10 @@ def claims_of(
     token: str, issuer: Issuer, *, audiences: Sequence[str], now: Timestamp
 ) -> Claims | Refused | None:
     """Return what a token says; None if it is none of this issuer's."""
-    signed = verified(token, issuer.keys)
-    if signed is None or signed.payload.get("iss") != issuer.name:
-        return None
     try:
-        claims = msgspec.convert(signed.payload, Claims)
+        claims = _signed_claims(token, issuer.name, tuple(issuer.keys))
+    except _NotOursError:
+        return None
     except msgspec.ValidationError:
         return Refused("service account token claims could not be validated")
     if not set(audiences) & set(claims.audiences):
@@ -108,6 +109,21 @@ def claims_of(
             f"[{' '.join(audiences)}]"
         )
     return _timely(claims, now)
+
+
+class _NotOursError(Exception):
+    """A token that this issuer did not sign."""
+
+
+# Programs show the same token for an hour, and checking a signature costs more than most answers.
+# What is refused is not remembered.
+@lru_cache(maxsize=REMEMBERED_MAX)
+def _signed_claims(token: str, issuer: str, keys: tuple[VerifyingKey, ...]) -> Claims:
+    """Return what a token of an issuer says, whenever and for whomever it is."""
+    signed = verified(token, keys)
+    if signed is None or signed.payload.get("iss") != issuer:
+        raise _NotOursError
+    return msgspec.convert(signed.payload, Claims)
 
 
 def _timely(claims: Claims, now: Timestamp) -> Claims | Refused:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from mooring.api.core.pod import Pod
 from mooring.claims.owners import controller_of
@@ -24,10 +23,10 @@ from mooring.insight.diagnosis.changes import DropConstraint
 from mooring.insight.diagnosis.funnel import STAGES
 from mooring.insight.diagnosis.report import fix_text, useful_fixes
 from mooring.insight.pending.noderefusals import facts_of
-from mooring.insight.pending.podfixes import pod_fixes
+from mooring.insight.pending.podfixes import pod_changes
 from mooring.scheduler.claimneeds import PLUGIN as CLAIMS
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Pending, attempt
+from mooring.scheduler.cycle import Attempt, Pending, Placed, attempt, schedule
 
 EACH_S = 0.1
 SHARE = 0.1  # of the time goes to answers, at most
@@ -89,7 +88,7 @@ def _line(cluster: Cluster, pod: Pod, pending: Pending, over: Callable[[], str |
     told = ""
     if refusals[name].plugin == CLAIMS:
         told = _of_claims(_diagnosis(cluster, ready, name, over))
-    told = told or _of_node(cluster, ready, pending, name)
+    told = told or _of_node(cluster, ready, pending, name, over)
     if not told:
         return ""
     more = f" (of {len(named)} nodes)" if len(named) > 1 else ""
@@ -137,16 +136,27 @@ def _conditions(diagnosis: Diagnosis) -> Iterator[str]:
             yield member_text(member, diagnosis.situation, diagnosis.around)
 
 
-def _of_node(cluster: Cluster, ready: Attempt, pending: Pending, name: str) -> str:
+def _of_node(
+    cluster: Cluster, ready: Attempt, pending: Pending, name: str, over: Callable[[], str | None]
+) -> str:
     refusal, state = pending.survey.refusals[name], cluster.fleet.nodes.get(name)
     if state is None:
         return ""
     reason = next(iter(facts_of(refusal, ready, state)), "")
-    fix = ""
-    if len(cluster.fleet.nodes) <= NODES_TRIED_MAX:
-        found: Any = next(pod_fixes(cluster, pending.pod, pending.survey), None)
-        fix = f"{found.text} → {found.node}" if found is not None else ""
-    return _joined(reason, fix)
+    return _joined(reason, _pod_fix(cluster, pending, over))
+
+
+def _pod_fix(cluster: Cluster, pending: Pending, over: Callable[[], str | None]) -> str:
+    """Return the first change to the pod that helps and is found in time."""
+    if len(cluster.fleet.nodes) > NODES_TRIED_MAX:
+        return ""
+    for text, changed in pod_changes(cluster, pending.pod, pending.survey):
+        if over() is not None:
+            break
+        outcome = schedule(cluster, changed)
+        if isinstance(outcome, Placed):
+            return f"{text} → {outcome.node}"
+    return ""
 
 
 def _joined(reason: str, fix: str) -> str:
