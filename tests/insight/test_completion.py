@@ -66,7 +66,9 @@ kind: Deployment
 metadata: {name: web}
 spec:
   replicas: 2
+  selector: {matchLabels: {app: web}}
   template:
+    metadata: {labels: {app: web}}
     spec:
       containers: [{name: main, image: web, resources: {claims: [{name: gpu}]}}]
       resourceClaims: [{name: gpu, resourceClaimTemplateName: gpus}]

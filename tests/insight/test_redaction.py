@@ -71,8 +71,9 @@ kind: Deployment
 metadata:
   name: web
 {METADATA}spec:
+  selector: {{matchLabels: {{app: web}}}}
   template:
-    metadata: {{annotations: {{note: {SECRET}}}}}
+    metadata: {{annotations: {{note: {SECRET}}}, labels: {{app: web}}}}
     spec:
 {"".join(f"    {line}" for line in POD_SPEC.splitlines(keepends=True))}"""
 CLAIM = f"""\

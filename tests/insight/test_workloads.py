@@ -27,14 +27,19 @@ metadata: {{name: web}}
 spec:
   replicas: 3
 {TEMPLATE}"""
-JOB = f"""\
+JOB = """\
 apiVersion: batch/v1
 kind: Job
-metadata: {{name: web}}
+metadata: {name: web}
 spec:
   parallelism: 4
   completions: 3
-{TEMPLATE}"""
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: web, resources: {limits: {cpu: 1}}}]
+"""
 DAEMONS = f"""\
 apiVersion: apps/v1
 kind: DaemonSet
@@ -215,7 +220,8 @@ def test_a_node_with_its_daemon_gets_no_other() -> None:
 
 
 def test_a_template_that_no_server_would_take_makes_no_pods() -> None:
-    result = expanded(DEPLOYMENT.replace("name: main", "name: MAIN"))
+    stored = DEPLOYMENT.replace("{name: web}", "{name: web, uid: u}")  # by a server of old
+    result = expanded(stored.replace("name: main", "name: MAIN"))
     assert result.made == ()
     assert str(result.concerns[0]).startswith(
         "Deployment default/web gets no pods: spec.containers[0].name"

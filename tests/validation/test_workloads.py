@@ -99,7 +99,29 @@ def test_a_changed_spec_is_a_new_generation(kind: str) -> None:
 
 
 _WORDS = st.sampled_from(
-    ["rules", "action", "Ignore", "onExitCodes", "operator", "In", "values", "onPodConditions", "succeededIndexes", "0-1,3", "succeededCount", "maxSurge", "maxUnavailable", "partition", "rollingUpdate", "whenScaled", "start", "schedulingPolicy", "gang", "minCount", "7%"]
+    [
+        "rules",
+        "action",
+        "Ignore",
+        "onExitCodes",
+        "operator",
+        "In",
+        "values",
+        "onPodConditions",
+        "succeededIndexes",
+        "0-1,3",
+        "succeededCount",
+        "maxSurge",
+        "maxUnavailable",
+        "partition",
+        "rollingUpdate",
+        "whenScaled",
+        "start",
+        "schedulingPolicy",
+        "gang",
+        "minCount",
+        "7%",
+    ]
 )
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2**40) | st.floats(allow_nan=False) | _WORDS,
