@@ -25,5 +25,5 @@ class Vanished:
         """Note that it is there after all: a server can be brought back to what it was."""
         self._uids.pop(uid, None)
 
-    def __contains__(self, uid: str) -> bool:
+    def __contains__(self, uid: object) -> bool:
         return uid in self._uids
