@@ -6,8 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
+from mooring.api.codec import encode_json
 from mooring.api.core import Pod
 from mooring.api.meta import ObjectMeta
 from mooring.apiserver.registry import Registry
@@ -39,6 +41,29 @@ def test_what_was_written_is_shared_and_equal_to_what_is_stored(tmp_path: Path) 
         assert entry is not None
         assert changed == registry.read(pods, entry)
         assert await registry.get(pods, "b", "a") is changed
+
+    asyncio.run(played(tmp_path, play))
+
+
+ODD = '"uid":"odd","metadata":{"name":"'
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        Pod(metadata=ObjectMeta(name="a", namespace="b", uid="c", labels={"d": ODD})),
+        Pod(metadata=ObjectMeta(name="a", namespace="b", uid="c", generate_name=ODD)),
+        Pod(metadata=ObjectMeta(name="a", namespace="b", uid="c"), extra={"uid": ODD}),
+        Pod(metadata=ObjectMeta(name="a", namespace="b")),
+    ],
+    ids=["label", "prefix", "unknown field", "no uid"],
+)
+def test_the_text_of_an_object_is_what_writing_it_gives(tmp_path: Path, pod: Pod) -> None:
+    async def play(registry: Registry, pods: Resource) -> None:
+        made = await registry.create(pods, pod)
+        assert registry.text_of(made) in (encode_json(made), None)
+        assert (registry.text_of(made) is None) is bool(pod.extra or not pod.metadata.uid)
+        assert registry.text_of(replace(made)) is None  # another object, whatever it says
 
     asyncio.run(played(tmp_path, play))
 

@@ -48,7 +48,7 @@ LOG = logging.getLogger(__name__)
 # How many objects' events are written at the same time. Few: when there is much to do, events wait,
 # and not what they tell of.
 LANES = 4
-WAITING_MAX = 1000
+WAITING_MAX = 5000
 TRIES_MAX = 12
 MESSAGE_BYTES_MAX = 1024
 BACKOFF = Backoff(first_s=0.5, longest_s=10.0, jitter=0.25)

@@ -22,7 +22,7 @@ from mooring.client.http.connection import Bounds, Connection, RefusedError, Str
 from mooring.client.http.identity import Identity, NoIdentity
 from mooring.client.transport import Answer, Request
 
-CONNECTIONS_MAX = 64
+CONNECTIONS_MAX = 24  # each costs a handshake, and a server answers one after the other anyway
 KEEP_ALIVE = (
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
     (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
