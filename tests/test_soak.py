@@ -8,6 +8,7 @@ from soak import (
     Plan,
     allocator,
     cel,
+    live,
     livescheduler,
     reading,
     scheduler,
@@ -15,6 +16,8 @@ from soak import (
     store_watch,
 )
 from soak.__main__ import campaigns, main
+from soak._live.actions import Action
+from soak._live.history import shrink
 from tests.allocator.problems import FAMILIES
 
 SEED = 6
@@ -75,6 +78,27 @@ def test_a_live_scheduler_places_every_pod_that_fits() -> None:
         assert int(outcome.figures[figure].replace(",", "")) > 0, figure
 
 
+def test_a_control_plane_gives_nothing_twice_and_leaks_nothing() -> None:
+    outcome = live.run(Plan(SEED, cases=CASES // 16))
+    assert outcome.faults == ()
+    figures = ("writes", "crashes", "lost answers", "watches cut off", "pods on nodes, at rest")
+    for figure in figures:
+        assert int(outcome.figures[figure].replace(",", "")) > 0, figure
+
+
+def test_a_history_of_a_control_plane_is_decided_by_seed_and_number() -> None:
+    cases = [live.make_case(SEED, 3) for _ in range(2)]
+    assert cases[0].outcomes() == cases[1].outcomes()
+    assert str(live.make_case(SEED, live.EMBEDDED_EVERY - 1)).endswith("on the real server")
+
+
+def test_a_broken_history_is_shrunk_to_a_short_story() -> None:
+    actions = [Action("nothing", number, 0) for number in range(20)]
+    culprits = {actions[3], actions[17]}
+    story = shrink(actions, culprits.issubset)
+    assert set(story) == culprits
+
+
 def test_a_killed_writer_loses_nothing_that_was_answered() -> None:
     outcome = store_crash.run(Plan(SEED, cases=2), rounds=4)
     assert outcome.faults == ()
@@ -124,7 +148,7 @@ def test_a_broken_law_is_reported_with_the_way_to_see_it_again(
 def test_campaigns_are_listed_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    names = ["allocator", "cel", "livescheduler", "reading", "scheduler"]
+    names = ["allocator", "cel", "live", "livescheduler", "reading", "scheduler"]
     names += ["store-crash", "store-watch"]
     assert [line.split()[0] for line in lines] == campaigns() == names
 
@@ -138,7 +162,7 @@ def test_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_unknown_campaign_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["raeding"]) == 2
-    there = "allocator, cel, reading, scheduler, store-crash, store-watch"
+    there = ", ".join(campaigns())
     said = capsys.readouterr().err
     assert said == f"soak: no campaign 'raeding'; there are: {there}\n"
 

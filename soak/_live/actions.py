@@ -17,10 +17,9 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimTemplate,
-    ResourceSlice,
 )
 from mooring.api.scheduling import PodGroup
-from mooring.client.writes import Create, Delete, Target, Update
+from mooring.client.writes import Delete, Target, Update
 from soak._live import things
 
 if TYPE_CHECKING:
@@ -44,7 +43,9 @@ def some_actions(random: Random, length: int) -> tuple[Action, ...]:
     """Return what happens in a history."""
     names = random.choices([*ACTIONS], [weight for weight, _ in ACTIONS.values()], k=length)
     return tuple(
-        Action(name, random.randrange(10**6), random.choice([-1, *[random.randint(0, PACE_MAX)] * 5]))
+        Action(
+            name, random.randrange(10**6), random.choice([-1, *[random.randint(0, PACE_MAX)] * 5])
+        )
         for name in names
     )
 

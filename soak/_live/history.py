@@ -1,7 +1,7 @@
-"""A history: actions carried out on a control plane, with laws that hold, and shrunk if they do not.
+"""A history: actions carried out on a control plane, and shrunk if they break a law.
 
-    world: the server, the programs that run on it, and the clock
-    pace: how much is let through between two actions
+world: the server, the programs that run on it, and the clock
+pace: how much is let through between two actions
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ NEVER_S = 1e9
 QUIET_S = 90.0  # nothing is written for this long: it is at rest
 REST_S_MAX = 6 * 3600.0
 STEPS_MAX = 60_000
+LOGGED_MAX = 20  # how often one text is logged in a history, with all restarts
 TIMER_PART = 0.06  # of the steps let a timer go off although there is other work
 USED: frozenset[type[Any]] = frozenset(
     (
@@ -173,17 +174,12 @@ class World:
             self.start(kind)
 
     def _kill_doomed(self) -> None:
-        """Kill programs that were to be killed while they write."""
+        """Kill a program that was to be killed while it writes."""
+        writing = [each.client for each in self.server.requests if each.sent is not None]
         for kind, is_back in self._doomed:
-            writing = [each.client for each in self.server.requests if each.sent is not None]
-            found = [each for each in self.programs if each.kind == kind]
-            if any(each.client in writing for each in found):
+            if any(each.kind == kind and each.client in writing for each in self.programs):
                 self._doomed.remove((kind, is_back))
-                self._kill(
-                    kind,
-                    lambda all_: next(each for each in all_ if each.client in writing),
-                    is_back=is_back,
-                )
+                self._kill(kind, lambda found: _first_of(found, writing), is_back=is_back)
                 return
 
     def pass_time(self, seconds: float) -> None:
@@ -244,6 +240,10 @@ class World:
                 raise Broken(f"{each.kind} ended: {each.task.exception()!r}")
 
 
+def _first_of(programs: Sequence[Program], clients: list[SimClient]) -> Program:
+    return next(each for each in programs if each.client in clients)
+
+
 class Result(NamedTuple):
     """What a history was like, and which law was broken, if any."""
 
@@ -260,9 +260,12 @@ def run(seed: str, actions: Sequence[Action], *, rivalry: float) -> Result:
         except (AssertionError, Broken) as error:
             return Result(world.counts, f"{type(error).__name__}: {error}")
     counts = world.counts + world.server.counts + world.laws.counts
-    counts["warnings"] = listening.warnings
+    counts["warnings"] = listening.warnings.total()
     if listening.errors:
         return Result(counts, f"logged: {listening.errors[0]}")
+    for message, number in listening.warnings.most_common(1):
+        if number > LOGGED_MAX:
+            return Result(counts, f"logged {number} times: {message}")
     return Result(counts)
 
 
@@ -301,8 +304,8 @@ def _end(world: World) -> Iterator[None]:
             world.act(Delete(Target.of(each)))
     yield from world.rest()
     world.laws.check_free()
-    for each in list(model.objects.all(ResourceClaim)):
-        world.act(Delete(Target.of(each)))
+    for claim in list(model.objects.all(ResourceClaim)):
+        world.act(Delete(Target.of(claim)))
     yield from world.rest()
     world.laws.check_empty()
 
@@ -329,7 +332,7 @@ class _Listening(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.errors: list[str] = []
-        self.warnings = 0
+        self.warnings: Counter[str] = Counter()
 
     def __enter__(self) -> _Listening:
         logger = logging.getLogger("mooring")
@@ -348,7 +351,7 @@ class _Listening(logging.Handler):
         if record.levelno >= logging.ERROR or record.exc_info:
             self.errors.append(logging.Formatter().format(record))
         else:
-            self.warnings += 1
+            self.warnings[record.getMessage()] += 1
 
 
 def shrink(

@@ -9,8 +9,8 @@ At rest:
 3. no pod waits that the pure cycle would place on what is stored, nor a group of them;
 4. a pod on a node has its claims, with devices and reserved.
 When all pods and groups are gone:
-5. everything is free: no devices and reservations; no claim that was made for a pod. Claims that are
-   deleted then are gone at once.
+5. everything is free: no devices and reservations; no claim that was made for a pod. Claims that
+   are deleted then are gone at once.
 
 # meddled: claims that someone else has edited; what that does to pods on nodes is not our fault
 """
@@ -18,7 +18,7 @@ When all pods and groups are gone:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
@@ -81,13 +81,13 @@ class Laws:
         match change.new:
             case ResourceClaim(status=status) if status.allocation is not None:
                 if self.is_strict:
-                    _check_given(self._objects.all(ResourceClaim))
-                _check_given(self._used_claims())
+                    check_given(self._objects.all(ResourceClaim))
+                check_given(self._used_claims())
             case Pod(spec=spec) if spec.node_name:
                 if change.old is not None and not change.old.spec.node_name:
                     if self.is_strict:
                         self._check_claims(change.new, "was bound")
-                    _check_given(self._used_claims())
+                    check_given(self._used_claims())
 
     def _used_claims(self) -> list[ResourceClaim]:
         bound = {
@@ -130,7 +130,7 @@ class Laws:
             return
         allocation = None if claim is None else claim.status.allocation
         if allocation is None and not self.is_strict:
-            self.counts["without devices, after a fight of two schedulers"] += 1
+            self.counts["without devices"] += 1
             return
         assert claim is not None, f"{name}: there is no claim {claim_name}"
         assert allocation is not None, f"{name}: claim {claim_name} has no devices"
@@ -140,7 +140,7 @@ class Laws:
         if selector is not None:
             there = {
                 value
-                for term in selector.node_selector_terms
+                for term in selector.node_selector_terms or ()
                 for field in term.match_fields
                 for value in field.values
             }
@@ -159,7 +159,7 @@ class Laws:
                 self._check_claims(pod, "is on a node")
             else:
                 counts["waiting"] += 1
-        _check_given(self._objects.all(ResourceClaim))
+        check_given(self._objects.all(ResourceClaim))
         self._check_waiting()
         return counts
 
@@ -202,7 +202,7 @@ class Laws:
 
     def check_free(self) -> None:
         """See that nothing is left of pods that are gone."""
-        left = [*self._objects.all(Pod), *self._objects.all(PodGroup)]
+        left: list[Any] = [*self._objects.all(Pod), *self._objects.all(PodGroup)]
         assert not left, f"still there: {[each.metadata.name for each in left]}"
         for claim in self._objects.all(ResourceClaim):
             name = f"claim {claim.metadata.name}"
@@ -215,7 +215,7 @@ class Laws:
             assert not is_leaving, f"{name} is being deleted for ever"
 
 
-def _check_given(claims: Iterable[ResourceClaim]) -> None:
+def check_given(claims: Iterable[ResourceClaim]) -> None:
     """See that claims have no more together than there is."""
     owners: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     memory: Counter[str] = Counter()
@@ -243,14 +243,15 @@ def _check_given(claims: Iterable[ResourceClaim]) -> None:
 def fresh_cluster(objects: Objects) -> Cluster:
     """Return a cluster made anew from what is stored."""
     cluster = Cluster(EVERYTHING)
-    for struct, put in (
+    kinds: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
         (Node, cluster.put_node),
         (DeviceClass, cluster.put_class),
         (DeviceTaintRule, cluster.put_taint_rule),
         (ResourceSlice, cluster.put_slice),
         (ResourceClaim, cluster.put_claim),
         (PodGroup, cluster.put_group),
-    ):
+    )
+    for struct, put in kinds:
         for value in objects.all(struct):
             put(value)
     for pod in objects.all(Pod):

@@ -36,7 +36,7 @@ BANDWIDTH = 10  # of each nic
 PARTS = {"whole": 4, "half-0": 2, "half-1": 2, "quarter-2": 1, "quarter-3": 1}
 MEMORY = 4  # of the counter set of the mig device
 NAMES = tuple(f"p-{number}" for number in range(12))
-CLAIMS = {
+CLAIMS: dict[str, Tree] = {
     "c-gpu": {"class": "gpu"},
     "c-two": {"class": "gpu", "count": 2},
     "c-nic": {"class": "nic", "capacity": "4"},
@@ -215,11 +215,15 @@ def pod(name: str, random: Random, *, extended: bool) -> Pod:
     return _pod(name, entries, resources)
 
 
+def template_pod(name: str, template_name: str) -> Pod:
+    """Return a pod with one claim from a template, which needs no kubelet to go."""
+    entry = {"name": "e-0", "resourceClaimTemplateName": template_name}
+    return _pod(name, [entry], {"cpu": "100m"}, terminationGracePeriodSeconds=0)
+
+
 def member(name: str, group_name: str, entries: list[Tree]) -> Pod:
     """Return a pod of a group."""
-    return _pod(
-        name, entries, {"cpu": "500m"}, schedulingGroup={"podGroupName": group_name}
-    )
+    return _pod(name, entries, {"cpu": "500m"}, schedulingGroup={"podGroupName": group_name})
 
 
 def _pod(name: str, entries: list[Tree], resources: dict[str, str], **more: Any) -> Pod:
