@@ -19,13 +19,13 @@ from random import Random
 from soak import Outcome, Plan, Tally
 from soak._live.actions import Action, some_actions
 from soak._live.embedded import run_embedded
-from soak._live.history import Result, shrink
+from soak._live.history import OTHER, SAME, Result, shrink
 from soak._live.history import run as run_history
 
 CASES = 2100
 EMBEDDED_EVERY = 250
 ACTIONS = (8, 15, 25, 40)
-RIVALRY = (0.0, 0.0, 1.0)
+RIVALRY = ("", "", OTHER, OTHER, SAME)
 FIGURES = {
     "actions": "actions",
     "writes": "writes",
@@ -67,7 +67,7 @@ class Case:
         assert not result.broken, result.broken
         return result.counts
 
-    def _run(self, actions: Sequence[Action], rivalry: float) -> Result:
+    def _run(self, actions: Sequence[Action], rivalry: str) -> Result:
         return run_history(self.seed, actions, rivalry=rivalry)
 
     def __str__(self) -> str:

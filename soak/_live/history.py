@@ -39,6 +39,9 @@ from soak._live.server import Sent, Server, SimClient
 from soak._live.turnstile import play
 
 NEVER_S = 1e9
+SAME, OTHER = "same", "other"
+SECOND = "second scheduler"
+SCHEDULERS = {"scheduler": things.SCHEDULERS[0], SECOND: things.SCHEDULERS[1]}
 QUIET_S = 90.0  # nothing is written for this long: it is at rest
 REST_S_MAX = 6 * 3600.0
 STEPS_MAX = 60_000
@@ -74,9 +77,9 @@ class Broken(Exception):  # noqa: N818
 class World:
     """A control plane."""
 
-    def __init__(self, seed: str, *, rivalry: float) -> None:
+    def __init__(self, seed: str, *, rivalry: str) -> None:
         self.random = Random(seed)  # noqa: S311
-        self.rivalry = rivalry  # how likely a second scheduler is started when one could be
+        self.rivalry = rivalry  # SAME, OTHER, or empty for one scheduler alone
         self.clock = ManualClock()
         self.server = Server(self.random, self.clock, USED)
         self.server.model.allows = allows
@@ -130,20 +133,30 @@ class World:
         """Create an object as someone outside."""
         self.act(Create(value))
 
+    def start_rival(self) -> None:
+        """Start a second scheduler in histories that have one: for the same pods, or for others."""
+        if self.rivalry == SAME:
+            self.start("scheduler", most=2)
+        elif self.rivalry == OTHER:
+            self.start(SECOND)
+
     def start(self, kind: str, *, most: int = 1) -> None:
         """Start a program, unless that many of its kind run."""
         running = sum(each.kind == kind for each in self.programs)
         if running >= most:
             return
-        if running:
+        if running or kind == SECOND:
             self.laws.is_strict = False
             self.counts["second schedulers"] += 1
+        if running:
+            self.laws.is_fair = False
         client = SimClient(self.server, kind)
         around = Surroundings(clock=self.clock, random=self.random.random, fresh=self._fresh)
         program: Scheduling | Controlling
-        if kind == "scheduler":
+        if kind in SCHEDULERS:
             # Nothing is tried only because it waited long: what can help it must wake it.
-            config = Config(backoff=Backoff(parked_most_s=NEVER_S), filter_timeout_s=0.0)
+            backoff = Backoff(parked_most_s=NEVER_S)
+            config = Config((SCHEDULERS[kind],), backoff=backoff, filter_timeout_s=0.0)
             program = Scheduling(client, around, config=config)
         else:
             program = Controlling(client, around)
@@ -168,7 +181,8 @@ class World:
             program.task.cancel()
             self.server.bury(program.client)
             if any(each.client is program.client for each in self.server.requests):
-                self.laws.is_strict = False  # as if there were two for a moment
+                # As if there were two for a moment, for the same pods.
+                self.laws.is_strict = self.laws.is_fair = False
             self.counts["crashes"] += 1
         if is_back:
             self.start(kind)
@@ -251,7 +265,7 @@ class Result(NamedTuple):
     broken: str = ""
 
 
-def run(seed: str, actions: Sequence[Action], *, rivalry: float) -> Result:
+def run(seed: str, actions: Sequence[Action], *, rivalry: str) -> Result:
     """Carry out a history."""
     world = World(seed, rivalry=rivalry)
     with _Listening() as listening:
@@ -273,6 +287,7 @@ def _story(world: World, actions: Sequence[Action]) -> Iterator[None]:
     _furnish(world)
     world.start("scheduler")
     world.start("controllers")
+    world.start_rival()
     yield
     for action in actions:
         apply(world, action)
@@ -289,6 +304,8 @@ def _rest(world: World) -> Iterator[None]:
     """Let all programs run, come to rest, and look at what there is."""
     world.start("scheduler")
     world.start("controllers")
+    if world.rivalry == OTHER:
+        world.start(SECOND)  # its pods wait for it
     yield from world.rest()
     world.counts.update(world.laws.check_rest())
 

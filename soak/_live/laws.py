@@ -35,7 +35,7 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims.consumers import is_reserved_for
 from mooring.claims.features import ALL_FEATURES
 from mooring.claims.owners import group_name
-from mooring.claims.references import Named, NotNeeded, reference_of
+from mooring.claims.references import Named, NotNeeded, claim_names, reference_of
 from mooring.client.objects import Objects
 from mooring.controllers.controller import Change, Refused
 from mooring.scheduler.cluster import Cluster
@@ -43,7 +43,8 @@ from mooring.scheduler.cycle import Placed, schedule
 from mooring.scheduler.features import ALL_FEATURES as EVERYTHING
 from mooring.scheduler.groups import Gang, schedule_group
 from mooring.scheduler.reserving import Fresh, Reservation
-from soak._live.things import BANDWIDTH, MEMORY, MIG, NIC, PARTS
+from mooring.scheduler.shape import Settings
+from soak._live.things import BANDWIDTH, MEMORY, MIG, NIC, PARTS, SCHEDULERS
 
 OVER = (SUCCEEDED, FAILED)
 
@@ -70,9 +71,18 @@ class Laws:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self.meddled: set[str] = set()  # uids of claims
-        self.lost_claims: set[str] = set()  # names of claims that someone deleted
+        self.harmed: set[str] = set()  # uids of pods and groups whose claims were meddled with
         self.counts: Counter[str] = Counter()
         self.is_strict = True  # there was never more than one scheduler that could write
+        self.is_fair = True  # nor two that could write about the same pods
+
+    def note_meddled(self, claim: ResourceClaim) -> None:
+        """Note that someone else is about to edit or delete a claim."""
+        self.meddled.add(claim.metadata.uid)
+        self.harmed.update(each.uid for each in claim.metadata.owner_references)
+        for pod in self._objects.all(Pod):
+            if claim.metadata.name in claim_names(pod):
+                self.harmed.add(pod.metadata.uid)
 
     # --- after each write -----------------------------------------------------------------------
 
@@ -85,7 +95,7 @@ class Laws:
                 check_given(self._used_claims())
             case Pod(spec=spec) if spec.node_name:
                 if change.old is not None and not change.old.spec.node_name:
-                    if self.is_strict:
+                    if self.is_fair:
                         self._check_claims(change.new, "was bound")
                     check_given(self._used_claims())
 
@@ -112,6 +122,8 @@ class Laws:
     def _check_claims(self, pod: Pod, what: str) -> None:
         """See that a pod on a node has what it needs."""
         name = f"pod {pod.metadata.name} {what}"
+        if pod.metadata.uid in self.harmed:
+            return
         for entry in pod.spec.resource_claims:
             reference = reference_of(pod, entry)
             if isinstance(reference, NotNeeded):
@@ -124,12 +136,10 @@ class Laws:
 
     def _check_claim(self, pod: Pod, claim_name: str, name: str) -> None:
         claim = self._objects.find(ResourceClaim, "default", claim_name)
-        if claim is None and claim_name in self.lost_claims:
-            return
         if claim is not None and claim.metadata.uid in self.meddled:
             return
         allocation = None if claim is None else claim.status.allocation
-        if allocation is None and not self.is_strict:
+        if allocation is None and not self.is_fair:
             self.counts["without devices"] += 1
             return
         assert claim is not None, f"{name}: there is no claim {claim_name}"
@@ -242,7 +252,9 @@ def check_given(claims: Iterable[ResourceClaim]) -> None:
 
 def fresh_cluster(objects: Objects) -> Cluster:
     """Return a cluster made anew from what is stored."""
-    cluster = Cluster(EVERYTHING)
+    first, *others = SCHEDULERS
+    settings = Settings(first, other_names=frozenset(others), is_admitted=True)
+    cluster = Cluster(EVERYTHING, settings=settings)
     kinds: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
         (Node, cluster.put_node),
         (DeviceClass, cluster.put_class),
