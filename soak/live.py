@@ -18,12 +18,14 @@ from random import Random
 
 from soak import Outcome, Plan, Tally
 from soak._live.actions import Action, some_actions
-from soak._live.history import Result, shrink
+from soak._live.embedded import run_embedded
+from soak._live.history import OTHER, SAME, Result, shrink
 from soak._live.history import run as run_history
 
-CASES = 2000
+CASES = 2100
+EMBEDDED_EVERY = 250
 ACTIONS = (8, 15, 25, 40)
-RIVALRY = (0.0, 0.0, 1.0)
+RIVALRY = ("", "", OTHER, OTHER, SAME)
 FIGURES = {
     "actions": "actions",
     "writes": "writes",
@@ -35,8 +37,11 @@ FIGURES = {
     "watches cut off": "watches cut",
     "pods on nodes, at rest": "on nodes",
     "pods that wait, at rest": "waiting",
+    "pods that two schedulers left without devices": "without devices",
     "events told": "events",
     "warnings logged": "warnings",
+    "histories on the real server": "embedded histories",
+    "restarts of the real server": "embedded restarts",
 }
 
 
@@ -62,7 +67,7 @@ class Case:
         assert not result.broken, result.broken
         return result.counts
 
-    def _run(self, actions: Sequence[Action], rivalry: float) -> Result:
+    def _run(self, actions: Sequence[Action], rivalry: str) -> Result:
         return run_history(self.seed, actions, rivalry=rivalry)
 
     def __str__(self) -> str:
@@ -90,6 +95,21 @@ def run(plan: Plan) -> Outcome:
     return Outcome(figures, tuple(tally.faults.values()))
 
 
-def make_case(seed: int, number: int) -> Case:
-    """Return a case of a seed."""
-    return Case(f"{seed}/{number}")
+@dataclass(frozen=True)
+class EmbeddedCase:
+    """A history on the real server."""
+
+    seed: str
+
+    def outcomes(self) -> Counter[str]:
+        """Return what there was in the history, or raise what must not be."""
+        return run_embedded(self.seed)
+
+    def __str__(self) -> str:
+        return f"history {self.seed!r} on the real server"
+
+
+def make_case(seed: int, number: int) -> Case | EmbeddedCase:
+    """Return a case of a seed; one of some hundred is on the real server."""
+    is_embedded = number % EMBEDDED_EVERY == EMBEDDED_EVERY - 1
+    return (EmbeddedCase if is_embedded else Case)(f"{seed}/{number}")

@@ -11,6 +11,7 @@ from soak import (
     allocator,
     cel,
     http_fuzz,
+    live,
     livescheduler,
     reading,
     scheduler,
@@ -20,6 +21,8 @@ from soak import (
     store_watch,
 )
 from soak.__main__ import campaigns, main
+from soak._live.actions import Action
+from soak._live.history import shrink
 from soak._servers import Server
 from tests.allocator.problems import FAMILIES
 
@@ -28,7 +31,7 @@ SEED = 6
 CASES = 400
 
 NAMES = (
-    *("allocator", "cel", "http-fuzz", "livescheduler", "reading", "scheduler"),
+    *("allocator", "cel", "http-fuzz", "live", "livescheduler", "reading", "scheduler"),
     *("server-crash", "server-watch", "store-crash", "store-watch"),
 )
 
@@ -84,6 +87,27 @@ def test_a_live_scheduler_places_every_pod_that_fits() -> None:
     assert outcome.faults == ()
     for figure in ("pods on nodes, at rest", "pods that wait, at rest", "writes", "restarts"):
         assert int(outcome.figures[figure].replace(",", "")) > 0, figure
+
+
+def test_a_control_plane_gives_nothing_twice_and_leaks_nothing() -> None:
+    outcome = live.run(Plan(SEED, cases=CASES // 16))
+    assert outcome.faults == ()
+    figures = ("writes", "crashes", "lost answers", "watches cut off", "pods on nodes, at rest")
+    for figure in figures:
+        assert int(outcome.figures[figure].replace(",", "")) > 0, figure
+
+
+def test_a_history_of_a_control_plane_is_decided_by_seed_and_number() -> None:
+    cases = [live.make_case(SEED, 3) for _ in range(2)]
+    assert cases[0].outcomes() == cases[1].outcomes()
+    assert str(live.make_case(SEED, live.EMBEDDED_EVERY - 1)).endswith("on the real server")
+
+
+def test_a_broken_history_is_shrunk_to_a_short_story() -> None:
+    actions = [Action("nothing", number, 0) for number in range(20)]
+    culprits = {actions[3], actions[17]}
+    story = shrink(actions, culprits.issubset)
+    assert set(story) == culprits
 
 
 def test_a_killed_writer_loses_nothing_that_was_answered() -> None:

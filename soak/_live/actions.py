@@ -43,7 +43,9 @@ def some_actions(random: Random, length: int) -> tuple[Action, ...]:
     """Return what happens in a history."""
     names = random.choices([*ACTIONS], [weight for weight, _ in ACTIONS.values()], k=length)
     return tuple(
-        Action(name, random.randrange(10**6), random.choice([-1, *[random.randint(0, PACE_MAX)] * 5]))
+        Action(
+            name, random.randrange(10**6), random.choice([-1, *[random.randint(0, PACE_MAX)] * 5])
+        )
         for name in names
     )
 
@@ -58,15 +60,15 @@ def apply(world: World, action: Action) -> None:
 
 
 def _create_pod(world: World, random: Random) -> None:
-    world.create(things.pod(random.choice(things.NAMES), random, extended=not world.rivalry))
+    world.create(things.pod(random.choice(things.NAMES), random, rivalry=world.rivalry))
 
 
 def _create_many(world: World, random: Random) -> None:
-    number = random.randint(2, 5)
+    number = random.randint(2, 6)
     pattern = random.randrange(10**6)
     for name in random.sample(things.NAMES, number):
         alike = Random(pattern)  # noqa: S311
-        world.create(things.pod(name, alike, extended=not world.rivalry))
+        world.create(things.pod(name, alike, rivalry=world.rivalry))
 
 
 def _delete_pod(world: World, random: Random) -> None:
@@ -121,8 +123,7 @@ def _put_claim(world: World, random: Random) -> None:
 def _delete_claim(world: World, random: Random) -> None:
     claim = world.some(ResourceClaim, random)
     if claim is not None:
-        world.laws.meddled.add(claim.metadata.uid)
-        world.laws.lost_claims.add(claim.metadata.name)
+        world.laws.note_meddled(claim)
         world.act(Delete(Target.of(claim)))
 
 
@@ -161,7 +162,7 @@ def _take_devices(world: World, random: Random) -> None:
 
 
 def _meddle(world: World, claim: ResourceClaim) -> None:
-    world.laws.meddled.add(claim.metadata.uid)
+    world.laws.note_meddled(world.find(ResourceClaim, claim.metadata.name))
     world.act(Update(claim, "status"))
 
 
@@ -258,7 +259,10 @@ def _cordon(world: World, random: Random) -> None:
 
 
 def _crash_scheduler(world: World, random: Random) -> None:
-    world.crash("scheduler", random, is_back=random.random() < 0.7)
+    kind = random.choice(["scheduler", "second scheduler"])
+    world.crash(
+        kind if world.rivalry == "other" else "scheduler", random, is_back=random.random() < 0.7
+    )
 
 
 def _crash_controllers(world: World, random: Random) -> None:
@@ -266,8 +270,8 @@ def _crash_controllers(world: World, random: Random) -> None:
 
 
 def _start_second(world: World, random: Random) -> None:
-    if random.random() < world.rivalry:
-        world.start("scheduler", most=2)
+    del random
+    world.start_rival()
 
 
 def _cut_watches(world: World, random: Random) -> None:

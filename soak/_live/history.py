@@ -1,7 +1,7 @@
-"""A history: actions carried out on a control plane, with laws that hold, and shrunk if they do not.
+"""A history: actions carried out on a control plane, and shrunk if they break a law.
 
-    world: the server, the programs that run on it, and the clock
-    pace: how much is let through between two actions
+world: the server, the programs that run on it, and the clock
+pace: how much is let through between two actions
 """
 
 from __future__ import annotations
@@ -39,9 +39,13 @@ from soak._live.server import Sent, Server, SimClient
 from soak._live.turnstile import play
 
 NEVER_S = 1e9
+SAME, OTHER = "same", "other"
+SECOND = "second scheduler"
+SCHEDULERS = {"scheduler": things.SCHEDULERS[0], SECOND: things.SCHEDULERS[1]}
 QUIET_S = 90.0  # nothing is written for this long: it is at rest
 REST_S_MAX = 6 * 3600.0
 STEPS_MAX = 60_000
+LOGGED_MAX = 20  # how often one text is logged in a history, with all restarts
 TIMER_PART = 0.06  # of the steps let a timer go off although there is other work
 USED: frozenset[type[Any]] = frozenset(
     (
@@ -73,9 +77,9 @@ class Broken(Exception):  # noqa: N818
 class World:
     """A control plane."""
 
-    def __init__(self, seed: str, *, rivalry: float) -> None:
+    def __init__(self, seed: str, *, rivalry: str) -> None:
         self.random = Random(seed)  # noqa: S311
-        self.rivalry = rivalry  # how likely a second scheduler is started when one could be
+        self.rivalry = rivalry  # SAME, OTHER, or empty for one scheduler alone
         self.clock = ManualClock()
         self.server = Server(self.random, self.clock, USED)
         self.server.model.allows = allows
@@ -129,20 +133,30 @@ class World:
         """Create an object as someone outside."""
         self.act(Create(value))
 
+    def start_rival(self) -> None:
+        """Start a second scheduler in histories that have one: for the same pods, or for others."""
+        if self.rivalry == SAME:
+            self.start("scheduler", most=2)
+        elif self.rivalry == OTHER:
+            self.start(SECOND)
+
     def start(self, kind: str, *, most: int = 1) -> None:
         """Start a program, unless that many of its kind run."""
         running = sum(each.kind == kind for each in self.programs)
         if running >= most:
             return
-        if running:
+        if running or kind == SECOND:
             self.laws.is_strict = False
             self.counts["second schedulers"] += 1
+        if running:
+            self.laws.is_fair = False
         client = SimClient(self.server, kind)
         around = Surroundings(clock=self.clock, random=self.random.random, fresh=self._fresh)
         program: Scheduling | Controlling
-        if kind == "scheduler":
+        if kind in SCHEDULERS:
             # Nothing is tried only because it waited long: what can help it must wake it.
-            config = Config(backoff=Backoff(parked_most_s=NEVER_S), filter_timeout_s=0.0)
+            backoff = Backoff(parked_most_s=NEVER_S)
+            config = Config((SCHEDULERS[kind],), backoff=backoff, filter_timeout_s=0.0)
             program = Scheduling(client, around, config=config)
         else:
             program = Controlling(client, around)
@@ -167,23 +181,19 @@ class World:
             program.task.cancel()
             self.server.bury(program.client)
             if any(each.client is program.client for each in self.server.requests):
-                self.laws.is_strict = False  # as if there were two for a moment
+                # As if there were two for a moment, for the same pods.
+                self.laws.is_strict = self.laws.is_fair = False
             self.counts["crashes"] += 1
         if is_back:
             self.start(kind)
 
     def _kill_doomed(self) -> None:
-        """Kill programs that were to be killed while they write."""
+        """Kill a program that was to be killed while it writes."""
+        writing = [each.client for each in self.server.requests if each.sent is not None]
         for kind, is_back in self._doomed:
-            writing = [each.client for each in self.server.requests if each.sent is not None]
-            found = [each for each in self.programs if each.kind == kind]
-            if any(each.client in writing for each in found):
+            if any(each.kind == kind and each.client in writing for each in self.programs):
                 self._doomed.remove((kind, is_back))
-                self._kill(
-                    kind,
-                    lambda all_: next(each for each in all_ if each.client in writing),
-                    is_back=is_back,
-                )
+                self._kill(kind, lambda found: _first_of(found, writing), is_back=is_back)
                 return
 
     def pass_time(self, seconds: float) -> None:
@@ -244,6 +254,10 @@ class World:
                 raise Broken(f"{each.kind} ended: {each.task.exception()!r}")
 
 
+def _first_of(programs: Sequence[Program], clients: list[SimClient]) -> Program:
+    return next(each for each in programs if each.client in clients)
+
+
 class Result(NamedTuple):
     """What a history was like, and which law was broken, if any."""
 
@@ -251,7 +265,7 @@ class Result(NamedTuple):
     broken: str = ""
 
 
-def run(seed: str, actions: Sequence[Action], *, rivalry: float) -> Result:
+def run(seed: str, actions: Sequence[Action], *, rivalry: str) -> Result:
     """Carry out a history."""
     world = World(seed, rivalry=rivalry)
     with _Listening() as listening:
@@ -260,9 +274,12 @@ def run(seed: str, actions: Sequence[Action], *, rivalry: float) -> Result:
         except (AssertionError, Broken) as error:
             return Result(world.counts, f"{type(error).__name__}: {error}")
     counts = world.counts + world.server.counts + world.laws.counts
-    counts["warnings"] = listening.warnings
+    counts["warnings"] = listening.warnings.total()
     if listening.errors:
         return Result(counts, f"logged: {listening.errors[0]}")
+    for message, number in listening.warnings.most_common(1):
+        if number > LOGGED_MAX:
+            return Result(counts, f"logged {number} times: {message}")
     return Result(counts)
 
 
@@ -270,6 +287,7 @@ def _story(world: World, actions: Sequence[Action]) -> Iterator[None]:
     _furnish(world)
     world.start("scheduler")
     world.start("controllers")
+    world.start_rival()
     yield
     for action in actions:
         apply(world, action)
@@ -286,6 +304,8 @@ def _rest(world: World) -> Iterator[None]:
     """Let all programs run, come to rest, and look at what there is."""
     world.start("scheduler")
     world.start("controllers")
+    if world.rivalry == OTHER:
+        world.start(SECOND)  # its pods wait for it
     yield from world.rest()
     world.counts.update(world.laws.check_rest())
 
@@ -301,8 +321,8 @@ def _end(world: World) -> Iterator[None]:
             world.act(Delete(Target.of(each)))
     yield from world.rest()
     world.laws.check_free()
-    for each in list(model.objects.all(ResourceClaim)):
-        world.act(Delete(Target.of(each)))
+    for claim in list(model.objects.all(ResourceClaim)):
+        world.act(Delete(Target.of(claim)))
     yield from world.rest()
     world.laws.check_empty()
 
@@ -329,7 +349,7 @@ class _Listening(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.errors: list[str] = []
-        self.warnings = 0
+        self.warnings: Counter[str] = Counter()
 
     def __enter__(self) -> _Listening:
         logger = logging.getLogger("mooring")
@@ -348,7 +368,7 @@ class _Listening(logging.Handler):
         if record.levelno >= logging.ERROR or record.exc_info:
             self.errors.append(logging.Formatter().format(record))
         else:
-            self.warnings += 1
+            self.warnings[record.getMessage()] += 1
 
 
 def shrink(

@@ -9,8 +9,8 @@ At rest:
 3. no pod waits that the pure cycle would place on what is stored, nor a group of them;
 4. a pod on a node has its claims, with devices and reserved.
 When all pods and groups are gone:
-5. everything is free: no devices and reservations; no claim that was made for a pod. Claims that are
-   deleted then are gone at once.
+5. everything is free: no devices and reservations; no claim that was made for a pod. Claims that
+   are deleted then are gone at once.
 
 # meddled: claims that someone else has edited; what that does to pods on nodes is not our fault
 """
@@ -18,7 +18,7 @@ When all pods and groups are gone:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
@@ -35,7 +35,7 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims.consumers import is_reserved_for
 from mooring.claims.features import ALL_FEATURES
 from mooring.claims.owners import group_name
-from mooring.claims.references import Named, NotNeeded, reference_of
+from mooring.claims.references import Named, NotNeeded, claim_names, reference_of
 from mooring.client.objects import Objects
 from mooring.controllers.controller import Change, Refused
 from mooring.scheduler.cluster import Cluster
@@ -43,7 +43,8 @@ from mooring.scheduler.cycle import Placed, schedule
 from mooring.scheduler.features import ALL_FEATURES as EVERYTHING
 from mooring.scheduler.groups import Gang, schedule_group
 from mooring.scheduler.reserving import Fresh, Reservation
-from soak._live.things import BANDWIDTH, MEMORY, MIG, NIC, PARTS
+from mooring.scheduler.shape import Settings
+from soak._live.things import BANDWIDTH, MEMORY, MIG, NIC, PARTS, SCHEDULERS
 
 OVER = (SUCCEEDED, FAILED)
 
@@ -70,9 +71,18 @@ class Laws:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self.meddled: set[str] = set()  # uids of claims
-        self.lost_claims: set[str] = set()  # names of claims that someone deleted
+        self.harmed: set[str] = set()  # uids of pods and groups whose claims were meddled with
         self.counts: Counter[str] = Counter()
         self.is_strict = True  # there was never more than one scheduler that could write
+        self.is_fair = True  # nor two that could write about the same pods
+
+    def note_meddled(self, claim: ResourceClaim) -> None:
+        """Note that someone else is about to edit or delete a claim."""
+        self.meddled.add(claim.metadata.uid)
+        self.harmed.update(each.uid for each in claim.metadata.owner_references)
+        for pod in self._objects.all(Pod):
+            if claim.metadata.name in claim_names(pod):
+                self.harmed.add(pod.metadata.uid)
 
     # --- after each write -----------------------------------------------------------------------
 
@@ -81,13 +91,13 @@ class Laws:
         match change.new:
             case ResourceClaim(status=status) if status.allocation is not None:
                 if self.is_strict:
-                    _check_given(self._objects.all(ResourceClaim))
-                _check_given(self._used_claims())
+                    check_given(self._objects.all(ResourceClaim))
+                check_given(self._used_claims())
             case Pod(spec=spec) if spec.node_name:
                 if change.old is not None and not change.old.spec.node_name:
-                    if self.is_strict:
+                    if self.is_fair:
                         self._check_claims(change.new, "was bound")
-                    _check_given(self._used_claims())
+                    check_given(self._used_claims())
 
     def _used_claims(self) -> list[ResourceClaim]:
         bound = {
@@ -112,6 +122,8 @@ class Laws:
     def _check_claims(self, pod: Pod, what: str) -> None:
         """See that a pod on a node has what it needs."""
         name = f"pod {pod.metadata.name} {what}"
+        if pod.metadata.uid in self.harmed:
+            return
         for entry in pod.spec.resource_claims:
             reference = reference_of(pod, entry)
             if isinstance(reference, NotNeeded):
@@ -124,13 +136,11 @@ class Laws:
 
     def _check_claim(self, pod: Pod, claim_name: str, name: str) -> None:
         claim = self._objects.find(ResourceClaim, "default", claim_name)
-        if claim is None and claim_name in self.lost_claims:
-            return
         if claim is not None and claim.metadata.uid in self.meddled:
             return
         allocation = None if claim is None else claim.status.allocation
-        if allocation is None and not self.is_strict:
-            self.counts["without devices, after a fight of two schedulers"] += 1
+        if allocation is None and not self.is_fair:
+            self.counts["without devices"] += 1
             return
         assert claim is not None, f"{name}: there is no claim {claim_name}"
         assert allocation is not None, f"{name}: claim {claim_name} has no devices"
@@ -140,7 +150,7 @@ class Laws:
         if selector is not None:
             there = {
                 value
-                for term in selector.node_selector_terms
+                for term in selector.node_selector_terms or ()
                 for field in term.match_fields
                 for value in field.values
             }
@@ -159,7 +169,7 @@ class Laws:
                 self._check_claims(pod, "is on a node")
             else:
                 counts["waiting"] += 1
-        _check_given(self._objects.all(ResourceClaim))
+        check_given(self._objects.all(ResourceClaim))
         self._check_waiting()
         return counts
 
@@ -202,7 +212,7 @@ class Laws:
 
     def check_free(self) -> None:
         """See that nothing is left of pods that are gone."""
-        left = [*self._objects.all(Pod), *self._objects.all(PodGroup)]
+        left: list[Any] = [*self._objects.all(Pod), *self._objects.all(PodGroup)]
         assert not left, f"still there: {[each.metadata.name for each in left]}"
         for claim in self._objects.all(ResourceClaim):
             name = f"claim {claim.metadata.name}"
@@ -215,7 +225,7 @@ class Laws:
             assert not is_leaving, f"{name} is being deleted for ever"
 
 
-def _check_given(claims: Iterable[ResourceClaim]) -> None:
+def check_given(claims: Iterable[ResourceClaim]) -> None:
     """See that claims have no more together than there is."""
     owners: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     memory: Counter[str] = Counter()
@@ -242,15 +252,18 @@ def _check_given(claims: Iterable[ResourceClaim]) -> None:
 
 def fresh_cluster(objects: Objects) -> Cluster:
     """Return a cluster made anew from what is stored."""
-    cluster = Cluster(EVERYTHING)
-    for struct, put in (
+    first, *others = SCHEDULERS
+    settings = Settings(first, other_names=frozenset(others), is_admitted=True)
+    cluster = Cluster(EVERYTHING, settings=settings)
+    kinds: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
         (Node, cluster.put_node),
         (DeviceClass, cluster.put_class),
         (DeviceTaintRule, cluster.put_taint_rule),
         (ResourceSlice, cluster.put_slice),
         (ResourceClaim, cluster.put_claim),
         (PodGroup, cluster.put_group),
-    ):
+    )
+    for struct, put in kinds:
         for value in objects.all(struct):
             put(value)
     for pod in objects.all(Pod):

@@ -35,8 +35,9 @@ RESOURCE = "example.com/gpu"
 BANDWIDTH = 10  # of each nic
 PARTS = {"whole": 4, "half-0": 2, "half-1": 2, "quarter-2": 1, "quarter-3": 1}
 MEMORY = 4  # of the counter set of the mig device
+SCHEDULERS = ("default-scheduler", "second-scheduler")
 NAMES = tuple(f"p-{number}" for number in range(12))
-CLAIMS = {
+CLAIMS: dict[str, Tree] = {
     "c-gpu": {"class": "gpu"},
     "c-two": {"class": "gpu", "count": 2},
     "c-nic": {"class": "nic", "capacity": "4"},
@@ -200,8 +201,13 @@ def template(name: str) -> ResourceClaimTemplate:
 # --- pods and groups ----------------------------------------------------------------------------
 
 
-def pod(name: str, random: Random, *, extended: bool) -> Pod:
-    """Return a pod of some kind, perhaps with extended resources."""
+def pod(name: str, random: Random, *, rivalry: str) -> Pod:
+    """Return a pod of some kind, for one of two schedulers if there are two that share the work.
+
+    Of two that do the same work, one may delete the special claim of the other.
+    """
+    extended = rivalry != "same"
+    scheduler = random.choice(SCHEDULERS) if rivalry == "other" else SCHEDULERS[0]
     entries: list[Tree] = []
     resources: dict[str, str] = {"cpu": random.choice(["100m", "1", "3"])}
     for number in range(random.choice([0, 1, 1, 1, 2])):
@@ -212,14 +218,18 @@ def pod(name: str, random: Random, *, extended: bool) -> Pod:
         entries.append({"name": f"e-{number}", **source})
     if extended and random.random() < (0.2 if entries else 0.6):
         resources[RESOURCE] = random.choice(["1", "1", "2"])
-    return _pod(name, entries, resources)
+    return _pod(name, entries, resources, schedulerName=scheduler)
+
+
+def template_pod(name: str, template_name: str) -> Pod:
+    """Return a pod with one claim from a template, which needs no kubelet to go."""
+    entry = {"name": "e-0", "resourceClaimTemplateName": template_name}
+    return _pod(name, [entry], {"cpu": "100m"}, terminationGracePeriodSeconds=0)
 
 
 def member(name: str, group_name: str, entries: list[Tree]) -> Pod:
     """Return a pod of a group."""
-    return _pod(
-        name, entries, {"cpu": "500m"}, schedulingGroup={"podGroupName": group_name}
-    )
+    return _pod(name, entries, {"cpu": "500m"}, schedulingGroup={"podGroupName": group_name})
 
 
 def _pod(name: str, entries: list[Tree], resources: dict[str, str], **more: Any) -> Pod:
@@ -235,7 +245,7 @@ def _pod(name: str, entries: list[Tree], resources: dict[str, str], **more: Any)
     spec = {
         "containers": [container],
         "resourceClaims": entries,
-        "schedulerName": "default-scheduler",
+        "schedulerName": SCHEDULERS[0],
         **more,
     }
     found: Pod = _made(Pod, name, spec=spec, status={"phase": "Pending"})

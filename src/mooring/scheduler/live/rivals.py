@@ -3,7 +3,7 @@
 No server refuses to store a device in two claims. But all changes of claims are told in one order,
 to everyone the same. So of claims that cannot all have what they have, those that were told first
 have it, and all schedulers that look see alike. A pod is bound only after the allocation of its
-claims was told back, and only if there is enough besides what was told first; else it is given back.
+claims was told back, and only if there is enough besides what was told first; else they give back.
 
     # told: heard as a change, not only answered to our own write
     # whole: a device that a claim has for itself alone; else it has a share of it

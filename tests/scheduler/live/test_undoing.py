@@ -1,0 +1,109 @@
+"""What a scheduler takes back: what it wrote itself, at once, and nothing of a pod with a node."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mooring.api.core.pod import Pod
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
+from mooring.client.writes import Create, Update, Write
+from tests.scheduler.live.fakeserver import FakeServer, ServerError
+from tests.scheduler.live.harness import Rig
+from tests.scheduler.makers import node, pod
+from tests.scheduler.scenes import claim, device_class, slice_of, user
+
+RESOURCE = "example.com/gpu"
+
+
+def server(*objects: object) -> FakeServer:
+    made = FakeServer()
+    made.put(device_class(extendedResourceName=RESOURCE), node("node-1"), slice_of("node-1", 3))
+    made.put(*objects)
+    return made
+
+
+def refuse_binding(write: Write) -> tuple[ServerError, bool] | None:
+    if isinstance(write, Create):
+        return ServerError(403, "Forbidden", "you may not"), False
+    return None
+
+
+def devices_written(made: FakeServer, name: str) -> list[bool]:
+    """Return whether the claim had devices after each write of its status."""
+    return [
+        write.value.status.allocation is not None
+        for write in made.writes
+        if isinstance(write, Update)
+        and isinstance(write.value, ResourceClaim)
+        and write.value.metadata.name == name
+        and write.subresource == "status"
+    ]
+
+
+def test_devices_go_in_the_write_that_takes_the_last_reservation_back() -> None:
+    """Else a scheduler that dies between two writes leaves them to nobody."""
+    made = server(claim("c"), user("p", "c"), user("q", "c"))
+    rig = Rig(made)
+    rig.trouble = refuse_binding
+    for _ in range(200):
+        rig.hear() or rig.decide() or rig.write()
+        found = rig.claim("c").status
+        assert bool(found.reserved_for) == (found.allocation is not None), found
+    assert False in devices_written(made, "c"), "it was taken back"
+
+
+def test_a_claim_that_another_scheduler_reserved_is_left_alone() -> None:
+    made = server(claim("c"), user("p", "c"), node("node-2"), slice_of("node-2"))
+    one, two = Rig(made), Rig(made)
+    while one.hear() or two.hear():
+        pass
+    two.scheduler.put(node("node-1", unschedulable=True), two.now)  # so that it takes node-2
+    one.scheduler.put(node("node-2", unschedulable=True), one.now)
+    assert one.decide()
+    assert two.decide()
+    one.run(for_s=30)
+    assert one.node_of("p") == "node-1"
+    while two.write():
+        pass
+    two.run(for_s=30)
+    found = one.claim("c").status
+    assert found.allocation is not None
+    assert [each.name for each in found.reserved_for] == ["p"]
+
+
+def test_a_pod_that_got_a_node_meanwhile_keeps_its_claims() -> None:
+    """The binding of a scheduler that is dead by now can arrive late."""
+    made = server(claim("c"), user("p", "c"))
+    rig = Rig(made)
+    rig.trouble = refuse_binding
+    while not any(isinstance(write, Update) for write in made.writes[1:]):
+        rig.hear() or rig.decide() or rig.write()
+    found = made.get(Pod, "p")
+    made.put(replace(found, spec=replace(found.spec, node_name="node-1")))
+    rig.run(for_s=30)
+    status = rig.claim("c").status
+    assert status.allocation is not None
+    assert [each.name for each in status.reserved_for] == ["p"]
+
+
+def test_the_special_claim_of_a_pod_that_got_a_node_meanwhile_is_not_deleted() -> None:
+    made = server(pod("p", requests={RESOURCE: "1"}))
+    first = Rig(made)
+    first.trouble = lambda write: (
+        (ServerError(503, "", "no answer"), False)
+        if isinstance(write, Create) and write.value.kind == "Binding"
+        else None
+    )
+    first.run(for_s=1)
+    (special,) = made.all(ResourceClaim)
+    assert special.status.allocation is not None
+    made.forget_watchers()
+    second = Rig(made)  # it sees the pod without a node, for the last time
+    found = made.get(Pod, "p")
+    while second.hear():
+        pass
+    made.forget_watchers()  # and is late from here on
+    made.put(replace(found, spec=replace(found.spec, node_name="node-1")))
+    second.run(for_s=10)
+    assert made.get(ResourceClaim, special.metadata.name) is not None
+    assert made.get(ResourceClaim, special.metadata.name).status != ResourceClaimStatus()
