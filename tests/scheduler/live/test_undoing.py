@@ -121,7 +121,7 @@ def test_a_refusal_after_a_lost_answer_says_nothing() -> None:
             rig.elapsed_s += 0.01
             rig.decide() or rig.write() or rig.hear()
             check_devices(made)
-        rig.trouble = lambda write: None  # noqa: ARG005
+        rig.trouble = lambda write: None
         rig.run(for_s=60)
         check_devices(made)
         assert sorted((rig.node_of("p"), rig.node_of("q"))) == ["", "node-1"], number

@@ -29,7 +29,6 @@ from mooring.scheduler.live.asks import (
     NOT_FOUND,
     Done,
     EndTurn,
-    Lost,
     Read,
     Refused,
     Setback,
