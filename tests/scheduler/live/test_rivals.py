@@ -32,6 +32,13 @@ def test_a_device_is_of_the_claim_that_was_told_first() -> None:
     assert told(rivals(), two, one) == {"one": "two"}
 
 
+def test_of_claims_that_come_in_one_list_the_older_version_was_first() -> None:
+    """After a watch was forgotten, a list tells all claims at once, in any order."""
+    one = claim("one", has=[("net", "gpu-0")], resourceVersion="78")
+    two = claim("two", has=[("net", "gpu-0")], resourceVersion="76")
+    assert told(rivals(), one, two) == {"one": "two"}
+
+
 def test_shares_fit_as_long_as_there_is_capacity() -> None:
     capacity = {"bandwidth": {"value": "10"}}
     nic = slice_of("net", 1, allowMultipleAllocations=True, capacity=capacity)
@@ -45,7 +52,6 @@ def test_parts_of_one_device_fit_as_long_as_there_are_counters() -> None:
         consumed = [{"counterSet": "set", "counters": {"memory": {"value": amount}}}]
         return {"name": name, "consumesCounters": consumed}
 
-    counters = slice_of("net", name="counters", listed=[])
     tree = {"name": "set", "counters": {"memory": {"value": "4"}}}
     parts = slice_of("net", listed=[part("half-0", "2"), part("half-1", "2"), part("whole", "4")])
     counters = slice_of("net", name="counters", listed=[], where={"sharedCounters": [tree]})

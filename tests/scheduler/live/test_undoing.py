@@ -8,7 +8,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
 from mooring.client.writes import Create, Update, Write
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
-from tests.scheduler.live.harness import Rig
+from tests.scheduler.live.harness import Rig, check_devices
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import claim, device_class, slice_of, user
 
@@ -107,3 +107,38 @@ def test_the_special_claim_of_a_pod_that_got_a_node_meanwhile_is_not_deleted() -
     second.run(for_s=10)
     assert made.get(ResourceClaim, special.metadata.name) is not None
     assert made.get(ResourceClaim, special.metadata.name).status != ResourceClaimStatus()
+
+
+def test_a_refusal_after_a_lost_answer_says_nothing() -> None:
+    """What was written and not answered counts, even if the same write is forbidden afterwards."""
+    for number in range(1, 12):
+        made = server(pod("p", requests={RESOURCE: "3"}), pod("q", requests={RESOURCE: "3"}))
+        rig = Rig(made)
+        rig.trouble = LostThenForbidden(number)
+        while rig.hear():
+            pass
+        for _ in range(300):  # changes are told late
+            rig.elapsed_s += 0.01
+            rig.decide() or rig.write() or rig.hear()
+            check_devices(made)
+        rig.trouble = lambda write: None
+        rig.run(for_s=60)
+        check_devices(made)
+        assert sorted((rig.node_of("p"), rig.node_of("q"))) == ["", "node-1"], number
+
+
+class LostThenForbidden:
+    """Has one write carried out and not answered, and the same one refused when it is repeated."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+        self._again: Write | None = None
+
+    def __call__(self, write: Write) -> tuple[ServerError, bool] | None:
+        self._left -= 1
+        if self._left == 0:
+            self._again = write
+            return ServerError(503, "", "no answer"), True
+        if self._again is not None and write == self._again:
+            return ServerError(403, "Forbidden", "you may not"), False
+        return None

@@ -295,6 +295,7 @@ def _post(live: LiveCluster, reservation: Reservation) -> Steps[None]:
     """Bind the pod, until it is certain whether it is bound."""
     target = Target.of(reservation.pod)
     wait_s = WAIT_FIRST_S
+    was_lost = False
     _check_wanted(live, reservation.pod)
     while True:
         answer = yield Create(_binding(target, reservation.node))
@@ -303,10 +304,12 @@ def _post(live: LiveCluster, reservation: Reservation) -> Steps[None]:
                 return
             case Refused(reason=reason, message=message):
                 # Perhaps by an earlier try of ours that was not answered.
-                if reason == CONFLICT and (yield from _is_bound(target, reservation.node)):
+                is_unclear = was_lost or reason == CONFLICT
+                if is_unclear and (yield from _is_bound(target, reservation.node)):
                     return
                 raise Setback(f"{REJECTED}{message}")
             case Lost():
+                was_lost = True
                 yield Sleep(wait_s)
                 wait_s = min(2 * wait_s, WAIT_MOST_S)
 

@@ -29,7 +29,6 @@ from mooring.scheduler.live.asks import (
     NOT_FOUND,
     Done,
     EndTurn,
-    Lost,
     Read,
     Refused,
     Setback,
@@ -94,7 +93,7 @@ def create(known: Claims, claim: ResourceClaim) -> Steps[None]:
         case Done(value=value):
             known.put_claim(value)
         case Refused(reason=reason, message=message):
-            if reason == ALREADY_EXISTS:
+            if reason in (ALREADY_EXISTS, CONFLICT):
                 yield from _reread(known, key_of(claim))
                 stored = known.claims.stored.get(key_of(claim))
                 # An answer got lost and this is the claim that it told of.
@@ -216,13 +215,20 @@ def _doing(stored: ResourceClaim, *, is_status: bool) -> str:
 
 
 def _written(write: Create | Update | Delete) -> Steps[Done | Refused]:
-    """Carry a write out until it is certain what became of it."""
+    """Carry a write out until it is answered; one that was lost before may have been carried out.
+
+    Then a refusal says nothing, whatever its reason: it is a conflict until the claim was read.
+    """
     wait_s = WAIT_FIRST_S
+    was_lost = False
     while True:
         answer = yield write
-        if not isinstance(answer, Lost):
-            assert isinstance(answer, Done | Refused)
-            return answer
+        match answer:
+            case Done():
+                return answer
+            case Refused(message=message):
+                return Refused(CONFLICT, message) if was_lost else answer
+        was_lost = True
         yield Sleep(wait_s)
         wait_s = min(2 * wait_s, WAIT_MOST_S)
 

@@ -23,6 +23,7 @@ from mooring.api.resource.v1 import (
     ResourceSliceSpec,
 )
 from mooring.scheduler.cluster import ClaimKey
+from mooring.scheduler.live.claimcache import version_of
 
 DeviceKey = tuple[str, str, str]  # driver, pool, device
 Given = tuple[DeviceRequestAllocationResult, ...]
@@ -50,7 +51,9 @@ class Rivals:
         self.gone(key)
         if given:
             self._given[key] = given
-            self._orders[key] = next(self._numbers)
+            # The version is the order of changes, also of those that come at once in a list.
+            version = version_of(claim)
+            self._orders[key] = next(self._numbers) if version is None else version
             for result in given:
                 device = _device_key(result)
                 self._owners[device] = (*self._owners.get(device, ()), key)
