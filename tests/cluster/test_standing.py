@@ -111,13 +111,13 @@ def test_what_pods_ask_for_is_told_until_they_are_over() -> None:
     for name, phase in (("runs", "Running"), ("done", "Succeeded")):
         spec = {"containers": [container], "nodeName": "n", "priority": 5, "schedulerName": "s"}
         tree = {"metadata": {"name": name, "namespace": "d"}, "spec": spec}
-        program.informers.objects.put(decode_tree({**tree, "status": {"phase": phase}}, Pod).value)
+        program.loop.changed(None, decode_tree({**tree, "status": {"phase": phase}}, Pod).value)
     told = program.metrics_pages["/metrics/resources"]().splitlines()
     labels = 'namespace="d",pod="runs",node="n",scheduler="s",priority="5"'
     assert [line for line in told if not line.startswith("#")] == [
         f'kube_pod_resource_request{{{labels},resource="cpu",unit="cores"}} 1.5',
-        f'kube_pod_resource_request{{{labels},resource="memory",unit="bytes"}} 34359738368.0',
-        f'kube_pod_resource_limit{{{labels},resource="cpu",unit="cores"}} 2.0',
+        f'kube_pod_resource_request{{{labels},resource="memory",unit="bytes"}} 34359738368',
+        f'kube_pod_resource_limit{{{labels},resource="cpu",unit="cores"}} 2',
     ]
 
 

@@ -154,5 +154,5 @@ def test_the_examples_give_no_warning_but_of_their_forms() -> None:
     for path in sorted(EXAMPLES.rglob("*.yaml")):
         objects = objects_that_are_read(path.read_text(encoding="utf-8"), context)
         found = lint(objects, world_of(objects, context), disabled=["deprecated-form"])
-        is_refused = "refused" in path.parts
-        assert is_refused or not [each for each in found if each.severity is not Severity.NOTE]
+        is_odd = "refused" in path.parts or "scheduler-bypass" in path.parts  # that is their story
+        assert is_odd or not [each for each in found if each.severity is not Severity.NOTE]

@@ -52,7 +52,7 @@ def test_a_pod_that_wants_company_waits_for_it() -> None:
 
 
 def test_pods_of_a_group_that_have_a_node_stay_there_while_others_wait_for_company() -> None:
-    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
+    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}, "priority": 1}
     found = ends(
         node("node-1"),
         group(least=1, priority=1),
