@@ -272,6 +272,10 @@ class LiveScheduler:
             missing = [schedule(self.live.cluster, pod) for pod in item.pods.values()]
             self._keep(item, None, [each for each in missing if isinstance(each, Pending)])
             return
+        giving = [pod for pod in item.pods.values() if self._gives_back(pod)]
+        if giving:
+            self.queue.back_off(item, self._s)
+            return
         members = self.live.members.get((namespace, name), {})
         pods = sorted(item.pods.values(), key=_rank)
         gang = Gang(

@@ -63,7 +63,7 @@ class LiveCluster:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.claims = ClaimCache(cluster)
-        self.rivals = Rivals(cluster.inventory.slices_of)
+        self.rivals = Rivals(cluster.inventory.slices_of, self._is_used)
         self.pods: dict[str, Pod] = {}
         self.in_flight: dict[str, Reservation] = {}
         self.assumed: set[str] = set()
@@ -237,6 +237,13 @@ class LiveCluster:
         before = self.cluster.claims.get(key_of(claim))
         if self.claims.seen(claim):
             self._note_claim(before, self.cluster.claims[key_of(claim)])
+
+    def _is_used(self, key: ClaimKey) -> bool:
+        """Tell whether a claim is reserved for a pod that is on a node."""
+        stored = self.claims.stored.get(key)
+        consumers = () if stored is None else stored.status.reserved_for
+        pods = (self.pods.get(each.uid) for each in consumers)
+        return any(pod is not None and pod.spec.node_name for pod in pods)
 
     def remove_claim(self, claim: ResourceClaim) -> None:
         """Take in that a claim is gone."""

@@ -34,8 +34,13 @@ Amounts = dict[str, int]  # in nano
 class Rivals:
     """Which claims have which devices as told, and since when."""
 
-    def __init__(self, slices_of: SlicesOf = lambda *_: ()) -> None:
+    def __init__(
+        self,
+        slices_of: SlicesOf = lambda *_: (),
+        is_used: Callable[[ClaimKey], bool] = lambda _: False,
+    ) -> None:
         self._slices_of = slices_of
+        self._is_used = is_used  # whether a pod on a node uses a claim: then it came first
         self._given: dict[ClaimKey, Given] = {}
         self._orders: dict[ClaimKey, int] = {}
         self._owners: dict[DeviceKey, tuple[ClaimKey, ...]] = {}  # the first first
@@ -94,8 +99,11 @@ class Rivals:
         return None
 
     def _earlier(self, key: ClaimKey, others: Iterable[ClaimKey]) -> list[ClaimKey]:
-        order = self._orders[key]
-        return [each for each in others if self._orders[each] < order]
+        mine = self._place(key)
+        return [each for each in others if each != key and self._place(each) < mine]
+
+    def _place(self, key: ClaimKey) -> tuple[bool, int]:
+        return not self._is_used(key), self._orders[key]
 
     # --- shares ---------------------------------------------------------------------------------
 
