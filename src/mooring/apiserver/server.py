@@ -333,7 +333,7 @@ async def _stopped(task: asyncio.Task[None]) -> None:
 
 
 def _now() -> Timestamp:
-    return _now_exactly().truncated()
+    return Timestamp(datetime.now(UTC).replace(microsecond=0))
 
 
 def _now_exactly() -> Timestamp:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from mooring.api.seedforms import derived
 from mooring.api.seedforms.expressions import warn_of, warn_of_selectors
@@ -33,7 +34,21 @@ _REJECTED = {
 
 def rewrite_claim(tree: Tree, notes: Notes) -> Tree:
     """Return a ResourceClaim in its shipped form."""
+    if notes.fits and _is_plain(tree.get("spec") or {}):
+        return tree
     return within(tree, ("spec",), lambda spec: _spec(spec, ("spec",), notes))
+
+
+def _is_plain(spec: Any) -> bool:
+    """Tell of a spec that fits whether it has nothing that a KEP may write otherwise."""
+    devices = spec.get("devices") or {}
+    if devices.get("constraints"):
+        return False
+    for request in devices.get("requests") or ():
+        exactly = request.get("exactly")
+        if exactly is None or "selectors" in exactly or "derivedAttributes" in exactly:
+            return False
+    return True
 
 
 def rewrite_template(tree: Tree, notes: Notes) -> Tree:
