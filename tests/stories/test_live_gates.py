@@ -557,7 +557,8 @@ def test_row_14_only_pods_that_are_scheduled_while_it_is_on_are_accounted(tmp_pa
         await stage.delete(Pod, "first")
         await stage.delete(Pod, "user")
         await until(lambda: stage.pod("user") is None)
-        fresh = await used(stage, "fresh")
+        await used(stage, "fresh")
+        fresh = await stage.bound("fresh")  # once the device of the other is free
         assert fresh.status.node_allocatable_resource_claim_statuses
         await stage.furnish([eater("second")])
         assert "Insufficient memory" in stage.message("second")
