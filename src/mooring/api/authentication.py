@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from msgspec import field
 
-from mooring.api.kinds import Kind
+from mooring.api.kinds import Kind, asked_kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.structs import Int64, Open, always
 from mooring.api.timestamp import Timestamp
@@ -98,20 +98,8 @@ class TokenRequest(Open, frozen=True, gc=False):
     status: TokenRequestStatus = always(TokenRequestStatus())
 
 
-def _kind(struct: type[Struct], plural: str, *, namespaced: bool = False) -> Kind:
-    return Kind(
-        api_version=API_VERSION,
-        name=struct.__name__,
-        plural=plural,
-        namespaced=namespaced,
-        struct=struct,
-        hub_version=API_VERSION,
-        is_asked=True,
-    )
-
-
 KINDS: tuple[Kind, ...] = (
-    _kind(SelfSubjectReview, "selfsubjectreviews"),
-    _kind(TokenRequest, "", namespaced=True),  # only as serviceaccounts/token
-    _kind(TokenReview, "tokenreviews"),
+    asked_kind(SelfSubjectReview, "selfsubjectreviews", API_VERSION),
+    asked_kind(TokenRequest, "", API_VERSION, namespaced=True),  # only as serviceaccounts/token
+    asked_kind(TokenReview, "tokenreviews", API_VERSION),
 )

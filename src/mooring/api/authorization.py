@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from msgspec import field
 
-from mooring.api.kinds import Kind
+from mooring.api.kinds import Kind, asked_kind
 from mooring.api.meta import LabelSelectorRequirement, ObjectMeta
 from mooring.api.structs import Open, always, named
 
@@ -149,21 +149,9 @@ class SelfSubjectRulesReview(Open, frozen=True, gc=False):
     status: SubjectRulesReviewStatus = always(SubjectRulesReviewStatus())
 
 
-def _kind(struct: type[Struct], plural: str, *, namespaced: bool = False) -> Kind:
-    return Kind(
-        api_version=API_VERSION,
-        name=struct.__name__,
-        plural=plural,
-        namespaced=namespaced,
-        struct=struct,
-        hub_version=API_VERSION,
-        is_asked=True,
-    )
-
-
 KINDS: tuple[Kind, ...] = (
-    _kind(LocalSubjectAccessReview, "localsubjectaccessreviews", namespaced=True),
-    _kind(SelfSubjectAccessReview, "selfsubjectaccessreviews"),
-    _kind(SelfSubjectRulesReview, "selfsubjectrulesreviews"),
-    _kind(SubjectAccessReview, "subjectaccessreviews"),
+    asked_kind(LocalSubjectAccessReview, "localsubjectaccessreviews", API_VERSION, namespaced=True),
+    asked_kind(SelfSubjectAccessReview, "selfsubjectaccessreviews", API_VERSION),
+    asked_kind(SelfSubjectRulesReview, "selfsubjectrulesreviews", API_VERSION),
+    asked_kind(SubjectAccessReview, "subjectaccessreviews", API_VERSION),
 )

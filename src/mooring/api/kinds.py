@@ -41,6 +41,21 @@ class Kind(Struct, frozen=True, kw_only=True):
         return self.name.lower()
 
 
+def asked_kind(
+    struct: type[Struct], plural: str, api_version: str, *, namespaced: bool = False
+) -> Kind:
+    """Return a kind that is answered when it is created, and never stored."""
+    return Kind(
+        api_version=api_version,
+        name=struct.__name__,
+        plural=plural,
+        namespaced=namespaced,
+        struct=struct,
+        hub_version=api_version,
+        is_asked=True,
+    )
+
+
 class Catalogue:
     """Kinds by apiVersion and name."""
 
