@@ -164,6 +164,7 @@ def lock(_: list[str]) -> int:
     for sources, target in [
         (["pyproject.toml"], "run.txt"),
         (["pyproject.toml", "--extra", "server"], "server.txt"),
+        (["pyproject.toml", "--extra", "drivers"], "drivers.txt"),
         (["pyproject.toml", "--all-extras", "requirements/dev.in"], "dev.txt"),
         (["requirements/uv.in"], "uv.txt"),
     ]:

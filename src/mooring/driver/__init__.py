@@ -1,0 +1,1 @@
+"""The SDK: a class with `devices`, `prepare` and `unprepare` is a complete DRA driver."""

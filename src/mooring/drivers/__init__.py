@@ -1,0 +1,1 @@
+"""Drivers for what machines have, each a small program on the SDK."""

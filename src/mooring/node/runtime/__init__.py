@@ -1,0 +1,1 @@
+"""How containers run: as processes of this machine, by podman, or only on paper."""

@@ -1,0 +1,153 @@
+"""What a runtime does: it keeps containers, and tells what becomes of them.
+
+A runtime knows no pods and no devices: a container comes with all that it needs already worked
+out. It survives the agent: whoever starts again asks `containers` what is still there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from enum import Enum
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from mooring.api.cdi import ContainerEdits
+from mooring.api.timestamp import Timestamp
+
+
+class RuntimeRefusedError(Exception):
+    """A container cannot be had; the text says why, for the status of its pod.
+
+    `reason` is one word, as Kubernetes has them: CreateContainerError, ErrImagePull, …
+    """
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+class ContainerId(Struct, frozen=True, order=True):
+    """One try to run one container of one pod."""
+
+    pod_uid: str
+    name: str
+    attempt: int  # 0, then one more for each restart
+
+    def __str__(self) -> str:
+        return f"{self.pod_uid}/{self.name}/{self.attempt}"
+
+
+class Limits(Struct, frozen=True):
+    """What a container may use; None is no limit."""
+
+    cpu_millis: int | None = None
+    memory_bytes: int | None = None
+    cpus: tuple[int, ...] = ()  # to which it is bound; none: all
+    memory_nodes: tuple[int, ...] = ()
+
+
+class ContainerSpec(Struct, frozen=True):
+    """A container as it is to be started."""
+
+    id: ContainerId
+    namespace: str
+    pod_name: str
+    image: str = ""
+    command: tuple[str, ...] = ()  # instead of the image's entry point
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    edits: ContainerEdits = ContainerEdits()  # of its devices and volumes
+    cdi_ids: tuple[str, ...] = ()  # where the runtime makes the edits itself
+    limits: Limits = Limits()
+    tty: bool = False
+    stdin: bool = False
+
+
+class Phase(Enum):
+    """How far a container is."""
+
+    RUNNING = "running"
+    EXITED = "exited"
+
+
+class ContainerState(Struct, frozen=True):
+    """What is known of a container that was started."""
+
+    id: ContainerId
+    phase: Phase
+    started_at: Timestamp
+    finished_at: Timestamp | None = None
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""  # Completed, Error, OOMKilled, ContainerStatusUnknown
+    message: str = ""
+    handle: str = ""  # what the runtime calls it: process://…
+    image_id: str = ""
+
+
+class LogRange(Struct, frozen=True):
+    """Which part of a log is wanted."""
+
+    follow: bool = False
+    tail_lines: int | None = None
+    since: Timestamp | None = None
+    bytes_max: int | None = None
+    has_times: bool = False
+
+
+class ExecSession(Protocol):
+    """A command that runs in a container, with its three streams."""
+
+    async def write(self, data: bytes) -> None:
+        """Give it input; nothing when it has ended."""
+
+    async def close_input(self) -> None:
+        """Say that there is no more input."""
+
+    async def resize(self, columns: int, rows: int) -> None:
+        """Change the size of its terminal."""
+
+    def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        """Yield what it says: 1 and its output, 2 and its errors."""
+
+    async def wait(self) -> int:
+        """Return its exit code when it has ended."""
+
+    async def kill(self) -> None:
+        """End it."""
+
+
+class Runtime(Protocol):
+    """Runs containers. What it is asked twice it does once."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, with its version: `process://1`."""
+
+    async def containers(self) -> Sequence[ContainerState]:
+        """Return all containers that are not removed, also those of an agent before this one."""
+
+    def changes(self) -> AsyncIterator[ContainerState]:
+        """Yield each container whose phase changed, from now on."""
+
+    async def start(self, spec: ContainerSpec) -> ContainerState:
+        """Start a container, or return how it is if it was started; else RuntimeRefusedError."""
+
+    async def stop(self, id_: ContainerId, grace_s: float) -> None:
+        """Ask a container to end, kill it after so long, and return when it has ended."""
+
+    async def remove(self, pod_uid: str) -> None:
+        """Forget the containers of a pod and their logs; those that run are killed."""
+
+    async def forget(self, id_: ContainerId) -> None:
+        """Forget one ended container and its log, such as an old attempt."""
+
+    def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
+        """Yield parts of what a container said, to the end or, if followed, to its end."""
+
+    async def execute(
+        self, id_: ContainerId, command: Sequence[str], *, tty: bool, stdin: bool
+    ) -> ExecSession:
+        """Run a command beside a running container, with its environment and devices."""

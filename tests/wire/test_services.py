@@ -1,0 +1,82 @@
+"""Services and field numbers are those of the kubelet's interfaces, as the digest has them."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf.descriptor import Descriptor
+
+from mooring.wire import deviceplugin_pb2 as plugin
+from mooring.wire import dra_v1_pb2 as dra
+from mooring.wire import dra_v1beta1_pb2, health_v1alpha1_pb2, services
+from mooring.wire import health_v1_pb2 as health
+from mooring.wire import podresources_pb2 as pods
+from mooring.wire import registration_pb2 as registration
+from mooring.wire.services import DRA_V1BETA1, HEALTH_V1ALPHA1, METHODS, Method
+
+FIELDS = [
+    (registration.PluginInfo, "type=1 name=2 endpoint=3 supported_versions=4"),
+    (registration.RegistrationStatus, "plugin_registered=1 error=2"),
+    (dra.Claim, "namespace=1 uid=2 name=3"),
+    (dra.NodePrepareResourcesRequest, "claims=1"),
+    (dra.NodePrepareResourcesResponse, "claims=1"),
+    (dra.NodePrepareResourceResponse, "devices=1 error=2"),
+    (dra.Device, "request_names=1 pool_name=2 device_name=3 cdi_device_ids=4 share_id=5"),
+    (dra.NodeUnprepareResourcesResponse, "claims=1"),
+    (dra.NodeUnprepareResourceResponse, "error=1"),
+    (
+        health.DeviceHealth,
+        "device=1 health=2 last_updated_time=3 health_check_timeout_seconds=4 message=5",
+    ),
+    (health.DeviceIdentifier, "pool_name=1 device_name=2"),
+    (pods.PodResources, "name=1 namespace=2 containers=3 cpu_ids=4 memory=5"),
+    (pods.ContainerResources, "name=1 devices=2 cpu_ids=3 memory=4 dynamic_resources=5"),
+    (pods.DynamicResource, "claim_name=2 claim_namespace=3 claim_resources=4"),
+    (
+        pods.ClaimResource,
+        "cdi_devices=1 driver_name=2 pool_name=3 device_name=4 share_id=5",
+    ),
+    (plugin.RegisterRequest, "version=1 endpoint=2 resource_name=3 options=4"),
+    (plugin.Device, "ID=1 health=2 topology=3"),
+    (
+        plugin.ContainerAllocateResponse,
+        "envs=1 mounts=2 devices=3 annotations=4 cdi_devices=5",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted"), FIELDS, ids=lambda each: getattr(each, "__name__", "")
+)
+def test_fields_have_the_numbers_of_the_wire(message: type, wanted: str) -> None:
+    descriptor: Descriptor = message.DESCRIPTOR  # type: ignore[attr-defined]
+    assert " ".join(f"{each.name}={each.number}" for each in descriptor.fields) == wanted
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.path)
+def test_methods_are_those_of_the_proto_files(method: Method) -> None:
+    found = _methods()
+    assert found[method.path] == (
+        method.request.DESCRIPTOR.full_name,
+        method.response.DESCRIPTOR.full_name,
+        method.is_stream,
+    )
+
+
+def test_every_method_of_the_proto_files_is_known() -> None:
+    older = [services.PREPARE.of(DRA_V1BETA1), services.UNPREPARE.of(DRA_V1BETA1)]
+    older.append(services.WATCH_HEALTH.of(HEALTH_V1ALPHA1))
+    assert {each.path for each in (*METHODS, *older)} == set(_methods())
+
+
+def _methods() -> dict[str, tuple[str, str, bool]]:
+    files = (registration, dra, dra_v1beta1_pb2, health, health_v1alpha1_pb2, pods, plugin)
+    return {
+        f"/{service.full_name}/{method.name}": (
+            method.input_type.full_name,
+            method.output_type.full_name,
+            bool(method.server_streaming),
+        )
+        for file in files
+        for service in file.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+    }
