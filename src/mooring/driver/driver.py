@@ -1,0 +1,151 @@
+"""What a driver is: three methods, and a name.
+
+    class Blinkers(Driver):
+        name = "blinker.example.com"
+
+        def devices(self):
+            return [Device(name="red"), Device(name="green")]
+
+        def prepare(self, claim):
+            for device in claim.devices:
+                yield Prepared(device, ContainerEdits(env=(f"BLINKER={device.name}",)))
+
+        def unprepare(self, claim):
+            pass
+
+Everything else is done for it: sockets, registration, slices, CDI files, restarts. Methods may be
+async; those that are not run in a thread, so they may wait. They are called one at a time unless
+the driver says that it can do more.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from enum import Enum
+from typing import Any, ClassVar
+
+from msgspec import Struct, field
+
+from mooring.api.cdi import ContainerEdits
+from mooring.api.nodeselector import NodeSelector
+from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import (
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    NetworkDeviceData,
+    ResourceClaim,
+)
+
+
+class Pool(Struct, frozen=True):
+    """Devices that are published together; cut into slices as their limits ask."""
+
+    name: str = ""  # empty: the node's name
+    devices: tuple[Device, ...] = ()
+    counters: tuple[CounterSet, ...] = ()
+    generation: int = 0  # only if the driver counts itself
+    # Where the devices are, for drivers that are not on one node; without any: on this node.
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+
+
+Inventory = Iterable[Device] | Iterable[Pool]  # devices alone are those of one pool
+
+
+class AllocatedDevice(Struct, frozen=True):
+    """A device that a claim has."""
+
+    request: str  # with its subrequest, if it has one: `gpu/large`
+    pool: str
+    name: str
+    share_id: str = ""
+    consumed: dict[str, Quantity] = field(default_factory=dict)
+    has_admin_access: bool = False
+    configs: tuple[Any, ...] = ()  # parameters for this driver and request, class before claim
+    published: Device | None = None  # as it was published, if it still is
+
+    @property
+    def base_request(self) -> str:
+        """The request without its subrequest."""
+        return self.request.partition("/")[0]
+
+
+class ClaimName(Struct, frozen=True):
+    """Which claim; all that is known when it is taken back."""
+
+    uid: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Claim(ClaimName, frozen=True):
+    """A claim with the devices that it has of this driver."""
+
+    devices: tuple[AllocatedDevice, ...] = ()
+    value: ResourceClaim | None = None  # as the server has it
+
+
+class Prepared(Struct, frozen=True):
+    """One device made ready, and what containers that use it get."""
+
+    device: AllocatedDevice
+    edits: ContainerEdits = ContainerEdits()  # become a CDI device of this claim
+    cdi_ids: tuple[str, ...] = ()  # of specs that the driver, or somebody else, wrote
+    attributes: dict[str, DeviceAttribute] = field(default_factory=dict)  # for its metadata
+    network_data: NetworkDeviceData | None = None
+
+
+class Health(Enum):
+    """How a device is."""
+
+    UNKNOWN = 0
+    HEALTHY = 1
+    UNHEALTHY = 2
+
+
+class DeviceHealth(Struct, frozen=True):
+    """What is known of a device's health."""
+
+    device: str
+    health: Health
+    message: str = ""
+    pool: str = ""  # empty: the node's name
+    timeout_s: int = 0  # how long this holds without another word; 0: the node's default
+
+
+class PrepareError(Exception):
+    """A claim that cannot be prepared; the text is told to users of its pod."""
+
+
+class Driver(ABC):
+    """Base of drivers. See `mooring.driver.run` for how one becomes a program."""
+
+    name: ClassVar[str]
+    serialize: ClassVar[bool] = True  # one claim after the other
+
+    @abstractmethod
+    def devices(self) -> Inventory | Awaitable[Inventory]:
+        """Return what there is now; asked again when the driver says `republish`."""
+
+    @abstractmethod
+    def prepare(self, claim: Claim) -> Iterable[Prepared] | Awaitable[Iterable[Prepared]]:
+        """Make the devices of a claim ready, or raise PrepareError. It may be asked again."""
+
+    @abstractmethod
+    def unprepare(self, claim: ClaimName) -> Awaitable[None] | None:
+        """Undo it; for a claim that is not known there is nothing to do."""
+
+    def health(self) -> AsyncIterator[Iterable[DeviceHealth]] | None:
+        """Yield how devices are, all that changed each time; None: this is not known."""
+        return None
+
+    async def started(self) -> None:  # noqa: B027  # not every driver needs it
+        """Called once everything is served; a place to start watching hardware."""
+
+    async def stopped(self) -> None:  # noqa: B027
+        """Called at the end."""
