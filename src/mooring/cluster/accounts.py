@@ -33,11 +33,13 @@ USED_SHARE = 0.8  # of a token's time
 _ACCOUNTS = {
     "daemonset-controller": "daemon-set-controller",
     "garbage-collector-controller": "generic-garbage-collector",
+    "node-lifecycle-controller": "node-controller",
     "pod-garbage-collector-controller": "pod-garbage-collector",
     "resourceclaim-controller": "resource-claim-controller",
     "resourceclaim-controller-groups": "resource-claim-controller",
     "resourceclaim-controller-releases": "resource-claim-controller",
     "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
+    "taint-eviction-controller": "node-controller",
 }
 
 Connect = Callable[[Tokens], ApiClient]  # returns a client that shows these tokens

@@ -13,6 +13,7 @@ CONTROLLERS: tuple[str, ...] = (
     "device-taint-eviction-controller",
     "garbage-collector-controller",
     "job-controller",
+    "node-lifecycle-controller",
     "pod-garbage-collector-controller",
     "podgroup-protection-controller",
     "replicaset-controller",
@@ -20,6 +21,7 @@ CONTROLLERS: tuple[str, ...] = (
     "resourcepoolstatusrequest-controller",
     "root-ca-certificate-publisher-controller",
     "service-account-controller",
+    "taint-eviction-controller",
     "ttl-after-finished-controller",
 )
 

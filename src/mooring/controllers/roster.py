@@ -9,6 +9,8 @@ from mooring.controllers.deployments import Deployments
 from mooring.controllers.finishedjobs import FinishedJobs
 from mooring.controllers.garbage import GarbageCollector
 from mooring.controllers.jobs import Jobs
+from mooring.controllers.nodelifecycle import NodeLifecycle
+from mooring.controllers.nodetaints import NodeTaintEvictions
 from mooring.controllers.podgarbage import ENDED_MAX, PodGarbage
 from mooring.controllers.podgroups import PodGroupProtection
 from mooring.controllers.replicasets import ReplicaSets
@@ -29,6 +31,8 @@ def workload_controllers(*, authority: str, ended_max: int = ENDED_MAX) -> tuple
         Jobs(),
         FinishedJobs(),
         PodGroupProtection(),
+        NodeLifecycle(),
+        NodeTaintEvictions(),
         PodGarbage(ended_max=ended_max),
         GarbageCollector(),
     )

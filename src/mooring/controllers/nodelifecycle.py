@@ -1,0 +1,197 @@
+"""Nodes whose agent is silent are marked, and marks go when they are well again.
+
+1. An agent renews the lease of its node. When it has not for a while, all that it said of the node
+   is Unknown, and the pods there are not ready.
+2. What is wrong with a node is said by taints: pods stay away (NoSchedule), and leave after a while
+   (NoExecute, see `nodetaints`). The taints follow the conditions of the node.
+
+A node that never had a lease is left alone: it is on paper, and nobody will ever speak for it.
+Silence is counted in looks, not by the clock: one that jumps, or a laptop that slept, is no reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import ClassVar
+
+from msgspec import Struct
+
+from mooring.api.codec import to_tree
+from mooring.api.coordination import Lease
+from mooring.api.core import Node, NodeCondition, Pod, PodCondition
+from mooring.api.core.node import READY
+from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE, Taint
+from mooring.api.timestamp import MicroTimestamp, Timestamp
+from mooring.client.objects import Key, Objects
+from mooring.client.writes import LookAgain, Patch, Target, Tell
+from mooring.controllers.conditions import condition_of, is_true, with_condition
+from mooring.controllers.controller import Answers, Change, Controller, Step
+
+LEASES = "kube-node-lease"
+LOOK_S = 10.0  # as often as agents renew
+GRACE_S = 50.0  # kube-controller-manager's --node-monitor-grace-period
+NODE = "node"  # the index of pods by their node
+
+_PREFIX = "node.kubernetes.io/"
+NOT_READY, UNREACHABLE = f"{_PREFIX}not-ready", f"{_PREFIX}unreachable"
+_UNSCHEDULABLE = f"{_PREFIX}unschedulable"
+# The condition, the status that is bad, and the taint that says so.
+_TAINTS = (
+    (READY, "False", NOT_READY),
+    (READY, "Unknown", UNREACHABLE),
+    ("MemoryPressure", "True", f"{_PREFIX}memory-pressure"),
+    ("DiskPressure", "True", f"{_PREFIX}disk-pressure"),
+    ("PIDPressure", "True", f"{_PREFIX}pid-pressure"),
+    ("NetworkUnavailable", "True", f"{_PREFIX}network-unavailable"),
+)
+_OWN_KEYS = {key for *_, key in _TAINTS} | {_UNSCHEDULABLE}
+_SPOKEN_FOR = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")  # by the agent
+
+
+class Silence(Struct, frozen=True):
+    """The last word of an agent, and for how long it was looked for in vain."""
+
+    renewed: MicroTimestamp | None
+    looked_at: Timestamp
+    lasted_s: float = 0.0
+
+
+class NodeLifecycle(Controller):
+    """Marks nodes whose agent is silent, and those that say that they are not well."""
+
+    name: ClassVar[str] = "node-lifecycle-controller"
+    source: ClassVar[str] = "node-controller"
+    kinds = (Node, Lease, Pod)
+
+    def __init__(self, *, grace_s: float = GRACE_S) -> None:
+        self._grace_s = grace_s
+        self._silences: dict[str, Silence] = {}
+
+    def prepare(self, objects: Objects) -> None:
+        """Keep pods by their node."""
+        objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+
+    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
+        """Give the nodes that a change is about; renewed leases are seen at the next look."""
+        match change.value:
+            case Node(metadata=metadata):
+                yield "", metadata.name
+            case Lease(metadata=metadata):
+                if change.old is None and metadata.namespace == LEASES:
+                    yield "", metadata.name
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+        """Look at a node: is its agent alive, and do its taints say how it is?"""
+        node = objects.find(Node, *key)
+        if node is None:
+            self._silences.pop(key[1], None)
+            return
+        lease = objects.find(Lease, LEASES, key[1])
+        if lease is not None:
+            if self._is_silent(key[1], lease, now) and not _is_unknown(node):
+                yield from _lost(objects, node, now)
+                return  # the taints follow when that was told
+            yield LookAgain(key, LOOK_S)
+        taints = _taints(node, now)
+        if taints != node.spec.taints:
+            body = {
+                "metadata": {"resourceVersion": node.metadata.resource_version},
+                "spec": {"taints": [to_tree(each) for each in taints] or None},
+            }
+            yield Patch(Target.of(node), body)
+
+    def _is_silent(self, name: str, lease: Lease, now: Timestamp) -> bool:
+        last, renewed = self._silences.get(name), lease.spec.renew_time
+        if last is None or last.renewed != renewed:
+            self._silences[name] = Silence(renewed, now)
+            return False
+        passed_s = (now.instant - last.looked_at.instant) / timedelta(seconds=1)
+        lasted_s = last.lasted_s + min(max(passed_s, 0.0), LOOK_S)
+        self._silences[name] = Silence(renewed, now, lasted_s)
+        return lasted_s >= self._grace_s
+
+
+def _is_unknown(node: Node) -> bool:
+    ready = condition_of(node.status.conditions, READY)
+    return ready is not None and bool(ready.status == "Unknown")
+
+
+def _lost(objects: Objects, node: Node, now: Timestamp) -> Iterator[Step]:
+    """Say of a node that nothing is known of it, and of its pods that they are not ready."""
+    conditions = node.status.conditions
+    for kind in _SPOKEN_FOR:
+        old = condition_of(conditions, kind)
+        told = NodeCondition(
+            type=kind,
+            status="Unknown",
+            last_heartbeat_time=None if old is None else old.last_heartbeat_time,
+            last_transition_time=now.truncated(),
+            reason="NodeStatusUnknown" if old is not None else "NodeStatusNeverUpdated",
+            message=f"Kubelet {'stopped posting' if old is not None else 'never posted'} "
+            "node status.",
+        )
+        conditions = with_condition(conditions, told)
+    body = {
+        "metadata": {"resourceVersion": node.metadata.resource_version},
+        "status": {"conditions": [to_tree(each) for each in conditions]},
+    }
+    yield Patch(Target.of(node), body, "status")
+    name = node.metadata.name
+    yield Tell(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+    for pod in objects.by(Pod, NODE, name):
+        if is_true(pod.status.conditions, READY):
+            yield from _not_ready(pod, now)
+
+
+def _not_ready(pod: Pod, now: Timestamp) -> Iterator[Step]:
+    generation = pod.metadata.generation
+    told = PodCondition(
+        type=READY,
+        status="False",
+        last_transition_time=now.truncated(),
+        observed_generation=generation,
+    )
+    conditions = with_condition(pod.status.conditions, told)
+    body = {
+        "metadata": {"resourceVersion": pod.metadata.resource_version},
+        "status": {"conditions": [to_tree(each) for each in conditions]},
+    }
+    yield Patch(Target.of(pod), body, "status")
+    yield Tell(pod, "NodeNotReady", "Node is not ready", is_warning=True)
+
+
+def _taints(node: Node, now: Timestamp) -> tuple[Taint, ...]:
+    """Return the taints that a node should have: others' as they are, ours by its conditions.
+
+    One that pods leave by keeps the time at which it was first set.
+    """
+    had = {(each.key, each.effect) for each in node.spec.taints}
+    wanted = list(_wanted(node))
+    kept = [
+        each for each in node.spec.taints if not _is_ours(each) or (each.key, each.effect) in wanted
+    ]
+    new = [
+        Taint(key=key, effect=effect, time_added=now.truncated() if effect == NO_EXECUTE else None)
+        for key, effect in wanted
+        if (key, effect) not in had
+    ]
+    return (*kept, *new)
+
+
+def _is_ours(taint: Taint) -> bool:
+    """Tell whether a taint is one that only this controller sets."""
+    if taint.effect == NO_EXECUTE:
+        return taint.key in (NOT_READY, UNREACHABLE)
+    return taint.effect == NO_SCHEDULE and taint.key in _OWN_KEYS
+
+
+def _wanted(node: Node) -> Iterator[tuple[str, str]]:
+    for kind, status, key in _TAINTS:
+        condition = condition_of(node.status.conditions, kind)
+        if condition is not None and condition.status == status:
+            yield key, NO_SCHEDULE
+            if kind == READY:
+                yield key, NO_EXECUTE
+    if node.spec.unschedulable:
+        yield _UNSCHEDULABLE, NO_SCHEDULE
