@@ -113,7 +113,7 @@ def test_of_very_many_errors_the_first_are_printed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "nothing to look at: give -f, --on or --profile"),
+        ((), "nothing to look at: give -f, --on, --live or --profile"),
         (("-f", "-", "--on", "-"), "standard input can be read once only"),
         (("--profile", "dgx-h10"), "there is no profile 'dgx-h10'; did you mean dgx-h100"),
         (("-f", "-", "--now", "today"), "--now: "),

@@ -44,7 +44,7 @@ FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
 class ClusterInput(Struct, frozen=True):
     """What a command is given: a cluster, and manifests to plan or to look at.
 
-    cluster     objects of --on and --profile
+    cluster     objects of --on, --live and --profile
     manifests   objects of -f, as they would be in the cluster
     warnings    what is odd about all of them; printed already
     refused     what an API server would not take, with its place; printed already
@@ -86,6 +86,9 @@ def cluster_options(function: F) -> F:
         filenames: tuple[str, ...],
         recursive: bool,
         cluster_names: tuple[str, ...],
+        is_live: bool,
+        kubeconfig: str,
+        context: str,
         profile_names: tuple[str, ...],
         form_name: str,
         namespace: str,
@@ -94,11 +97,13 @@ def cluster_options(function: F) -> F:
         gates: Gates,
         **kwargs: Any,
     ) -> Any:
-        _check_usage(filenames, cluster_names, profile_names)
+        asks = is_live or bool(kubeconfig or context)
+        _check_usage(filenames, cluster_names, has_cluster=asks or bool(profile_names))
         schema = KUBERNETES if strict else CORE
         given = read_cluster(
             cluster=[
                 *_files(cluster_names, recursive=recursive, schema=schema),
+                *(_live(kubeconfig, context) if asks else ()),
                 Profiles(profile_names, FORMS[form_name]),
             ],
             manifests=_files(filenames, recursive=recursive, schema=schema),
@@ -134,6 +139,21 @@ _OPTIONS = (
         multiple=True,
         metavar="FILE|DIR|ARCHIVE",
         help="The cluster: what kubectl get -o yaml or moor snapshot wrote. May be repeated.",
+    ),
+    click.option(
+        "--live",
+        "is_live",
+        is_flag=True,
+        help="The cluster: the one that kubectl would ask, as it is now.",
+    ),
+    click.option(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="How to reach the cluster of --live; else KUBECONFIG or ~/.kube/config.",
+    ),
+    click.option(
+        "--context", default="", metavar="NAME", help="The context of the kubeconfig to use."
     ),
     click.option(
         "--profile",
@@ -194,12 +214,18 @@ def read_cluster(
 
 
 def _check_usage(
-    filenames: tuple[str, ...], cluster_names: tuple[str, ...], profile_names: tuple[str, ...]
+    filenames: tuple[str, ...], cluster_names: tuple[str, ...], *, has_cluster: bool
 ) -> None:
-    if not (filenames or cluster_names or profile_names):
-        raise click.UsageError("nothing to look at: give -f, --on or --profile")
+    if not (filenames or cluster_names or has_cluster):
+        raise click.UsageError("nothing to look at: give -f, --on, --live or --profile")
     if (*filenames, *cluster_names).count(STDIN) > 1:
         raise click.UsageError("standard input can be read once only: - stands there twice")
+
+
+def _live(kubeconfig: str, context: str) -> list[ClusterSource]:
+    from mooring.cli.live_source import Live  # needs what talks HTTP
+
+    return [Live(kubeconfig, context)]
 
 
 def _files(names: tuple[str, ...], *, recursive: bool, schema: Schema) -> list[ClusterSource]:

@@ -1,7 +1,7 @@
 """Where the objects of a cluster come from: files, archives and profiles.
 
 A source gives its objects to an intake, and to it says what it cannot read. A cluster that is
-asked over the network will be one more source.
+asked over the network is one more source: `live_source`.
 """
 
 from __future__ import annotations
