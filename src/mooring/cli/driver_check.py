@@ -1,0 +1,165 @@
+"""`moor driver check`: a driver in any language, tried through its real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from mooring.cli import CONTEXT
+from mooring.cli.exits import DOES_NOT_FIT, FITS
+from mooring.cli.failing import fail
+from mooring.client.errors import ClientError
+from mooring.testing.check.bench import BenchError, attached, bench
+from mooring.testing.check.checks import CHECKS
+from mooring.testing.check.outcomes import Outcome, Report, Result
+from mooring.testing.check.suite import check_process, check_socket, run_checks
+
+_COLOURS = {
+    Result.PASSED: "green",
+    Result.FAILED: "red",
+    Result.ADVISED: "yellow",
+    Result.SKIPPED: "cyan",
+}
+_WIDTH = max(map(len, CHECKS))
+
+
+@click.command(
+    "check",
+    context_settings={**CONTEXT, "ignore_unknown_options": True},
+    epilog="Exit status: 0 nothing failed, 1 something failed, 2 usage, 3 it could not be tried.",
+)
+@click.option("--only", metavar="CHECK,…", default="", help="Make these checks only.")
+@click.option("--list", "lists", is_flag=True, help="List the checks, and exit.")
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    default="",
+    help="With a SOCKET: the cluster that the driver publishes to.",
+)
+@click.option(
+    "--node-name", metavar="NAME", default="", help="With a SOCKET: the node that it runs on."
+)
+@click.option(
+    "--cdi-dir",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("/var/run/cdi"),
+    show_default=True,
+    help="With a SOCKET: where the driver writes CDI specs.",
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to tell."
+)
+@click.option("--log", is_flag=True, help="Show the end of what the driver said.")
+@click.argument("subject", nargs=-1, type=click.UNPROCESSED, metavar="SOCKET|COMMAND…")
+def command(
+    only: str,
+    lists: bool,
+    kubeconfig: str,
+    node_name: str,
+    cdi_dir: Path,
+    output: str,
+    log: bool,
+    subject: tuple[str, ...],
+) -> None:
+    """Try a DRA driver as a kubelet uses it, and say which promises it keeps.
+
+    Given a COMMAND, it is started beside an API server of its own, killed, started again, and
+    everything is gone afterwards. These words in it stand for what there is: {kubeconfig},
+    {node}, {registry} (where it registers), {plugins} (where its own folder goes), {root} (of
+    both) and {cdi}. Drivers on Mooring's SDK need none of them: KUBECONFIG, NODE_NAME and the
+    like are in their environment.
+
+    Given a SOCKET by which a running driver registers, it is tried where it is; what needs a
+    restart is skipped.
+
+    \b
+    moor driver check -- python3 driver.py
+    moor driver check -- ./my-driver --kubeconfig={kubeconfig} --node-name={node} \\
+        --registrar-dir={registry} --plugin-dir={plugins} --cdi-dir={cdi}
+    moor driver check /var/lib/kubelet/plugins_registry/gpu.example.com-reg.sock \\
+        --kubeconfig ~/.kube/config --node-name worker-1
+    """
+    if lists:
+        _list()
+        return
+    chosen = frozenset(filter(None, only.split(",")))
+    if unknown := chosen - set(CHECKS):
+        raise click.UsageError(f"--only: no check {min(unknown)!r}; there are {', '.join(CHECKS)}")
+    if not subject:
+        raise click.UsageError("nothing to check: give a SOCKET or a COMMAND")
+    try:
+        report = asyncio.run(
+            _check(subject, chosen, kubeconfig, node_name, cdi_dir, output == "text", log)
+        )
+    except (BenchError, ClientError) as error:
+        fail(str(error))
+    if output == "json":
+        click.echo(json.dumps(_tree(report), indent=2))
+    else:
+        click.echo(_summary(report))
+    sys.exit(FITS if report.is_good else DOES_NOT_FIT)
+
+
+async def _check(
+    subject: tuple[str, ...],
+    only: frozenset[str],
+    kubeconfig: str,
+    node_name: str,
+    cdi_dir: Path,
+    tells: bool,
+    log: bool,
+) -> Report:
+    tell = _tell if tells else _nobody
+    if len(subject) == 1 and Path(subject[0]).is_socket():
+        if not (kubeconfig and node_name):
+            raise click.UsageError("a SOCKET needs --kubeconfig and --node-name as well")
+        async with attached(kubeconfig, node_name, cdi_dir) as place:
+            return await run_checks(check_socket(place, Path(subject[0])), only=only, tell=tell)
+    if shutil.which(subject[0]) is None:
+        raise BenchError(f"{subject[0]}: neither a socket nor a program that can be run")
+    async with bench() as place:
+        trial = check_process(place, subject)
+        report = await run_checks(trial, only=only, tell=tell)
+        if log and trial.process is not None:
+            click.echo(f"\nThe driver's last words:\n{trial.process.last_words(40)}", err=True)
+        return report
+
+
+def _list() -> None:
+    for name, check in CHECKS.items():
+        click.echo(f"{name:{_WIDTH}}  {(check.__doc__ or '').strip()}")
+
+
+def _tell(outcome: Outcome) -> None:
+    mark = click.style(f"{outcome.result.value:6}", fg=_COLOURS[outcome.result])
+    click.echo(f"{mark}  {outcome.check:{_WIDTH}}  {outcome.promise}")
+    for line in outcome.why.splitlines():
+        click.echo(f"{'':8}{'':{_WIDTH}}  → {line}")
+
+
+def _nobody(_: Outcome) -> None:
+    """Tell nobody: all of it is told at the end."""
+
+
+def _summary(report: Report) -> str:
+    counts = (f"{report.count(each)} {each.value}" for each in Result if report.count(each))
+    return f"\n{report.driver or 'the driver'}: {', '.join(counts)}"
+
+
+def _tree(report: Report) -> dict[str, object]:
+    outcomes = [
+        {
+            "check": each.check,
+            "promise": each.promise,
+            "result": each.result.value,
+            **({"why": each.why} if each.why else {}),
+        }
+        for each in report.outcomes
+    ]
+    return {"driver": report.driver, "good": report.is_good, "checks": outcomes}

@@ -1,0 +1,129 @@
+"""Claims for devices that a driver published, allocated as the scheduler would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+from msgspec.structs import replace
+
+from mooring.allocator.allocation import allocate
+from mooring.allocator.answers import Allocated
+from mooring.allocator.features import Features
+from mooring.allocator.inventory import Inventory
+from mooring.api.gates import Gates
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    AllocationResult,
+    CELDeviceSelector,
+    DeviceClaim,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceSlice,
+)
+from mooring.client.errors import AlreadyExistsError
+from mooring.client.paging import list_all
+from mooring.client.writes import Create, Delete, Target, Update
+from mooring.kit.naming import new_uid
+from mooring.testing.check.bench import Bench
+
+NAMESPACE = "default"
+CLASS = "moor-driver-check"
+
+
+class Claims:
+    """Makes claims on a bench; each gets devices that no other has, or that it is told."""
+
+    def __init__(self, bench: Bench, driver: str) -> None:
+        self._bench, self._driver = bench, driver
+        self._numbers = count()
+        self._made: dict[str, ResourceClaim] = {}
+
+    async def slices(self) -> list[ResourceSlice]:
+        """Return what the driver has published for the node, or for all."""
+        page = await list_all(self._bench.client, ResourceSlice)
+        node = self._bench.node.metadata.name
+        mine = [each for each in page.values if each.spec.driver == self._driver]
+        return [each for each in mine if each.spec.node_name in (None, "", node)]
+
+    async def new(self) -> ResourceClaim:
+        """Return a claim without devices, as the server has it."""
+        await self._ensure_class()
+        metadata = ObjectMeta(name=f"claim-{next(self._numbers)}", namespace=NAMESPACE)
+        claim: ResourceClaim = await self._bench.client.write(Create(self._wish(metadata)))
+        self._made[claim.metadata.uid] = claim
+        return claim
+
+    async def allocated(self) -> ResourceClaim | None:
+        """Return a claim with a device of its own; None if none is left."""
+        claim = await self.new()
+        inventory = await self._inventory()
+        answer = allocate(inventory, self._bench.node, [claim])
+        if not isinstance(answer, Allocated):
+            await self.drop(claim)
+            return None
+        return await self._give(claim, answer.results(new_uid)[0])
+
+    async def allocated_like(self, other: ResourceClaim) -> ResourceClaim:
+        """Return a claim with the very devices of another: what must never be."""
+        assert other.status.allocation is not None
+        return await self._give(await self.new(), other.status.allocation)
+
+    async def drop(self, claim: ResourceClaim) -> None:
+        """Take a claim out of the world."""
+        self._made.pop(claim.metadata.uid, None)
+        client = self._bench.client
+        found = await client.get(ResourceClaim, NAMESPACE, claim.metadata.name)
+        if found is not None:
+            await client.write(Delete(Target.of(found)))
+
+    async def _give(self, claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
+        status = replace(claim.status, allocation=allocation)
+        given: ResourceClaim = await self._bench.client.write(
+            Update(replace(claim, status=status), "status")
+        )
+        self._made[given.metadata.uid] = given
+        return given
+
+    async def _inventory(self) -> Inventory:
+        inventory = Inventory(Features.of(Gates.parse()))
+        inventory.put_class(_class(self._driver))
+        for each in await self.slices():
+            inventory.put_slice(each)
+        for claim in self._made.values():
+            if claim.status.allocation is not None:
+                inventory.put_claim(claim)
+        return inventory
+
+    async def _ensure_class(self) -> None:
+        try:
+            await self._bench.client.write(Create(_class(self._driver)))
+        except AlreadyExistsError:
+            return
+
+    def _wish(self, metadata: ObjectMeta) -> ResourceClaim:
+        exactly = ExactDeviceRequest(
+            device_class_name=CLASS, tolerations=(DeviceToleration(operator="Exists"),)
+        )
+        request = DeviceRequest(name="devices", exactly=exactly)
+        return ResourceClaim(
+            metadata=metadata, spec=ResourceClaimSpec(devices=DeviceClaim(requests=(request,)))
+        )
+
+
+def results_of(claim: ResourceClaim) -> Sequence[tuple[str, str]]:
+    """Return the pools and names of a claim's devices."""
+    allocation = claim.status.allocation
+    return [(r.pool, r.device) for r in allocation.devices.results] if allocation else []
+
+
+def _class(driver: str) -> DeviceClass:
+    cel = CELDeviceSelector(expression=f'device.driver == "{driver}"')
+    spec = DeviceClassSpec(selectors=(DeviceSelector(cel=cel),))
+    return DeviceClass(metadata=ObjectMeta(name=CLASS), spec=spec)

@@ -1,0 +1,50 @@
+"""What came of checks: passed, failed or skipped, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from msgspec import Struct
+
+
+class Result(Enum):
+    """How a check ended."""
+
+    PASSED = "pass"
+    FAILED = "fail"
+    ADVISED = "advice"  # failed, but nobody is forbidden to be like this
+    SKIPPED = "skip"
+
+
+class Outcome(Struct, frozen=True):
+    """What came of one check."""
+
+    check: str
+    promise: str  # what was checked, in a sentence
+    result: Result
+    why: str = ""  # it failed or was skipped
+
+
+class Report(Struct, frozen=True):
+    """All outcomes for one driver."""
+
+    driver: str
+    outcomes: Sequence[Outcome]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing failed."""
+        return all(each.result is not Result.FAILED for each in self.outcomes)
+
+    def count(self, result: Result) -> int:
+        """Return how many checks ended so."""
+        return sum(each.result is result for each in self.outcomes)
+
+
+class CheckFailedError(Exception):
+    """The driver does not keep a promise; the text says what was seen."""
+
+
+class CheckSkippedError(Exception):
+    """The check does not apply, or cannot be made here; the text says why."""

@@ -1,0 +1,156 @@
+"""The sockets of a driver, as a kubelet uses them: registration, claims, health."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+from msgspec import Struct
+
+from mooring.api.resource.v1 import ResourceClaim
+from mooring.wire import dra_v1_pb2 as dra
+from mooring.wire import health_v1_pb2 as health
+from mooring.wire import registration_pb2 as registration
+from mooring.wire.services import (
+    DRA_V1,
+    DRA_V1BETA1,
+    GET_INFO,
+    HEALTH_V1,
+    HEALTH_V1ALPHA1,
+    NOTIFY,
+    PREPARE,
+    UNPREPARE,
+    WATCH_HEALTH,
+    Method,
+    call,
+    open_socket,
+)
+
+CALL_S = 15.0
+LOOK_S = 0.05
+DRA_VERSIONS = (DRA_V1, DRA_V1BETA1)
+HEALTH_VERSIONS = (HEALTH_V1, HEALTH_V1ALPHA1)
+
+
+class PlugError(Exception):
+    """A call that did not come back as it should; the text says which and why."""
+
+
+class ClaimKey(Struct, frozen=True):
+    """A claim as a kubelet names it to a driver."""
+
+    uid: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, claim: ResourceClaim) -> ClaimKey:
+        """Return the name of a claim."""
+        metadata = claim.metadata
+        return cls(metadata.uid, metadata.namespace, metadata.name)
+
+
+class Registered(Struct, frozen=True):
+    """What a driver said when it was asked who it is."""
+
+    type: str
+    name: str
+    endpoint: str
+    versions: tuple[str, ...]
+
+
+async def find_socket(
+    registry: Path, within_s: float, given_up: Callable[[], str | None] = lambda: None
+) -> Path:
+    """Wait for a socket that answers; `given_up` says why there is no use in waiting longer."""
+    last = "no socket appeared"
+    loop = asyncio.get_running_loop()
+    until = loop.time() + within_s
+    while loop.time() < until:
+        if (why := given_up()) is not None:
+            raise PlugError(why)
+        for path in sorted(each for each in registry.rglob("*") if each.is_socket()):
+            try:
+                await ask_info(path, timeout_s=1.0)
+            except PlugError as error:
+                last = str(error)
+            else:
+                return path
+        await asyncio.sleep(LOOK_S)
+    raise PlugError(f"{last} in {registry} within {within_s:.0f} s")
+
+
+async def ask_info(path: Path, *, timeout_s: float = CALL_S) -> Registered:
+    """Return who is behind a socket for registration."""
+    async with open_socket(path) as channel:
+        info = await _answer(channel, GET_INFO, registration.InfoRequest(), timeout_s)
+    return Registered(info.type, info.name, info.endpoint, tuple(info.supported_versions))
+
+
+async def tell_registered(path: Path, error: str = "") -> None:
+    """Tell a driver that it is registered, or why not."""
+    status = registration.RegistrationStatus(plugin_registered=not error, error=error)
+    async with open_socket(path) as channel:
+        await _answer(channel, NOTIFY, status, CALL_S)
+
+
+class Plug:
+    """A driver that is registered, in one version of its interface."""
+
+    def __init__(self, channel: grpc.aio.Channel, info: Registered, version: str) -> None:
+        self._channel, self.info, self.version = channel, info, version
+
+    async def prepare(self, *claims: ClaimKey) -> dict[str, dra.NodePrepareResourceResponse]:
+        """Have claims prepared; return what is said of each, by uid."""
+        request = dra.NodePrepareResourcesRequest(claims=_named(claims))
+        answer = await _answer(self._channel, PREPARE.of(self.version), request, CALL_S)
+        return dict(answer.claims)
+
+    async def unprepare(self, *claims: ClaimKey) -> dict[str, str]:
+        """Have claims taken back; return the error of each, by uid, "" where there is none."""
+        request = dra.NodeUnprepareResourcesRequest(claims=_named(claims))
+        answer = await _answer(self._channel, UNPREPARE.of(self.version), request, CALL_S)
+        return {uid: each.error for uid, each in answer.claims.items()}
+
+    async def first_health(self, version: str) -> Sequence[health.DeviceHealth]:
+        """Return the first report of the health stream."""
+        watch = call(self._channel, WATCH_HEALTH.of(version))
+        stream = watch(health.NodeWatchResourcesRequest(), timeout=CALL_S)
+        try:
+            async for each in stream:
+                return list(each.devices)
+        except grpc.aio.AioRpcError as error:
+            raise PlugError(f"NodeWatchResources: {_said(error)}") from None
+        finally:
+            stream.cancel()
+        raise PlugError("NodeWatchResources: the stream ended without a report")
+
+
+@asynccontextmanager
+async def plugged(info: Registered, socket: Path, version: str = "") -> AsyncIterator[Plug]:
+    """Give the plug of a driver that is registered by a socket."""
+    known = [each for each in info.versions if each in DRA_VERSIONS]
+    if not version and not known:
+        raise PlugError(f"no version that is known, of {list(info.versions)}")
+    async with open_socket(info.endpoint or socket) as channel:
+        yield Plug(channel, info, version or known[0])
+
+
+def _named(claims: Iterable[ClaimKey]) -> list[dra.Claim]:
+    return [dra.Claim(uid=c.uid, namespace=c.namespace, name=c.name) for c in claims]
+
+
+async def _answer(channel: grpc.aio.Channel, method: Method, request: Any, timeout_s: float) -> Any:
+    try:
+        return await call(channel, method)(request, timeout=timeout_s, wait_for_ready=True)
+    except grpc.aio.AioRpcError as error:
+        raise PlugError(f"{method.name}: {_said(error)}") from None
+
+
+def _said(error: grpc.aio.AioRpcError) -> str:
+    return f"{error.code().name}: {error.details()}"
