@@ -4,7 +4,8 @@
     fork                           wait for the word
     write the record
     give the word  ──────────────► session, streams, cgroup, CPUs, memory, groups, mounts
-    read the report ◄───────────── nothing: it runs. Else what went wrong, and it ends
+    read the report ◄───────────── its mount namespace; the end of the report: it runs.
+                                   Else what went wrong, and it ends
 
 Nothing runs without a record, and a child whose parent is gone ends by itself.
 """
@@ -16,6 +17,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import stat
 import termios
 from collections.abc import Callable
@@ -36,28 +38,42 @@ class Failure(NamedTuple):
     text: str
 
 
+class Heard(NamedTuple):
+    """What a report has said by now."""
+
+    is_over: bool
+    namespace: int | None = None  # a descriptor
+    failure: Failure | None = None
+
+
 class Forked(NamedTuple):
     """A process that waits for the word."""
 
     pid: int
     word: int
-    report: int
+    report: socket.socket
 
     def go(self) -> None:
         """Let it run."""
         os.write(self.word, b"!")
         os.close(self.word)
 
-    def failure(self) -> Failure | None:
-        """Return what went wrong; read once the report is ready."""
-        data = os.read(self.report, REPORT_BYTES_MAX)
-        os.close(self.report)
-        if not data:
-            return None
+    def heard(self) -> Heard:
+        """Return one more thing that was reported."""
         try:
-            return Failure(*json.loads(data))
+            data, descriptors, _, _ = socket.recv_fds(self.report, REPORT_BYTES_MAX, 1)
+        except BlockingIOError:
+            return Heard(is_over=False)
+        except OSError:
+            return Heard(is_over=True)
+        if descriptors:
+            return Heard(is_over=False, namespace=descriptors[0])
+        if not data:
+            return Heard(is_over=True)
+        try:
+            return Heard(is_over=True, failure=Failure(*json.loads(data)))
         except (ValueError, TypeError):
-            return Failure(False, "it was killed on its way")
+            return Heard(is_over=True, failure=Failure(False, "it was killed on its way"))
 
 
 class Streams(NamedTuple):
@@ -73,28 +89,32 @@ class _ProgramError(Exception):
     """A program that cannot be run."""
 
 
-def fork(become: Callable[[], NoReturn]) -> Forked:
+def fork(become: Callable[[socket.socket], NoReturn]) -> Forked:
     """Return a child that will become something once it gets the word."""
     heard, word = os.pipe2(os.O_CLOEXEC)
-    report, told = os.pipe2(os.O_CLOEXEC)
+    report, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         _run_child(become, heard, word, told, parent)
     os.close(heard)
-    os.close(told)
-    os.set_blocking(report, False)
+    told.close()
+    report.setblocking(False)
     return Forked(pid, word, report)
 
 
 def _run_child(
-    become: Callable[[], NoReturn], heard: int, word: int, told: int, parent: int
+    become: Callable[[socket.socket], NoReturn],
+    heard: int,
+    word: int,
+    told: socket.socket,
+    parent: int,
 ) -> NoReturn:
     try:
         signal.set_wakeup_fd(-1)
         os.close(word)
         if os.read(heard, 1) == b"!" and os.getppid() == parent:
-            become()
+            become(told)
     except _ProgramError as error:
         _tell(told, Failure(True, str(error)))
     except BaseException as error:
@@ -106,9 +126,9 @@ def _run_child(
         os._exit(127)
 
 
-def _tell(told: int, failure: Failure) -> None:
+def _tell(told: socket.socket, failure: Failure) -> None:
     text = failure.text[: REPORT_BYTES_MAX // 8]
-    os.write(told, json.dumps((failure.is_program, text)).encode())
+    told.send(json.dumps((failure.is_program, text)).encode())
 
 
 def take_streams(streams: Streams) -> None:
@@ -147,7 +167,9 @@ def take_groups(groups: tuple[int, ...]) -> None:
         os.setgroups(sorted({*os.getgroups(), *groups}))
 
 
-def take_mounts(wanted: tuple[MountLaunch, ...], *, staging: str, is_root: bool) -> None:
+def take_mounts(
+    wanted: tuple[MountLaunch, ...], told: socket.socket, *, staging: str, is_root: bool
+) -> None:
     """See mounts that the host does not see. Root has a mount namespace in any case."""
     if not wanted and not is_root:
         return
@@ -163,6 +185,8 @@ def take_mounts(wanted: tuple[MountLaunch, ...], *, staging: str, is_root: bool)
             ) from None
         return
     mounts.make(wanted, staging=staging)
+    namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    socket.send_fds(told, [b"namespace"], [namespace])
 
 
 def run_program(

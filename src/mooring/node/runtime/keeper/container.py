@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -153,12 +154,12 @@ class Container:
         streams = self._open_streams(launch)
         self.cgroup = self.home.cgroups.make(str(launch.key).replace("/", "_"), launch)
         environment = {**launch.environment, MARKER: self.marker}
-        self._forked = child.fork(lambda: self._become(launch, streams, environment))
+        self._forked = child.fork(lambda told: self._become(launch, streams, environment, told))
         for descriptor in {*streams[:3]}:
             os.close(descriptor)
         pid = self._forked.pid
         self.home.adopt(pid, self._reaped)
-        self.home.loop.watch(self._forked.report, READ, self._reported)
+        self.home.loop.watch(self._forked.report.fileno(), READ, self._reported)
         self._timers.append(self.home.loop.call_later(SETUP_S_MAX, self._took_too_long))
         self._write_down(launch, pid)
         self._forked.go()
@@ -175,12 +176,19 @@ class Container:
         )
         self.home.records.write(self.record)
 
-    def _become(self, launch: Launch, streams: Streams, environment: dict[str, str]) -> NoReturn:
+    def _become(
+        self,
+        launch: Launch,
+        streams: Streams,
+        environment: dict[str, str],
+        told: socket.socket,
+    ) -> NoReturn:
         child.take_streams(streams)
         doors = self.cgroup.doors
         child.take_limits(doors=doors, cpus=launch.cpus, memory_nodes=launch.memory_nodes)
         child.take_groups(launch.groups)
-        child.take_mounts(launch.mounts, staging=self.home.staging, is_root=self.home.is_root)
+        staging, is_root = self.home.staging, self.home.is_root
+        child.take_mounts(launch.mounts, told, staging=staging, is_root=is_root)
         limits = self.home.descriptor_limits
         child.run_program(launch.command, environment, launch.folder, limits)
 
@@ -202,18 +210,22 @@ class Container:
         return Streams(reading, writers[0], writers[1])
 
     def _reported(self) -> None:
-        if self._forked is None:
+        if (forked := self._forked) is None:
             return
-        forked, self._forked = self._forked, None
-        self.home.loop.forget(forked.report)
+        heard = forked.heard()
+        if heard.namespace is not None:
+            self.namespace = heard.namespace
+            self.namespace_number = os.fstat(heard.namespace).st_ino
+        if not heard.is_over:
+            return
+        self._forked = None
+        self.home.loop.forget(forked.report.fileno())
+        forked.report.close()
         self._cancel_timers()
-        self._failure = self._failure or forked.failure()
+        self._failure = self._failure or heard.failure
         if self._failure is not None or self.stage is not Stage.STARTING:
             return  # its end tells the rest
         self.stage = Stage.RUNNING
-        with suppress(OSError):
-            self.namespace = os.open(f"/proc/{self.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-            self.namespace_number = os.fstat(self.namespace).st_ino
         self._answer(self)
         self.home.changed(self)
 
@@ -288,7 +300,7 @@ class Container:
                 os.kill(self.pid, signal.SIGKILL)  # ours until it is reaped
 
     def _reaped(self, status: int) -> None:
-        if self._forked is not None:  # the report is ready, or will never come
+        while self._forked is not None:  # what it reported is there, as it has ended
             self._reported()
         self._cancel_timers()
         self.stage, self._status = Stage.ENDING, status

@@ -64,13 +64,13 @@ class Execution:
             )
         self._is_terminal = tty
         streams = self._open_streams(tty=tty, stdin=stdin)
-        self._forked = child.fork(lambda: self._become(launch, streams, command))
+        self._forked = child.fork(lambda _: self._become(launch, streams, command))
         for descriptor in {*streams[:3]}:
             os.close(descriptor)
         self._pid = self._forked.pid
         self._home.adopt(self._pid, self._ended)
         self._container.beside[self._pid] = self.kill
-        self._home.loop.watch(self._forked.report, READ, self._reported)
+        self._home.loop.watch(self._forked.report.fileno(), READ, self._reported)
         self._forked.go()
 
     def feed(self, data: bytes) -> None:
@@ -157,12 +157,16 @@ class Execution:
         self._outputs[descriptor] = channel
 
     def _reported(self) -> None:
-        if self._forked is None:
+        if (forked := self._forked) is None:
             return
-        forked, self._forked = self._forked, None
-        self._home.loop.forget(forked.report)
-        if (failure := forked.failure()) is not None:
-            refused = ["StartError", failure.text]
+        heard = forked.heard()
+        if not heard.is_over:
+            return
+        self._forked = None
+        self._home.loop.forget(forked.report.fileno())
+        forked.report.close()
+        if heard.failure is not None:
+            refused = ["StartError", heard.failure.text]
             self._peer.tell({"n": self._number, "refused": refused})
             return
         self._peer.tell({"n": self._number, "ok": {}})
@@ -222,7 +226,7 @@ class Execution:
         self._watch(self._input)
 
     def _ended(self, status: int) -> None:
-        if self._forked is not None:
+        while self._forked is not None:  # what it reported is there, as it has ended
             self._reported()
         for descriptor in self._outputs:
             left = DRAIN_BYTES_MAX  # others may hold the stream, and say on
