@@ -78,13 +78,17 @@ class Records:
                             key = Key.read([pod_uid, name, int(attempt)])
                         except LaunchError:
                             continue  # not ours
-                        yield self._read(key)
+                        if (found := self._read(key)) is not None:
+                            yield found
 
-    def _read(self, key: Key) -> Record:
+    def _read(self, key: Key) -> Record | None:
         try:
             with open(os.path.join(self.folder_of(key), NAME), "rb") as file:
                 return read_record(json.loads(file.read(RECORD_BYTES_MAX)))._replace(key=key)
-        except (OSError, ValueError, TypeError, RecursionError):
+        except FileNotFoundError:  # nothing ran before there was a record
+            self.remove(key)
+            return None
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return Record(key)
 
 

@@ -36,7 +36,7 @@ from mooring.node.runtime.keeper.loop import READ, WRITE, Timer
 CHUNK_BYTES = 256 * 1024
 UNSENT_BYTES_MAX = 32 * 1024 * 1024
 CONNECTIONS_MAX = 1024
-IDLE_S = 60.0
+IDLE_S, FIRST_IDLE_S = 60.0, 10.0
 
 
 class Server:
@@ -50,7 +50,8 @@ class Server:
         listener.setblocking(False)
         keeper.loop.watch(listener.fileno(), READ, self._accept)
         keeper.on_change = self._changed
-        self._look_idle()
+        # Whoever had us started is on the way.
+        self._idle = keeper.loop.call_later(max(idle_s, FIRST_IDLE_S), self._end_if_idle)
 
     def _accept(self) -> None:
         try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from mooring.api.timestamp import Timestamp
@@ -49,8 +50,10 @@ def has_ended(folder: Path) -> bool:
     try:
         tree = json.loads((folder / records.NAME).read_bytes())
         return tree.get("finished") is not None
+    except FileNotFoundError:
+        return True  # it was removed
     except (OSError, ValueError):
-        return not folder.is_dir()
+        return False
 
 
 class _Shown:
@@ -116,41 +119,61 @@ class _Reader:
             os.close(self._file)
             self._file = None
 
-    def _paths(self) -> list[Path]:
-        """Return the files, oldest first."""
-        older = [self._folder / f"{logfile.NAME}.{n}" for n in range(logfile.FILES_MAX, 0, -1)]
-        return [each for each in (*older, self._folder / logfile.NAME) if each.exists()]
+    def _files(self) -> list[int]:
+        """Return the files, open, oldest first.
+
+        They are opened newest first: a file that gets an older name meanwhile comes by twice,
+        and is not missed.
+        """
+        found: dict[int, int] = {}
+        names = (logfile.NAME, *(f"{logfile.NAME}.{n}" for n in range(1, logfile.FILES_MAX + 1)))
+        for name in names:
+            with suppress(OSError):
+                descriptor = os.open(self._folder / name, os.O_RDONLY | os.O_CLOEXEC)
+                inode = os.fstat(descriptor).st_ino
+                if inode in found:
+                    os.close(descriptor)
+                else:
+                    found[inode] = descriptor
+        return list(found.values())[::-1]
 
     def _begin(self, tail_lines: int | None) -> None:
-        paths = self._paths()
-        if tail_lines is None:
-            fresh = [each for each in paths[:-1] if each.stat().st_mtime >= self._since]
-            first = (fresh or paths[-1:])[:1]
-            self._file = os.open(first[0], os.O_RDONLY | os.O_CLOEXEC) if first else None
+        files = self._files()
+        if not files:
             return
-        for index in range(len(paths) - 1, -1, -1):
-            self.close()
-            self._file = os.open(paths[index], os.O_RDONLY | os.O_CLOEXEC)
-            position, tail_lines = _tail(self._file, tail_lines)
-            os.lseek(self._file, position, os.SEEK_SET)
-            if tail_lines == 0:
+        if tail_lines is None:
+            fresh = [each for each in files if os.fstat(each).st_mtime >= self._since]
+            self._take(files, (fresh or files[-1:])[0])
+            return
+        for each in reversed(files):
+            position, tail_lines = _tail(each, tail_lines)
+            if tail_lines == 0 or each == files[0]:
+                os.lseek(each, position, os.SEEK_SET)
+                self._take(files, each)
                 return
 
     def _next(self) -> bool:
         """Go on with the file after the one that is read to its end, if there is one."""
         assert self._file is not None
-        current = os.fstat(self._file).st_ino
-        paths = self._paths()
-        inodes = [each.stat().st_ino for each in paths]
+        now = os.fstat(self._file)
+        files = self._files()
+        inodes = [os.fstat(each).st_ino for each in files]
         # One that is gone was the oldest: we were too slow.
-        index = inodes.index(current) + 1 if current in inodes else 0
-        if index >= len(paths):
-            return False
-        if os.lseek(self._file, 0, os.SEEK_CUR) < os.fstat(self._file).st_size:
-            return True  # there was more just before it was put aside
-        self.close()
-        self._file = os.open(paths[index], os.O_RDONLY | os.O_CLOEXEC)
-        return True
+        index = inodes.index(now.st_ino) + 1 if now.st_ino in inodes else 0
+        has_more = os.lseek(self._file, 0, os.SEEK_CUR) < os.fstat(self._file).st_size
+        if index < len(files) and not has_more:
+            self._take(files, files[index])
+            return True
+        self._take(files, None)
+        return index < len(files)  # there was more just before it was put aside
+
+    def _take(self, files: list[int], chosen: int | None) -> None:
+        for each in files:
+            if each != chosen:
+                os.close(each)
+        if chosen is not None:
+            self.close()
+            self._file = chosen
 
 
 def _tail(descriptor: int, lines: int) -> tuple[int, int]:

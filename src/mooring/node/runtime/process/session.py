@@ -70,6 +70,11 @@ class ProcessSession:
         """End it."""
         await self._send(message_frame({"ask": "kill"}))
 
+    async def close(self) -> None:
+        """Listen no longer; the command is ended."""
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
+
     async def _send(self, data: bytes) -> None:
         if self._exit_code.done():
             return
