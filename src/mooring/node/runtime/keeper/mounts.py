@@ -94,11 +94,14 @@ def make(mounts: tuple[MountLaunch, ...], *, staging: str) -> None:
     ordered = sorted(mounts, key=lambda mount: mount.target.rstrip("/").count("/"))
     planned = [_attempt(each, _plan, each) for each in ordered]
     private: set[int] = set()
+    root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     for index, each in enumerate(planned):
         if not any(each.is_within(outer) for outer in planned[:index]):
             _attempt(each.mount, _prepare, each, private, staging)
     for each in planned:
         _attempt(each.mount, _mount, each)
+    if not os.path.samestat(os.fstat(root), os.stat("/")):
+        _leave(root)
 
 
 def _attempt(mount: MountLaunch, call: Callable[..., T], *arguments: object) -> T:
@@ -197,6 +200,14 @@ def _enter_root(folder: str) -> None:
     except OSError:  # of a root that cannot be left, such as an initial ramdisk
         os.chroot(folder)
         os.chdir("/")
+
+
+def _leave(root: int) -> None:
+    """Let go of the old root, from which mounts were made until now."""
+    os.chdir(root)
+    with suppress(OSError):  # of one that cannot be left
+        system.unmount(".")
+    os.chdir("/")
 
 
 def _repeat(source: str, target: str) -> None:

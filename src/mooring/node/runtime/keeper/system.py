@@ -67,10 +67,9 @@ def unmount(target: str) -> None:
 
 
 def change_root(folder: str) -> None:
-    """Make a mount the root of this mount namespace."""
+    """Make a mount the root of this mount namespace; the old root stays below it."""
     os.chdir(folder)
     _checked(_libc.syscall(_number(0), b".", b"."), folder)
-    unmount(".")
     os.chdir("/")
 
 
