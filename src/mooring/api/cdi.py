@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import field
 
-from mooring.api.structs import Open, always, named
+from mooring.api.structs import Int64, Open, always, named
 
 VERSION = "0.6.0"  # what our specs need; read are all below 2
 STATIC_FOLDER, DYNAMIC_FOLDER = "/etc/cdi", "/var/run/cdi"  # the second wins
@@ -29,12 +29,12 @@ class DeviceNode(Open, frozen=True, gc=False):
     path: str = always("")
     host_path: str = ""  # empty: the same
     type: str = ""
-    major: int = 0
-    minor: int = 0
-    file_mode: int | None = None
+    major: Int64 = 0
+    minor: Int64 = 0
+    file_mode: Int64 | None = None
     permissions: str = ""
-    uid: int | None = None
-    gid: int | None = None
+    uid: Int64 | None = None
+    gid: Int64 | None = None
 
 
 class Mount(Open, frozen=True, gc=False):
@@ -53,7 +53,7 @@ class Hook(Open, frozen=True, gc=False):
     path: str = always("")
     args: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
-    timeout: int | None = None
+    timeout: Int64 | None = None
 
 
 class NetDevice(Open, frozen=True, gc=False):
@@ -71,7 +71,7 @@ class ContainerEdits(Open, frozen=True, gc=False):
     net_devices: tuple[NetDevice, ...] = ()
     hooks: tuple[Hook, ...] = ()
     mounts: tuple[Mount, ...] = ()
-    additional_gids: tuple[int, ...] = named("additionalGids", ())
+    additional_gids: tuple[Int64, ...] = named("additionalGids", ())
 
     def __add__(self, other: ContainerEdits) -> ContainerEdits:
         """Return both; what is the same in both is there once."""

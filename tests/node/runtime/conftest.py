@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mooring.node.runtime.keeper import processes
+from tests.node.runtime.bench import Bench
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    root = Path(tempfile.mkdtemp(dir="/tmp", prefix="moor-"))
+    made = Bench(root)
+    before = set(processes.children(os.getpid()))
+    yield made
+    assert made.members() == []
+    assert set(processes.children(os.getpid())) <= before
+    shutil.rmtree(root)
