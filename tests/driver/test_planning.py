@@ -284,9 +284,7 @@ def test_any_state_becomes_what_is_wanted_in_one_pass(
             assert pool.resource_slice_count == len(same_pool)
             assert {s.spec.pool.generation for s in same_pool} == {pool.generation}
         wanted = {pool.name or "node-1": [d.name for d in pool.devices] for pool in pools}
-        assert {k: sorted(v) for k, v in found.items()} == {
-            k: sorted(v) for k, v in wanted.items()
-        }
+        assert {k: sorted(v) for k, v in found.items()} == {k: sorted(v) for k, v in wanted.items()}
 
 
 @given(some_devices().filter(bool), st.integers(0, 149), _TAINTS)

@@ -114,8 +114,7 @@ class _Slots:
         index = 0
         for each in new:
             while (
-                index in self._with_devices
-                or len(self.counters.get(index, ())) >= COUNTER_SETS_MAX
+                index in self._with_devices or len(self.counters.get(index, ())) >= COUNTER_SETS_MAX
             ):
                 index += 1
             self.counters.setdefault(index, []).append(each)

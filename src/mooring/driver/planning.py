@@ -66,20 +66,18 @@ def plan(
     pools: Iterable[Pool],
     existing: Iterable[ResourceSlice],
     publisher: Publisher,
-    stored: Mapping[str, Stored] = {},  # noqa: B006  # only read
+    stored: Mapping[str, Stored] = {},  # only read
 ) -> Plan:
     """Return what makes the slices those of the pools, or raise InventoryError.
 
-    `existing` are all slices of the driver and node. `stored` tells by name which of them the server
-    did not store as they were sent: they are taken as if it had.
+    `existing` are all slices of the driver and node. `stored` tells by name which of them the
+    server did not store as they were sent: they are taken as if it had.
     """
     wanted = _named(pools, publisher)
     by_pool: dict[str, list[ResourceSlice]] = {}
     for each in sorted(existing, key=lambda each: each.metadata.name):
         by_pool.setdefault(each.spec.pool.name, []).append(_as_sent(each, stored))
-    parts = [
-        _plan_pool(pool, by_pool.pop(name, []), publisher) for name, pool in wanted.items()
-    ]
+    parts = [_plan_pool(pool, by_pool.pop(name, []), publisher) for name, pool in wanted.items()]
     gone = [_delete(each) for name in sorted(by_pool) for each in by_pool[name]]
     return Plan(
         (*gone, *(each for part in parts for each in part.deletes)),
@@ -206,7 +204,9 @@ def _new(spec: ResourceSliceSpec, index: int, width: int, publisher: Publisher) 
                 controller=True,
             ),
         )
-    return ResourceSlice(metadata=ObjectMeta(generate_name=name, owner_references=owners), spec=spec)
+    return ResourceSlice(
+        metadata=ObjectMeta(generate_name=name, owner_references=owners), spec=spec
+    )
 
 
 def _delete(value: ResourceSlice) -> Delete:
@@ -244,10 +244,11 @@ def _is_same_device(a: Device, b: Device) -> bool:
 
 
 def _is_same_taint(a: DeviceTaint, b: DeviceTaint) -> bool:
-    if a.time_added is not None and b.time_added is not None:
-        if abs(a.time_added.instant - b.time_added.instant) > _SECOND:
-            return False
-    return (a.key, a.value, a.effect) == (b.key, b.value, b.effect)
+    if (a.key, a.value, a.effect) != (b.key, b.value, b.effect):
+        return False
+    if a.time_added is None or b.time_added is None:
+        return True
+    return abs(a.time_added.instant - b.time_added.instant) <= _SECOND
 
 
 def _taint_times(existing: Iterable[ResourceSlice]) -> dict[tuple[str, str, str, str], DeviceTaint]:
@@ -261,9 +262,7 @@ def _taint_times(existing: Iterable[ResourceSlice]) -> dict[tuple[str, str, str,
     }
 
 
-def _with_times(
-    device: Device, times: Mapping[tuple[str, str, str, str], DeviceTaint]
-) -> Device:
+def _with_times(device: Device, times: Mapping[tuple[str, str, str, str], DeviceTaint]) -> Device:
     """Return a device whose taints have the times at which they came."""
     if not device.taints or not times:
         return device
