@@ -205,7 +205,8 @@ def _check(name: ClaimName) -> None:
 
 
 def _text(error: Exception) -> str:
-    if isinstance(error, OSError) and not isinstance(error, DriverError):
+    if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}"[:ERROR_CHARACTERS_MAX]
-    return (str(error) or type(error).__name__)[:ERROR_CHARACTERS_MAX]
+    text = str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}"
+    return (text or type(error).__name__)[:ERROR_CHARACTERS_MAX]
