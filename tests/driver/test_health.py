@@ -27,7 +27,7 @@ class Feeling(Blinkers):
         super().__init__()
         self.news: asyncio.Queue[list[DeviceHealth] | None] = asyncio.Queue()
 
-    async def health(self) -> AsyncIterator[Iterable[DeviceHealth]]:  # type: ignore[override]
+    async def health(self) -> AsyncIterator[Iterable[DeviceHealth]]:
         while True:
             found = await self.news.get()
             if found is None:

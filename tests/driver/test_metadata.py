@@ -36,7 +36,7 @@ from tests.driver.stage import (
 class Telling(Blinkers):
     """A driver that says which colour its devices have."""
 
-    def prepare(self, claim: Claim) -> list[Prepared]:  # type: ignore[override]
+    def prepare(self, claim: Claim) -> list[Prepared]:
         return [told(each, each.name) for each in claim.devices]
 
 
@@ -146,7 +146,7 @@ async def test_a_claim_is_prepared_without_metadata_if_it_must(
     folder: Path, client: ApiClient
 ) -> None:
     class Verbose(Blinkers):
-        def prepare(self, claim: Claim) -> list[Prepared]:  # type: ignore[override]
+        def prepare(self, claim: Claim) -> list[Prepared]:
             many = {f"a{n}": DeviceAttribute(int_value=n) for n in range(33)}
             return [Prepared(each, attributes=many) for each in claim.devices]
 
