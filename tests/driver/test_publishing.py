@@ -6,13 +6,16 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
+from mooring.api.core import Node
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourcePool, ResourceSlice, ResourceSliceSpec
 from mooring.client.apiclient import ApiClient
 from mooring.client.errors import UnavailableError
+from mooring.client.inprocess import InProcessTransport
 from mooring.client.writes import Create, Delete, Target, Update
 from mooring.driver import Device, DeviceTaint, Inventory, Pool
 from mooring.driver.errors import DroppedFieldsError, InventoryError, PublishingError
@@ -20,6 +23,8 @@ from mooring.driver.planning import Publisher
 from mooring.driver.publishing import REPAIR_S, Publishing
 from mooring.driver.serving import serving
 from mooring.kit.clock import ManualClock
+from tests.client.servers import embedded
+from tests.client.test_versions import without
 from tests.driver.stage import (
     NAME,
     NODE,
@@ -198,6 +203,27 @@ async def test_writes_that_fail_are_done_later(folder: Path, client: ApiClient) 
         await asyncio.gather(task, return_exceptions=True)
     assert {type(each) for each in driver.errors} == {PublishingError}
     assert len({each.spec.pool.generation for each in await slices(client)}) == 1
+
+
+@pytest.mark.parametrize("missing", [("v1",), ("v1", "v1beta2")])
+def test_older_servers_get_an_older_version(missing: tuple[str, ...]) -> None:
+    async def play() -> None:
+        taint = DeviceTaint(key="broken", effect="NoSchedule")
+        driver = Blinkers()
+        driver.inventory.append(Device(name="black", taints=(taint,)))
+        with short_folder() as folder:
+            async with asyncio.timeout(WAIT_S), embedded(folder / "store") as server:
+                paths = (f"/apis/resource.k8s.io/{version}/" for version in missing)
+                client = ApiClient(InProcessTransport(without(server.application, *paths)))
+                await client.write(Create(Node(metadata=ObjectMeta(name=NODE))))
+                async with serving(driver, settings_in(folder), client) as running:
+                    await running.wait_published()
+                    assert await published(client) == ["black", "blue", "green", "red"]
+                    running.republish()
+                    await running.wait_published()
+                    assert (running.written, driver.errors) == (1, [])
+
+    asyncio.run(play())
 
 
 @played

@@ -27,8 +27,8 @@ from mooring.cli.exits import UNREADABLE
 def command(name: str, folder: Path | None) -> None:
     """Write a new driver that runs and passes its tests.
 
-    NAME is the driver's, such as blinker.example.com. Four files are written: the driver, its tests,
-    an example with class, template and pod, and a README. What is there is not overwritten.
+    NAME is the driver's, such as blinker.example.com. Four files are written: the driver, its
+    tests, an example with class, template and pod, and a README. Nothing is overwritten.
     """
     from mooring.driver.scaffold import scaffold, short_name
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from mooring.driver.driver import Claim, ClaimName, Prepared
 from mooring.driver.errors import DriverError
 from mooring.driver.files import TEMPORARY, Files
 from mooring.driver.metadata import CLAIMS, ROOT, SUFFIX, TEMPLATES, MetadataError, decode
+
+LOG = logging.getLogger(__name__)
 
 FOLDER = "dra-device-metadata"
 
@@ -97,7 +100,13 @@ class MetadataFiles:
         for uid, claim in claims.items():
             for request in self._files.names(self._claim_folder(claim)):
                 if (uid, request) not in found:
-                    self._write_mount(claim, request)
+                    self._restore_mount(claim, request)
+
+    def _restore_mount(self, claim: ClaimName, request: str) -> None:
+        try:
+            self._write_mount(claim, request)
+        except MetadataError as error:
+            LOG.error("metadata of claim %s, request %s, is lost: %s", claim, request, error)
 
     # --- within -----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from mooring.client.contract import Client
 from mooring.driver.cdifiles import is_usable_uid
@@ -55,7 +56,9 @@ class NodeService:
         self._turns = turns
         self._published = published
         self._rereads = rereads  # another instance may have changed the checkpoint
-        self._claim_locks: dict[str, asyncio.Lock] = {}
+        self._is_serial = driver.serialize or rereads  # two programs share one file
+        # One call at a time for a claim; a lock is there for as long as somebody has it.
+        self._claim_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._at_once = asyncio.Semaphore(CLAIMS_AT_ONCE)
         self._calls: set[asyncio.Task[Any]] = set()
 
@@ -130,7 +133,7 @@ class NodeService:
         self, function: Callable[[T], Awaitable[R]], values: Iterable[T]
     ) -> list[R | str]:
         """Return what a function makes of each value, or the text of its error."""
-        if self._driver.serialize:
+        if self._is_serial:
             return [await self._tried(function, each) for each in values]
 
         async def limited(value: T) -> R | str:
@@ -154,7 +157,7 @@ class NodeService:
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         """Wait for our turn; whoever had it before us may have changed the checkpoint."""
-        if not self._driver.serialize:
+        if not self._is_serial:
             yield
             return
         async with self._turns.one():
@@ -163,7 +166,7 @@ class NodeService:
             yield
 
     def _claim_lock(self, name: ClaimName) -> AbstractAsyncContextManager[Any]:
-        if self._driver.serialize:
+        if self._is_serial:
             return nullcontext()
         return self._claim_locks.setdefault(name.uid, asyncio.Lock())
 

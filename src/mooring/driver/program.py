@@ -57,6 +57,10 @@ def main(
         return FAILED
     except KeyboardInterrupt:
         return STOPPED
+    except Exception as error:  # a bug, of the driver or ours
+        LOG.debug("it ended here", exc_info=True)
+        print(f"error: {type(error).__name__}: {error} (-v tells where)", file=sys.stderr)
+        return FAILED
     return STOPPED
 
 

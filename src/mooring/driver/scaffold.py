@@ -135,7 +135,7 @@ A driver for Dynamic Resource Allocation, written with the SDK of Mooring.
     python driver.py --node-name $$(hostname)   # on a node, as root, with a kubeconfig
 
 `driver.py` has the three methods that make a driver. All else is done for it: its sockets and
-registration, slices, CDI specs, a checkpoint, restarts. `python driver.py --help` tells its options.
+registration, slices, CDI specs, a checkpoint, restarts. `python driver.py --help` tells more.
 """)
 
 

@@ -113,6 +113,8 @@ async def serving(
     publisher = Publisher(driver.name, settings.node_name)
     publishing = Publishing(driver, client, publisher, clock=clock)
     async with AsyncExitStack() as stack:
+        end = _End(driver)
+        stack.push_async_callback(end.come)
         if settings.node_name:
             parts = _Parts(driver, settings, client, publishing, clock, files or Files())
             running = await parts.start(stack)
@@ -120,8 +122,8 @@ async def serving(
             running = Running(publishing)
         _beside(publishing.run(), running, stack)
         _let_republish(driver, running, stack)
+        end.is_due = True
         await driver.started()
-        stack.push_async_callback(driver.stopped)
         yield running
 
 
@@ -195,6 +197,18 @@ class _Parts:
             metadata=metadata,
             boot_id=settings.current_boot_id(),
         )
+
+
+class _End:
+    """Tells a driver that was started that it is over, after all else has stopped."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self.is_due = False
+
+    async def come(self) -> None:
+        if self.is_due:
+            await self._driver.stopped()
 
 
 def _recover(preparing: Preparing) -> None:
