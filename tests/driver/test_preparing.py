@@ -409,10 +409,10 @@ class FullDisk(Files):
 
     is_full = True
 
-    def write(self, path: Path, data: bytes, mode: int = 0o644) -> None:
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
         if self.is_full:
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        super().write(path, data, mode)
+        super().write(path, data, mode, lasts=lasts)
 
 
 @played
@@ -449,9 +449,9 @@ class Mortal(Files):
             raise DeadError
         self.steps -= 1
 
-    def write(self, path: Path, data: bytes, mode: int = 0o644) -> None:
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
         self._step()
-        super().write(path, data, mode)
+        super().write(path, data, mode, lasts=lasts)
 
     def remove(self, path: Path) -> None:
         self._step()

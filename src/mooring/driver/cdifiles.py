@@ -73,7 +73,8 @@ class CdiFiles:
         data = self._encoded(claim)
         path = self.path(claim.uid)
         if data is not None and self._files.read(path) != data:
-            self._files.write(path, data)
+            # The folder is in memory, and what is missing is written again at the next start.
+            self._files.write(path, data, lasts=False)
 
     def remove(self, uid: str) -> None:
         """Remove the spec of a claim, if there is one."""

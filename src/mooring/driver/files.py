@@ -15,8 +15,8 @@ TEMPORARY = ".tmp"
 class Files:
     """What a driver does with files; tests put one in its place whose disk is full."""
 
-    def write(self, path: Path, data: bytes, mode: int = 0o644) -> None:
-        """Put a file in place, by a rename, and have the disk keep it."""
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
+        """Put a file in place, by a rename; one that lasts is on the disk then."""
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(
             prefix=f".{path.name[:100]}.", suffix=TEMPORARY, dir=path.parent
@@ -26,13 +26,15 @@ class Files:
                 file.write(data)
                 file.flush()
                 os.fchmod(file.fileno(), mode)
-                os.fsync(file.fileno())
+                if lasts:
+                    os.fsync(file.fileno())
             os.replace(name, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(name)
             raise
-        _keep_folder(path.parent)
+        if lasts:
+            _keep_folder(path.parent)
 
     def read(self, path: Path) -> bytes | None:
         """Return what is in a file; None if it is not there."""

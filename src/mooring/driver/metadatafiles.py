@@ -162,7 +162,7 @@ class MetadataFiles:
         kind = f"{vendor_of(self._driver)}/metadata"
         name = f"{self._driver}_metadata_{claim.uid}_{request}.json"
         spec = CdiSpec(kind=kind, devices=(device,))
-        self._files.write(self._cdi_dir / name, encode_json(spec))
+        self._files.write(self._cdi_dir / name, encode_json(spec), lasts=False)
         return str(CdiId(kind, device.name))
 
     def _seen_at(self, claim: ClaimName, request: str) -> Path:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -33,6 +33,7 @@ from mooring.driver.metadatafiles import MetadataFiles
 
 LOG = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Key = tuple[str, str, str, str]  # of a device in its claim
 
 
@@ -56,7 +57,7 @@ class Preparing:
         self._metadata = metadata
         self._boot_id = boot_id
         self._reserving = asyncio.Lock()  # between finding a device free and taking it
-        self._storing = asyncio.Lock()  # the checkpoint is written by one at a time
+        self._storing = asyncio.Lock()  # files are changed by one at a time
 
     def load(self) -> None:
         """Read what is prepared, as another instance may have left it."""
@@ -94,9 +95,15 @@ class Preparing:
             await self._store(self._checkpoint.put, begun)
         prepared = by_device(claim, await ask(self._driver.prepare, claim))
         complete = replace(begun, is_complete=True, devices=self._devices(claim, prepared))
-        await asyncio.to_thread(self._cdi.write, complete)
-        complete = await asyncio.to_thread(self._with_metadata, complete, claim, prepared)
-        await self._store(self._checkpoint.put, complete)
+        return await self._store(self._finish, complete, claim, prepared)
+
+    def _finish(
+        self, complete: PreparedClaim, claim: Claim, prepared: dict[Key, Prepared]
+    ) -> PreparedClaim:
+        """Write all files of a claim, the checkpoint last."""
+        self._cdi.write(complete)
+        complete = self._with_metadata(complete, claim, prepared)
+        self._checkpoint.put(complete)
         return complete
 
     def _still_holds(self, before: PreparedClaim, claim: Claim) -> bool:
@@ -187,10 +194,14 @@ class Preparing:
     async def unprepare(self, claim: ClaimName) -> None:
         """Undo a claim, or raise; one that is not known is nothing to the files."""
         await ask(self._driver.unprepare, claim)
-        await asyncio.to_thread(self._cdi.remove, claim.uid)
+        await self._store(self._forget, claim)
+
+    def _forget(self, claim: ClaimName) -> None:
+        """Remove all files of a claim; the checkpoint forgets it last."""
+        self._cdi.remove(claim.uid)
         if self._metadata is not None:
-            await asyncio.to_thread(self._metadata.remove, claim)
-        await self._store(self._checkpoint.remove, claim.uid)
+            self._metadata.remove(claim)
+        self._checkpoint.remove(claim.uid)
 
     async def update_metadata(
         self, claim: ClaimName, request: str, prepared: Iterable[Prepared]
@@ -200,9 +211,10 @@ class Preparing:
             raise PrepareError("device metadata is not enabled")
         await asyncio.to_thread(self._metadata.update, claim, request, tuple(prepared))
 
-    async def _store(self, call: Callable[[Any], None], value: Any) -> None:
+    async def _store(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Change files in a thread, one change at a time."""
         async with self._storing:
-            await asyncio.to_thread(call, value)
+            return await asyncio.to_thread(call, *arguments)
 
 
 def by_device(claim: Claim, prepared: Iterable[Prepared] | None) -> dict[Key, Prepared]:
