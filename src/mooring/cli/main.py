@@ -20,6 +20,7 @@ COMMANDS = {
     "controllers": "Run the controllers against any cluster.",
     "claims": "List claims: what they have, where, and for whom.",
     "devices": "List devices: who has them, and which are free.",
+    "driver": "Write drivers for devices, with the SDK.",
     "down": "Stop the cluster that `moor up` runs in a folder.",
     "explain": "Say why pods get no node, and what would help.",
     "fit": "Say how many more replicas fit, where, and what stops the next.",

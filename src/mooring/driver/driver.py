@@ -20,8 +20,9 @@ the driver says that it can do more.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -37,6 +38,10 @@ from mooring.api.resource.v1 import (
     NetworkDeviceData,
     ResourceClaim,
 )
+from mooring.driver.errors import DriverError
+from mooring.hardware.attributes import Form
+
+LOG = logging.getLogger(__name__)
 
 
 class Pool(Struct, frozen=True):
@@ -65,6 +70,11 @@ class AllocatedDevice(Struct, frozen=True):
     has_admin_access: bool = False
     configs: tuple[Any, ...] = ()  # parameters for this driver and request, class before claim
     published: Device | None = None  # as it was published, if it still is
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What tells it from the other devices of its claim."""
+        return self.request, self.pool, self.name, self.share_id
 
     @property
     def base_request(self) -> str:
@@ -118,7 +128,7 @@ class DeviceHealth(Struct, frozen=True):
     timeout_s: int = 0  # how long this holds without another word; 0: the node's default
 
 
-class PrepareError(Exception):
+class PrepareError(DriverError):
     """A claim that cannot be prepared; the text is told to users of its pod."""
 
 
@@ -127,6 +137,17 @@ class Driver(ABC):
 
     name: ClassVar[str]
     serialize: ClassVar[bool] = True  # one claim after the other
+    # Whether claims that are prepared already are told from memory. A driver that wants to look
+    # again each time says no, and `prepare` is called for them, too.
+    remembers: ClassVar[bool] = True
+
+    needs_node: ClassVar[bool] = True  # False: it only publishes, for several nodes
+
+    # Set before anything is asked of the driver.
+    node_name: str = ""
+    numa_form: Form = Form.SCALAR  # how the operator wants numaNode
+
+    _republish: Callable[[], None] | None = None
 
     @abstractmethod
     def devices(self) -> Inventory | Awaitable[Inventory]:
@@ -149,3 +170,12 @@ class Driver(ABC):
 
     async def stopped(self) -> None:  # noqa: B027
         """Called at the end."""
+
+    def republish(self) -> None:
+        """Have `devices` asked again soon; from any thread, at any time."""
+        if self._republish is not None:
+            self._republish()
+
+    def report(self, error: Exception) -> None:
+        """Take note of what went wrong and goes on being tried: slices, registration, health."""
+        LOG.error("%s", error)

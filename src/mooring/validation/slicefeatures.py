@@ -31,6 +31,11 @@ def disabled(spec: Spec, old: Spec | None, context: Context) -> Iterator[Gate]:
             yield from (gate for gate in gates if not context.enabled(gate))
 
 
+def dropped(sent: Spec, stored: Spec) -> list[Gate]:
+    """Return the gates that are probably off where a spec was stored without some fields."""
+    return [gates[0] for gates, is_used, _ in _FEATURES if is_used(sent) and not is_used(stored)]
+
+
 def _loses(is_used: Callable[[Spec], bool], spec: Spec, old: Spec | None) -> bool:
     return not (old is not None and is_used(old)) and is_used(spec)
 

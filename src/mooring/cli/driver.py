@@ -1,0 +1,45 @@
+"""`moor driver`: write drivers; each subcommand is a module of its own."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from mooring.cli import CONTEXT
+
+# name: what it is for; the module `driver_NAME` holds a click command called `command`.
+COMMANDS = {
+    "new": "Write a new driver that runs and passes its tests.",
+}
+
+
+class DriverGroup(click.Group):
+    """A group that imports a subcommand when it runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names of all subcommands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return a subcommand."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"mooring.cli.driver_{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of subcommands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(
+    name="driver",
+    cls=DriverGroup,
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 done, 2 usage, 3 something could not be written.",
+)
+def command() -> None:
+    """Write drivers for devices, with the SDK."""

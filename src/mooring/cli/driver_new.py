@@ -1,0 +1,50 @@
+"""`moor driver new`: a new driver that runs and passes its tests."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from mooring.cli import CONTEXT
+from mooring.cli.exits import UNREADABLE
+
+
+@click.command(
+    name="new",
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 written, 2 usage, 3 something could not be written.",
+)
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--dir",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where to write; without it, a folder named after the first part of NAME.",
+)
+def command(name: str, folder: Path | None) -> None:
+    """Write a new driver that runs and passes its tests.
+
+    NAME is the driver's, such as blinker.example.com. Four files are written: the driver, its
+    tests, an example with class, template and pod, and a README. Nothing is overwritten.
+    """
+    from mooring.driver.scaffold import scaffold, short_name
+
+    try:
+        files = scaffold(name)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    folder = folder or Path(short_name(name))
+    taken = [each for each in files if (folder / each).exists()]
+    if taken:
+        raise click.UsageError(f"{folder / taken[0]} is there already")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for each, text in files.items():
+            (folder / each).write_text(text, encoding="utf-8")
+            click.echo(f"{folder / each}")
+    except OSError as error:
+        click.echo(f"error: {error.filename}: {error.strerror}", err=True)
+        sys.exit(UNREADABLE)

@@ -1,0 +1,52 @@
+"""The standard attributes that devices of all drivers share: pciBusID, pcieRoot, numaNode.
+
+    tree = sysfs()                  # or Tree(MemoryStore({…})) in tests
+    dict([pci_bus_id(bus_id), pcie_root(tree, bus_id)])
+
+A driver that cannot know one (NoAttributeError) leaves it out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mooring.hardware.attributes import (
+    NUMA_NODE,
+    PCI_BUS_ID,
+    PCIE_ROOT,
+    Attribute,
+    Form,
+    numa_node,
+    numa_node_of_cpu,
+    numa_node_of_pci,
+    pci_bus_id,
+    pcie_root,
+    physical_numa_node,
+)
+from mooring.hardware.errors import NoAttributeError, TreeError
+from mooring.hardware.folder import FolderStore
+from mooring.hardware.tree import MemoryStore, Tree
+
+__all__ = [
+    "NUMA_NODE",
+    "PCIE_ROOT",
+    "PCI_BUS_ID",
+    "Attribute",
+    "Form",
+    "MemoryStore",
+    "NoAttributeError",
+    "Tree",
+    "TreeError",
+    "numa_node",
+    "numa_node_of_cpu",
+    "numa_node_of_pci",
+    "pci_bus_id",
+    "pcie_root",
+    "physical_numa_node",
+    "sysfs",
+]
+
+
+def sysfs(root: Path | str = "/sys") -> Tree:
+    """Return the sysfs of this machine, or one in another folder."""
+    return Tree(FolderStore(Path(root)))

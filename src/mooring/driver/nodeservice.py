@@ -1,0 +1,215 @@
+"""What the node asks of a driver: claims prepared and undone, many in a call.
+
+Whatever goes wrong with a claim is told of that claim, and the others go on. A call that the node
+gave up goes on, too: its claims are prepared when the node asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from mooring.client.contract import Client
+from mooring.driver.cdifiles import is_usable_uid
+from mooring.driver.checkpoint import PreparedClaim, PreparedDevice
+from mooring.driver.claims import FindDevice, fetch, read_claim
+from mooring.driver.driver import Claim, ClaimName, Driver, PrepareError
+from mooring.driver.errors import DriverError
+from mooring.driver.preparing import Preparing
+from mooring.driver.serializing import Turns
+from mooring.wire import dra_v1_pb2 as dra
+from mooring.wire.services import DRA_V1, DRA_V1BETA1, PREPARE, UNPREPARE, Method
+
+LOG = logging.getLogger(__name__)
+
+CLAIMS_AT_ONCE = 16  # of a driver that does not ask for one after the other
+CLAIMS_MAX = 10_000
+ERROR_CHARACTERS_MAX = 4096
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class NodeService:
+    """Answers the node."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        client: Client,
+        preparing: Preparing,
+        *,
+        turns: Turns,
+        published: FindDevice,
+        rereads: bool,
+    ) -> None:
+        self._driver = driver
+        self._client = client
+        self._preparing = preparing
+        self._turns = turns
+        self._published = published
+        self._rereads = rereads  # another instance may have changed the checkpoint
+        self._is_serial = driver.serialize or rereads  # two programs share one file
+        # One call at a time for a claim; a lock is there for as long as somebody has it.
+        self._claim_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._at_once = asyncio.Semaphore(CLAIMS_AT_ONCE)
+        self._calls: set[asyncio.Task[Any]] = set()
+
+    def methods(self) -> dict[Method, Callable[..., Any]]:
+        """Return what to serve: both versions, which have the same messages."""
+        return {
+            method.of(version): function
+            for version in (DRA_V1, DRA_V1BETA1)
+            for method, function in ((PREPARE, self._prepare), (UNPREPARE, self._unprepare))
+        }
+
+    async def finished(self) -> None:
+        """Wait until the calls that were given up are done."""
+        if self._calls:
+            await asyncio.wait(self._calls)
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    async def _prepare(
+        self, request: dra.NodePrepareResourcesRequest, _: Any
+    ) -> dra.NodePrepareResourcesResponse:
+        return await self._to_the_end(self._prepare_all(_names(request.claims)))
+
+    async def _unprepare(
+        self, request: dra.NodeUnprepareResourcesRequest, _: Any
+    ) -> dra.NodeUnprepareResourcesResponse:
+        return await self._to_the_end(self._unprepare_all(_names(request.claims)))
+
+    async def _prepare_all(self, names: list[ClaimName]) -> dra.NodePrepareResourcesResponse:
+        claims = await asyncio.gather(*(self._tried(self._fetch, each) for each in names))
+        answer = dra.NodePrepareResourcesResponse()
+        ready = [each for each in claims if not isinstance(each, str)]
+        async with self._turn():
+            done = await self._each(self._prepare_one, ready)
+        answers = dict(zip((each.uid for each in ready), done, strict=True))
+        for name, claim in zip(names, claims, strict=True):
+            found = claim if isinstance(claim, str) else answers[name.uid]
+            if isinstance(found, str):
+                answer.claims[name.uid].error = found
+            else:
+                answer.claims[name.uid].CopyFrom(found)
+        return answer
+
+    async def _unprepare_all(self, names: list[ClaimName]) -> dra.NodeUnprepareResourcesResponse:
+        answer = dra.NodeUnprepareResourcesResponse()
+        async with self._turn():
+            done = await self._each(self._unprepare_one, names)
+        for name, found in zip(names, done, strict=True):
+            answer.claims[name.uid].error = found if isinstance(found, str) else ""
+        return answer
+
+    # --- claims -----------------------------------------------------------------------------------
+
+    async def _fetch(self, name: ClaimName) -> Claim:
+        _check(name)
+        value = await fetch(self._client, name)
+        return read_claim(value, self._driver.name, self._published)
+
+    async def _prepare_one(self, claim: Claim) -> dra.NodePrepareResourceResponse:
+        async with self._claim_lock(claim):
+            found = await self._preparing.prepare(claim)
+        LOG.info("claim %s (%s): prepared", claim, claim.uid)
+        return _answer(found)
+
+    async def _unprepare_one(self, name: ClaimName) -> None:
+        _check(name)
+        async with self._claim_lock(name):
+            await self._preparing.unprepare(name)
+        LOG.info("claim %s (%s): unprepared", name, name.uid)
+
+    async def _each(
+        self, function: Callable[[T], Awaitable[R]], values: Iterable[T]
+    ) -> list[R | str]:
+        """Return what a function makes of each value, or the text of its error."""
+        if self._is_serial:
+            return [await self._tried(function, each) for each in values]
+
+        async def limited(value: T) -> R | str:
+            async with self._at_once:
+                return await self._tried(function, value)
+
+        return list(await asyncio.gather(*(limited(each) for each in values)))
+
+    async def _tried(self, function: Callable[[T], Awaitable[R]], value: T) -> R | str:
+        try:
+            return await function(value)
+        except DriverError as error:
+            LOG.warning("claim %s: %s", value, error)
+            return _text(error)
+        except Exception as error:  # a bug of the driver, or a full disk
+            LOG.exception("claim %s", value)
+            return _text(error)
+
+    # --- turns ------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait for our turn; whoever had it before us may have changed the checkpoint."""
+        if not self._is_serial:
+            yield
+            return
+        async with self._turns.one():
+            if self._rereads:
+                await asyncio.to_thread(self._preparing.load)
+            yield
+
+    def _claim_lock(self, name: ClaimName) -> AbstractAsyncContextManager[Any]:
+        if self._is_serial:
+            return nullcontext()
+        return self._claim_locks.setdefault(name.uid, asyncio.Lock())
+
+    async def _to_the_end(self, call: Coroutine[Any, Any, R]) -> R:
+        """Have a call go on when whoever asked has gone: what it began must be ended."""
+        task = asyncio.create_task(call)
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return await asyncio.shield(task)
+
+
+def _answer(claim: PreparedClaim) -> dra.NodePrepareResourceResponse:
+    return dra.NodePrepareResourceResponse(devices=[_device(each) for each in claim.devices])
+
+
+def _device(device: PreparedDevice) -> dra.Device:
+    return dra.Device(
+        request_names=[device.request.partition("/")[0]],
+        pool_name=device.pool,
+        device_name=device.name,
+        cdi_device_ids=device.cdi_ids,
+        share_id=device.share_id or None,
+    )
+
+
+def _names(claims: Any) -> list[ClaimName]:
+    """Return the claims of a call, each once."""
+    found = {each.uid: ClaimName(each.uid, each.namespace, each.name) for each in claims}
+    return list(found.values())[:CLAIMS_MAX]
+
+
+def _check(name: ClaimName) -> None:
+    """Raise PrepareError for what cannot be a claim; its parts become names of files."""
+    if not is_usable_uid(name.uid):
+        raise PrepareError(f"{name.uid[:128]!r} cannot be the UID of a claim")
+    for part in (name.namespace, name.name):
+        if not _NAME.fullmatch(part):
+            raise PrepareError(f"{part[:256]!r} cannot be the name or namespace of a claim")
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"[:ERROR_CHARACTERS_MAX]
+    text = str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}"
+    return (text or type(error).__name__)[:ERROR_CHARACTERS_MAX]

@@ -1,0 +1,261 @@
+"""Claims prepared and undone: what the driver does, and the files that tell of it.
+
+Preparing a claim:                          Undoing it:
+
+1. nobody else has its devices              1. the driver undoes its part
+2. noted in the checkpoint: begun           2. CDI spec and metadata removed
+3. the driver does its part                 3. forgotten by the checkpoint
+4. CDI spec and metadata written
+5. noted in the checkpoint: complete
+
+Whoever dies in between leaves a claim that is begun. It keeps its devices from others until the
+node prepares it again, which repeats steps 3 to 5, or undoes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from mooring.api.cdi import CdiId, ContainerEdits
+from mooring.api.resource.v1 import ResourceClaim
+from mooring.client.contract import Client
+from mooring.client.errors import ClientError
+from mooring.driver.calling import ask
+from mooring.driver.cdifiles import CdiFiles, device_names
+from mooring.driver.checkpoint import Checkpoint, PreparedClaim, PreparedDevice, stored_edits
+from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Driver, Prepared, PrepareError
+from mooring.driver.metadatafiles import MetadataFiles
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Key = tuple[str, str, str, str]  # of a device in its claim
+
+
+class Preparing:
+    """Prepares the claims of one driver; for one call at a time and claim."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        client: Client,
+        checkpoint: Checkpoint,
+        cdi: CdiFiles,
+        *,
+        metadata: MetadataFiles | None,
+        boot_id: str,
+    ) -> None:
+        self._driver = driver
+        self._client = client
+        self._checkpoint = checkpoint
+        self._cdi = cdi
+        self._metadata = metadata
+        self._boot_id = boot_id
+        self._reserving = asyncio.Lock()  # between finding a device free and taking it
+        self._storing = asyncio.Lock()  # files are changed by one at a time
+
+    def load(self) -> None:
+        """Read what is prepared, as another instance may have left it."""
+        self._checkpoint.load()
+
+    def restore(self) -> None:
+        """Make the files those of the checkpoint: after a crash, or a start of the machine."""
+        self._cdi.restore(self._checkpoint)
+        if self._metadata is not None:
+            complete = {each.uid: each.claim for each in self._checkpoint if each.is_complete}
+            self._metadata.restore(complete)
+
+    @property
+    def claims(self) -> tuple[PreparedClaim, ...]:
+        """What is prepared, or about to be."""
+        return tuple(self._checkpoint)
+
+    # --- preparing --------------------------------------------------------------------------------
+
+    async def prepare(self, claim: Claim) -> PreparedClaim:
+        """Make a claim ready and return what its containers need, or raise."""
+        before = self._checkpoint.get(claim.uid)
+        if before is not None and self._still_holds(before, claim):
+            await asyncio.to_thread(self._cdi.write, before)  # it may have been removed
+            return before
+        begun = PreparedClaim(
+            claim.uid,
+            claim.namespace,
+            claim.name,
+            tuple(PreparedDevice.of(each) for each in claim.devices),
+            boot_id=self._boot_id,
+        )
+        async with self._reserving:
+            await self._clear_the_way(claim)
+            await self._store(self._checkpoint.put, begun)
+        prepared = by_device(claim, await ask(self._driver.prepare, claim))
+        complete = replace(begun, is_complete=True, devices=self._devices(claim, prepared))
+        return await self._store(self._finish, complete, claim, prepared)
+
+    def _finish(
+        self, complete: PreparedClaim, claim: Claim, prepared: dict[Key, Prepared]
+    ) -> PreparedClaim:
+        """Write all files of a claim, the checkpoint last."""
+        self._cdi.write(complete)
+        complete = self._with_metadata(complete, claim, prepared)
+        self._checkpoint.put(complete)
+        return complete
+
+    def _still_holds(self, before: PreparedClaim, claim: Claim) -> bool:
+        """Tell whether what was prepared is what is wanted, and still there."""
+        keys = [each.key for each in claim.devices]
+        return (
+            self._driver.remembers
+            and before.is_complete
+            and before.boot_id == self._boot_id
+            and [each.key for each in before.devices] == keys
+        )
+
+    async def _clear_the_way(self, claim: Claim) -> None:
+        """Raise PrepareError if another claim has a device; one that is no more is undone."""
+        for device in claim.devices:
+            if device.share_id or device.has_admin_access:
+                continue
+            for other in self._checkpoint:
+                if other.uid == claim.uid or not _has(other, device):
+                    continue
+                if await self._is_live(other, device):
+                    raise PrepareError(
+                        f"device {device.name} of pool {device.pool} is already prepared "
+                        f"for claim {other}"
+                    )
+                LOG.warning("claim %s (%s) is no more: it is undone", other, other.uid)
+                await self.unprepare(other.claim)
+
+    async def _is_live(self, other: PreparedClaim, device: AllocatedDevice) -> bool:
+        """Tell whether a claim still has a device; if nobody knows, it has."""
+        try:
+            value = await self._client.get(ResourceClaim, other.namespace, other.name)
+        except ClientError as error:
+            LOG.warning("claim %s cannot be read: %s", other, error)
+            return True
+        if value is None or value.metadata.uid != other.uid:
+            return False
+        allocation = value.status.allocation
+        return allocation is not None and any(
+            (each.driver, each.pool, each.device) == (self._driver.name, device.pool, device.name)
+            for each in allocation.devices.results
+        )
+
+    def _devices(self, claim: Claim, prepared: dict[Key, Prepared]) -> tuple[PreparedDevice, ...]:
+        names = device_names(claim.uid, claim.devices)
+        return tuple(
+            self._device(device, prepared.get(device.key), name)
+            for device, name in zip(claim.devices, names, strict=True)
+        )
+
+    def _device(
+        self, device: AllocatedDevice, prepared: Prepared | None, name: str
+    ) -> PreparedDevice:
+        found = PreparedDevice.of(device)
+        if prepared is None:
+            return found
+        if prepared.edits == ContainerEdits():
+            return replace(found, cdi_ids=tuple(prepared.cdi_ids))
+        return replace(
+            found,
+            cdi_ids=(self._cdi.id_of(name), *prepared.cdi_ids),
+            cdi_name=name,
+            edits=stored_edits(prepared.edits),
+        )
+
+    def _with_metadata(
+        self, complete: PreparedClaim, claim: Claim, prepared: dict[Key, Prepared]
+    ) -> PreparedClaim:
+        """Write metadata, and give the first device of each request its mount."""
+        if self._metadata is None:
+            return complete
+        try:
+            every = [prepared.get(each.key, Prepared(each)) for each in claim.devices]
+            ids = self._metadata.write(claim, every)
+        except Exception as error:
+            # Containers can do without; a claim that cannot be prepared is worse.
+            LOG.error("claim %s is prepared without metadata: %s", claim, error)
+            return complete
+        devices = []
+        for device in complete.devices:
+            mount = ids.pop(device.request.partition("/")[0], None)
+            more = (*device.cdi_ids, mount) if mount else device.cdi_ids
+            devices.append(replace(device, cdi_ids=more))
+        return replace(complete, devices=tuple(devices))
+
+    # --- undoing ----------------------------------------------------------------------------------
+
+    async def unprepare(self, claim: ClaimName) -> None:
+        """Undo a claim, or raise; one that is not known is nothing to the files."""
+        await ask(self._driver.unprepare, claim)
+        await self._store(self._forget, claim)
+
+    def _forget(self, claim: ClaimName) -> None:
+        """Remove all files of a claim; the checkpoint forgets it last."""
+        self._cdi.remove(claim.uid)
+        if self._metadata is not None:
+            self._metadata.remove(claim)
+        self._checkpoint.remove(claim.uid)
+
+    async def update_metadata(
+        self, claim: ClaimName, request: str, prepared: Iterable[Prepared]
+    ) -> None:
+        """Say something else about the devices of a request of a prepared claim."""
+        if self._metadata is None:
+            raise PrepareError("device metadata is not enabled")
+        await asyncio.to_thread(self._metadata.update, claim, request, tuple(prepared))
+
+    async def _store(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Change files in a thread, one change at a time."""
+        async with self._storing:
+            return await asyncio.to_thread(call, *arguments)
+
+
+def by_device(claim: Claim, prepared: Iterable[Prepared] | None) -> dict[Key, Prepared]:
+    """Return what a driver prepared by its device, or raise PrepareError for what is not asked."""
+    found: dict[Key, Prepared] = {}
+    wanted = {each.key for each in claim.devices}
+    for each in prepared or ():
+        if not isinstance(each, Prepared):
+            raise PrepareError(f"prepare() returns Prepared objects, not {type(each).__name__}")
+        key = each.device.key
+        if key not in wanted:
+            raise PrepareError(
+                f"the driver prepared device {each.device.name} of pool {each.device.pool}, "
+                f"which claim {claim} does not have"
+            )
+        for text in each.cdi_ids:
+            _check_cdi_id(text)
+        before = found.get(key)
+        found[key] = each if before is None else _joined(before, each)
+    return found
+
+
+def _joined(a: Prepared, b: Prepared) -> Prepared:
+    return replace(
+        b,
+        edits=a.edits + b.edits,
+        cdi_ids=(*a.cdi_ids, *(each for each in b.cdi_ids if each not in a.cdi_ids)),
+        attributes={**a.attributes, **b.attributes},
+        network_data=b.network_data or a.network_data,
+    )
+
+
+def _check_cdi_id(text: str) -> None:
+    try:
+        CdiId.parse(text)
+    except ValueError as error:
+        raise PrepareError(f"the driver named a CDI device that cannot be: {error}") from None
+
+
+def _has(claim: PreparedClaim, device: AllocatedDevice) -> bool:
+    return any(
+        each.is_exclusive and (each.pool, each.name) == (device.pool, device.name)
+        for each in claim.devices
+    )

@@ -1,0 +1,254 @@
+"""A driver that runs: everything around its three methods, started in order and stopped in turn.
+
+    async with serving(MyDriver(), Settings(node_name="node-1"), client) as running:
+        await running.wait_published()
+
+First the driver can be asked, then the node is told of it: whoever knows the driver may call it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from mooring.api.names import dns1123_subdomain
+from mooring.client.contract import Client
+from mooring.driver.cdifiles import CdiFiles
+from mooring.driver.checkpoint import Checkpoint, PreparedClaim
+from mooring.driver.driver import ClaimName, Driver, Prepared
+from mooring.driver.errors import StartError
+from mooring.driver.files import Files
+from mooring.driver.healthservice import HealthService
+from mooring.driver.metadatafiles import MetadataFiles
+from mooring.driver.nodeservice import NodeService
+from mooring.driver.planning import Publisher
+from mooring.driver.preparing import Preparing
+from mooring.driver.publishing import Publishing
+from mooring.driver.registration import Registration
+from mooring.driver.serializing import SERIALIZE_LOCK, Turns, only_instance
+from mooring.driver.settings import Settings
+from mooring.driver.sockets import served
+from mooring.kit.clock import REAL, Clock
+from mooring.wire.services import DRA_V1, DRA_V1BETA1
+
+NAME_MAX = 63
+
+
+class Running:
+    """A driver that is served and published."""
+
+    def __init__(
+        self,
+        publishing: Publishing,
+        *,
+        socket: Path | None = None,
+        preparing: Preparing | None = None,
+        registration: Registration | None = None,
+        registrar_socket: Path | None = None,
+    ) -> None:
+        self.socket = socket
+        self.registrar_socket = registrar_socket
+        self._publishing = publishing
+        self._preparing = preparing
+        self._registration = registration
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def claims(self) -> tuple[PreparedClaim, ...]:
+        """What is prepared, or about to be."""
+        return self._preparing.claims if self._preparing is not None else ()
+
+    @property
+    def written(self) -> int:
+        """How many slices were created, updated and deleted."""
+        return self._publishing.written
+
+    def republish(self) -> None:
+        """Have the driver asked for its devices again."""
+        self._publishing.republish()
+
+    async def wait_published(self) -> None:
+        """Wait until what the driver has is published."""
+        await self._publishing.wait_published()
+
+    async def wait_registered(self) -> None:
+        """Wait until the node has accepted the driver."""
+        if self._registration is not None:
+            await self._registration.is_registered.wait()
+
+    async def update_metadata(
+        self, claim: ClaimName, request: str, prepared: Iterable[Prepared]
+    ) -> None:
+        """Say something else about the devices of a request of a prepared claim."""
+        assert self._preparing is not None
+        await self._preparing.update_metadata(claim, request, prepared)
+
+    async def wait_failed(self) -> None:
+        """Wait until something fails that cannot be tried again, and raise it."""
+        await asyncio.shield(self._failed)
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None and not self._failed.done():
+            self._failed.set_exception(task.exception() or StartError("stopped"))
+            self._failed.exception()  # It is no fault that nobody waits for it.
+
+
+@asynccontextmanager
+async def serving(
+    driver: Driver,
+    settings: Settings,
+    client: Client,
+    *,
+    clock: Clock = REAL,
+    files: Files | None = None,
+) -> AsyncIterator[Running]:
+    """Run a driver for as long as a block lasts; raises DriverError if it cannot run."""
+    settings.check()
+    _check_name(driver)
+    driver.node_name = settings.node_name
+    driver.numa_form = settings.numa_form
+    publisher = Publisher(driver.name, settings.node_name)
+    publishing = Publishing(driver, client, publisher, clock=clock)
+    async with AsyncExitStack() as stack:
+        end = _End(driver)
+        stack.push_async_callback(end.come)
+        if settings.node_name:
+            parts = _Parts(driver, settings, client, publishing, clock, files or Files())
+            running = await parts.start(stack)
+        else:
+            running = Running(publishing)
+        _beside(publishing.run(), running, stack)
+        _let_republish(driver, running, stack)
+        end.is_due = True
+        await driver.started()
+        yield running
+
+
+class _Parts:
+    """What the node meets of a driver."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        settings: Settings,
+        client: Client,
+        publishing: Publishing,
+        clock: Clock,
+        files: Files,
+    ) -> None:
+        self._driver = driver
+        self._settings = settings
+        self._client = client
+        self._publishing = publishing
+        self._clock = clock
+        self._files = files
+        self._folder = settings.data_folder(driver.name)
+
+    async def start(self, stack: AsyncExitStack) -> Running:
+        settings, driver = self._settings, self._driver
+        socket = settings.socket(driver.name)
+        registrar_socket = settings.registrar_socket(driver.name)
+        is_rolling = bool(settings.pod_uid)
+        stack.enter_context(only_instance(self._folder, shares=is_rolling))
+        turns = Turns(self._folder / SERIALIZE_LOCK if is_rolling else None)
+        preparing = self._preparing()
+        async with turns.one():
+            await asyncio.to_thread(_recover, preparing)
+        health = HealthService(driver, settings.node_name, clock=self._clock)
+        service = NodeService(
+            driver,
+            self._client,
+            preparing,
+            turns=turns,
+            published=self._publishing.device,
+            rereads=is_rolling,
+        )
+        registration = Registration(driver, socket, (DRA_V1, DRA_V1BETA1, *health.versions))
+        running = Running(
+            self._publishing,
+            socket=socket,
+            preparing=preparing,
+            registration=registration,
+            registrar_socket=registrar_socket,
+        )
+        stack.push_async_callback(service.finished)
+        methods = {**service.methods(), **health.methods()}
+        await stack.enter_async_context(served(socket, methods))
+        _beside(health.run(), running, stack)
+        stack.callback(health.close)
+        await stack.enter_async_context(served(registrar_socket, registration.methods()))
+        return running
+
+    def _preparing(self) -> Preparing:
+        settings, driver, files = self._settings, self._driver, self._files
+        metadata = None
+        if settings.metadata:
+            metadata = MetadataFiles(
+                driver.name, self._folder, settings.cdi_dir, settings.metadata, files
+            )
+        return Preparing(
+            driver,
+            self._client,
+            Checkpoint(self._folder, files),
+            CdiFiles(driver.name, settings.cdi_dir, files),
+            metadata=metadata,
+            boot_id=settings.current_boot_id(),
+        )
+
+
+class _End:
+    """Tells a driver that was started that it is over, after all else has stopped."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self.is_due = False
+
+    async def come(self) -> None:
+        if self.is_due:
+            await self._driver.stopped()
+
+
+def _recover(preparing: Preparing) -> None:
+    preparing.load()
+    try:
+        preparing.restore()
+    except OSError as error:
+        raise StartError(f"CDI specs cannot be written again: {error}") from None
+
+
+def _beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitStack) -> None:
+    """Have something go on until the end."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(running._note_end)
+
+    async def stop() -> None:
+        task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await task
+
+    stack.push_async_callback(stop)
+
+
+def _let_republish(driver: Driver, running: Running, stack: AsyncExitStack) -> None:
+    """Have `driver.republish()` work from any thread, until the end."""
+    loop = asyncio.get_running_loop()
+
+    def republish() -> None:
+        with suppress(RuntimeError):  # The loop is closed: there is nothing to publish for.
+            loop.call_soon_threadsafe(running.republish)
+
+    driver._republish = republish
+    stack.callback(setattr, driver, "_republish", None)
+
+
+def _check_name(driver: Driver) -> None:
+    name = getattr(driver, "name", "")
+    if not isinstance(name, str) or not name:
+        raise StartError(f"{type(driver).__name__} has no name")
+    wrong = dns1123_subdomain(name.lower())
+    if wrong or len(name) > NAME_MAX:
+        fact = wrong[0] if wrong else f"must have at most {NAME_MAX} characters"
+        raise StartError(f"{name[:256]!r} cannot be the name of a driver: {fact}")

@@ -1,0 +1,102 @@
+"""Where a driver runs: its node, its folders, and the names of its sockets."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from pathlib import Path
+
+from msgspec import Struct
+
+from mooring.api.cdi import DYNAMIC_FOLDER
+from mooring.api.devicemetadata import API_VERSION, V1ALPHA1
+from mooring.driver.errors import StartError
+from mooring.hardware.attributes import Form
+from mooring.wire.services import SOCKET_PATH_BYTES_MAX
+
+KUBELET_DIR = "/var/lib/kubelet"
+METADATA_VERSIONS = {"v1beta1": API_VERSION, "v1alpha1": V1ALPHA1}
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What an operator decides of a driver."""
+
+    node_name: str = ""  # empty: it publishes for several nodes, and prepares nothing
+    kubelet_dir: Path = Path(KUBELET_DIR)
+    registrar_dir: Path | None = None  # None: plugins_registry of the kubelet
+    data_dir: Path | None = None  # None: plugins/<driver> of the kubelet
+    cdi_dir: Path = Path(DYNAMIC_FOLDER)
+    pod_uid: str = ""  # of a driver that may run beside its next version
+    metadata: tuple[str, ...] = ()  # API versions of device metadata; none: there is none
+    numa_form: Form = Form.SCALAR
+    boot_id: str = ""  # empty: this machine's
+
+    def check(self) -> None:
+        """Raise StartError for what cannot be."""
+        if len(self.pod_uid) > 128 or "/" in self.pod_uid or self.pod_uid.startswith("."):
+            raise StartError(f"{self.pod_uid[:128]!r} cannot be the UID of a pod")
+        unknown = [each for each in self.metadata if each not in METADATA_VERSIONS.values()]
+        if unknown:
+            raise StartError(f'metadata version "{unknown[0]}" is not supported')
+        if self.metadata and API_VERSION not in self.metadata:
+            raise StartError(
+                f"the latest metadata version is {API_VERSION} and must be enabled explicitly"
+            )
+
+    def data_folder(self, driver: str) -> Path:
+        """Return where a driver keeps what is its own, and where it serves."""
+        return self.data_dir or self.kubelet_dir / "plugins" / driver
+
+    @property
+    def registrar_folder(self) -> Path:
+        """Where the node looks for drivers."""
+        return self.registrar_dir or self.kubelet_dir / "plugins_registry"
+
+    def socket(self, driver: str) -> Path:
+        """Return where the driver serves."""
+        name = f"dra-{self.pod_uid}.sock" if self.pod_uid else "dra.sock"
+        return _bounded(self.data_folder(driver) / name)
+
+    def registrar_socket(self, driver: str) -> Path:
+        """Return where the driver tells the node of itself."""
+        folder = self.registrar_folder
+        if not self.pod_uid:
+            return _bounded(folder / f"{driver}-reg.sock")
+        return _bounded(folder / rolling_registrar_name(folder, driver, self.pod_uid))
+
+    def current_boot_id(self) -> str:
+        """Return what is another after each start of the machine; empty if nobody knows."""
+        if self.boot_id:
+            return self.boot_id
+        try:
+            return BOOT_ID.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+
+def rolling_registrar_name(folder: Path, driver: str, pod_uid: str) -> str:
+    """Return the first name of a socket that is not too long: with the UID, with hashes."""
+    for name in (
+        f"{driver}-{pod_uid}-reg.sock",
+        f"{driver}-{_hashed(pod_uid, 8)}-reg.sock",
+    ):
+        # Kubernetes allows one byte more, which Linux does not.
+        if len(str(folder / name).encode()) <= SOCKET_PATH_BYTES_MAX:
+            return name
+    hashed = _hashed(f"{driver}\0{pod_uid}", 16)
+    return f"dra-{hashed}-reg.sock"
+
+
+def _hashed(text: str, size: int) -> str:
+    return urlsafe_b64encode(sha256(text.encode()).digest()[:size]).rstrip(b"=").decode()
+
+
+def _bounded(path: Path) -> Path:
+    size = len(str(path).encode())
+    if size > SOCKET_PATH_BYTES_MAX:
+        raise StartError(
+            f"{path}: a socket's path may have {SOCKET_PATH_BYTES_MAX} bytes, this has {size}; "
+            "choose a shorter folder"
+        )
+    return path

@@ -1,0 +1,122 @@
+"""Health is heard once from the driver, and told to all who listen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from mooring.client.apiclient import ApiClient
+from mooring.driver import DeviceHealth, Health
+from mooring.driver.healthservice import AGAIN_S
+from mooring.driver.serving import serving
+from mooring.kit.clock import ManualClock
+from mooring.wire.health_v1_pb2 import NodeWatchResourcesRequest
+from mooring.wire.services import HEALTH_V1, HEALTH_V1ALPHA1, WATCH_HEALTH, call, open_socket
+from tests.driver.stage import NODE, Blinkers, played, register, settings_in
+
+
+class Feeling(Blinkers):
+    """A driver whose health a test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.news: asyncio.Queue[list[DeviceHealth] | None] = asyncio.Queue()
+
+    async def health(self) -> AsyncIterator[Iterable[DeviceHealth]]:
+        while True:
+            found = await self.news.get()
+            if found is None:
+                raise OSError("the bus is gone")
+            yield found
+
+
+class Listener:
+    """Listens to a driver as a kubelet does."""
+
+    def __init__(self, channel: Any, version: str = HEALTH_V1) -> None:
+        method = call(channel, WATCH_HEALTH.of(version))
+        self._stream = method(NodeWatchResourcesRequest()).__aiter__()
+
+    async def hear(self) -> list[tuple[str, str, int, str]]:
+        answer = await anext(self._stream)
+        return [
+            (each.device.pool_name, each.device.device_name, each.health, each.message)
+            for each in answer.devices
+        ]
+
+
+@played
+async def test_all_who_listen_hear_what_is_known_and_what_changes(
+    folder: Path, client: ApiClient
+) -> None:
+    driver = Feeling()
+    async with serving(driver, settings_in(folder), client) as running:
+        assert running.registrar_socket is not None
+        assert running.socket is not None
+        info = await register(running.registrar_socket)
+        assert list(info.supported_versions)[2:] == [HEALTH_V1, HEALTH_V1ALPHA1]
+        async with open_socket(running.socket) as channel:
+            first = Listener(channel)
+            driver.news.put_nowait([DeviceHealth("red", Health.HEALTHY)])
+            assert await first.hear() == [(NODE, "red", 1, "")]
+            second = Listener(channel, HEALTH_V1ALPHA1)
+            assert await second.hear() == [(NODE, "red", 1, "")]
+            driver.news.put_nowait([DeviceHealth("red", Health.UNHEALTHY, "too hot")])
+            for each in (first, second):
+                assert await each.hear() == [(NODE, "red", 2, "too hot")]
+
+
+@played
+async def test_what_holds_is_said_again(folder: Path, client: ApiClient) -> None:
+    clock = ManualClock()
+    driver = Feeling()
+    async with serving(driver, settings_in(folder), client, clock=clock) as running:
+        assert running.socket is not None
+        async with open_socket(running.socket) as channel:
+            listener = Listener(channel)
+            driver.news.put_nowait(
+                [
+                    DeviceHealth("red", Health.HEALTHY),
+                    DeviceHealth("green", Health.HEALTHY, timeout_s=60),
+                ]
+            )
+            assert len(await listener.hear()) == 2
+            await clock.advance(AGAIN_S)
+            assert await listener.hear() == [(NODE, "red", 1, "")]  # green's time is its own
+
+
+@played
+async def test_a_driver_that_fails_knows_nothing_until_it_is_back(
+    folder: Path, client: ApiClient
+) -> None:
+    clock = ManualClock()
+    driver = Feeling()
+    async with serving(driver, settings_in(folder), client, clock=clock) as running:
+        assert running.socket is not None
+        async with open_socket(running.socket) as channel:
+            listener = Listener(channel)
+            driver.news.put_nowait([DeviceHealth("red", Health.HEALTHY)])
+            await listener.hear()
+            driver.news.put_nowait(None)
+            assert await listener.hear() == [
+                (NODE, "red", 0, "health is not known: the bus is gone")
+            ]
+            driver.news.put_nowait([DeviceHealth("red", Health.HEALTHY)])
+            await clock.advance(2)
+            assert await listener.hear() == [(NODE, "red", 1, "")]
+    assert [str(each) for each in driver.errors] == ["the bus is gone"]
+
+
+@played
+async def test_a_driver_without_health_says_so(folder: Path, client: ApiClient) -> None:
+    async with serving(Blinkers(), settings_in(folder), client) as running:
+        assert running.socket is not None
+        async with open_socket(running.socket) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await Listener(channel).hear()
+            assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
