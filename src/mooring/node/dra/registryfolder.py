@@ -33,7 +33,7 @@ class Socket(NamedTuple):
 
     path: Path
     inode: int
-    changed_ns: int
+    made_ns: int
 
 
 async def follow(
@@ -102,7 +102,7 @@ def _socket(entry: os.DirEntry[str]) -> Socket | None:
         return None
     if not stat.S_ISSOCK(found.st_mode) or len(os.fsencode(entry.path)) > PATH_BYTES_MAX:
         return None
-    return Socket(Path(entry.path), found.st_ino, found.st_ctime_ns)
+    return Socket(Path(entry.path), found.st_ino, found.st_mtime_ns)
 
 
 def _say_once(text: str, said: set[str]) -> None:

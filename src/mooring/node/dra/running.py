@@ -7,6 +7,7 @@ async with serving_claims(client, settings) as dra:
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -29,6 +30,8 @@ from mooring.node.dra.podresources import SOCKET, OtherDevices, PodResources, Po
 from mooring.node.dra.registration import PluginHandler, Registrar
 from mooring.node.dra.wiping import DELAY_S, SliceWiper
 from mooring.wire.services import DRA_PLUGIN
+
+LOG = logging.getLogger(__name__)
 
 REGISTRY = Path("plugins_registry")
 
@@ -116,13 +119,20 @@ async def serving_claims(client: Client, settings: DraSettings) -> AsyncIterator
         await stack.enter_async_context(dra.drivers.running())
         await stack.enter_async_context(dra.pod_resources.serving(settings.root / SOCKET))
         stack.push_async_callback(folder.aclose)
-        tasks = await stack.enter_async_context(asyncio.TaskGroup())
         following = [
-            tasks.create_task(dra.registrar.run(folder)),
-            tasks.create_task(dra.manager.follow_active(settings.active)),
+            asyncio.create_task(dra.registrar.run(folder)),
+            asyncio.create_task(dra.manager.follow_active(settings.active)),
         ]
+        for task in following:
+            task.add_done_callback(_say_fault)
         try:
             yield dra
         finally:
             for task in following:
                 task.cancel()
+            await asyncio.wait(following)
+
+
+def _say_fault(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        LOG.error("claims are not followed any more", exc_info=error)
