@@ -26,7 +26,8 @@ def write_whole(path: Path, content: bytes) -> None:
     aside = path.with_name(f".{path.name}.new")
     try:
         try:
-            with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            aside.unlink(missing_ok=True)  # of a crash
+            with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -75,6 +76,11 @@ class SavedFile:
             self._next.add_done_callback(_look_at)
         # Whoever is cancelled does not cancel the write for the others.
         await asyncio.shield(self._next)
+
+    async def settled(self) -> None:
+        """Return once nothing is being written, so that the folder can be left."""
+        while tasks := [each for each in (self._running, self._next) if each and not each.done()]:
+            await asyncio.wait(tasks)
 
     async def _after(self, running: asyncio.Task[None] | None) -> None:
         if running is not None:

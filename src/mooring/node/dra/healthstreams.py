@@ -56,6 +56,7 @@ class HealthStreams:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._file.settled()
 
     async def follow(self, instance: Instance) -> None:
         """Follow an instance of a driver until it says that it knows nothing of health."""

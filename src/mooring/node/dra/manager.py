@@ -17,7 +17,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from mooring.api.core import Pod
 from mooring.api.core.pod import PodResourceClaim
@@ -40,9 +40,9 @@ from mooring.node.dra.claimstates import (
     ClaimState,
 )
 from mooring.node.dra.counting import NodeMetrics
-from mooring.node.dra.drivers import Drivers, NotRegisteredError
+from mooring.node.dra.drivers import NotRegisteredError
 from mooring.node.dra.files import SavedFile, SaveError
-from mooring.node.dra.instances import CallError, Instance
+from mooring.node.dra.instances import CallError
 from mooring.node.dra.replies import ReplyError, check_unprepared, read_prepared, request_for
 from mooring.wire import services
 
@@ -50,7 +50,16 @@ LOG = logging.getLogger(__name__)
 
 RECONCILE_S = 60.0
 
-FindDriver = Callable[[str], Instance]
+
+class Asked(Protocol):
+    """A driver that can be asked."""
+
+    async def ask(self, method: services.Method, request: Any) -> Any:
+        """Return its answer, or raise CallError."""
+
+
+# Finds a driver by its name, or raises NotRegisteredError.
+FindDriver = Callable[[str], Asked]
 
 
 def features_of(gates: Gates) -> NodeFeatures:
@@ -84,9 +93,9 @@ class ClaimManager:
         self._find: FindDriver = _nobody
         self._busy: dict[ClaimKey, asyncio.Future[None]] = {}
 
-    def use(self, drivers: Drivers) -> None:
+    def use(self, find: FindDriver) -> None:
         """Ask these drivers from now on."""
-        self._find = drivers.get
+        self._find = find
 
     async def prepare(self, pod: Pod) -> None:
         """Have a pod's claims prepared before its first container; else DevicesRefusedError."""
@@ -223,7 +232,7 @@ class ClaimManager:
 
     # --- both -----------------------------------------------------------------------------------
 
-    def _driver(self, name: str) -> Instance:
+    def _driver(self, name: str) -> Asked:
         try:
             return self._find(name)
         except NotRegisteredError as error:
@@ -275,13 +284,13 @@ class ClaimManager:
             self.metrics.operations.note(self._clock.monotonic() - began_s, name, is_error)
 
 
-def _nobody(driver: str) -> Instance:
+def _nobody(driver: str) -> Asked:
     raise NotRegisteredError(driver)
 
 
-async def _ask(instance: Instance, method: services.Method, claims: Sequence[ClaimState]) -> Any:
+async def _ask(driver: Asked, method: services.Method, claims: Sequence[ClaimState]) -> Any:
     try:
-        return await instance.ask(method, request_for(claims, method.request))
+        return await driver.ask(method, request_for(claims, method.request))
     except CallError as error:
         raise DevicesRefusedError(f"{method.name}: {error}") from error
 

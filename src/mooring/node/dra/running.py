@@ -82,7 +82,7 @@ class Dra:
             clock=clock,
             call_timeout_s=settings.call_timeout_s,
         )
-        self.manager.use(self.drivers)
+        self.manager.use(self.drivers.get)
         self.registrar = Registrar({**settings.handlers, DRA_PLUGIN: self.drivers}, clock=clock)
         self.pod_resources = PodResources(
             self.manager.book, settings.pods, self.manager.features, settings.others
@@ -114,6 +114,7 @@ async def serving_claims(client: Client, settings: DraSettings) -> AsyncIterator
     await dra.manager.file.save()  # better now than when the first pod comes
     folder = registryfolder.follow(settings.root / REGISTRY, clock=settings.clock)
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(dra.manager.file.settled)
         await stack.enter_async_context(dra.wiper.running())
         await stack.enter_async_context(dra.health.running())
         await stack.enter_async_context(dra.drivers.running())
