@@ -37,6 +37,17 @@ from mooring.wire.services import (
 )
 
 HUGE_BYTES = 32 * 1024 * 1024
+GARBAGE = b"\xff\xff\xff"  # no message at all
+
+
+class _Raw:
+    """Writes messages, and bytes as they are."""
+
+    @staticmethod
+    def SerializeToString(message: Any) -> bytes:  # noqa: N802  # as protobuf names it
+        return message if isinstance(message, bytes) else bytes(message.SerializeToString())
+
+
 Answer = Callable[[Sequence[dra.Claim]], dra.NodePrepareResourcesResponse]
 
 
@@ -75,6 +86,7 @@ class FakeDriver:
         self.skipped: set[str] = set()  # uids for which nothing is answered
         self.invented: set[str] = set()  # uids for which nobody asked
         self.is_huge = False
+        self.is_garbled = False
         self.info_hangs = False
         self.notify_fails = False
         self.health_code: grpc.StatusCode | None = None  # instead of reports
@@ -151,7 +163,8 @@ class FakeDriver:
 
     async def _start(self, path: Path, methods: dict[Any, Any]) -> None:
         server = grpc.aio.server(options=[("grpc.max_send_message_length", 2 * HUGE_BYTES)])
-        server.add_generic_rpc_handlers((serve(methods),))
+        raw = {method._replace(response=_Raw): handle for method, handle in methods.items()}
+        server.add_generic_rpc_handlers((serve(raw),))
         # gRPC removes the file that it made; the other name stays, as after a crash.
         hidden = path.with_name(f".{path.name}")
         server.add_insecure_port(f"unix:{hidden}")
@@ -176,7 +189,7 @@ class FakeDriver:
                 await context.abort(self.failure, "told to fail")
             answer = handle(request.claims)
             await self._note()
-            return answer
+            return GARBAGE if self.is_garbled else answer
 
         return counted
 
@@ -220,11 +233,13 @@ class FakeDriver:
         if self.health_code is not None:
             await context.abort(self.health_code, "told to fail")
         while (report := await self._reports.get()) is not None:
-            yield report
+            yield GARBAGE if self.is_garbled else report
 
-    async def _info(self, _: Any, __: Any) -> registration.PluginInfo:
+    async def _info(self, _: Any, __: Any) -> registration.PluginInfo | bytes:
         if self.info_hangs:
             await asyncio.Event().wait()
+        if self.is_garbled:
+            return GARBAGE
         return registration.PluginInfo(
             type=self.type,
             name=self.name,

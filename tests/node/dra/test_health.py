@@ -267,6 +267,20 @@ def test_the_old_instance_of_an_update_does_not_take_what_the_new_one_said() -> 
     play(scenario)
 
 
+def test_garbage_ends_a_stream_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        async with world.agent() as dra:
+            driver = FakeDriver(world.root, GPU, versions=(DRA_V1, HEALTH_V1))
+            async with driver:
+                await connected(dra, GPU)
+                driver.is_garbled = True
+                driver.report(said("d", 1))
+                await until(lambda: "the answer is no NodeWatchResourcesResponse" in caplog.text)
+                assert dra.drivers.is_usable(GPU)
+
+    play(scenario)
+
+
 def test_silence_is_told_too(tmp_path: Path) -> None:
     async def run() -> None:
         clock, told = ManualClock(), []

@@ -8,7 +8,8 @@ claims that are made anew under their name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +50,7 @@ steps = st.one_of(
     st.builds(Step, st.just("prepare"), pods, fault=st.sampled_from(FAULTS)),
     st.builds(Step, st.just("unprepare"), pods, fault=st.sampled_from(FAULTS)),
     st.builds(Step, st.just("together"), pods, st.lists(pods, max_size=3).map(tuple)),
+    st.builds(Step, st.just("vanishes"), pods),
     st.builds(Step, st.just("killed"), pods, fault=st.sampled_from(("none", "fails after"))),
     st.builds(Step, st.just("restart")),
     st.builds(Step, st.just("reconcile")),
@@ -59,8 +61,8 @@ steps = st.one_of(
 class ModelDriver:
     """One device for each claim's name; it notes who owns it."""
 
-    def __init__(self, name: str, is_used: Callable[[str], bool]) -> None:
-        self.name, self.is_used = name, is_used
+    def __init__(self, name: str, is_used: Callable[[str], bool], turns: Iterator[int]) -> None:
+        self.name, self.is_used, self.turns = name, is_used, turns
         self.owners: dict[str, str] = {}  # uid by claim's name
         self.fault = "none"
         self.gate = asyncio.Event()
@@ -69,7 +71,8 @@ class ModelDriver:
     async def ask(self, method: services.Method, request: Any) -> Any:
         if self.fault == "fails first":
             raise CallError(grpc.StatusCode.UNAVAILABLE, "told to fail")
-        await asyncio.sleep(0)
+        for _ in range(next(self.turns)):  # others are faster, or slower
+            await asyncio.sleep(0)
         answer = method.response()
         for number, claim in enumerate(request.claims):
             if self.fault == "one claim" and number == 0:
@@ -100,11 +103,11 @@ class ModelDriver:
 class Node:
     """An agent, its drivers, and which pods run."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, turns: Iterator[int]) -> None:
         self.root, self.server, self.generation = root, FakeServer(), 0
         self.running: dict[int, frozenset[str]] = {}  # uids of claims, by pod
         names = sorted({name for each in DRIVERS.values() for name in each})
-        self.drivers = {name: ModelDriver(name, self._is_used) for name in names}
+        self.drivers = {name: ModelDriver(name, self._is_used, turns) for name in names}
         for number in range(len(CLAIMS)):
             self.make_claim(number)
         self.start()
@@ -134,12 +137,11 @@ class Node:
 
     async def prepare(self, number: int) -> None:
         pod = make_pod(f"p{number}", *USES[number])
+        uids = {name: self.server.claims["default", name].metadata.uid for name in USES[number]}
         try:
             await self.manager.prepare(pod)
         except DevicesRefusedError:
             return
-        uids = {state.key.name: state.uid for state in self.manager.book}
-        uids = {name: uids[name] for name in USES[number]}
         self.running[number] = frozenset(uids.values())
         wanted = {f"{driver}/device={uids[name]}" for name in uids for driver in DRIVERS[name]}
         assert set(self.manager.given(pod, "main").cdi_ids) == wanted
@@ -164,6 +166,8 @@ class Node:
                 await self.unprepare(step.number)
             case "together":
                 await self._together({step.number, *step.others})
+            case "vanishes" if step.number not in self.running:
+                await self._vanishes(step.number)
             case "killed":
                 await self._killed(step.number)
             case "restart":
@@ -180,6 +184,16 @@ class Node:
             for number in numbers:
                 act = self.unprepare if number in self.running else self.prepare
                 tasks.create_task(act(number))
+
+    async def _vanishes(self, number: int) -> None:
+        """A pod is gone before its claims are prepared, and nobody says so."""
+        active = [f"pod-p{running}" for running in self.running]
+        async with asyncio.TaskGroup() as tasks:
+            preparing = tasks.create_task(self.prepare(number))
+            for _ in range(8):
+                await asyncio.sleep(0)
+            tasks.create_task(self.manager.reconcile(active))
+            preparing.add_done_callback(lambda _: self.running.pop(number, None))
 
     async def _killed(self, number: int) -> None:
         driver = self.drivers["y.example.com"]
@@ -222,11 +236,11 @@ def _write(path: Path, content: bytes) -> None:
 
 
 @settings(max_examples=150)
-@given(st.lists(steps, max_size=25))
-def test_no_device_has_two_owners_and_none_is_lost(history: list[Step]) -> None:
+@given(st.lists(steps, max_size=25), st.lists(st.integers(0, 30), min_size=1, max_size=5))
+def test_no_device_has_two_owners_and_none_is_lost(history: list[Step], turns: list[int]) -> None:
     async def run() -> None:
         with short_folder() as root:
-            node = Node(root)
+            node = Node(root, itertools.cycle(turns))
             for step in history:
                 await node.take(step)
             await node.end()

@@ -169,9 +169,14 @@ def _huge(driver: FakeDriver, _: str) -> None:
     driver.is_huge = True
 
 
+def _garble(driver: FakeDriver, _: str) -> None:
+    driver.is_garbled = True
+
+
 @pytest.mark.parametrize(
     ("lie", "text"),
     [
+        (_garble, "NodePrepareResources: rpc error: code = Internal desc = the answer is no"),
         (_invent, "NodePrepareResources returned result for unknown claim UID other"),
         (_skip, "NodePrepareResources skipped 1 ResourceClaims"),
         (_fail, "NodePrepareResources failed for ResourceClaim c: broken"),
@@ -211,7 +216,7 @@ def test_what_a_driver_does_wrong_is_said_of_the_pod_and_can_be_tried_again(
     play(scenario)
 
 
-_TOLD = ("failure", "skipped", "invented", "is_huge")
+_TOLD = ("failure", "skipped", "invented", "is_huge", "is_garbled")
 
 
 @pytest.mark.parametrize(

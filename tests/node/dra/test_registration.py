@@ -184,6 +184,21 @@ def test_a_driver_that_cannot_be_told_is_not_used() -> None:
     play(scenario)
 
 
+def test_a_driver_that_talks_garbage_is_said_and_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        async with world.agent() as dra:
+            driver = FakeDriver(world.root, GPU)
+            driver.is_garbled = True
+            async with driver:
+                await until(lambda: bool(_about(caplog, "the answer is no PluginInfo")))
+                driver.is_garbled = False
+                await connected(dra, GPU)
+
+    play(scenario)
+
+
 def test_the_newest_instance_that_is_connected_is_asked() -> None:
     async def scenario(world: World) -> None:
         world.claim("c", GPU)

@@ -69,10 +69,14 @@ class Instance:
         method = method.of(self.version)
         began_s, code = self._clock.monotonic(), grpc.StatusCode.OK
         try:
-            return await call(self._channel, method)(request, timeout=self._call_timeout_s)
+            answer = await call(self._channel, method)(request, timeout=self._call_timeout_s)
+            return readable(answer, method)
         except grpc.aio.AioRpcError as error:
             code = error.code()
             raise CallError(code, error.details() or "") from error
+        except CallError as error:
+            code = error.code
+            raise
         except grpc.aio.UsageError as error:  # closed meanwhile
             code = grpc.StatusCode.CANCELLED
             raise CallError(code, "the driver was deregistered") from error
@@ -93,7 +97,7 @@ class Instance:
         stream = call(self._channel, method)(method.request())
         try:
             async for report in stream:
-                yield report
+                yield readable(report, method)
         except grpc.aio.AioRpcError as error:
             raise CallError(error.code(), error.details() or "") from error
         finally:
@@ -104,6 +108,14 @@ class Instance:
         self._is_closed = True
         self.is_connected = False
         await self._channel.close()
+
+
+def readable(answer: Any, method: Method) -> Any:
+    """Return an answer, or raise CallError for bytes that are none: gRPC gives None for them."""
+    if answer is None:
+        name = method.response.__name__
+        raise CallError(grpc.StatusCode.INTERNAL, f"the answer is no {name}")
+    return answer
 
 
 def code_name(code: grpc.StatusCode) -> str:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
-from mooring.node.dra.instances import CallError
+from mooring.node.dra.instances import CallError, readable
 from mooring.node.dra.registryfolder import Socket
 from mooring.wire import registration_pb2 as registration
 from mooring.wire.services import GET_INFO, NOTIFY, Method, call, open_socket
@@ -153,7 +153,9 @@ class Registrar:
         is_info = method is GET_INFO
         timeout_s = self._info_timeout_s if is_info else self._notify_timeout_s
         try:
-            return await call(channel, method)(request, timeout=timeout_s, wait_for_ready=is_info)
+            ask = call(channel, method)
+            answer = await ask(request, timeout=timeout_s, wait_for_ready=is_info)
+            return readable(answer, method)
         except grpc.aio.AioRpcError as error:
             raise CallError(error.code(), f"{method.name}: {error.details() or ''}") from error
 
