@@ -11,7 +11,7 @@ from mooring.api.meta import Condition
 from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.client.writes import Delete, Patch, Target
 from mooring.controllers.devicetaints import DeviceTaints, TaintMetrics
-from mooring.controllers.metrics import exposition
+from mooring.kit.metrics import exposition
 from tests.claims.parts import BY_NAME, BY_TEMPLATE
 from tests.controllers.scenes import (
     ALL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.gates import Gates
 from mooring.controllers.dra import DraMetrics, dra_controllers
-from mooring.controllers.metrics import exposition
+from mooring.kit.metrics import exposition
 from tests.claims.parts import BY_TEMPLATE
 from tests.controllers.scenes import Scene, pod, rule, slice_of, template
 

@@ -23,8 +23,8 @@ from mooring.client.inprocess import InProcessTransport
 from mooring.client.writes import Create, Delete, Patch, Target, Update
 from mooring.controllers.dra import DraMetrics, dra_controllers
 from mooring.controllers.loops import Loops
-from mooring.controllers.metrics import exposition
 from mooring.controllers.queuemetrics import QueuesMetrics
+from mooring.kit.metrics import exposition
 from tests.client.servers import Breaking, embedded, until
 
 DRIVER = "dra.example.com"

@@ -13,8 +13,8 @@ from mooring.api.reading import read_document
 from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.api.resource.v1alpha3 import PoolStatus, ResourcePoolStatusRequest
 from mooring.client.writes import Delete, Target
-from mooring.controllers.metrics import exposition
 from mooring.controllers.poolstatus import PoolStatusRequests, RequestMetrics
+from mooring.kit.metrics import exposition
 from mooring.validation.admission import read_hub
 from mooring.validation.context import Context
 from tests.controllers.scenes import ALL, NOW, Scene, result, rule, slice_of

@@ -11,7 +11,6 @@ from mooring.api.scheduling import PodGroup
 from mooring.client.objects import Objects
 from mooring.client.writes import Apply, Create, Delete, Target, Update
 from mooring.controllers.controller import NO_ANSWERS, Ask, Failed, Refused
-from mooring.controllers.metrics import exposition
 from mooring.controllers.resourceclaims import (
     ClaimMetrics,
     PodClaims,
@@ -20,6 +19,7 @@ from mooring.controllers.resourceclaims import (
     plan_pod,
 )
 from mooring.controllers.resourceclaims.indexes import prepare
+from mooring.kit.metrics import exposition
 from tests.claims import parts
 from tests.claims.parts import BY_NAME, BY_TEMPLATE
 from tests.controllers.scenes import ALL, Scene, group, named_claim, pod, template

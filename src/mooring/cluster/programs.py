@@ -18,10 +18,10 @@ from mooring.client.recorder import Recorder, Style
 from mooring.controllers.controller import Controller
 from mooring.controllers.dra import DraMetrics, dra_controllers
 from mooring.controllers.loops import NOT_EVERYWHERE, Loops
-from mooring.controllers.metrics import exposition
 from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.roster import workload_controllers
 from mooring.kit.clock import REAL, Clock
+from mooring.kit.metrics import exposition
 from mooring.kit.naming import new_suffix, new_uid
 from mooring.scheduler.live import Config, Explain, LiveScheduler, Loop, kinds_of, read_config
 from mooring.scheduler.reserving import Fresh

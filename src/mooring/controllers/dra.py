@@ -9,7 +9,6 @@ from mooring.cel.device import DeviceCompiler
 from mooring.client.objects import Objects
 from mooring.controllers.controller import Controller
 from mooring.controllers.devicetaints import DeviceTaints, TaintMetrics
-from mooring.controllers.metrics import Family
 from mooring.controllers.poolstatus import PoolStatusRequests, RequestMetrics
 from mooring.controllers.resourceclaims import (
     ClaimMetrics,
@@ -17,6 +16,7 @@ from mooring.controllers.resourceclaims import (
     GroupClaims,
     PodClaims,
 )
+from mooring.kit.metrics import Family
 
 
 class DraMetrics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.controllers.metrics import Counts, Durations, Family, Level
+from mooring.kit.metrics import Counts, Durations, Family, Level
 
 _BUCKETS_S = [10.0**power for power in range(-8, 2)]
 

@@ -24,8 +24,8 @@ from mooring.controllers.controller import Answers, Change, Controller, Refused,
 from mooring.controllers.devicetaints import marked
 from mooring.controllers.devicetaints.evictions import NAME, eviction_of, eviction_steps
 from mooring.controllers.devicetaints.rulestatus import plan_rule
-from mooring.controllers.metrics import Counts, Durations, Family
 from mooring.controllers.vanished import Vanished
+from mooring.kit.metrics import Counts, Durations, Family
 
 _BUCKETS_S = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240)
 

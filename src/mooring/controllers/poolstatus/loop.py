@@ -21,8 +21,8 @@ from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Delete, LookAgain, Target, Update, Write
 from mooring.controllers.controller import Answers, Change, Controller, Failed, Refused, Step
 from mooring.controllers.devicetaints.marked import meaning
-from mooring.controllers.metrics import Counts, Durations, Family
 from mooring.controllers.poolstatus.answer import is_incomplete, pool_statuses, request_status
+from mooring.kit.metrics import Counts, Durations, Family
 
 ANSWERED_S = 3600.0
 PENDING_S = 24 * 3600.0

@@ -13,7 +13,7 @@ from mooring.api.resource.v1 import (
 from mooring.claims.owners import controller_of
 from mooring.client.objects import Objects
 from mooring.client.writes import Create, Write
-from mooring.controllers.metrics import Counts, Family, Labels, Level
+from mooring.kit.metrics import Counts, Family, Labels, Level
 
 
 class ClaimMetrics:

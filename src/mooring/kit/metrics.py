@@ -1,4 +1,4 @@
-"""What controllers count, as Prometheus reads it; seeds' names are aliases of the shipped ones."""
+"""What programs count, as Prometheus reads it; seeds' names are aliases of the shipped ones."""
 
 from __future__ import annotations
 

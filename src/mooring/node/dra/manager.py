@@ -1,0 +1,302 @@
+"""Claims are prepared before a pod starts, and unprepared when the last pod that uses them ended.
+
+    1. The claims of a pod are read and checked; until then nothing changed (`claimneeds`).
+    2. The book notes the pod, and that is on the disk before any driver is called.
+    3. Each driver is asked once for all its claims; drivers at the same time, claims of other pods,
+       too. Only a claim that is being asked for is not asked for twice: who comes later waits, and
+       finds it prepared.
+    4. The book notes the devices, on the disk again.
+
+Every change of the book happens at once, between two waits; nothing is locked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from mooring.api.core import Pod
+from mooring.api.core.pod import PodResourceClaim
+from mooring.api.gates import Gate, Gates
+from mooring.api.resource.v1 import ResourceClaim
+from mooring.claims.features import Features
+from mooring.claims.references import Named, NotNeeded, reference_of
+from mooring.claims.refusals import Refused
+from mooring.client.contract import Client
+from mooring.client.errors import ClientError
+from mooring.kit.clock import REAL, Clock
+from mooring.node.contract import DevicesRefusedError, Given
+from mooring.node.dra import checkpoint, claimneeds
+from mooring.node.dra.claimneeds import NodeFeatures
+from mooring.node.dra.claimstates import (
+    PREPARE,
+    UNPREPARE,
+    ClaimBook,
+    ClaimKey,
+    ClaimState,
+)
+from mooring.node.dra.counting import NodeMetrics
+from mooring.node.dra.drivers import NotRegisteredError
+from mooring.node.dra.files import SavedFile, SaveError
+from mooring.node.dra.instances import CallError
+from mooring.node.dra.replies import ReplyError, check_unprepared, read_prepared, request_for
+from mooring.wire import services
+
+LOG = logging.getLogger(__name__)
+
+RECONCILE_S = 60.0
+
+
+class Asked(Protocol):
+    """A driver that can be asked."""
+
+    async def ask(self, method: services.Method, request: Any) -> Any:
+        """Return its answer, or raise CallError."""
+
+
+# Finds a driver by its name, or raises NotRegisteredError.
+FindDriver = Callable[[str], Asked]
+
+
+def features_of(gates: Gates) -> NodeFeatures:
+    """Return the features of a node that gates switch on."""
+    return NodeFeatures(
+        claims=Features.of(gates),
+        extended=gates.enabled(Gate.DRA_EXTENDED_RESOURCE),
+        optional_operations=gates.enabled(Gate.DRA_OPTIONAL_NODE_OPERATIONS),
+        health_messages=gates.enabled(Gate.RESOURCE_HEALTH_STATUS_MESSAGE),
+    )
+
+
+class ClaimManager:
+    """Gives the devices of claims to pods: a `mooring.node.contract.DeviceManager`."""
+
+    def __init__(
+        self,
+        client: Client,
+        folder: Path,
+        features: NodeFeatures,
+        *,
+        clock: Clock = REAL,
+    ) -> None:
+        """Read what an agent before this one knew; raises CheckpointError if that is damaged."""
+        path = folder / checkpoint.FILE_NAME
+        self.book = ClaimBook(checkpoint.read(path))
+        self.file = SavedFile(path, lambda: checkpoint.encode(self.book))
+        self.metrics = NodeMetrics(self.book.in_use)
+        self.features = features
+        self._client, self._clock = client, clock
+        self._find: FindDriver = _nobody
+        self._busy: dict[ClaimKey, asyncio.Future[None]] = {}
+
+    def use(self, find: FindDriver) -> None:
+        """Ask these drivers from now on."""
+        self._find = find
+
+    async def prepare(self, pod: Pod) -> None:
+        """Have a pod's claims prepared before its first container; else DevicesRefusedError."""
+        await self._timed("PrepareResources", "prepare dynamic resources", self._prepare(pod))
+
+    def given(self, pod: Pod, container: str) -> Given:
+        """Return the CDI ids that a container of a prepared pod gets."""
+        found = claimneeds.container_of(pod, container)
+        ids: dict[str, None] = {}  # in order, each once
+        for key, request in claimneeds.requests_of(pod, found, self.features) if found else ():
+            state = self.book.get(key)
+            if state is None or pod.metadata.uid not in state.pods:
+                raise DevicesRefusedError(
+                    f"unable to get claim info for ResourceClaim {key.name} "
+                    f"in namespace {key.namespace}"
+                )
+            for _, device in state.devices:
+                if device.serves(request):
+                    ids.update(dict.fromkeys(device.cdi_ids))
+        return Given(tuple(ids))
+
+    async def unprepare(self, pod: Pod) -> None:
+        """Have a pod's claims unprepared that no other pod uses; else DevicesRefusedError."""
+        await self._timed(
+            "UnprepareResources", "unprepare dynamic resources", self._unprepare_pod(pod)
+        )
+
+    def may_need_unprepare(self, uid: str) -> bool:
+        """Tell whether a pod has claims that it must give back before it is gone."""
+        return bool(self.book.of_pod(uid))
+
+    async def reconcile(self, active: Iterable[str]) -> None:
+        """Unprepare what only pods use that are not active any more; failures are tried again."""
+        gone = self.book.inactive(active).items()
+        await asyncio.gather(*(self._unprepare_gone(uid, keys) for uid, keys in gone))
+
+    async def follow_active(self, active: Callable[[], Iterable[str] | None]) -> None:
+        """Reconcile every minute until cancelled; None says that pods are not known yet."""
+        while True:
+            uids = active()
+            if uids is not None:
+                await self.reconcile(uids)
+            await self._clock.sleep(RECONCILE_S)
+
+    # --- prepare --------------------------------------------------------------------------------
+
+    async def _prepare(self, pod: Pod) -> None:
+        wanted = await self._wanted(pod)
+        if not wanted:
+            return
+        for name in sorted({name for each in wanted for name in each.drivers_to_ask(PREPARE)}):
+            self._driver(name)  # even if all is prepared: something is wrong with this node
+        if refused := self.book.refusal(wanted):  # at once, not after waiting
+            raise DevicesRefusedError(refused.reason)
+        async with self._alone([claim.key for claim in wanted]):
+            todo = self.book.attach(pod.metadata.uid, wanted)
+            if isinstance(todo, Refused):
+                raise DevicesRefusedError(todo.reason)
+            await self._save("cache")
+            if not todo:
+                return
+            batches = self._batches(todo, PREPARE, self.metrics.prepare_skips.add)
+            await _all([self._ask_prepare(name, claims) for name, claims in batches.items()])
+            self.book.note_prepared(todo)
+            await self._save("state")
+
+    async def _wanted(self, pod: Pod) -> list[ClaimState]:
+        entries = claimneeds.entries_of(pod, self.features)
+        found = await asyncio.gather(*(self._look_up(pod, entry) for entry in entries))
+        wanted: dict[ClaimKey, ClaimState] = {}
+        for each in found:
+            if isinstance(each, Refused):
+                raise DevicesRefusedError(each.reason)
+            if each is not None:
+                wanted[each.key] = each
+        return list(wanted.values())
+
+    async def _look_up(self, pod: Pod, entry: PodResourceClaim) -> ClaimState | Refused | None:
+        reference = reference_of(pod, entry)
+        if isinstance(reference, NotNeeded):
+            return None
+        if not isinstance(reference, Named):
+            return Refused(reference.reason)
+        name, namespace = reference.name, pod.metadata.namespace
+        try:
+            claim = await self._client.get(ResourceClaim, namespace, name)
+        except ClientError as error:
+            return Refused(f"fetch ResourceClaim {name}: {error}")
+        if claim is None:
+            return Refused(
+                f'fetch ResourceClaim {name}: resourceclaims.resource.k8s.io "{name}" not found'
+            )
+        return claimneeds.check_claim(
+            pod, claim, self.features, is_generated=reference.is_generated
+        )
+
+    async def _ask_prepare(self, driver: str, claims: Sequence[ClaimState]) -> None:
+        answer = await _ask(self._driver(driver), services.PREPARE, claims)
+        try:
+            for claim, devices in read_prepared(claims, answer.claims):
+                self.book.note_devices(claim, driver, devices)
+        except ReplyError as error:
+            raise DevicesRefusedError(str(error)) from error
+
+    # --- unprepare ------------------------------------------------------------------------------
+
+    async def _unprepare_pod(self, pod: Pod) -> None:
+        # Kubernetes looks at the pod itself if the book has nothing of it, and finds nothing then:
+        # what is not in the book was never asked of a driver.
+        keys = self.book.of_pod(pod.metadata.uid)
+        if keys or self.file.is_behind:
+            await self._unprepare(pod.metadata.uid, keys)
+
+    async def _unprepare_gone(self, uid: str, keys: Sequence[ClaimKey]) -> None:
+        try:
+            await self._unprepare(uid, keys)
+        except DevicesRefusedError as error:
+            LOG.warning("claims of pod %s, which is gone: %s", uid, error)
+
+    async def _unprepare(self, uid: str, keys: Sequence[ClaimKey]) -> None:
+        async with self._alone(keys):
+            last = self.book.detach(uid, keys)
+            batches = self._batches(last, UNPREPARE, self.metrics.unprepare_skips.add)
+            await _all([self._ask_unprepare(name, claims) for name, claims in batches.items()])
+            self.book.note_unprepared(last)
+            await self._save("state")
+
+    async def _ask_unprepare(self, driver: str, claims: Sequence[ClaimState]) -> None:
+        answer = await _ask(self._driver(driver), services.UNPREPARE, claims)
+        try:
+            check_unprepared(claims, answer.claims)
+        except ReplyError as error:
+            raise DevicesRefusedError(str(error)) from error
+
+    # --- both -----------------------------------------------------------------------------------
+
+    def _driver(self, name: str) -> Asked:
+        try:
+            return self._find(name)
+        except NotRegisteredError as error:
+            raise DevicesRefusedError(str(error)) from error
+
+    def _batches(
+        self, claims: Iterable[ClaimState], operation: str, skipped: Callable[[str], None]
+    ) -> dict[str, list[ClaimState]]:
+        batches: dict[str, list[ClaimState]] = {}
+        for claim in claims:
+            for name, share in claim.drivers.items():
+                if share.needs(operation):
+                    batches.setdefault(name, []).append(claim)
+                else:
+                    skipped(name)
+        return dict(sorted(batches.items()))
+
+    @asynccontextmanager
+    async def _alone(self, keys: Sequence[ClaimKey]) -> AsyncIterator[None]:
+        """Be the only one who has drivers called for these claims.
+
+        Whoever waits holds nothing, so no two wait for each other.
+        """
+        while waited := [self._busy[key] for key in keys if key in self._busy]:
+            await asyncio.wait(waited)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._busy.update(dict.fromkeys(keys, done))
+        try:
+            yield
+        finally:
+            for key in keys:
+                del self._busy[key]
+            done.set_result(None)
+
+    async def _save(self, what: str) -> None:
+        try:
+            await self.file.save()
+        except SaveError as error:
+            raise DevicesRefusedError(f"checkpoint ResourceClaim {what}: {error}") from error
+
+    async def _timed(self, name: str, prefix: str, work: Awaitable[None]) -> None:
+        began_s, is_error = self._clock.monotonic(), "true"
+        try:
+            await work
+            is_error = "false"
+        except DevicesRefusedError as error:
+            raise DevicesRefusedError(f"{prefix}: {error}") from error
+        finally:
+            self.metrics.operations.note(self._clock.monotonic() - began_s, name, is_error)
+
+
+def _nobody(driver: str) -> Asked:
+    raise NotRegisteredError(driver)
+
+
+async def _ask(driver: Asked, method: services.Method, claims: Sequence[ClaimState]) -> Any:
+    try:
+        return await driver.ask(method, request_for(claims, method.request))
+    except CallError as error:
+        raise DevicesRefusedError(f"{method.name}: {error}") from error
+
+
+async def _all(calls: Sequence[Awaitable[None]]) -> None:
+    """Wait for all calls, and raise the first failure only then: the others still count."""
+    for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome

@@ -1,0 +1,139 @@
+"""All that serves claims on a node, put together and running.
+
+async with serving_claims(client, settings) as dra:
+    await dra.manager.prepare(pod)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from mooring.api.core import Pod
+from mooring.api.core.podstatus import ResourceStatus
+from mooring.api.gates import Gate, Gates
+from mooring.client.contract import Client
+from mooring.kit.clock import REAL, Clock
+from mooring.node.dra import registryfolder
+from mooring.node.dra.drivers import Drivers
+from mooring.node.dra.healthbook import DeviceKey
+from mooring.node.dra.healthstreams import HealthStreams
+from mooring.node.dra.instances import CALL_TIMEOUT_S
+from mooring.node.dra.manager import ClaimManager, features_of
+from mooring.node.dra.podhealth import allocated_resources_status
+from mooring.node.dra.podresources import SOCKET, OtherDevices, PodResources, Pods
+from mooring.node.dra.registration import PluginHandler, Registrar
+from mooring.node.dra.wiping import DELAY_S, SliceWiper
+from mooring.wire.services import DRA_PLUGIN
+
+LOG = logging.getLogger(__name__)
+
+REGISTRY = Path("plugins_registry")
+
+# Told of pods, by uid, whose devices have another health now.
+PodsAffected = Callable[[set[str]], None]
+
+
+class DraSettings(Struct, frozen=True):
+    """What is known of the node and its surroundings."""
+
+    root: Path  # the kubelet's folder, or one like it
+    node: str
+    gates: Gates
+    pods: Pods  # those that are active, for monitors
+    # Uids of pods that may still need their claims; None while that is not known.
+    active: Callable[[], Iterable[str] | None]
+    affected: PodsAffected = lambda _: None
+    handlers: Mapping[str, PluginHandler] = {}  # of plugins that are no DRA drivers, by type
+    others: OtherDevices | None = None
+    clock: Clock = REAL
+    random: Callable[[], float] | None = None
+    call_timeout_s: float = CALL_TIMEOUT_S
+    wiping_delay_s: float = DELAY_S
+
+
+class Dra:
+    """The parts that serve claims."""
+
+    def __init__(self, client: Client, settings: DraSettings) -> None:
+        """Read what an agent before this one knew; raises CheckpointError if that is damaged."""
+        clock, root = settings.clock, settings.root
+        root.mkdir(mode=0o750, parents=True, exist_ok=True)
+        self._affected = settings.affected
+        self.manager = ClaimManager(client, root, features_of(settings.gates), clock=clock)
+        self.wiper = SliceWiper(
+            client,
+            settings.node,
+            clock=clock,
+            delay_s=settings.wiping_delay_s,
+            random=settings.random,
+        )
+        self.health = HealthStreams(root, self._tell, clock=clock)
+        has_health = settings.gates.enabled(Gate.RESOURCE_HEALTH_STATUS)
+        self.drivers = Drivers(
+            self.wiper,
+            follow_health=self.health.follow if has_health else None,
+            observe=self.manager.metrics.observe_call,
+            clock=clock,
+            call_timeout_s=settings.call_timeout_s,
+        )
+        self.manager.use(self.drivers.get)
+        self.registrar = Registrar({**settings.handlers, DRA_PLUGIN: self.drivers}, clock=clock)
+        self.pod_resources = PodResources(
+            self.manager.book, settings.pods, self.manager.features, settings.others
+        )
+
+    def allocated_resources_status(self, pod: Pod, container: str) -> tuple[ResourceStatus, ...]:
+        """Return the health of a container's devices, for its status."""
+        return allocated_resources_status(
+            pod,
+            container,
+            self.manager.book,
+            self.health.get,
+            has_messages=self.manager.features.health_messages,
+        )
+
+    def _tell(self, driver: str, devices: Iterable[DeviceKey]) -> None:
+        pods = self.manager.book.pods_with(driver, devices)
+        if pods:
+            self._affected(pods)
+
+
+@asynccontextmanager
+async def serving_claims(client: Client, settings: DraSettings) -> AsyncIterator[Dra]:
+    """Serve claims: drivers register, monitors ask, what pods left behind is taken back.
+
+    Raises CheckpointError where the file of claims is damaged, SaveError where it cannot be kept.
+    """
+    dra = Dra(client, settings)
+    await dra.manager.file.save()  # better now than when the first pod comes
+    folder = registryfolder.follow(settings.root / REGISTRY, clock=settings.clock)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(dra.manager.file.settled)
+        await stack.enter_async_context(dra.wiper.running())
+        await stack.enter_async_context(dra.health.running())
+        await stack.enter_async_context(dra.drivers.running())
+        await stack.enter_async_context(dra.pod_resources.serving(settings.root / SOCKET))
+        stack.push_async_callback(folder.aclose)
+        following = [
+            asyncio.create_task(dra.registrar.run(folder)),
+            asyncio.create_task(dra.manager.follow_active(settings.active)),
+        ]
+        for task in following:
+            task.add_done_callback(_say_fault)
+        try:
+            yield dra
+        finally:
+            for task in following:
+                task.cancel()
+            await asyncio.wait(following)
+
+
+def _say_fault(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        LOG.error("claims are not followed any more", exc_info=error)

@@ -1,0 +1,310 @@
+"""Drivers tell the health of devices, and the pods that have them hear of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import grpc
+import pytest
+
+from mooring.api.core.podstatus import HEALTHY, UNHEALTHY, UNKNOWN, ResourceHealth, ResourceStatus
+from mooring.api.gates import Gates
+from mooring.kit.clock import ManualClock
+from mooring.node.dra import healthfile, healthstreams
+from mooring.node.dra.healthbook import (
+    DEVICES_MAX,
+    DeviceKey,
+    Health,
+    HealthBook,
+    cut,
+    read_report,
+)
+from mooring.node.dra.healthstreams import HealthStreams
+from mooring.wire import health_v1_pb2 as wire
+from mooring.wire.services import DRA_V1, HEALTH_V1, HEALTH_V1ALPHA1
+from tests.node.dra.worlds import World, connected, play, until
+from tests.node.fakedriver import FakeDriver, device
+
+GPU = "gpu.example.com"
+D = DeviceKey("pool", "d")
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(healthstreams, "REPORT_PAUSE_S", 0.0)
+    monkeypatch.setattr(healthstreams, "SAVE_PAUSE_S", 0.0)
+
+
+def said(name: str, health: int, message: str = "", timeout_s: int = 0) -> wire.DeviceHealth:
+    return wire.DeviceHealth(
+        device=wire.DeviceIdentifier(pool_name="pool", device_name=name),
+        health=health,  # type: ignore[arg-type]
+        message=message,
+        health_check_timeout_seconds=timeout_s,
+    )
+
+
+# --- the book ------------------------------------------------------------------------------------
+
+
+def test_what_was_said_holds_for_its_time() -> None:
+    book = HealthBook()
+    change = book.report(GPU, [(D, Health(HEALTHY, "fine", 10, seen_s=0))], 0)
+    assert change.devices == (D,)
+    assert book.get(GPU, D, 10).health == HEALTHY
+    assert book.get(GPU, D, 10.1) == Health(UNKNOWN)
+    assert book.next_expiry_s() == 10
+    assert book.expire(10.1)[GPU].devices == (D,)
+    assert book.expire(10.1) == {}
+    assert book.get("other", D, 0).health == UNKNOWN
+
+
+def test_only_news_is_told() -> None:
+    book = HealthBook()
+    book.report(GPU, [(D, Health(HEALTHY, seen_s=0))], 0)
+    assert book.report(GPU, [(D, Health(HEALTHY, seen_s=5))], 5).devices == ()
+    assert book.get(GPU, D, 34).health == HEALTHY  # but it holds for longer
+    for changed in (
+        Health(HEALTHY, "warm", seen_s=6),
+        Health(HEALTHY, "warm", 60, seen_s=7),
+        Health(UNHEALTHY, "warm", 60, seen_s=8),
+    ):
+        assert book.report(GPU, [(D, changed)], changed.seen_s).devices == (D,)
+
+
+def test_a_device_that_is_not_mentioned_is_unknown_after_its_time() -> None:
+    book, other = HealthBook(), DeviceKey("pool", "e")
+    book.report(GPU, [(D, Health(HEALTHY, seen_s=0)), (other, Health(UNKNOWN, seen_s=0))], 0)
+    assert book.report(GPU, [], 30).devices == ()
+    change = book.report(GPU, [], 31)
+    assert change.devices == (D,)  # that the other is unknown is no news
+    assert dict(book.items())[GPU] == {}
+
+
+def test_a_driver_cannot_make_us_keep_more_and_more() -> None:
+    book = HealthBook()
+    first = [(DeviceKey("p", str(number)), Health(HEALTHY)) for number in range(DEVICES_MAX)]
+    assert book.report(GPU, first, 0).ignored == 0
+    more = [(D, Health(HEALTHY)), (first[0][0], Health(UNHEALTHY))]
+    change = book.report(GPU, more, 0)
+    assert (change.ignored, change.devices) == (1, (first[0][0],))
+
+
+def test_a_report_is_read_with_bounds() -> None:
+    report = wire.NodeWatchResourcesResponse(
+        devices=[
+            said("a", 1, timeout_s=7),
+            said("b", 2, "hot", timeout_s=-1),
+            said("c", 99),
+            said("x" * 300, 1),
+        ]
+    )
+    read = dict(read_report(report, 3.0))
+    assert read == {
+        DeviceKey("pool", "a"): Health(HEALTHY, "", 7, 3.0),
+        DeviceKey("pool", "b"): Health(UNHEALTHY, "hot", 30, 3.0),
+        DeviceKey("pool", "c"): Health(UNKNOWN, "", 30, 3.0),
+    }
+
+
+def test_a_message_is_cut() -> None:
+    assert cut("x" * 1024) == "x" * 1024
+    assert cut("x" * 1025) == "x" * 1021 + "..."
+    assert len(cut("µ" * 1000).encode()) <= 1024
+
+
+# --- the file ------------------------------------------------------------------------------------
+
+
+def test_the_file_is_the_kubelets() -> None:
+    clock = ManualClock()
+    book = HealthBook({GPU: {D: Health(UNHEALTHY, "hot", 10, clock.monotonic())}})
+    assert json.loads(healthfile.encode(book, clock)) == {
+        GPU: {
+            "Devices": {
+                "pool/d": {
+                    "PoolName": "pool",
+                    "DeviceName": "d",
+                    "Health": "Unhealthy",
+                    "LastUpdated": "2026-11-15T12:00:00Z",
+                    "HealthCheckTimeout": 10_000_000_000,
+                    "Message": "hot",
+                }
+            }
+        }
+    }
+
+
+def test_what_is_read_is_as_old_as_it_is(tmp_path: Path) -> None:
+    async def run() -> None:
+        clock, path = ManualClock(), tmp_path / "health"
+        book = HealthBook({GPU: {D: Health(UNHEALTHY, "hot", 10, clock.monotonic())}})
+        path.write_bytes(healthfile.encode(book, clock))
+        await clock.advance(8)
+        read = healthfile.read(path, clock)
+        assert read.get(GPU, D, clock.monotonic() + 2).health == UNHEALTHY
+        assert read.get(GPU, D, clock.monotonic() + 3).health == UNKNOWN
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"d":{"Devices":{"x":{}}}}'])
+def test_a_broken_file_says_nothing(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "health"
+    path.write_bytes(content)
+    assert dict(healthfile.read(path, ManualClock()).items()) == {}
+
+
+# --- streams -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [HEALTH_V1, HEALTH_V1ALPHA1])
+def test_pods_hear_of_their_devices(version: str) -> None:
+    async def scenario(world: World) -> None:
+        uid = world.claim("c", GPU)
+        pod = world.pod("p", "c")
+        driver = FakeDriver(world.root, GPU, versions=(DRA_V1, version))
+        driver.devices[uid] = [device(GPU, "d", "req"), device(GPU, "e", "req")]
+        async with world.agent() as dra, driver:
+            await connected(dra, GPU)
+            await dra.manager.prepare(pod)
+            driver.report(said("d", 2, "too hot"), said("z", 1))
+            await until(lambda: bool(world.affected))
+            assert world.affected == [{"pod-p"}]
+            assert dra.allocated_resources_status(pod, "main") == (
+                ResourceStatus(
+                    name="claim:c",
+                    resources=(
+                        ResourceHealth(
+                            resource_id=f"{GPU}/device=d", health=UNHEALTHY, message="too hot"
+                        ),
+                        ResourceHealth(resource_id=f"{GPU}/device=e", health=UNKNOWN),
+                    ),
+                ),
+            )
+            assert dra.allocated_resources_status(pod, "other") == ()
+            saved = world.root / healthfile.FILE_NAME
+            await until(lambda: saved.exists() and "too hot" in saved.read_text())
+            driver.end_stream()  # then nothing is known
+            await until(lambda: len(world.affected) == 2)
+            status = dra.allocated_resources_status(pod, "main")
+            assert {each.health for each in status[0].resources} == {UNKNOWN}
+
+    play(scenario)
+
+
+def test_a_request_has_its_own_entry_and_a_device_without_cdi_ids_its_name() -> None:
+    async def scenario(world: World) -> None:
+        world.gates = Gates.parse("ResourceHealthStatusMessage=false")
+        uid = world.claim("c", GPU)
+        pod = world.pod("p", "c", requests={"c": "b"})
+        driver = FakeDriver(world.root, GPU, versions=(DRA_V1, HEALTH_V1))
+        bare = device(GPU, "bare", "b")
+        del bare.cdi_device_ids[:]
+        driver.devices[uid] = [device(GPU, "d", "a"), bare, bare]
+        async with world.agent() as dra, driver:
+            await connected(dra, GPU)
+            await dra.manager.prepare(pod)
+            driver.report(said("bare", 1, "fine"))
+            await until(lambda: bool(world.affected))
+            (status,) = dra.allocated_resources_status(pod, "main")
+            assert status.name == "claim:c/b"
+            assert status.resources == (
+                ResourceHealth(resource_id=f"{GPU}/pool/bare", health=HEALTHY),
+            )
+
+    play(scenario)
+
+
+def test_a_driver_that_knows_nothing_of_health_is_left_alone() -> None:
+    async def scenario(world: World) -> None:
+        streams = HealthStreams(world.root, lambda *_: None, retry_s=0.001)
+        async with world.agent() as dra:
+            driver = FakeDriver(world.root, GPU, versions=(DRA_V1, HEALTH_V1))
+            driver.health_code = grpc.StatusCode.UNIMPLEMENTED
+            async with driver:
+                await connected(dra, GPU)
+                await streams.follow(dra.drivers.get(GPU))  # returns
+                driver.health_code = grpc.StatusCode.INTERNAL
+                following = asyncio.create_task(streams.follow(dra.drivers.get(GPU)))
+                before = driver.streams
+                await driver.until(lambda: driver.streams >= before + 3)  # tried again
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+
+    play(scenario)
+
+
+def test_a_driver_that_goes_takes_what_it_said_with_it() -> None:
+    async def scenario(world: World) -> None:
+        driver = FakeDriver(world.root, GPU, versions=(DRA_V1, HEALTH_V1))
+        async with world.agent() as dra:
+            async with driver:
+                await connected(dra, GPU)
+                driver.report(said("d", 1))
+                await until(lambda: dra.health.get(GPU, "pool", "d").health == HEALTHY)
+            await until(lambda: dra.health.get(GPU, "pool", "d").health == UNKNOWN)
+
+    play(scenario)
+
+
+def test_the_old_instance_of_an_update_does_not_take_what_the_new_one_said() -> None:
+    async def scenario(world: World) -> None:
+        old = FakeDriver(world.root, GPU, instance="-1", versions=(DRA_V1, HEALTH_V1))
+        new = FakeDriver(world.root, GPU, instance="-2", versions=(DRA_V1, HEALTH_V1))
+        async with world.agent() as dra, new:
+            async with old:
+                await old.until(lambda: old.streams == 1)
+                await new.until(lambda: new.streams == 1)
+                new.report(said("d", 1))
+                await until(lambda: dra.health.get(GPU, "pool", "d").health == HEALTHY)
+            await until(lambda: dra.drivers.get(GPU).endpoint == new.endpoint)
+            await until(lambda: not old._servers and not old.socket.exists())
+            assert dra.health.get(GPU, "pool", "d").health == HEALTHY
+
+    play(scenario)
+
+
+def test_garbage_ends_a_stream_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        async with world.agent() as dra:
+            driver = FakeDriver(world.root, GPU, versions=(DRA_V1, HEALTH_V1))
+            async with driver:
+                await connected(dra, GPU)
+                driver.is_garbled = True
+                driver.report(said("d", 1))
+                await until(lambda: "the answer is no NodeWatchResourcesResponse" in caplog.text)
+                assert dra.drivers.is_usable(GPU)
+
+    play(scenario)
+
+
+def test_silence_is_told_too(tmp_path: Path) -> None:
+    async def run() -> None:
+        clock, told = ManualClock(), []
+        streams = HealthStreams(tmp_path, lambda driver, devices: told.append(devices), clock=clock)
+        async with streams.running():
+            report = [(D, Health(HEALTHY, timeout_s=10, seen_s=clock.monotonic()))]
+            streams._tell(GPU, streams._book.report(GPU, report, clock.monotonic()))
+            streams._looked_anew.set()
+            await clock.advance(9)
+            assert told == [(D,)]
+            await clock.advance(2)
+            assert told == [(D,), (D,)]
+            assert streams.get(GPU, "pool", "d").health == UNKNOWN
+
+    asyncio.run(run())
+
+
+def test_without_the_gate_nobody_asks_for_health() -> None:
+    async def scenario(world: World) -> None:
+        world.gates = Gates.parse("ResourceHealthStatus=false")
+        async with world.agent() as dra:
+            driver = FakeDriver(world.root, GPU, versions=(DRA_V1, HEALTH_V1))
+            async with driver:
+                await connected(dra, GPU)
+                assert driver.streams == 0
+
+    play(scenario)
