@@ -49,11 +49,11 @@ class MemorySession:
 class MemoryRuntime:
     """Containers that do as their command says: `exit 1`, `sleep 5`, else they run until stopped.
 
-    No two attempts of one container ever run: that is asserted at each start.
+    That two attempts of one container run is a violation, which tests look for at the end.
     """
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.clock = clock
         self._states: dict[ContainerId, ContainerState] = {}
         self._queues: list[asyncio.Queue[ContainerState | Exception]] = []
         self._ends: dict[ContainerId, asyncio.Event] = {}
@@ -64,13 +64,15 @@ class MemoryRuntime:
         self.asked: list[tuple[str, ...]] = []
         self.log: list[str] = []
         self.trouble: Exception | None = None
+        self.slow_s = 0.0  # how long everything takes
+        self.violations: list[str] = []
 
     @property
     def name(self) -> str:
         return "memory://1"
 
     def now(self) -> Timestamp:
-        return Timestamp(self._clock.now())
+        return Timestamp(self.clock.now())
 
     def state(self, name: str) -> ContainerState | None:
         """Return the last attempt of a container."""
@@ -79,7 +81,11 @@ class MemoryRuntime:
 
     def running(self) -> list[str]:
         """Return the names of the containers that run."""
-        return sorted(id_.name for id_, s in self._states.items() if s.phase is Phase.RUNNING)
+        return sorted(state.id.name for state in self.live())
+
+    def live(self) -> list[ContainerState]:
+        """Return the containers that run."""
+        return [state for state in self._states.values() if state.phase is Phase.RUNNING]
 
     async def containers(self) -> Sequence[ContainerState]:
         if self.trouble is not None:
@@ -107,11 +113,14 @@ class MemoryRuntime:
     async def start(self, spec: ContainerSpec) -> ContainerState:
         if spec.id in self._states:
             return self._states[spec.id]
+        if self.slow_s:
+            await self.clock.sleep(self.slow_s)
         if (refusal := self.refusals.get(spec.id.name)) is not None:
             raise refusal
         for id_, state in self._states.items():
             is_same = (id_.pod_uid, id_.name) == (spec.id.pod_uid, spec.id.name)
-            assert not (is_same and state.phase is Phase.RUNNING), f"{id_} runs"
+            if is_same and state.phase is Phase.RUNNING:
+                self.violations.append(f"{id_} runs, and {spec.id} is started")
         self.specs[spec.id] = spec
         self.log.append(f"start {spec.id.name}")
         state = ContainerState(spec.id, Phase.RUNNING, self.now(), handle=f"memory://{spec.id}")
@@ -120,7 +129,9 @@ class MemoryRuntime:
             case ("exit", code):
                 self.end(spec.id, int(code))
             case ("sleep", seconds):
-                self._clock.call_later(float(seconds), lambda: self.end(spec.id, 0))
+                self.clock.call_later(float(seconds), lambda: self.end(spec.id, 0))
+        if self.slow_s:
+            await self.clock.sleep(self.slow_s)
         return state
 
     def end(self, id_: ContainerId, code: int, *, reason: str = "") -> None:
@@ -143,7 +154,7 @@ class MemoryRuntime:
     async def stop(self, id_: ContainerId, grace_s: float) -> None:
         if id_.name not in self.stubborn:
             self.end(id_, STOPPED)
-        timer = self._clock.call_later(grace_s, lambda: self.end(id_, KILLED))
+        timer = self.clock.call_later(grace_s, lambda: self.end(id_, KILLED))
         while id_ in self._states and self._states[id_].phase is Phase.RUNNING:
             ended = self._ends.setdefault(id_, asyncio.Event())
             await ended.wait()
@@ -172,23 +183,37 @@ class MemoryRuntime:
 class MemoryDevices:
     """Gives devices to pods, and knows who has them."""
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: MemoryRuntime) -> None:
+        self.clock = runtime.clock
+        self._runtime = runtime
+        self.slow_s = 0.0
         self.prepared: set[str] = set()
         self.refusal = ""
         self.log: list[str] = []
 
     async def prepare(self, pod: Pod) -> None:
         self.log.append(f"prepare {pod.metadata.name}")
-        if self.refusal:
-            raise DevicesRefusedError(self.refusal)
+        await self._pause()
         self.prepared.add(pod.metadata.uid)
 
+    def reconcile(self, active: frozenset[str]) -> None:
+        """Take back what pods have that an agent before this one knew, as managers do."""
+        self.prepared &= active
+
     def given(self, pod: Pod, container: str) -> Given:
-        assert pod.metadata.uid in self.prepared
+        if pod.metadata.uid not in self.prepared:
+            self._runtime.violations.append(f"{container} is started without its devices")
         return Given(cdi_ids=(f"example.com/gpu={container}",))
 
     async def unprepare(self, pod: Pod) -> None:
         self.log.append(f"unprepare {pod.metadata.name}")
+        await self._pause()
+        if any(each.id.pod_uid == pod.metadata.uid for each in self._runtime.live()):
+            self._runtime.violations.append(f"{pod.metadata.name} runs without its devices")
+        self.prepared.discard(pod.metadata.uid)
+
+    async def _pause(self) -> None:
+        if self.slow_s:
+            await self.clock.sleep(self.slow_s)
         if self.refusal:
             raise DevicesRefusedError(self.refusal)
-        self.prepared.discard(pod.metadata.uid)

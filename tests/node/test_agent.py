@@ -53,7 +53,8 @@ class Scene(NamedTuple):
 @asynccontextmanager
 async def scene(folder: Path) -> AsyncIterator[Scene]:
     async with asyncio.timeout(60), embedded(folder, Surroundings()) as cluster:
-        runtime, devices = MemoryRuntime(REAL), MemoryDevices()
+        runtime = MemoryRuntime(REAL)
+        devices = MemoryDevices(runtime)
         description = Description("n", MACHINE, "10.0.0.1", runtime.name, Gates.parse())
         # As the user that it is in a real cluster: the node, which may do little.
         headers = {"Impersonate-User": "system:node:n", "Impersonate-Group": "system:nodes"}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import ContainerStatus
@@ -26,8 +27,6 @@ FINAL = ("Succeeded", "Failed")
 
 
 def at(seconds: float) -> Timestamp:
-    from datetime import timedelta
-
     return Timestamp(NOW.instant + timedelta(seconds=seconds))
 
 
@@ -142,6 +141,8 @@ HAPPENINGS = st.lists(
             "conflict",
             "away",
             "stubborn",
+            "slow",
+            "slow",
             "fail",
         ]
     ),
@@ -217,6 +218,8 @@ async def _happen(world: World, what: str) -> None:
             world.cluster.faults.append(ConflictError("another version"))
         case ["away"]:
             world.cluster.faults.append(UnavailableError("away"))
+        case ["slow"]:
+            world.runtime.slow_s = world.devices.slow_s = 0.7
         case ["stubborn"]:
             world.runtime.stubborn |= {"c0", "i0"}
         case ["fail"] if "p" in world.cluster.pods:
@@ -226,8 +229,6 @@ async def _happen(world: World, what: str) -> None:
 
 def _evict(world: World) -> None:
     """Have another one say that the pod failed."""
-    from msgspec.structs import replace
-
     pod = world.pod()
     if pod.status.phase not in FINAL:
         world.cluster.put(
@@ -260,14 +261,3 @@ def _check_container(status: ContainerStatus, phase: str) -> None:
     assert not (status.state.waiting and status.ready)
     if status.started:
         assert status.state.running
-
-
-def test_stories_end(tmp_path: Path) -> None:
-    """One run of the law above by hand, for a debugger."""
-
-    async def story(world: World) -> None:
-        world.cluster.put(make_pod())
-        await _happen(world, "restart")
-        await asyncio.sleep(0)
-
-    assert play(tmp_path, story).phase() == "Running"

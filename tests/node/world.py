@@ -118,7 +118,7 @@ class World:
     def __init__(self, folder: Path, node: Node | None = None) -> None:
         self.clock = ManualClock()
         self.runtime = MemoryRuntime(self.clock)
-        self.devices = MemoryDevices()
+        self.devices = MemoryDevices(self.runtime)
         self.cluster = MemoryCluster()
         self.told: list[Tell] = []
         self.node = node or make_node()
@@ -159,6 +159,7 @@ class World:
         self.keeper = Keeper(self.room, lambda: self.node)
         states: list[ContainerState] = list(await self.runtime.containers())
         await self.keeper.take_over(states, self.cluster.pods.values())
+        self.devices.reconcile(self.keeper.active)
 
 
 def play(
@@ -173,6 +174,7 @@ def play(
             await settle()
             await story(world)
             await settle()
+            assert world.runtime.violations == []
             return world
         finally:
             await world.keeper.close()
