@@ -97,11 +97,18 @@ def test_a_pod_of_a_cluster_runs_here_ends_and_goes(tmp_path: Path) -> None:
             pod = await create(it.cluster, "p")
             await until(lambda: it.phase("p") == "Running")
             assert it.runtime.running() == ["c"]
+            (spec,) = it.runtime.specs.values()
+            (mount,) = spec.edits.mounts
+            assert mount.container_path == "/var/run/secrets/kubernetes.io/serviceaccount"
+            account = Path(mount.host_path)
+            assert (account / "token").read_text().count(".") == 2
+            assert "BEGIN CERTIFICATE" in (account / "ca.crt").read_text()
             await it.cluster.admin.write(Delete(Target.of(pod)))
             await until(lambda: it.phase("p") == "gone")
             await until(lambda: not it.agent.keeper.pods)
             assert it.runtime.running() == []
             assert not it.devices.prepared
+            assert not account.exists()
 
             events = await it.cluster.admin.list(Event, "default")
             own = {each.reason for each in events.values if each.source.component == "kubelet"}

@@ -387,7 +387,7 @@ def test_an_agent_that_starts_again_goes_on_with_what_runs(tmp_path: Path) -> No
 
 def test_pods_that_went_while_the_agent_was_away_leave_nothing(tmp_path: Path) -> None:
     async def story(world: World) -> None:
-        world.cluster.put(make_pod(name="gone"))
+        world.cluster.put(make_pod(name="gone", volumes=[{"name": "v", "emptyDir": {}}]))
         world.cluster.put(make_pod(name="going"))
         await settle()
         await world.keeper.close()
@@ -401,7 +401,8 @@ def test_pods_that_went_while_the_agent_was_away_leave_nothing(tmp_path: Path) -
     world = play(tmp_path, story)
     assert world.runtime.running() == []
     assert world.phase("going") == "gone"
-    assert "uid-going" not in world.devices.prepared
+    assert not world.devices.prepared
+    assert list(tmp_path.iterdir()) == []
     assert world.keeper.active == frozenset()
 
 

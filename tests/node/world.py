@@ -18,6 +18,7 @@ from mooring.kit.clock import ManualClock, settle
 from mooring.node.pods.environment import Surroundings
 from mooring.node.pods.keeper import Keeper
 from mooring.node.pods.room import Room
+from mooring.node.pods.sources import Library
 from mooring.node.runtime.contract import ContainerId, ContainerState
 from tests.node.memoryruntime import MemoryDevices, MemoryRuntime
 
@@ -132,6 +133,7 @@ class World:
             tell=self.told.append,
             around=lambda: around,
             slots=asyncio.Semaphore(8),
+            library=Library(self.cluster, self.clock),  # type: ignore[arg-type]
         )
         self.keeper = Keeper(self.room, lambda: self.node)
         self.cluster.watchers.append(lambda old, new: self.keeper.changed(old, new))

@@ -31,6 +31,7 @@ from mooring.node.pods.containerstatuses import HealthOf, no_health
 from mooring.node.pods.environment import Surroundings
 from mooring.node.pods.keeper import Keeper
 from mooring.node.pods.room import Room
+from mooring.node.pods.sources import Library
 from mooring.node.runtime.contract import Runtime
 
 LOG = logging.getLogger(__name__)
@@ -93,6 +94,7 @@ class Agent:
             tell=self._recorder.tell,
             around=self._around,
             slots=asyncio.Semaphore(AT_ONCE),
+            library=Library(client, clock),
             health_of=hooks.health_of,
         )
         self.keeper = Keeper(room, lambda: self.heartbeat.node)

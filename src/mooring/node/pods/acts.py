@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from mooring.api.core import Container
+from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete as DeleteObject
 from mooring.client.writes import Target, Tell
@@ -28,13 +29,26 @@ from mooring.node.pods.room import (
     Room,
     reference_of,
 )
+from mooring.node.pods.sources import (
+    REFRESHED_PART,
+    SourceError,
+    needed_by_container,
+    needed_by_volumes,
+    wishes_of,
+)
 from mooring.node.runtime.contract import ContainerId, ContainerState, RuntimeRefusedError
 
 LOG = logging.getLogger(__name__)
 
 HOOK_S = 600.0  # of hooks after the start
 LEAST_S = 2.0  # that a container has after its hook took all the time
+REFRESH_AGAIN_S = 60.0  # after volumes could not be written anew
 AGAIN_S = 1.0  # after a runtime failed to stop a container
+
+
+def later(now: Timestamp, seconds: float) -> Timestamp:
+    """Return the time after so many seconds."""
+    return Timestamp(now.instant + timedelta(seconds=seconds))
 
 
 class Acts:
@@ -56,9 +70,9 @@ class Acts:
         record, room = self._record, self._room
         try:
             async with room.slots:
-                self._make_volumes()
+                await self._make_volumes()
                 await room.devices.prepare(record.pod)
-        except ConfigError as error:
+        except (ConfigError, SourceError) as error:
             self._trouble("FailedMount", str(error))
         except DevicesRefusedError as error:
             text = f"Failed to prepare dynamic resources: {error}"
@@ -70,13 +84,32 @@ class Acts:
             record.is_set_up = True
             record.trouble = None
 
-    def _make_volumes(self) -> None:
+    async def _make_volumes(self) -> None:
+        """Make volumes, or write anew what is in them; plan when that is next."""
         pod, room = self._record.pod, self._room
         if not pod.spec.volumes:
             return
-        folder = room.folder_of(pod.metadata.uid)
-        self._volumes = volumes.volumes_of(pod, folder, room.around())
+        wishes = tuple(wishes_of(pod))
+        materials = volumes.Materials(
+            room.folder_of(pod.metadata.uid),
+            room.around(),
+            await room.library.read(pod.metadata.namespace, needed_by_volumes(pod)),
+            await room.library.tokens(pod, wishes),
+        )
+        self._volumes = volumes.volumes_of(pod, materials)
         volumes.make(self._volumes)
+        if wishes:
+            seconds = REFRESHED_PART * min(wish.seconds for wish in wishes)
+            self._record.refresh_at = later(room.now(), seconds)
+
+    async def refresh(self) -> None:
+        """Write anew what is in volumes, before tokens end."""
+        record, room = self._record, self._room
+        record.refresh_at = later(room.now(), REFRESH_AGAIN_S)
+        try:
+            await self._make_volumes()
+        except (ConfigError, SourceError) as error:
+            LOG.warning("volumes of pod %s stay as they are: %s", record.pod.metadata.name, error)
 
     async def clear(self) -> None:
         """Take back volumes and devices."""
@@ -104,8 +137,7 @@ class Acts:
 
     def _wait(self, before: Waiting | None, reason: str, message: str, backoff: Backoff) -> Waiting:
         failures = 1 if before is None else before.failures + 1
-        now = self._room.now()
-        until = type(now)(now.instant + timedelta(seconds=backoff.delay_s(failures)))
+        until = later(self._room.now(), backoff.delay_s(failures))
         return Waiting(reason, message, until, failures)
 
     # --- containers -----------------------------------------------------------------------------
@@ -117,7 +149,7 @@ class Acts:
         try:
             async with room.slots:
                 state = await self._start(container, step.attempt)
-        except ConfigError as error:
+        except (ConfigError, SourceError) as error:
             self._not_started(container, CONFIG_ERROR, str(error))
         except RuntimeRefusedError as error:
             self._not_started(container, error.reason, str(error))
@@ -135,6 +167,8 @@ class Acts:
     async def _start(self, container: Container, attempt: int) -> ContainerState:
         record, room = self._record, self._room
         given = room.devices.given(record.pod, container.name)
+        needed = needed_by_container(container)
+        contents = await room.library.read(record.pod.metadata.namespace, needed)
         spec = spec_of(
             record.pod,
             container,
@@ -142,6 +176,7 @@ class Acts:
             given=given,
             volumes=self._volumes,
             around=room.around(),
+            contents=contents,
         )
         volumes.make_parts(spec.edits.mounts, self._volumes)
         return await room.runtime.start(spec)

@@ -73,10 +73,10 @@ def _shortage(pod: Pod, node: Node, used: Amounts) -> Refusal | None:
 
 def _elsewhere(pod: Pod, node: Node) -> Refusal | None:
     name, labels = node.metadata.name, node.metadata.labels
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
     required = affinity and affinity.required_during_scheduling_ignored_during_execution
     is_meant = exactly(pod.spec.node_selector).matches(labels) and (
-        required is None or not required or read_node_selector(required).matches(name, labels)
+        required is None or read_node_selector(required).matches(name, labels)
     )
     return None if is_meant else Refusal("NodeAffinity", "Predicate NodeAffinity failed")
 

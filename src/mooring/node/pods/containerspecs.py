@@ -10,7 +10,8 @@ from mooring.api.core.resources import CPU, MEMORY
 from mooring.api.quantity import Quantity
 from mooring.claims.podresources import container_claim_resources
 from mooring.node.contract import Given
-from mooring.node.pods.environment import Surroundings, environment, expand_all
+from mooring.node.pods.environment import NOTHING, Surroundings, environment, expand_all
+from mooring.node.pods.sources import Contents
 from mooring.node.pods.volumes import Volume, mounts_of
 from mooring.node.runtime.contract import ContainerId, ContainerSpec, Limits
 
@@ -31,9 +32,10 @@ def spec_of(
     given: Given,
     volumes: Mapping[str, Volume],
     around: Surroundings,
+    contents: Contents = NOTHING,
 ) -> ContainerSpec:
     """Return how a container is started with its devices and volumes, or raise ConfigError."""
-    values = environment(pod, container, around)
+    values = environment(pod, container, around, contents)
     mounts = ContainerEdits(mounts=mounts_of(container, volumes, values))
     return ContainerSpec(
         id=ContainerId(pod.metadata.uid, container.name, attempt),

@@ -15,10 +15,12 @@ from msgspec import Struct
 from mooring.api.core import Container, Pod
 from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from mooring.api.quantity import Quantity
+from mooring.node.pods.sources import CONFIG_MAP, SECRET, Content, Contents, Source
 
-_REFERENCE = re.compile(r"\$\$|\$\(([^()$]*)\)")
+_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 CONFIG_ERROR = "CreateContainerConfigError"
+NOTHING: Contents = {}
 
 
 class ConfigError(Exception):
@@ -34,16 +36,18 @@ class Surroundings(Struct, frozen=True):
     allocatable: Mapping[str, Quantity] = {}
 
 
-def environment(pod: Pod, container: Container, around: Surroundings) -> dict[str, str]:
+def environment(
+    pod: Pod, container: Container, around: Surroundings, contents: Contents = NOTHING
+) -> dict[str, str]:
     """Return the environment of a container, or raise ConfigError."""
     found: dict[str, str] = {}
     for source in container.env_from:
-        _refuse_others(source, "envFrom")
+        found |= _all_from(source, contents)
     for variable in container.env:
         name = str(variable.get("name", ""))
         source = variable.get("valueFrom")
         if source:
-            value = _value_from(pod, container, source, around, name)
+            value = _value_from(pod, container, source, around, name, contents)
             if value is not None:
                 found[name] = value
         else:
@@ -67,8 +71,23 @@ def expand_all(texts: Iterable[str], values: Mapping[str, str]) -> tuple[str, ..
     return tuple(expand(text, values) for text in texts)
 
 
+def _all_from(source: Mapping[str, Any], contents: Contents) -> dict[str, str]:
+    """Return all that an object has, as variables."""
+    prefix = str(source.get("prefix") or "")
+    for key, kind in (("configMapRef", CONFIG_MAP), ("secretRef", SECRET)):
+        if (reference := source.get(key)) is not None:
+            content = content_in(contents, kind, reference)
+            return {f"{prefix}{name}": _text(data) for name, data in content.items()}
+    return {}
+
+
 def _value_from(
-    pod: Pod, container: Container, source: Mapping[str, Any], around: Surroundings, name: str
+    pod: Pod,
+    container: Container,
+    source: Mapping[str, Any],
+    around: Surroundings,
+    name: str,
+    contents: Contents,
 ) -> str | None:
     if reference := source.get("fieldRef"):
         path = str(reference.get("fieldPath", ""))
@@ -78,25 +97,31 @@ def _value_from(
         return value
     if reference := source.get("resourceFieldRef"):
         return resource_value(pod, container, reference, around)
-    _refuse_others(source, f"env {name}")
-    return None
+    for key, kind in (("configMapKeyRef", CONFIG_MAP), ("secretKeyRef", SECRET)):
+        if (reference := source.get(key)) is not None:
+            data = content_in(contents, kind, reference).get(str(reference.get("key", "")))
+            if data is None and not reference.get("optional"):
+                place = f"{pod.metadata.namespace}/{reference.get('name')}"
+                told = "ConfigMap" if kind == CONFIG_MAP else "Secret"
+                raise ConfigError(f"couldn't find key {reference.get('key')} in {told} {place}")
+            return None if data is None else _text(data)
+    kinds = ", ".join(sorted(source)) or "nothing"
+    raise ConfigError(f"env {name}: a value from {kinds} is not supported by this node")
 
 
-def _refuse_others(source: Mapping[str, Any], place: str) -> None:
-    """Refuse what is in objects that this node does not read, unless it may be missing."""
-    for key, kind in (
-        ("configMapKeyRef", "configmap"),
-        ("secretKeyRef", "secret"),
-        ("configMapRef", "configmap"),
-        ("secretRef", "secret"),
-        ("fileKeyRef", "file"),
-    ):
-        reference = source.get(key)
-        if reference is not None:
-            if reference.get("optional"):
-                return
-            name = reference.get("name") or reference.get("path") or ""
-            raise ConfigError(f'{place}: {kind} "{name}": this node does not read {kind}s')
+def content_in(contents: Contents, kind: str, reference: Mapping[str, Any]) -> Content:
+    """Return what an object has, or raise ConfigError; nothing, if it may be missing."""
+    name = str(reference.get("name") or reference.get("secretName") or "")
+    content = contents.get(Source(kind, name))
+    if content is not None:
+        return content
+    if reference.get("optional"):
+        return {}
+    raise ConfigError(f'{kind} "{name}" not found')
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def field_value(pod: Pod, path: str, around: Surroundings) -> str | None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from mooring.api.core import Node, Pod
 from mooring.api.core.podstatus import FAILED
@@ -14,6 +15,7 @@ from mooring.node.pods.admission import ADMISSION_PREFIX, check, demand
 from mooring.node.pods.known import Ending, is_running
 from mooring.node.pods.recalling import lost, recalled
 from mooring.node.pods.room import Room
+from mooring.node.pods.volumes import remove
 from mooring.node.pods.worker import Worker
 from mooring.node.runtime.contract import ContainerState
 
@@ -61,6 +63,9 @@ class Keeper:
         for uid in [uid for uid in self._states if uid not in known]:
             del self._states[uid]
             await self._remove(uid)
+        for folder in _folders(self._room.folder):
+            if folder.name not in known:
+                remove(folder)
         for pod in pods:
             self.see(pod)
 
@@ -167,6 +172,13 @@ class Keeper:
         finally:
             self.free(uid)
             self._workers.pop(uid, None)
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return [each for each in folder.iterdir() if each.is_dir()]
+    except OSError:
+        return []
 
 
 def _is_new(worker: Worker) -> bool:

@@ -33,6 +33,7 @@ class Record:
         self.ending: Ending | None = None
         self.doing: set[object] = set()
         self.stops: dict[ContainerId, Timestamp] = {}
+        self.refresh_at: Timestamp | None = None  # when what is in volumes is written anew
         self.is_gone = False
         self.is_told = False
 

@@ -19,6 +19,7 @@ from mooring.kit.clock import Clock
 from mooring.node.contract import DeviceManager
 from mooring.node.pods.containerstatuses import HealthOf, no_health
 from mooring.node.pods.environment import Surroundings
+from mooring.node.pods.sources import Library
 from mooring.node.pods.status import Place
 from mooring.node.runtime.contract import Runtime
 
@@ -38,8 +39,8 @@ class Room(Struct, frozen=True):
     tell: Callable[[Tell], None]
     around: Callable[[], Surroundings]
     slots: asyncio.Semaphore  # so many are set up or started at the same time
+    library: Library
     health_of: HealthOf = no_health
-    is_runtime_well: Callable[[], bool] = lambda: True
 
     def now(self) -> Timestamp:
         """Return the time."""

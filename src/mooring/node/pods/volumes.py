@@ -1,6 +1,6 @@
 """The volumes of a pod: folders of this machine, given to containers as mounts.
 
-    <pods>/<uid>/volumes/<name>     what is made for an emptyDir or a downwardAPI volume
+    <pods>/<uid>/volumes/<name>     what is made for a volume that is no folder of the machine
 
 Which folders and files there are to be is planned first (pure); `make` and `remove` do it.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
@@ -19,12 +19,29 @@ from mooring.api.core import Container, Pod
 from mooring.node.pods.environment import (
     ConfigError,
     Surroundings,
+    content_in,
     expand,
     field_value,
     resource_value,
 )
+from mooring.node.pods.sources import (
+    CONFIG_MAP,
+    SECRET,
+    Content,
+    Contents,
+    Tokens,
+    projections,
+    wish_of,
+)
 
 FOLDER_MODE, SHARED_MODE, FILE_MODE = 0o755, 0o777, 0o644
+
+
+class File(NamedTuple):
+    """A file that we write."""
+
+    data: bytes
+    mode: int = FILE_MODE
 
 
 class Volume(Struct, frozen=True):
@@ -34,61 +51,102 @@ class Volume(Struct, frozen=True):
     is_made: bool = False  # by us, and removed by us
     is_shared: bool = False  # everyone may write to it
     host_type: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, File] = field(default_factory=dict)
 
 
-def volumes_of(pod: Pod, folder: Path, around: Surroundings) -> dict[str, Volume]:
+class Materials(Struct, frozen=True):
+    """What volumes are made from."""
+
+    folder: Path  # of the pod
+    around: Surroundings = Surroundings()
+    contents: Contents = {}
+    tokens: Tokens = {}
+
+
+def volumes_of(pod: Pod, materials: Materials) -> dict[str, Volume]:
     """Return the volumes of a pod by name, or raise ConfigError for one that cannot be."""
-    return {
-        str(each.get("name", "")): _volume(pod, each, folder, around) for each in pod.spec.volumes
-    }
+    found = {}
+    for each in pod.spec.volumes:
+        name = str(each.get("name", ""))
+        try:
+            found[name] = _volume(pod, each, materials)
+        except ConfigError as error:
+            text = f'MountVolume.SetUp failed for volume "{name}" : {error}'
+            raise ConfigError(text) from None
+    return found
 
 
-def _volume(pod: Pod, spec: Mapping[str, Any], folder: Path, around: Surroundings) -> Volume:
-    name = str(spec.get("name", ""))
-    path = folder / "volumes" / name
+def _volume(pod: Pod, spec: Mapping[str, Any], materials: Materials) -> Volume:
+    path = materials.folder / "volumes" / str(spec.get("name", ""))
     if spec.get("emptyDir") is not None:
         return Volume(path, is_made=True, is_shared=True)
     if (host := spec.get("hostPath")) is not None:
         return Volume(Path(str(host.get("path", ""))), host_type=str(host.get("type") or ""))
-    if (downward := spec.get("downwardAPI")) is not None:
-        items = downward.get("items") or ()
-        return Volume(path, is_made=True, files=_files(pod, name, items, around))
-    kinds = ", ".join(sorted(key for key in spec if key != "name")) or "no kind"
-    if kinds == "projected" and _is_only_token(spec["projected"]):
-        return Volume(path, is_made=True)  # the mount is there, but nobody gives it a token here
-    raise ConfigError(f'MountVolume.SetUp failed for volume "{name}": {kinds} is not supported')
+    own = {key: value for key, value in spec.items() if key != "name" and value is not None}
+    projected = own.get("projected")
+    parts = [own] if projected is None else projections(own)
+    mode = (projected or next(iter(own.values()), None) or {}).get("defaultMode")
+    files: dict[str, File] = {}
+    for part in parts:
+        files |= _files(pod, part, FILE_MODE if mode is None else int(mode), materials)
+    return Volume(path, is_made=True, files=files)
 
 
-def _is_only_token(projected: Mapping[str, Any]) -> bool:
-    """Tell whether a volume is the one that every pod gets for its account."""
-    kinds = {key for source in projected.get("sources") or () for key in source}
-    return "serviceAccountToken" in kinds and kinds <= {
-        "serviceAccountToken",
-        "configMap",
-        "downwardAPI",
-    }
+def _files(pod: Pod, part: Mapping[str, Any], mode: int, materials: Materials) -> dict[str, File]:
+    """Return the files that one source brings."""
+    contents = materials.contents
+    match next(iter(part), ""):
+        case "downwardAPI":
+            items = part["downwardAPI"].get("items") or ()
+            return dict(_downward(pod, item, mode, materials) for item in items)
+        case "configMap":
+            return _selected(content_in(contents, CONFIG_MAP, part["configMap"]), part, mode)
+        case "secret":
+            return _selected(content_in(contents, SECRET, part["secret"]), part, mode)
+        case "serviceAccountToken":
+            token = part["serviceAccountToken"]
+            data = materials.tokens.get(wish_of(token), "").encode()
+            return {_path(token): File(data, mode)}
+    raise ConfigError(f"{', '.join(sorted(part)) or 'no kind'} is not supported by this node")
 
 
-def _files(pod: Pod, volume: str, items: Any, around: Surroundings) -> dict[str, str]:
+def _selected(content: Content, part: Mapping[str, Any], mode: int) -> dict[str, File]:
+    """Return all keys as files, or those that are named."""
+    (source,) = part.values()
+    items = source.get("items")
+    if items is None:
+        return {key: File(data, mode) for key, data in content.items()}
     found = {}
     for item in items:
-        path = PurePosixPath(str(item.get("path", "")))
-        if path.is_absolute() or ".." in path.parts or not path.parts:
-            raise ConfigError(f'volume "{volume}": {path} must be a path within the volume')
-        found[str(path)] = _text(pod, volume, item, around)
+        key = str(item.get("key", ""))
+        if key in content:
+            found[_path(item)] = File(content[key], int(item.get("mode") or mode))
+        elif not source.get("optional"):
+            raise ConfigError(f"references non-existent config key: {key}")
     return found
 
 
-def _text(pod: Pod, volume: str, item: Mapping[str, Any], around: Surroundings) -> str:
+def _downward(
+    pod: Pod, item: Mapping[str, Any], mode: int, materials: Materials
+) -> tuple[str, File]:
+    around = materials.around
+    mode = int(item.get("mode") or mode)
     if reference := item.get("fieldRef"):
         field_path = str(reference.get("fieldPath", ""))
         value = field_value(pod, field_path, around)
         if value is None:
-            raise ConfigError(f'volume "{volume}": unsupported fieldPath: {field_path}')
-        return value
+            raise ConfigError(f"unsupported fieldPath: {field_path}")
+        return _path(item), File(value.encode(), mode)
     reference = item.get("resourceFieldRef") or {}
-    return resource_value(pod, Container(), reference, around)
+    return _path(item), File(resource_value(pod, Container(), reference, around).encode(), mode)
+
+
+def _path(item: Mapping[str, Any]) -> str:
+    """Return where a file is within its volume."""
+    path = PurePosixPath(str(item.get("path", "")))
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise ConfigError(f"{path} must be a path within the volume")
+    return str(path)
 
 
 def mounts_of(
@@ -126,7 +184,7 @@ def make(volumes: Mapping[str, Volume]) -> None:
         try:
             _make(volume)
         except OSError as error:
-            text = f'MountVolume.SetUp failed for volume "{name}": {error}'
+            text = f'MountVolume.SetUp failed for volume "{name}" : {error}'
             raise ConfigError(text) from error
 
 
@@ -136,17 +194,24 @@ def _make(volume: Volume) -> None:
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         if volume.is_shared:
             path.chmod(SHARED_MODE)
-        for name, text in volume.files.items():
-            file = path / name
-            file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            file.write_text(text)
-            file.chmod(FILE_MODE)
+        for name, file in volume.files.items():
+            _write(path / name, file)
     elif volume.host_type == "DirectoryOrCreate":
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     elif volume.host_type == "FileOrCreate":
         path.touch(mode=FILE_MODE, exist_ok=True)
     else:
         _check(path, volume.host_type)
+
+
+def _write(path: Path, file: File) -> None:
+    """Write a file, so that who reads it sees the old one or the new one."""
+    path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    new.write_bytes(file.data)
+    new.chmod(file.mode & 0o777)
+    new.replace(path)
 
 
 def _check(path: Path, type_: str) -> None:

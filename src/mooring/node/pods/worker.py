@@ -49,7 +49,7 @@ from mooring.node.runtime.contract import ContainerId, ContainerState
 LOG = logging.getLogger(__name__)
 
 QUIET_S = 1.0  # how long what is under way keeps a status from being told
-TELL = "tell"
+TELL, REFRESH = "tell", "refresh"
 
 
 class Worker:
@@ -149,9 +149,20 @@ class Worker:
                 waits.append(step.after_s)
             else:
                 self._do(step, now)
+        waits += self._refresh_soon(now)
         if patch is not None and not record.is_gone:
             waits += self._tell_soon()
         return min(waits, default=None)
+
+    def _refresh_soon(self, now: Timestamp) -> list[float]:
+        """Write anew what is in volumes when it is time, or return when that is."""
+        record = self.record
+        if record.refresh_at is None or record.ending is not None or REFRESH in record.doing:
+            return []
+        if now < record.refresh_at:
+            return [(record.refresh_at.instant - now.instant).total_seconds()]
+        self._spawn(REFRESH, self._acts.refresh())
+        return []
 
     def _status(self, now: Timestamp) -> PodStatus:
         record, room = self.record, self._room
