@@ -74,7 +74,9 @@ def _shortage(pod: Pod, node: Node, used: Amounts) -> Refusal | None:
 def _elsewhere(pod: Pod, node: Node) -> Refusal | None:
     name, labels = node.metadata.name, node.metadata.labels
     affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
-    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    required = (
+        None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    )
     is_meant = exactly(pod.spec.node_selector).matches(labels) and (
         required is None or read_node_selector(required).matches(name, labels)
     )
