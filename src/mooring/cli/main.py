@@ -26,6 +26,7 @@ COMMANDS = {
     "fit": "Say how many more replicas fit, where, and what stops the next.",
     "kubeconfig": "Print how clients reach the server of a folder.",
     "lint": "Find what is odd about claims, classes, slices and pods.",
+    "node": "Run pods on this machine: the agent of a node, against any cluster.",
     "plan": "Say which node and which devices pods would get.",
     "profiles": "List boards, show one, and write its nodes, slices and sysfs.",
     "scheduler": "Run the scheduler against any cluster.",

@@ -42,7 +42,7 @@ SECTIONS: Final = (
         ),
     ),
     ("What it does", ("feature_gates", "gates_preset", "emulated_version")),
-    ("Watching it", ("metrics_bind_address", "verbosity")),
+    ("Watching it", ("place", "verbosity")),
 )
 _LONG = Duration(0.1, 3600)
 UNGRANTED = "no token for "
@@ -122,6 +122,20 @@ def program_options(*, lease: str, metrics: str) -> Callable[[F], F]:
             metavar="NAME",
             help="The namespace of the lease.",
         ),
+    )
+
+    def decorate(function: F) -> F:
+        function = watching_options(metrics=metrics)(function)
+        for option in reversed(options):
+            function = option(function)
+        return cluster_access_options(function)
+
+    return decorate
+
+
+def watching_options(*, metrics: str) -> Callable[[F], F]:
+    """Return what adds the options by which a program is watched; `metrics` is the default."""
+    options = (
         click.option(
             "--metrics-bind-address",
             "place",
@@ -143,7 +157,7 @@ def program_options(*, lease: str, metrics: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in reversed(options):
             function = option(function)
-        return cluster_access_options(function)
+        return function
 
     return decorate
 

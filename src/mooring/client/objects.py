@@ -15,6 +15,12 @@ def key_of(value: Any) -> Key:
     return value.metadata.namespace, value.metadata.name
 
 
+def is_older(value: Any, than: Any) -> bool:
+    """Tell whether a version of an object was before another, where versions can be compared."""
+    one, other = value.metadata.resource_version, than.metadata.resource_version
+    return one.isdigit() and other.isdigit() and int(one) < int(other)
+
+
 class Index:
     """Objects of a kind by something that they say: a node, an owner, a claim."""
 

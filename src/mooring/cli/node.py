@@ -1,0 +1,186 @@
+"""`moor node`: the agent of a node, which runs pods on this machine."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from mooring.api.gates import Gates
+from mooring.api.quantity import Quantity
+from mooring.cli import CONTEXT
+from mooring.cli.failing import fail
+from mooring.cli.gate_options import gate_options
+from mooring.cli.program_options import (
+    SECTIONS,
+    access_of,
+    cluster_access_options,
+    run_program,
+    watching_options,
+)
+from mooring.cli.sections import SectionedCommand
+
+if TYPE_CHECKING:
+    from mooring.client.connecting import Access
+    from mooring.cluster.node import NodeSettings
+    from mooring.cluster.statuspages import Place
+
+
+def _pairs(_: click.Context, parameter: click.Parameter, text: str) -> dict[str, str]:
+    """Return what a text such as a=1,b=2 says."""
+    found = {}
+    for part in filter(None, text.split(",")):
+        key, separator, value = part.partition("=")
+        if not separator or not key:
+            raise click.BadParameter(f"{part!r} is not of the form NAME=VALUE", param=parameter)
+        found[key] = value
+    return found
+
+
+def _amounts(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> dict[str, Quantity] | None:
+    if text is None:
+        return None
+    found = {}
+    for name, value in _pairs(context, parameter, text).items():
+        try:
+            found[name] = Quantity.parse(value)
+        except ValueError as error:
+            raise click.BadParameter(f"{name}: {error}", param=parameter) from None
+    return found
+
+
+@click.command(
+    name="node",
+    cls=SectionedCommand,
+    sections=(
+        SECTIONS[0],
+        ("The node", ("node_name", "node_ip", "node_labels", "max_pods", "system_reserved")),
+        ("How pods run", ("root_dir", "runtime", "cdi_dirs")),
+        ("What it does", ("feature_gates", "gates_preset", "emulated_version")),
+        SECTIONS[-1],
+    ),
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 stopped, 2 usage, 3 the cluster cannot be reached or used, or this "
+    "machine cannot run pods that way.",
+)
+@click.option(
+    "--node-name",
+    default=lambda: socket.gethostname().lower(),
+    show_default="the name of this machine",
+    metavar="NAME",
+    help="As which node to register.",
+)
+@click.option(
+    "--node-ip",
+    default="",
+    metavar="ADDRESS",
+    help="The node's address; else the one from which the server is reached.",
+)
+@click.option(
+    "--node-labels",
+    default="",
+    metavar="NAME=VALUE,…",
+    callback=_pairs,
+    help="Labels to give the node when it registers.",
+)
+@click.option(
+    "--max-pods",
+    type=click.IntRange(0, 10_000),
+    default=110,
+    show_default=True,
+    help="How many pods the node takes.",
+)
+@click.option(
+    "--system-reserved",
+    default=None,
+    metavar="NAME=AMOUNT,…",
+    callback=_amounts,
+    help="What is kept from pods: cpu, memory, ephemeral-storage; else 100Mi of memory and a "
+    "tenth of the disk.",
+)
+@click.option(
+    "--root-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="/var/lib/kubelet",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where volumes, logs and the sockets of drivers are; for one agent alone.",
+)
+@click.option(
+    "--runtime",
+    type=click.Choice(["process", "podman", "sim"]),
+    default="process",
+    show_default=True,
+    help="Run containers as processes of this machine, by podman, or only on paper.",
+)
+@click.option(
+    "--cdi-dir",
+    "cdi_dirs",
+    type=click.Path(path_type=Path, file_okay=False),
+    multiple=True,
+    default=("/etc/cdi", "/var/run/cdi"),
+    show_default=True,
+    metavar="FOLDER",
+    help="Where drivers say what comes with a device; can be given again, the last one wins.",
+)
+@cluster_access_options
+@watching_options(metrics="127.0.0.1:10248")
+@gate_options
+def command(gates: Gates, place: Place | None, **given: Any) -> None:
+    """Run pods on this machine until it is interrupted.
+
+    The machine registers as a node. Pods that are bound to it get the devices of their claims from
+    the drivers that are here, run, and are told of as a kubelet does. Containers go on when the
+    agent stops, and are taken over when it starts again.
+
+    \b
+    moor node --kubeconfig node.kubeconfig
+    moor node --root-dir ~/node --runtime process --node-labels zone=a
+    """
+    from mooring.cluster.node import NodeSettings
+
+    settings = NodeSettings(
+        name=given["node_name"],
+        folder=given["root_dir"].absolute(),
+        runtime=given["runtime"],
+        cdi_folders=tuple(given["cdi_dirs"]),
+        address=given["node_ip"],
+        pods_max=given["max_pods"],
+        reserved=given["system_reserved"],
+        labels=given["node_labels"],
+    )
+    access = access_of(given)
+    run_program(
+        _run(access, gates, settings, place), verbosity=given["verbosity"], server=access.server
+    )
+
+
+async def _run(access: Access, gates: Gates, settings: NodeSettings, place: Place | None) -> None:
+    from mooring.client.connecting import http_client
+    from mooring.cluster.node import AGENT, NodeError, NodeProgram, held, parts_of
+    from mooring.cluster.programs import Surroundings
+    from mooring.cluster.standing import stand
+
+    around = Surroundings(gates=gates)
+    host = urlsplit(access.server).hostname or "127.0.0.1"
+    try:
+        with held(settings.folder):
+            async with http_client(access, manager=AGENT) as client:
+                parts = parts_of(settings)
+                program = NodeProgram(client, around, settings, parts, server_host=host)
+                await stand(
+                    program,
+                    client,
+                    around,
+                    lead=None,
+                    place=place,
+                    tell=lambda text: click.echo(text, err=True),
+                    working=f"running pods of node {settings.name} for {access.server}",
+                )
+    except NodeError as error:
+        fail(str(error))

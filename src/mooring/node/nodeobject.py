@@ -1,0 +1,224 @@
+"""The node as the cluster sees it: what it is, what it has, how it is (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mooring.api.codec import to_tree
+from mooring.api.coordination import Lease, LeaseSpec
+from mooring.api.core import Node
+from mooring.api.core.node import (
+    READY,
+    DaemonEndpoint,
+    NodeAddress,
+    NodeCondition,
+    NodeDaemonEndpoints,
+    NodeStatus,
+)
+from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from mooring.api.gates import Gate, Gates
+from mooring.api.meta import ObjectMeta, OwnerReference
+from mooring.api.quantity import Quantity
+from mooring.api.timestamp import MicroTimestamp, Timestamp
+from mooring.client.writes import Patch, Target
+from mooring.node.machine import Machine
+
+KUBELET = "v1.37.0+mooring"
+LEASES = "kube-node-lease"
+LEASE_S = 40
+RENEW_S = 10.0
+REPORT_S = 300.0  # how often a status is told that did not change
+PODS_MAX = 110
+
+# type, reason and message of what is never wrong here
+_WELL = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+OWN = (*(type_ for type_, _, _ in _WELL), READY)
+
+# What a node can do that pods may need, by the gates that have it.
+DECLARED = (Gate.DRA_NODE_ALLOCATABLE_RESOURCES, Gate.DRA_OPTIONAL_NODE_OPERATIONS)
+
+
+class Description(Struct, frozen=True):
+    """What does not change about a node while its agent runs."""
+
+    name: str
+    machine: Machine
+    address: str
+    runtime: str
+    gates: Gates
+    pods_max: int = PODS_MAX
+    reserved: Mapping[str, Quantity] = {}  # not for pods
+    labels: Mapping[str, str] = {}
+    port: int = 0  # of the agent's own door
+
+
+def new_node(description: Description) -> Node:
+    """Return the node as it registers."""
+    name = description.name
+    info = description.machine.info
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/arch": info.architecture,
+        "kubernetes.io/os": info.operating_system,
+        **description.labels,
+    }
+    return Node(metadata=ObjectMeta(name=name, labels=labels))
+
+
+def missing_labels(node: Node, description: Description) -> Patch | None:
+    """Return the write that gives a node its labels, if they are not there."""
+    wanted = new_node(description).metadata.labels
+    labels = {key: value for key, value in wanted.items() if node.metadata.labels.get(key) != value}
+    return Patch(Target.of(node), {"metadata": {"labels": labels}}) if labels else None
+
+
+def declared_features(gates: Gates) -> tuple[str, ...]:
+    """Return what pods may rely on here, by name."""
+    if not gates.enabled(Gate.NODE_DECLARED_FEATURES):
+        return ()
+    return tuple(sorted(gate.value for gate in DECLARED if gates.enabled(gate)))
+
+
+def status_of(
+    node: Node,
+    description: Description,
+    *,
+    more: Mapping[str, Quantity],
+    trouble: str,
+    now: Timestamp,
+) -> NodeStatus:
+    """Return the status of a node; `more` is what device plugins have, `trouble` why not ready."""
+    capacity = {**description.machine.capacity, **more}
+    capacity[PODS] = Quantity.from_int(description.pods_max)
+    info = replace(
+        description.machine.info,
+        kubelet_version=KUBELET,
+        kube_proxy_version=node.status.node_info.kube_proxy_version,
+        container_runtime_version=description.runtime,
+    )
+    return replace(
+        node.status,
+        capacity=capacity,
+        allocatable={name: _left(name, has, description) for name, has in capacity.items()},
+        conditions=_conditions(node, trouble, now),
+        addresses=(
+            NodeAddress(type="InternalIP", address=description.address),
+            NodeAddress(type="Hostname", address=description.machine.hostname),
+        ),
+        node_info=info,
+        daemon_endpoints=NodeDaemonEndpoints(
+            kubelet_endpoint=DaemonEndpoint(port=description.port)
+        ),
+        declared_features=declared_features(description.gates),
+    )
+
+
+def _left(name: str, capacity: Quantity, description: Description) -> Quantity:
+    reserved = description.reserved.get(name)
+    if reserved is None:
+        return capacity
+    left = capacity - reserved
+    return left if left.sign > 0 else Quantity.ZERO
+
+
+def _conditions(node: Node, trouble: str, now: Timestamp) -> tuple[NodeCondition, ...]:
+    before = {each.type: each for each in node.status.conditions}
+    kept = tuple(each for each in node.status.conditions if each.type not in OWN)
+    own = [(type_, "False", reason, message) for type_, reason, message in _WELL]
+    own.append(
+        (READY, "False", "KubeletNotReady", trouble)
+        if trouble
+        else (READY, "True", "KubeletReady", "kubelet is posting ready status")
+    )
+    at = now.truncated()
+    return (
+        *kept,
+        *(
+            NodeCondition(
+                type=type_,
+                status=status,
+                reason=reason,
+                message=message,
+                last_heartbeat_time=at,
+                last_transition_time=_since(before.get(type_), status, at),
+            )
+            for type_, status, reason, message in own
+        ),
+    )
+
+
+def _since(before: NodeCondition | None, status: str, now: Timestamp) -> Timestamp:
+    if before is not None and before.status == status and before.last_transition_time:
+        return before.last_transition_time
+    return now
+
+
+def patch_of(node: Node, status: NodeStatus, now: Timestamp) -> Patch | None:
+    """Return the write that tells a status; None if it was told a short while ago."""
+    before, after = to_tree(node.status), to_tree(status)
+    if _timeless(before) == _timeless(after) and not _is_due(node, now):
+        return None
+    body: dict[str, Any] = {
+        key: after.get(key)
+        for key in before.keys() | after.keys()
+        if before.get(key) != after.get(key)
+    }
+    for name in ("capacity", "allocatable"):  # what is gone is taken away
+        if name in body:
+            gone = before.get(name, {}).keys() - after.get(name, {}).keys()
+            body[name] = {**(body[name] or {}), **dict.fromkeys(gone)}
+    metadata = {"resourceVersion": node.metadata.resource_version}
+    return Patch(Target.of(node), {"metadata": metadata, "status": body}, "status")
+
+
+def _timeless(status: Mapping[str, Any]) -> dict[str, Any]:
+    conditions = [
+        {key: value for key, value in each.items() if key != "lastHeartbeatTime"}
+        for each in status.get("conditions", ())
+    ]
+    return {**status, "conditions": conditions}
+
+
+def _is_due(node: Node, now: Timestamp) -> bool:
+    for each in node.status.conditions:
+        if each.type == READY and each.last_heartbeat_time is not None:
+            age = now.instant - each.last_heartbeat_time.instant
+            return not timedelta() <= age < timedelta(seconds=REPORT_S)
+    return True
+
+
+def lease_of(node: Node, before: Lease | None, now: Timestamp) -> Lease:
+    """Return the lease that says that a node is alive."""
+    name = node.metadata.name
+    renewed = MicroTimestamp(now.instant)
+    if before is not None:
+        spec = replace(before.spec, renew_time=renewed, holder_identity=name)
+        return replace(before, spec=replace(spec, lease_duration_seconds=LEASE_S))
+    owner = OwnerReference(api_version="v1", kind="Node", name=name, uid=node.metadata.uid)
+    metadata = ObjectMeta(name=name, namespace=LEASES, owner_references=(owner,))
+    spec = LeaseSpec(holder_identity=name, lease_duration_seconds=LEASE_S, renew_time=renewed)
+    return Lease(metadata=metadata, spec=spec)
+
+
+# What is kept free unless said otherwise: as a kubelet, so that it need not evict.
+KEPT_MEMORY = Quantity.parse("100Mi")
+KEPT_DISK_PART = 10  # in percent
+
+
+def kept_free(capacity: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """Return what a node keeps for itself, besides what it is told to."""
+    disk = capacity.get(EPHEMERAL_STORAGE, Quantity.ZERO)
+    return {
+        MEMORY: KEPT_MEMORY,
+        EPHEMERAL_STORAGE: Quantity.from_int(disk.value * KEPT_DISK_PART // 100),
+        CPU: Quantity.ZERO,
+    }

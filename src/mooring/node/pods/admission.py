@@ -1,0 +1,123 @@
+"""Whether a node takes a pod that was bound to it, in a kubelet's words (pure).
+
+The scheduler asked all of this before; but pods may be bound by hand, and nodes change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.core import Container, Node, Pod
+from mooring.api.core.podstatus import PodExtendedResourceClaimStatus
+from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from mooring.api.labels import exactly
+from mooring.api.nodequery import read_node_selector
+from mooring.api.quantity import Quantity
+from mooring.claims.podresources import is_huge_page, pod_requests
+
+OPERATING_SYSTEM = "linux"
+ADMISSION_PREFIX = "Pod was rejected: "
+
+Amounts = Mapping[str, int]  # in the whole units that scheduling counts in
+
+
+class Refusal(NamedTuple):
+    """Why a node does not take a pod."""
+
+    reason: str
+    message: str
+
+
+def check(pod: Pod, node: Node | None, used: Amounts) -> Refusal | None:
+    """Return why a node does not take a pod besides those that use so much of it, or None."""
+    if node is None:
+        return Refusal("InvalidNodeInfo", "Kubelet cannot get node info.")
+    system = (pod.spec.os or {}).get("name", OPERATING_SYSTEM)
+    if system != OPERATING_SYSTEM:
+        text = "Failed to admit pod as the OS field doesn't match node OS"
+        return Refusal("PodOSNotSupported", text)
+    return _shortage(pod, node, used) or _elsewhere(pod, node)
+
+
+def demand(pod: Pod, node: Node | None) -> dict[str, int]:
+    """Return what a pod takes of a node; what devices serve or the node does not know is left."""
+    known = {} if node is None else node.status.allocatable
+    counted = _without_devices(pod, frozenset(known))
+    statuses = pod.status.node_allocatable_resource_claim_statuses or ()
+    amounts = {
+        name: _amount(name, quantity) for name, quantity in pod_requests(counted, statuses).items()
+    }
+    return {**amounts, PODS: 1}
+
+
+def _shortage(pod: Pod, node: Node, used: Amounts) -> Refusal | None:
+    """Refuse a pod for what the node lacks: the number of pods first, then each resource."""
+    wanted = demand(pod, node)
+    known = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
+    others = sorted(name for name in wanted if name not in known)
+    for name in (*known, *others):
+        amount = wanted.get(name, 0)
+        room = _amount(name, node.status.allocatable.get(name, Quantity.ZERO))
+        taken = used.get(name, 0)
+        if amount > 0 and amount > room - taken:
+            text = (
+                f"Node didn't have enough resource: {name}, requested: {amount}, used: {taken}, "
+                f"capacity: {room}"
+            )
+            return Refusal(f"OutOf{name}", text)
+    return None
+
+
+def _elsewhere(pod: Pod, node: Node) -> Refusal | None:
+    name, labels = node.metadata.name, node.metadata.labels
+    affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
+    required = (
+        None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    )
+    is_meant = exactly(pod.spec.node_selector).matches(labels) and (
+        required is None or read_node_selector(required).matches(name, labels)
+    )
+    return None if is_meant else Refusal("NodeAffinity", "Predicate NodeAffinity failed")
+
+
+def _without_devices(pod: Pod, known: frozenset[str]) -> Pod:
+    """Return a pod without the extended resources that claims serve, or that the node lacks."""
+    extended = pod.status.extended_resource_claim_status
+
+    def counted(container: Container) -> Container:
+        resources = container.resources
+        requests = {
+            name: quantity
+            for name, quantity in resources.requests.items()
+            if not _is_extended(name) or (name in known and not _serves(extended, container, name))
+        }
+        if len(requests) == len(resources.requests):
+            return container
+        return replace(container, resources=replace(resources, requests=requests))
+
+    spec = replace(
+        pod.spec,
+        containers=tuple(map(counted, pod.spec.containers)),
+        init_containers=tuple(map(counted, pod.spec.init_containers)),
+    )
+    return replace(pod, spec=spec)
+
+
+def _serves(
+    extended: PodExtendedResourceClaimStatus | None, container: Container, name: str
+) -> bool:
+    return extended is not None and any(
+        (each.container_name, each.resource_name) == (container.name, name)
+        for each in extended.request_mappings
+    )
+
+
+def _is_extended(name: str) -> bool:
+    return name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and not is_huge_page(name)
+
+
+def _amount(name: str, quantity: Quantity) -> int:
+    return quantity.milli_value if name == CPU else quantity.value

@@ -1,0 +1,192 @@
+"""All pods of a node: a worker for each, and the room that they take."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from mooring.api.core import Node, Pod
+from mooring.api.core.podstatus import FAILED
+from mooring.api.timestamp import NO_TIME
+from mooring.node.pods.admission import ADMISSION_PREFIX, check, demand
+from mooring.node.pods.known import Ending, is_running
+from mooring.node.pods.recalling import lost, recalled
+from mooring.node.pods.room import Room
+from mooring.node.pods.volumes import remove
+from mooring.node.pods.worker import Worker
+from mooring.node.runtime.contract import ContainerState
+
+LOG = logging.getLogger(__name__)
+
+AGAIN_S = 1.0
+
+
+class Keeper:
+    """Has a worker for each pod, from when it is bound until nothing is left of it."""
+
+    def __init__(self, room: Room, node: Callable[[], Node | None]) -> None:
+        self._room = room
+        self._node = node
+        self._workers: dict[str, Worker] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._demands: dict[str, dict[str, int]] = {}  # of the pods that the node has taken
+        self._used: Counter[str] = Counter()
+        self._states: dict[str, list[ContainerState]] = {}  # of pods that are not seen yet
+
+    @property
+    def pods(self) -> list[Pod]:
+        """The pods of the node, also those that the cluster has no more but that still run."""
+        return [worker.record.pod for worker in self._workers.values()]
+
+    @property
+    def active(self) -> frozenset[str]:
+        """The uids of pods that may have devices."""
+        return frozenset(
+            uid for uid, worker in self._workers.items() if not worker.record.is_cleared
+        )
+
+    def find(self, uid: str) -> Worker | None:
+        """Return who looks after a pod."""
+        return self._workers.get(uid)
+
+    # --- the beginning --------------------------------------------------------------------------
+
+    async def take_over(self, states: Iterable[ContainerState], pods: Iterable[Pod]) -> None:
+        """Go on with the containers that are there; those of pods that are not are removed."""
+        pods = sorted(pods, key=_age)
+        known = {pod.metadata.uid for pod in pods}
+        for state in states:
+            self._states.setdefault(state.id.pod_uid, []).append(state)
+        for uid in [uid for uid in self._states if uid not in known]:
+            del self._states[uid]
+            await self._remove(uid)
+        for folder in _folders(self._room.folder):
+            if folder.name not in known:
+                remove(folder)
+        for pod in pods:
+            self.see(pod)
+
+    async def _remove(self, uid: str) -> None:
+        """Remove the containers of a pod that the cluster does not know."""
+        LOG.info("pod %s is not known any more: its containers are removed", uid)
+        while True:
+            try:
+                await self._room.runtime.remove(uid)
+                return
+            except Exception as error:
+                LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
+                await self._room.clock.sleep(AGAIN_S)
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    def changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Take in that a pod came, changed or went."""
+        if new is not None:
+            self.see(new)
+        elif old is not None and (worker := self._workers.get(old.metadata.uid)) is not None:
+            worker.gone()
+
+    def see(self, pod: Pod) -> None:
+        """Take in a pod, or a newer version of it."""
+        worker = self._workers.get(pod.metadata.uid)
+        if worker is None:
+            self._begin(pod)
+        else:
+            worker.see(pod)
+
+    def note(self, state: ContainerState) -> None:
+        """Take in how a container is."""
+        worker = self._workers.get(state.id.pod_uid)
+        if worker is not None:
+            worker.note(state)
+
+    def compare(self, states: Iterable[ContainerState]) -> None:
+        """Take in all containers that there are: others have ended, nobody knows how."""
+        there = {state.id: state for state in states}
+        for state in there.values():
+            self.note(state)
+        for worker in self._workers.values():
+            for id_, state in tuple(worker.record.states.items()):
+                if id_ not in there and is_running(state):
+                    worker.note(lost(state, self._room.now()))
+
+    def look(self) -> None:
+        """Have all pods looked at again."""
+        for worker in self._workers.values():
+            worker.look()
+
+    async def close(self) -> None:
+        """Let go of all pods; their containers go on."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # --- within ---------------------------------------------------------------------------------
+
+    def _begin(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        worker = Worker(pod, self._room)
+        states = self._states.pop(uid, [])
+        names = {state.id.name for state in states}
+        worker.record.recall([*states, *recalled(pod, names, self._room.now())])
+        if _is_new(worker):
+            self._admit(worker)
+        else:
+            self._count(uid, pod)
+        self._workers[uid] = worker
+        task = asyncio.create_task(self._run(uid, worker))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _admit(self, worker: Worker) -> None:
+        """Take a pod, or end it with the reason why not."""
+        record, room = worker.record, self._room
+        refusal = check(record.pod, self._node(), self._used)
+        if refusal is None:
+            self._count(record.pod.metadata.uid, record.pod)
+            return
+        message = f"{ADMISSION_PREFIX}{refusal.message}"
+        room.warn(record.pod, refusal.reason, refusal.message)
+        record.ending = Ending(room.now(), 0.0, FAILED, refusal.reason, message)
+        record.started_at = room.now()
+        record.is_refused = record.is_cleared = True
+
+    def _count(self, uid: str, pod: Pod) -> None:
+        self._demands[uid] = demand(pod, self._node())
+        self._used.update(self._demands[uid])
+
+    def free(self, uid: str) -> None:
+        """Take that a pod needs nothing of the node any more."""
+        self._used.subtract(self._demands.pop(uid, {}))
+
+    async def _run(self, uid: str, worker: Worker) -> None:
+        try:
+            await worker.run(cleared=lambda: self.free(uid))
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            LOG.exception("pod %s is left alone", uid)
+        finally:
+            self.free(uid)
+            self._workers.pop(uid, None)
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return [each for each in folder.iterdir() if each.is_dir()]
+    except OSError:
+        return []
+
+
+def _is_new(worker: Worker) -> bool:
+    """Tell whether a pod was never taken before; a start of the agent ends none that it had."""
+    record = worker.record
+    is_known = record.states or record.pod.status.start_time is not None
+    return not is_known and record.pod.metadata.deletion_timestamp is None
+
+
+def _age(pod: Pod) -> tuple[object, str]:
+    return pod.metadata.creation_timestamp or NO_TIME, pod.metadata.name

@@ -1,0 +1,75 @@
+"""What all workers share: the cluster, the runtime, devices, time and folders."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from mooring.api.core import Container, Pod
+from mooring.api.core.references import ObjectReference
+from mooring.api.timestamp import Timestamp
+from mooring.client.contract import Client
+from mooring.client.recorder import reference_to
+from mooring.client.writes import Tell
+from mooring.kit.backoff import Backoff
+from mooring.kit.clock import Clock
+from mooring.node.contract import DeviceManager
+from mooring.node.pods.containerstatuses import HealthOf, no_health
+from mooring.node.pods.environment import Surroundings
+from mooring.node.pods.sources import Library
+from mooring.node.pods.status import Place
+from mooring.node.runtime.contract import Runtime
+
+SET_UP_BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
+START_BACKOFF = Backoff(first_s=10.0, longest_s=300.0)
+WRITE_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
+
+
+class Room(Struct, frozen=True):
+    """What workers need."""
+
+    client: Client
+    runtime: Runtime
+    devices: DeviceManager
+    clock: Clock
+    folder: Path  # of pods: one folder for each, by uid
+    tell: Callable[[Tell], None]
+    around: Callable[[], Surroundings]
+    slots: asyncio.Semaphore  # so many are set up or started at the same time
+    library: Library
+    health_of: HealthOf = no_health
+
+    def now(self) -> Timestamp:
+        """Return the time."""
+        return Timestamp(self.clock.now())
+
+    def place(self) -> Place:
+        """Return where pods are."""
+        return Place(self.around().host_ip)
+
+    def folder_of(self, uid: str) -> Path:
+        """Return the folder of a pod; uids come from outside."""
+        return self.folder / uid.replace("/", "_").replace("..", "_")
+
+    def warn(self, about: Pod | ObjectReference, reason: str, message: str) -> None:
+        """Tell of something that went wrong."""
+        self.tell(Tell(about, reason, message, is_warning=True))
+
+
+def reference_of(pod: Pod, container: Container) -> ObjectReference:
+    """Return what events of a container are about."""
+    is_initial = any(each.name == container.name for each in pod.spec.init_containers)
+    group = "initContainers" if is_initial else "containers"
+    found = reference_to(pod)
+    return ObjectReference(
+        kind=found.kind,
+        namespace=found.namespace,
+        name=found.name,
+        uid=found.uid,
+        api_version=found.api_version,
+        resource_version=found.resource_version,
+        field_path=f"spec.{group}{{{container.name}}}",
+    )
