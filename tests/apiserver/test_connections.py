@@ -19,7 +19,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.apiserver import certificates
 from mooring.apiserver.app import Application
 from mooring.apiserver.certificates import Pair
-from mooring.apiserver.connections import PLAIN_HTTP, Manners, listen, prepare
+from mooring.kit.connections import PLAIN_HTTP, Manners, listen, prepare
 from mooring.apiserver.credentials import Folder
 from mooring.apiserver.limits import Limits
 from mooring.apiserver.network import NetworkServer

@@ -17,7 +17,7 @@ from typing import Any
 import uvicorn
 
 from mooring.apiserver.app import Application
-from mooring.apiserver.connections import Door, Manners, listen
+from mooring.kit.connections import Door, Manners, listen
 from mooring.apiserver.protocol import Connection
 
 BACKLOG = 1024

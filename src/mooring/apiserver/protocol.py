@@ -15,7 +15,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mooring.apiserver.app import PEER
-from mooring.apiserver.connections import Manners
+from mooring.kit.connections import Manners
 from mooring.apiserver.corking import CorkedTransport
 
 TOO_LARGE = b"431 Request Header Fields Too Large"

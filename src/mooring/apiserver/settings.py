@@ -9,7 +9,7 @@ from mooring.api.gates import Gates
 from mooring.apiserver.auditing.log import Rotation
 from mooring.apiserver.auditing.policy import DEFAULT_POLICY, Policy
 from mooring.apiserver.authentication.statictokens import StaticTokens
-from mooring.apiserver.connections import Manners
+from mooring.kit.connections import Manners
 from mooring.apiserver.fairness import Seats
 from mooring.apiserver.limits import Limits
 from mooring.apiserver.resources import EVENT_TTL_S

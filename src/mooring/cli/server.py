@@ -67,7 +67,7 @@ def _refuse_combinations(given: dict[str, Any]) -> None:
 
 
 def _settings(data_dir: Path, etcd: Etcd | None, gates: Gates, given: dict[str, Any]) -> Settings:
-    from mooring.apiserver.connections import Manners
+    from mooring.kit.connections import Manners
     from mooring.apiserver.fairness import Seats
     from mooring.apiserver.limits import Limits
 
