@@ -110,7 +110,7 @@ class Reader:
         """Give the messages that are whole now, or raise WebSocketError; after a close, nothing."""
         self._buffer += data
         while not self._is_closed and (found := self._next_frame()) is not None:
-            kind, payload, is_last = found
+            kind, payload, _ = found
             message = self._control(kind, payload) if kind >= Kind.CLOSE else self._part(*found)
             if message is not None:
                 yield message
