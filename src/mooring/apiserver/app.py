@@ -196,7 +196,12 @@ async def _carry_down(chunks: AsyncIterator[bytes], writer: asyncio.StreamWriter
 
 async def _carry_up(reader: asyncio.StreamReader, upstream: Upstream) -> None:
     while data := await reader.read(READ_BYTES):
-        await upstream(data)
+        try:
+            await upstream(data)
+        except TimeoutError:
+            return
+        except OSError:
+            continue  # The other side takes no more; what it said last must still come down.
 
 
 async def _gone(receive: Receive) -> None:

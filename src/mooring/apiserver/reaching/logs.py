@@ -48,7 +48,8 @@ async def read_log(service: Service, target: Target, request: Request) -> Answer
     place = await find_place(service, target, options.container)
     if place is None:
         return Answer(b"", HTTPStatus.NO_CONTENT, PLAIN)
-    path = f"{place.path('containerLogs')}?{urlencode(options.query)}"
+    query = urlencode(options.query)
+    path = place.path("containerLogs") + (f"?{query}" if query else "")
     connection = await _connect(service, place, path)
     try:
         stream = await connection.open_stream(_head(place, path))
