@@ -124,6 +124,13 @@ def names_of(certificate: bytes) -> frozenset[str]:
     return frozenset((*found.get_values_for_type(x509.DNSName), *addresses))
 
 
+def user_of(certificate: bytes) -> str:
+    """Return the name that a certificate is made out to; "" if there is none."""
+    read = x509.load_pem_x509_certificate(certificate)
+    named = read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(named[0].value) if named else ""
+
+
 def public_key_of(certificate: bytes) -> object:
     """Return the public key of a certificate."""
     return x509.load_pem_x509_certificate(certificate).public_key()

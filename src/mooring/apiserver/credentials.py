@@ -102,8 +102,10 @@ class Folder:
         client = partial(certificates.client_certificate, authority, user, (NODES,), now)
         serving = partial(certificates.serving_certificate, authority, user, (NODES,), hosts, now)
         return NodeCredentials(
-            self._pair("client", authority, now, client, renewed),
-            self._pair("serving", authority, now, serving, renewed, names=frozenset(hosts)),
+            self._pair("client", authority, now, client, renewed, user=user),
+            self._pair(
+                "serving", authority, now, serving, renewed, names=frozenset(hosts), user=user
+            ),
             tuple(renewed),
         )
 
@@ -148,6 +150,7 @@ class Folder:
         renewed: list[str],
         *,
         names: frozenset[str] = frozenset(),
+        user: str = "",
     ) -> Pair:
         found = self._read_pair(name)
         if (
@@ -156,6 +159,7 @@ class Folder:
             and certificates.is_signed_by(found.certificate, authority.certificate)
             and _belongs(found)
             and names <= certificates.names_of(found.certificate)
+            and user in ("", certificates.user_of(found.certificate))
         ):
             return found
         renewed.append(name)
