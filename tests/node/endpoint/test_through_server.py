@@ -15,6 +15,7 @@ import pytest
 
 from mooring.apiserver.auditing.log import Rotation
 from mooring.apiserver.credentials import ADMIN
+from mooring.apiserver.limits import Limits
 from mooring.apiserver.nodefolder import NodeFolder, write_node_folder
 from mooring.apiserver.server import _now, serve
 from mooring.apiserver.settings import Auditing, Settings
@@ -185,6 +186,20 @@ def test_a_server_that_stops_ends_conversations(tmp_path: Path) -> None:
             await runtime.sessions[0].killed.wait()
 
     asyncio.run(asyncio.wait_for(run(), WAIT_S))
+
+
+def test_with_too_many_streams_the_node_is_left_alone(tmp_path: Path) -> None:
+    async def scenario(town: Town) -> None:
+        async with endpoint(town) as runtime:
+            code, _ = await town.get("log?follow=true")
+            assert code == 429
+            assert runtime.asked
+            await runtime.left.wait()
+            async with town.upgraded("exec?command=cat&stdin=1&stdout=1") as (head, _, _):
+                assert head.first[1] == "429"
+            await runtime.sessions[0].killed.wait()
+
+    play(tmp_path, scenario, limits=Limits(watches_max=0))
 
 
 # --- bad nodes ------------------------------------------------------------------------------------

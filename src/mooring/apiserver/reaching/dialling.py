@@ -31,6 +31,10 @@ async def dial(
     """Return a connection to a node, or raise DialError."""
     if identity is None:
         raise DialError("nodes are known by certificates, and this server runs without any")
+    try:
+        context = identity.context()
+    except OSError as error:  # errors of TLS among them
+        raise DialError(f"the server's own certificate cannot be read: {error}") from None
     where = f"dial tcp {place.authority}"
     loop = asyncio.get_running_loop()
     try:
@@ -39,7 +43,7 @@ async def dial(
                 protocol,
                 place.host,
                 place.port,
-                ssl=identity.context(),
+                ssl=context,
                 server_hostname=place.host,
             )
     except TimeoutError:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from mooring.api.core.podlogs import ALL_STREAMS, PodLogOptions, read_log_options
 from mooring.api.errors import DecodeError
 from mooring.api.fieldpath import root
+from mooring.apiserver.ending import Ending
 from mooring.apiserver.exchange import NO_CACHE, Answer, Request, Streaming
 from mooring.apiserver.paths import Target
 from mooring.apiserver.reaching.dialling import DialError, dial
@@ -33,7 +34,7 @@ from mooring.validation.errors import FieldError
 PLAIN = "text/plain"
 REFUSAL_BYTES_MAX = 50_000
 SILENT_S = 365 * 24 * 3600.0  # containers may say nothing for as long as they like
-BOUNDS = Bounds(error_bytes_max=REFUSAL_BYTES_MAX, request_s=50.0, idle_stream_s=SILENT_S)
+BOUNDS = Bounds(error_bytes_max=REFUSAL_BYTES_MAX, request_s=40.0, idle_stream_s=SILENT_S)
 STREAMS = (ALL_STREAMS, "Stderr", "Stdout")
 
 
@@ -61,7 +62,7 @@ async def read_log(service: Service, target: Target, request: Request) -> Answer
     except BaseException:
         connection.abort()
         raise
-    return Streaming(_parts(stream, connection), PLAIN, NO_CACHE)
+    return Streaming(Ending(_parts(stream), connection.abort), PLAIN, NO_CACHE)
 
 
 async def _connect(service: Service, place: Place, path: str) -> Connection:
@@ -77,15 +78,13 @@ def _head(place: Place, path: str) -> bytes:
     return "\r\n".join((*lines, "", "")).encode("latin-1")
 
 
-async def _parts(stream: Stream, connection: Connection) -> AsyncIterator[bytes]:
+async def _parts(stream: Stream) -> AsyncIterator[bytes]:
     try:
         async for part in stream:
             yield part
     except ClientError as error:
         # The head is sent: a reader could not tell this from the end.
         yield f"\nerror: the log breaks off here: {error}\n".encode()
-    finally:
-        connection.abort()
 
 
 def _refusal(answer: NodeAnswer, target: Target) -> StatusError:

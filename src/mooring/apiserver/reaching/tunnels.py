@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 from asyncio import StreamReader, StreamReaderProtocol, StreamWriter
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlencode
 
+from mooring.apiserver.ending import Ending
 from mooring.apiserver.exchange import Answer, Request, Streaming
 from mooring.apiserver.paths import Target
 from mooring.apiserver.reaching.dialling import DialError, dial
@@ -77,7 +79,8 @@ async def _answered(reader: StreamReader, writer: StreamWriter) -> Answer | Stre
         raise HeadError("EOF")
     code = int(head.first[1]) if head.first[1].isdigit() else 0
     if code == HTTPStatus.SWITCHING_PROTOCOLS:
-        return Streaming(_parts(head.raw, reader, writer), upstream=_Upstream(writer).take)
+        parts = Ending(_parts(head.raw, reader), writer.transport.abort)
+        return Streaming(parts, upstream=_Upstream(writer).take)
     if not 400 <= code < 600:
         raise unexplained(f"invalid upgrade response: status code {code}")
     body = await _refusal(head, reader)
@@ -107,16 +110,12 @@ class _Upstream:
             await self._writer.drain()
 
 
-async def _parts(head: bytes, reader: StreamReader, writer: StreamWriter) -> AsyncIterator[bytes]:
-    """Give what the node sends; it is cut off when nobody wants more."""
-    try:
-        yield head
+async def _parts(head: bytes, reader: StreamReader) -> AsyncIterator[bytes]:
+    """Give what the node sends."""
+    yield head
+    with suppress(OSError):
         while data := await reader.read(READ_BYTES):
             yield data
-    except OSError:
-        return
-    finally:
-        writer.transport.abort()
 
 
 def _fields_of(request: Request) -> list[tuple[str, str]]:
