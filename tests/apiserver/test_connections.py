@@ -19,13 +19,13 @@ from mooring.api.timestamp import Timestamp
 from mooring.apiserver import certificates
 from mooring.apiserver.app import Application
 from mooring.apiserver.certificates import Pair
-from mooring.apiserver.connections import PLAIN_HTTP, Manners, listen, prepare
 from mooring.apiserver.credentials import Folder
 from mooring.apiserver.limits import Limits
 from mooring.apiserver.network import NetworkServer
 from mooring.apiserver.security import AllowAll
 from mooring.apiserver.server import make_application, make_service
 from mooring.apiserver.tls import server_context
+from mooring.kit.connections import PLAIN_HTTP, Manners, listen, prepare
 from mooring.store.sqlite import open_sqlite
 from tests.apiserver.test_secure_server import running as running_securely
 

@@ -16,7 +16,13 @@ from mooring.apiserver import certificates
 from mooring.apiserver.authentication import peers
 from mooring.apiserver.authentication.users import CREDENTIAL_ID
 from mooring.apiserver.certificates import CertificateError, Pair
-from mooring.apiserver.credentials import ADMIN, Credentials, CredentialsError, Folder
+from mooring.apiserver.credentials import (
+    ADMIN,
+    KUBELET_CLIENT,
+    Credentials,
+    CredentialsError,
+    Folder,
+)
 from mooring.apiserver.kubeconfig import kubeconfig
 
 # TLS itself looks at the clock.
@@ -102,7 +108,8 @@ def test_files_are_for_their_owner_only_and_no_drafts_stay(tmp_path: Path) -> No
 
 def test_what_is_there_is_kept(tmp_path: Path) -> None:
     first = Folder(tmp_path).ensure(NOW)
-    assert first.renewed == ("ca", "server", "admin", "scheduler", "controller-manager", "sa")
+    clients = ("admin", "scheduler", "controller-manager", KUBELET_CLIENT)
+    assert first.renewed == ("ca", "server", *clients, "sa")
     again = Folder(tmp_path).ensure(later(days=100))
     assert again.renewed == ()
     assert (again.server, again.clients) == (first.server, first.clients)
@@ -112,7 +119,7 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
 def test_what_expires_soon_is_renewed_by_the_same_authority(tmp_path: Path) -> None:
     first = Folder(tmp_path).ensure(NOW)
     renewed = Folder(tmp_path).ensure(later(days=310))
-    assert renewed.renewed == ("server", "admin", "scheduler", "controller-manager")
+    assert renewed.renewed == ("server", "admin", "scheduler", "controller-manager", KUBELET_CLIENT)
     assert renewed.authority == first.authority
 
 

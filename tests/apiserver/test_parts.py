@@ -86,7 +86,7 @@ def test_eviction(client: Client) -> None:
 
 def test_parts_that_there_are_not(client: Client) -> None:
     client.post(PODS, pod())
-    assert client.get(f"{PODS}/p/exec").status == 404
+    assert client.get(f"{PODS}/p/portforward").status == 404
     assert client.delete(f"{PODS}/p/status").status == 405
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl
@@ -26,12 +26,16 @@ from mooring.apiserver.status import (
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Upstream = Callable[[bytes], Awaitable[None]]
 
 GZIP_FROM_BYTES = 128 * 1024
 GZIP_LEVEL = 1
 QUERY_FIELDS_MAX = 100
 
 PEER = "mooring.peer"  # the key of the client's certificate in a scope
+TAKE_OVER = "mooring.take_over"  # of what gives the connection itself, for other protocols
+READ_BYTES = 64 * 1024
+STALLED_S = 60.0
 
 
 class Application:
@@ -54,9 +58,14 @@ class Application:
             return None
         request = _head(scope)
         answer = await self._answer(request, receive)
-        if isinstance(answer, Streaming):
-            return await self._stream(answer, request, receive, send)
-        return await _send(answer, request, send)
+        if not isinstance(answer, Streaming):
+            return await _send(answer, request, send)
+        if self._metrics.watches >= self._limits.watches_max:
+            await _close(answer.chunks)
+            return await _send(refused(too_many_requests(5), request), request, send)
+        if answer.upstream is not None:
+            return await self._tunnel(answer, answer.upstream, scope)
+        return await self._stream(answer, receive, send)
 
     async def _answer(self, request: Request, receive: Receive) -> Answer | Streaming:
         try:
@@ -95,17 +104,31 @@ class Application:
 
     # --- streams ------------------------------------------------------------------------------
 
-    async def _stream(
-        self, answer: Streaming, request: Request, receive: Receive, send: Send
+    async def _stream(self, answer: Streaming, receive: Receive, send: Send) -> None:
+        await self._until_over(answer, _send_chunks(answer, send), _gone(receive))
+        if self._stopping.is_set():
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _tunnel(
+        self, answer: Streaming, upstream: Upstream, scope: MutableMapping[str, Any]
     ) -> None:
-        if self._metrics.watches >= self._limits.watches_max:
-            await _close(answer.chunks)
-            return await _send(refused(too_many_requests(5), request), request, send)
+        """Carry bytes both ways, until one side has no more."""
+        reader, writer = scope[TAKE_OVER]()
+        try:
+            down, up = _carry_down(answer.chunks, writer), _carry_up(reader, upstream)
+            await self._until_over(answer, down, up)
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _until_over(
+        self, answer: Streaming, down: Coroutine[Any, Any, None], up: Coroutine[Any, Any, None]
+    ) -> None:
+        """Have both done until one of them ends, or the server stops."""
         self._metrics.watches += 1
-        sending = asyncio.create_task(_send_chunks(answer, send))
-        leaving = asyncio.create_task(_gone(receive))
         stopping = asyncio.create_task(self._stopping.wait())
-        tasks = {sending, leaving, stopping}
+        tasks = {asyncio.create_task(down), asyncio.create_task(up), stopping}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -114,9 +137,6 @@ class Application:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await _close(answer.chunks)
-        if self._stopping.is_set():
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        return None
 
 
 def _head(scope: MutableMapping[str, Any]) -> Request:
@@ -165,6 +185,23 @@ def _unpacked(body: bytes, request: Request, bytes_max: int) -> bytes:
     if len(whole) > bytes_max:
         raise too_large(bytes_max)
     return whole
+
+
+async def _carry_down(chunks: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
+    async for chunk in chunks:
+        writer.write(chunk)
+        async with asyncio.timeout(STALLED_S):
+            await writer.drain()
+
+
+async def _carry_up(reader: asyncio.StreamReader, upstream: Upstream) -> None:
+    while data := await reader.read(READ_BYTES):
+        try:
+            await upstream(data)
+        except TimeoutError:
+            return
+        except OSError:
+            continue  # The other side takes no more; what it said last must still come down.
 
 
 async def _gone(receive: Receive) -> None:

@@ -71,24 +71,26 @@ def server_certificate(
     authority: Pair, now: Timestamp, *, names: Sequence[str] = (), addresses: Sequence[str] = ()
 ) -> Pair:
     """Return a certificate for the server: for loopback, and for further names and addresses."""
-    dns = dict.fromkeys((*LOOPBACK_NAMES, *names))
-    listed: list[x509.GeneralName] = [x509.DNSName(name) for name in dns]
-    for address in dict.fromkeys((*LOOPBACK_ADDRESSES, *addresses)):
-        try:
-            listed.append(x509.IPAddress(ipaddress.ip_address(address)))
-        except ValueError:
-            raise CertificateError(f"{address!r} is not an IP address") from None
-    usage = ExtendedKeyUsageOID.SERVER_AUTH
-    return _signed(authority, _name("mooring", ()), usage, now, x509.SubjectAlternativeName(listed))
+    listed = _alternatives((*LOOPBACK_NAMES, *names), (*LOOPBACK_ADDRESSES, *addresses))
+    return _signed(authority, _name("mooring", ()), ExtendedKeyUsageOID.SERVER_AUTH, now, listed)
+
+
+def serving_certificate(
+    authority: Pair, user: str, groups: Sequence[str], hosts: Sequence[str], now: Timestamp
+) -> Pair:
+    """Return a certificate for another server, which has these names and addresses and no more."""
+    addresses = [host for host in hosts if _is_address(host)]
+    names = [host for host in hosts if host not in addresses]
+    _check_names(user, *groups)
+    listed = _alternatives(names, addresses)
+    return _signed(authority, _name(user, groups), ExtendedKeyUsageOID.SERVER_AUTH, now, listed)
 
 
 def client_certificate(
     authority: Pair, user: str, groups: Sequence[str], now: Timestamp, *, life: timedelta = LIFE
 ) -> Pair:
     """Return a certificate that makes its owner this user, a member of these groups."""
-    for text in (user, *groups):
-        if not 0 < len(text.encode()) <= NAME_BYTES_MAX:
-            raise CertificateError(f"{text[:80]!r} must have 1 to {NAME_BYTES_MAX} bytes")
+    _check_names(user, *groups)
     return _signed(authority, _name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, now, life=life)
 
 
@@ -122,12 +124,45 @@ def names_of(certificate: bytes) -> frozenset[str]:
     return frozenset((*found.get_values_for_type(x509.DNSName), *addresses))
 
 
+def user_of(certificate: bytes) -> str:
+    """Return the name that a certificate is made out to; "" if there is none."""
+    read = x509.load_pem_x509_certificate(certificate)
+    named = read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(named[0].value) if named else ""
+
+
 def public_key_of(certificate: bytes) -> object:
     """Return the public key of a certificate."""
     return x509.load_pem_x509_certificate(certificate).public_key()
 
 
 # --- parts ----------------------------------------------------------------------------------------
+
+
+def _check_names(*texts: str) -> None:
+    for text in texts:
+        if not 0 < len(text.encode()) <= NAME_BYTES_MAX:
+            raise CertificateError(f"{text[:80]!r} must have 1 to {NAME_BYTES_MAX} bytes")
+
+
+def _alternatives(names: Sequence[str], addresses: Sequence[str]) -> x509.SubjectAlternativeName:
+    try:
+        listed: list[x509.GeneralName] = [x509.DNSName(name) for name in dict.fromkeys(names)]
+    except ValueError as error:
+        raise CertificateError(f"names of a server: {error}") from None
+    for address in dict.fromkeys(addresses):
+        if not _is_address(address):
+            raise CertificateError(f"{address!r} is not an IP address")
+        listed.append(x509.IPAddress(ipaddress.ip_address(address)))
+    return x509.SubjectAlternativeName(listed)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _signed(

@@ -21,6 +21,12 @@ class CorkedTransport:
         self._parts: list[bytes] = []
         self._size = 0
 
+    @property
+    def bare(self) -> asyncio.Transport:
+        """The transport itself, for who writes past this; what is gathered goes first."""
+        self.flush()
+        return self._transport
+
     def write(self, data: bytes) -> None:
         """Have data written soon."""
         if not data:

@@ -3,7 +3,10 @@
 ca.crt ca.key            the authority
 server.crt server.key    the server's own certificate
 sa.key                   signs the tokens of service accounts
-NAME.crt NAME.key        client certificates: admin, scheduler, controller-manager
+NAME.crt NAME.key        client certificates: admin, scheduler, controller-manager, and the one by
+                         which nodes know the server
+
+A node has a folder of its own, with ca.crt, client.crt, client.key, serving.crt and serving.key.
 
 All files are for their owner only, and are written at once or not at all. Whoever reads them while
 they are renewed sees the old ones or the new ones; a key and certificate that do not belong
@@ -30,11 +33,16 @@ from mooring.apiserver.certificates import CertificateError, Pair
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 
 ADMIN = "admin"
+KUBELET_CLIENT = "apiserver-kubelet-client"  # by which nodes know the server
 CLIENTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (ADMIN, "kubernetes-admin", (MASTERS,)),
     ("scheduler", "system:kube-scheduler", ()),
     ("controller-manager", "system:kube-controller-manager", ()),
+    (KUBELET_CLIENT, "kube-apiserver-kubelet-client", ("kubeadm:cluster-admins",)),
 )
+
+
+NODE_PREFIX, NODES = "system:node:", "system:nodes"
 
 
 class CredentialsError(Exception):
@@ -51,8 +59,16 @@ class Credentials(NamedTuple):
     renewed: tuple[str, ...] = ()  # what was made or renewed just now
 
 
+class NodeCredentials(NamedTuple):
+    """All that a node needs to be known to the server, and to be one for it."""
+
+    client: Pair  # system:node:NAME
+    serving: Pair
+    renewed: tuple[str, ...] = ()
+
+
 class Folder:
-    """The files of a server."""
+    """The files of a server, or of a node."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -74,6 +90,31 @@ class Folder:
             client = partial(certificates.client_certificate, authority, user, groups, now)
             clients[name] = self._pair(name, authority, now, client, renewed)
         return Credentials(authority, own, self._signing_key(renewed), clients, tuple(renewed))
+
+    def ensure_node(
+        self, authority: Pair, node: str, now: Timestamp, *, hosts: Sequence[str]
+    ) -> NodeCredentials:
+        """Return the credentials of a node, made or renewed where they must be, in this folder."""
+        self._make()
+        renewed: list[str] = []
+        user = f"{NODE_PREFIX}{node}"
+        write_privately(self.path / "ca.crt", authority.certificate)
+        client = partial(certificates.client_certificate, authority, user, (NODES,), now)
+        serving = partial(certificates.serving_certificate, authority, user, (NODES,), hosts, now)
+        return NodeCredentials(
+            self._pair("client", authority, now, client, renewed, user=user),
+            self._pair(
+                "serving", authority, now, serving, renewed, names=frozenset(hosts), user=user
+            ),
+            tuple(renewed),
+        )
+
+    def authority(self) -> Pair:
+        """Return the authority that is here, or raise CredentialsError."""
+        found = self._read_pair("ca")
+        if found is None or not _belongs(found):
+            raise CredentialsError(f"{self.path / 'ca.crt'}: there is no authority")
+        return found
 
     def _make(self) -> None:
         try:
@@ -109,6 +150,7 @@ class Folder:
         renewed: list[str],
         *,
         names: frozenset[str] = frozenset(),
+        user: str = "",
     ) -> Pair:
         found = self._read_pair(name)
         if (
@@ -117,6 +159,7 @@ class Folder:
             and certificates.is_signed_by(found.certificate, authority.certificate)
             and _belongs(found)
             and names <= certificates.names_of(found.certificate)
+            and user in ("", certificates.user_of(found.certificate))
         ):
             return found
         renewed.append(name)

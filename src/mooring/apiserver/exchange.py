@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -49,6 +49,14 @@ class Streaming(NamedTuple):
     chunks: AsyncIterator[bytes]
     content_type: str = JSON
     headers: Headers = NO_CACHE
+    # Takes what the client sends from now on. With it the chunks are all that goes over the
+    # connection, heads and all, and no HTTP is spoken on it any more.
+    upstream: Callable[[bytes], Awaitable[None]] | None = None
+
+    @property
+    def status(self) -> int:
+        """How the request was answered."""
+        return 200 if self.upstream is None else 101
 
 
 def text_answer(text: str, status: int = 200) -> Answer:

@@ -17,8 +17,8 @@ from typing import Any
 import uvicorn
 
 from mooring.apiserver.app import Application
-from mooring.apiserver.connections import Door, Manners, listen
 from mooring.apiserver.protocol import Connection
+from mooring.kit.connections import Door, Manners, listen
 
 BACKLOG = 1024
 OTHER_FILES = 256  # besides connections

@@ -4,6 +4,7 @@ headers         must be there within a time, and not be larger than a bound (431
 bodies          end the connection if they go on after the answer
 answers         must be taken; who takes nothing for a while is cut off
 certificates    go into the scope of each request, for uvicorn keeps them to itself
+other protocols take the connection over, once a request was answered by an upgrade
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mooring.apiserver.app import PEER
-from mooring.apiserver.connections import Manners
+from mooring.apiserver.app import PEER, TAKE_OVER
 from mooring.apiserver.corking import CorkedTransport
+from mooring.kit.connections import Manners
 
 TOO_LARGE = b"431 Request Header Fields Too Large"
+
+
+RAW_BYTES_MAX = 64 * 1024  # that wait to be read
 
 
 class Connection(HttpToolsProtocol):
@@ -72,6 +76,16 @@ class Connection(HttpToolsProtocol):
         if self._has_head_begun:  # It came together with the request before it.
             self._await_head()
 
+    def take_over(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Return the connection itself; no HTTP is spoken on it any more."""
+        self._end_timers()
+        transport: asyncio.Transport = self.transport.bare  # type: ignore[attr-defined]
+        reader = asyncio.StreamReader(limit=RAW_BYTES_MAX)
+        protocol = _TakenOver(reader, self)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        return reader, asyncio.StreamWriter(transport, protocol, reader, self.loop)
+
     # --- the head of a request
 
     def on_message_begin(self) -> None:
@@ -80,6 +94,7 @@ class Connection(HttpToolsProtocol):
         self._has_head_begun = True
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]
         scope[PEER] = self._peer
+        scope[TAKE_OVER] = self.take_over
 
     def on_headers_complete(self) -> None:
         """Have a request answered, unless its headers are too large."""
@@ -147,3 +162,16 @@ class Connection(HttpToolsProtocol):
         if self._stalled_timer is not None:
             self._stalled_timer.cancel()
             self._stalled_timer = None
+
+
+class _TakenOver(asyncio.StreamReaderProtocol):
+    """Streams of a connection; who counts connections is told of its end as of any other."""
+
+    def __init__(self, reader: asyncio.StreamReader, before: Connection) -> None:
+        super().__init__(reader)
+        self._before = before
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End a connection."""
+        super().connection_lost(exc)
+        self._before.connection_lost(exc)

@@ -137,7 +137,7 @@ _HUBS = {(kind.api_version, kind.name): kind for kind in SERVED}
 # Besides the status, which is told by the kind.
 _MORE_SUBRESOURCES = {
     "Deployment": ("scale",),
-    "Pod": ("binding", "eviction"),
+    "Pod": ("attach", "binding", "eviction", "exec", "log"),
     "ReplicaSet": ("scale",),
     "StatefulSet": ("scale",),
     "Namespace": ("finalize",),

@@ -15,6 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
 from mooring.apiserver.auditing import NO_AUDIT, Audit
@@ -30,6 +31,7 @@ from mooring.apiserver.metrics import PROMETHEUS, Metrics
 from mooring.apiserver.negotiation import Form, form_of_errors, negotiate
 from mooring.apiserver.openapi import Moved, OpenAPI
 from mooring.apiserver.paths import MISSING, Target, parse_path, without_watch
+from mooring.apiserver.reaching.answering import answer_by_node, is_conversation, is_of_node
 from mooring.apiserver.representing import as_bytes, tree_bytes
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.reviews import answer_review, with_owners
@@ -120,14 +122,13 @@ class Router:
         except Exception:
             LOG.exception("%s %s", request.method, request.path)
             answer = refused(internal("the server could not do it; its log says more"), request)
-        code = answer.status if isinstance(answer, Answer) else 200
         known = target if target and (target.group, target.version) in self._versions else None
         is_served = known and self._service.resources.find(*known[:3]) is not None
         self.metrics.count(
             verb or "other",
             known.group if known else "",
             known.resource if known and is_served else "",
-            code,
+            answer.status,
         )
         return trail.answered(answer)
 
@@ -147,6 +148,8 @@ class Router:
             if verb == WATCH and request.method not in ("GET", "HEAD"):
                 raise method_not_allowed()
             await self._authorize(user, asked, trail)
+            if verb == "get" and is_conversation(target):  # It starts a command, too.
+                await self._authorize(user, asked._replace(verb="create"), trail)
             if target is None:
                 return await self._path(request)
             answer = await self._resource(request, target, verb, user)
@@ -177,9 +180,6 @@ class Router:
             return text_answer(MISSING, 404)
         if resource.plural == "namespaces":
             target = target._replace(namespace="")
-        form = negotiate(
-            request.accept, is_watch=verb == "watch", is_list=verb in ("list", "watch")
-        )
         call = Call(
             target=target,
             resource=resource,
@@ -188,8 +188,13 @@ class Router:
             agent=request.headers.get("user-agent", ""),
             content_type=request.headers.get("content-type", ""),
             body=request.body,
-            form=form,
         )
+        if is_of_node(target):
+            check_verb(call, verb)
+            return await answer_by_node(self._service, target, request)
+        is_list = verb in ("list", "watch")
+        form = negotiate(request.accept, is_watch=verb == "watch", is_list=is_list)
+        call = replace(call, form=form)
         check_verb(call, verb)
         return await perform(self._service, call, verb)
 

@@ -61,8 +61,10 @@ class Part(NamedTuple):
 
 
 _PARTS = {
+    "attach": Part(("create", "get"), kind="PodAttachOptions"),
     "binding": Part(CREATE, kind="Binding"),
     "eviction": Part(CREATE, "policy", "v1", "Eviction"),
+    "exec": Part(("create", "get"), kind="PodExecOptions"),
     "finalize": Part(("update",)),
     "log": Part(("get",)),
     "scale": Part(PART_VERBS, "autoscaling", "v1", "Scale"),

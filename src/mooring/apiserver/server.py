@@ -22,7 +22,7 @@ from mooring.apiserver.auditing import NO_AUDIT, Audit, AuditLog, Auditor
 from mooring.apiserver.authentication.authenticator import Authenticator
 from mooring.apiserver.authentication.serviceaccounts import Issuer
 from mooring.apiserver.authentication.tokenrequests import Signing
-from mooring.apiserver.credentials import ADMIN, Credentials, Folder
+from mooring.apiserver.credentials import ADMIN, KUBELET_CLIENT, Credentials, Folder
 from mooring.apiserver.discovery import Discovery, version_document
 from mooring.apiserver.fairness import Seats, Turnstile
 from mooring.apiserver.guard import Guard
@@ -32,6 +32,7 @@ from mooring.apiserver.limits import Limits
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.plainaccess import admin_token, kubeconfig, write_private
+from mooring.apiserver.reaching.contract import CertificateFiles, NodeIdentity
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resources
 from mooring.apiserver.rolekeeping import RoleKeeper
@@ -234,7 +235,7 @@ async def _guarded(
     """Return a service that asks a guard, the guard's security, and what it is known by."""
     credentials = _credentials(settings)
     guard = Guard(settings.gates)
-    service = replace(service, guard=guard)
+    service = replace(service, guard=guard, nodes=_node_identity(settings))
     await make_roles(service)
     keeper = RoleKeeper(service.registry, service.resources)
     await keeper.prepare()
@@ -261,6 +262,12 @@ def _credentials(settings: Settings) -> Credentials:
             addresses += [] if address.is_unspecified else [str(address)]
     folder = Folder(settings.data_dir / CREDENTIALS_FOLDER)
     return folder.ensure(_now(), names=tuple(filter(None, names)), addresses=tuple(addresses))
+
+
+def _node_identity(settings: Settings) -> NodeIdentity:
+    folder = settings.data_dir / CREDENTIALS_FOLDER
+    own = [folder / f"{KUBELET_CLIENT}.{ending}" for ending in ("crt", "key")]
+    return CertificateFiles(folder / "ca.crt", *own)
 
 
 async def _renew(settings: Settings, context: ssl.SSLContext) -> None:

@@ -19,6 +19,7 @@ from mooring.apiserver.authorization.noderestriction import Change, Operation
 from mooring.apiserver.calls import Call
 from mooring.apiserver.guard import Guard
 from mooring.apiserver.poddefaults import with_defaults
+from mooring.apiserver.reaching.contract import NodeIdentity
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.representing import Painted, new_painted
 from mooring.apiserver.resources import Resources
@@ -41,6 +42,7 @@ class Service(Struct, frozen=True):
     guard: Guard | None = None  # None: who may ask may write anything
     signing: Signing | None = None  # None: no tokens are given
     admission: Admission | None = None  # None: no quotas, and only the account and class by default
+    nodes: NodeIdentity | None = None  # None: no node is reached
     watch_s: Callable[[], int] = lambda: WATCH_S  # for watches that name no time
     painted: Painted = field(default_factory=new_painted)  # what watches share
 

@@ -256,3 +256,8 @@ def internal(message: str) -> StatusError:
     cause = StatusCause(message=message)
     details = StatusDetails(causes=(cause,))
     return failure(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text, details)
+
+
+def unexplained(message: str) -> StatusError:
+    """Return that something went wrong of which Kubernetes knows no reason."""
+    return failure(HTTPStatus.INTERNAL_SERVER_ERROR, "", message)

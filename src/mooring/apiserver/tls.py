@@ -8,15 +8,9 @@ handshake: Python's TLS cannot let it pass.
 from __future__ import annotations
 
 import ssl
-from asyncio import sslproto
 from pathlib import Path
 
 NO_CHECK_TIME = 0x200000  # OpenSSL's X509_V_FLAG_NO_CHECK_TIME
-
-# Each connection has a buffer of this size; asyncio's own are so large that a thousand watches
-# that only wait would take a quarter of a gigabyte.
-BUFFER_BYTES = 32 * 1024
-sslproto.SSLProtocol.max_size = BUFFER_BYTES
 
 
 def server_context(folder: Path) -> ssl.SSLContext:

@@ -1,28 +1,87 @@
-"""`moor kubeconfig`: how clients reach the server of a folder."""
+"""`moor kubeconfig`: how clients and nodes reach the server of a folder."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+import yaml
 
-from mooring.cli.exits import UNREADABLE
+from mooring.api.names import dns1123_subdomain
+from mooring.api.timestamp import Timestamp
+from mooring.cli.failing import fail
 from mooring.cli.server_options import data_dir_option
 
 
 @click.command(
-    name="kubeconfig", epilog="Exit status: 0 printed, 2 usage, 3 the folder has no server."
+    name="kubeconfig",
+    epilog="Exit status: 0 printed or written, 2 usage, 3 the folder has no server.",
 )
 @data_dir_option
-def command(data_dir: Path) -> None:
+@click.option("--node", metavar="NAME", help="Write what a node of this name needs, into --folder.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where a node's files go: kubeconfig, ca.crt, serving.crt, serving.key.",
+)
+@click.option(
+    "--host",
+    "hosts",
+    metavar="HOST",
+    multiple=True,
+    help="A name or address that the node's endpoint is reached by; may be repeated. "
+    "Default: the node's name.",
+)
+def command(data_dir: Path, node: str | None, folder: Path | None, hosts: tuple[str, ...]) -> None:
     """Print the kubeconfig of the server that runs on a folder, or ran last.
 
-    Write it to a file and name that in KUBECONFIG.
+    Write it to a file and name that in KUBECONFIG. With --node, write the files by which a node
+    is known to the server and the server's requests are let in by the node; run again, it renews
+    those that are due.
     """
     path = data_dir / "kubeconfig"
     try:
         text = path.read_text()
     except OSError as error:
-        click.echo(f"error: {path}: {error.strerror}; run `moor server` first", err=True)
-        raise SystemExit(UNREADABLE) from None
-    click.echo(text, nl=False)
+        fail(f"{path}: {error.strerror}; run `moor server` first")
+    if node is None:
+        if folder is not None or hosts:
+            raise click.UsageError("--folder and --host go with --node")
+        click.echo(text, nl=False)
+        return
+    if folder is None:
+        raise click.UsageError("--node needs --folder")
+    if problems := dns1123_subdomain(node):
+        raise click.BadParameter(f"{node!r}: {problems[0]}", param_hint="--node")
+    click.echo(_write(data_dir, folder, node, hosts or (node,), _server_of(path, text)))
+
+
+def _server_of(path: Path, text: str) -> str:
+    try:
+        url = yaml.safe_load(text)["clusters"][0]["cluster"]["server"]
+    except (yaml.YAMLError, LookupError, TypeError):
+        fail(f"{path}: names no server")
+    if not str(url).startswith("https://"):
+        fail(
+            f"{path}: the server at {url} has no certificates; nodes need --authorization-mode RBAC"
+        )
+    return str(url)
+
+
+def _write(data_dir: Path, folder: Path, node: str, hosts: tuple[str, ...], server: str) -> str:
+    from mooring.apiserver.credentials import CredentialsError
+    from mooring.apiserver.nodefolder import write_node_folder
+
+    try:
+        made = write_node_folder(
+            folder,
+            node=node,
+            hosts=hosts,
+            server=server,
+            pki=data_dir / "pki",
+            now=Timestamp(datetime.now(UTC).replace(microsecond=0)),
+        )
+    except CredentialsError as error:
+        fail(str(error))
+    return str(made.kubeconfig)

@@ -67,9 +67,9 @@ def _refuse_combinations(given: dict[str, Any]) -> None:
 
 
 def _settings(data_dir: Path, etcd: Etcd | None, gates: Gates, given: dict[str, Any]) -> Settings:
-    from mooring.apiserver.connections import Manners
     from mooring.apiserver.fairness import Seats
     from mooring.apiserver.limits import Limits
+    from mooring.kit.connections import Manners
 
     mode, watches_max = given["authorization_mode"], given["max_watches"]
     reading_max, writing_max = (

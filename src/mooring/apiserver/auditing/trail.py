@@ -126,8 +126,8 @@ class _Trail:
             body = Body(answer.body, answer.content_type)
             self._note(COMPLETE, answer.status, body)
             return answer._replace(headers=headers)
-        self._note(STARTED, 200)
-        ending = Ending(answer.chunks, lambda: self._note(COMPLETE, 200))
+        self._note(STARTED, answer.status)
+        ending = Ending(answer.chunks, lambda: self._note(COMPLETE, answer.status))
         return answer._replace(headers=headers, chunks=ending)
 
     def _note(self, stage: str, code: int = 0, response: Body | None = None) -> None:

@@ -15,6 +15,7 @@ import errno
 import logging
 import socket
 import ssl
+from asyncio import sslproto
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -26,6 +27,11 @@ FAREWELL_S = 1.0  # for a client to say goodbye in its turn
 HANDSHAKE = 0x16  # how a record of a TLS handshake begins
 UNREAD_BYTES_MAX = 64 * 1024
 PLAIN_HTTP = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+
+# Each connection with TLS has a buffer of this size; asyncio's own are so large that a thousand
+# watches that only wait would take a quarter of a gigabyte.
+BUFFER_BYTES = 32 * 1024
+sslproto.SSLProtocol.max_size = BUFFER_BYTES
 
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
