@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.node.deviceplugins import checkpoint, choosing
+from mooring.node.deviceplugins import checkpoint, choosing, telling
 from mooring.node.deviceplugins.choosing import Choice, Refusal
 from mooring.node.deviceplugins.inventory import PluginDevice, Stock
 from mooring.node.deviceplugins.ledger import Allotment, Ledger
@@ -76,3 +76,20 @@ def test_devices_of_the_pod_itself_come_first_and_need_not_be_free() -> None:
 def test_refusals_are_worded_as_kubernetes_has_them(stock: Stock | None, text: str) -> None:
     refusal = choosing.choose(RESOURCE, 1, own=(), stock=stock, taken=frozenset())
     assert refusal == Refusal(text)
+
+
+def test_pods_are_told_the_health_of_their_devices() -> None:
+    held = Allotment("uid", "main", RESOURCE, (PluginDevice("a"), PluginDevice("b")))
+    (status,) = telling.resource_statuses([held], lambda _, id_: id_ == "a")
+    told = [(each.resource_id, each.health) for each in status.resources]
+    assert (status.name, told) == (RESOURCE, [("a", "Healthy"), ("b", "Unhealthy")])
+
+
+def test_devices_are_listed_one_by_one_with_their_numa_nodes() -> None:
+    devices = (PluginDevice("a", numa_nodes=(0, 1)), PluginDevice("b"))
+    held = Allotment("uid", "main", RESOURCE, devices)
+    first, second = telling.container_devices([held])
+    assert (first.resource_name, list(first.device_ids)) == (RESOURCE, ["a"])
+    assert [node.ID for node in first.topology.nodes] == [0, 1]
+    assert not second.HasField("topology")
+    assert list(telling.allocatable_devices({RESOURCE: devices})) == [first, second]
