@@ -23,6 +23,7 @@ LOCKS = ROOT / "requirements"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 ETCD = TOOLS / "etcd" / "usr" / "bin" / "etcd"
+PODMAN = TOOLS / "podman"
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
 KUBECTL_RELEASES = ("trixie", "sid")
@@ -102,6 +103,7 @@ def test(arguments: list[str]) -> int:
     ensure_environment()
     ensure_etcd()
     ensure_kubectl()
+    ensure_podman()
     return _status([PYTHON, "-m", "pytest", *arguments])
 
 
@@ -242,6 +244,35 @@ def ensure_etcd() -> None:
         _unpack("etcd-server", folder)
     if not ETCD.exists():
         print("etcd-server cannot be had: tests of the store on etcd will be skipped", flush=True)
+
+
+def ensure_podman() -> None:
+    """Unpack Debian's podman into .tools, with what it needs and a static busybox for an image."""
+    if (PODMAN / "bin" / "busybox").exists():
+        return
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print("no apt-get: tests of containers by podman will be skipped", flush=True)
+        return
+    print("fetching podman into .tools …", flush=True)
+    if not _unpack_with_needs(["podman", "runc", "busybox-static"], PODMAN) and os.geteuid() == 0:
+        _quiet_status(["apt-get", "update", "-qq"], TOOLS)
+        _unpack_with_needs(["podman", "runc", "busybox-static"], PODMAN)
+    if not (PODMAN / "bin" / "busybox").exists():
+        print("podman cannot be had: tests of containers by it will be skipped", flush=True)
+
+
+def _unpack_with_needs(packages: list[str], folder: Path) -> bool:
+    """Unpack packages of Debian, and those they need that the machine does not have."""
+    archives = folder / "archives"
+    (archives / "partial").mkdir(parents=True, exist_ok=True)
+    fetch = ["apt-get", "install", "-qq", "-y", "--no-install-recommends", "--download-only"]
+    settings = {"Debug::NoLocking": "1", "Dir::Cache::archives": archives}
+    options = [part for key, value in settings.items() for part in ("-o", f"{key}={value}")]
+    is_done = _quiet_status([*fetch, *options, *packages], folder) == 0
+    for file in archives.glob("*.deb"):
+        _quiet_status(["dpkg-deb", "-x", str(file), "."], folder)
+    shutil.rmtree(archives)
+    return is_done
 
 
 def kubectl_of(release: str) -> Path:

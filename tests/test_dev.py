@@ -100,6 +100,15 @@ def test_etcd_is_unpacked_from_the_package(monkeypatch: pytest.MonkeyPatch, tmp_
     assert [path.name for path in (tmp_path / "tools" / "etcd").iterdir()] == ["usr"]
 
 
+def test_it_is_said_when_podman_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dev, "PODMAN", tmp_path / "podman")
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    dev.ensure_podman()
+    assert "tests of containers by podman will be skipped" in capsys.readouterr().out
+
+
 def test_it_is_said_when_kubectl_cannot_be_had(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

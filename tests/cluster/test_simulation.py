@@ -14,9 +14,9 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.writes import Delete, Target
 from mooring.cluster.overview import count
 from mooring.cluster.simulation import SIMULATED, Machines, SimulatedPods, fleets_of
-from mooring.cluster.simulation.durations import End, end_of
 from mooring.controllers.model import Model
 from mooring.controllers.settling import Settling
+from mooring.node.runtime.durations import End, end_of
 
 NOW = Timestamp.parse("2026-10-01T12:00:00Z")
 

@@ -14,6 +14,14 @@ class DevicesRefusedError(Exception):
     """A pod cannot have its devices now; the text says why, and it is tried again later."""
 
 
+class PodRefusedError(DevicesRefusedError):
+    """A pod cannot have its devices and never will: it fails; `reason` is one word."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
 class Given(Struct, frozen=True):
     """What a container gets for its devices."""
 
@@ -39,3 +47,10 @@ class DeviceManager(Protocol):
 
     async def unprepare(self, pod: Pod) -> None:
         """Take the devices back when all containers have ended; else DevicesRefusedError."""
+
+
+class Starting(Protocol):
+    """What a device manager may have besides: it is asked before each start of a container."""
+
+    async def before_start(self, pod: Pod, container: str) -> None:
+        """Have a container's devices as new; else DevicesRefusedError."""

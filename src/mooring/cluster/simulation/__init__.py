@@ -2,7 +2,6 @@
 
 machines   a node's own part: it registers, publishes its devices and says that it is alive
 pods       the part of its kubelet and its drivers: pods run, end and leave
-durations  how long the containers of a pod run, by their commands
 
 Both are controllers: a plan from what is there, carried out by `mooring.controllers.running`.
 """

@@ -19,10 +19,10 @@ from mooring.api.timestamp import Timestamp
 from mooring.claims.references import claims_to_release
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Delete, LookAgain, Patch, Target, Tell
-from mooring.cluster.simulation.durations import End, end_of
 from mooring.cluster.simulation.machines import is_simulated
 from mooring.controllers.controller import Answers, Change, Controller, Step
 from mooring.controllers.podstates import is_over
+from mooring.node.runtime.durations import End, end_of
 
 NODE = "node"
 STOPPED = 143  # ended by SIGTERM

@@ -61,6 +61,8 @@ class ContainerSpec(Struct, frozen=True):
     edits: ContainerEdits = ContainerEdits()  # of its devices and volumes
     cdi_ids: tuple[str, ...] = ()  # where the runtime makes the edits itself
     limits: Limits = Limits()
+    annotations: Mapping[str, str] = field(default_factory=dict)  # of the pod and its devices
+    pull_policy: str = ""  # Always, IfNotPresent, Never; for a runtime that has images
     tty: bool = False
     stdin: bool = False
 

@@ -6,18 +6,22 @@
 3. Else the longest of its containers counts, by what their commands say: `sleep 30`, `true`,
    `false`, `echo …`, `tail -f …`, and lines of these in `sh -c`. Any other program runs for five
    seconds and ends well.
+
+`runs-for: forever` says that a pod, or a container, runs until it is stopped.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from mooring.api.core import Pod
 
 RUNS_FOR = "mooring.dev/runs-for"
 EXITS_WITH = "mooring.dev/exits-with"
+FOREVER = "forever"
 PROGRAM_S = 5.0
 TEXT_MAX = 10_000
 
@@ -41,10 +45,11 @@ def end_of(pod: Pod) -> End | None:
     if pod.spec.restart_policy in ("", "Always"):
         return None
     annotations = pod.metadata.annotations
-    asked_s = _seconds(annotations.get(RUNS_FOR, ""))
-    if asked_s is not None:
-        code = annotations.get(EXITS_WITH, "0")
-        return End(asked_s, int(code) if code.isascii() and code.isdigit() else 0)
+    if annotations.get(RUNS_FOR) == FOREVER:
+        return None
+    asked = _asked(annotations)
+    if asked is not None:
+        return asked
     ends = [_end((*each.command, *each.args)) for each in pod.spec.containers]
     if any(each is None for each in ends):
         return None
@@ -52,6 +57,34 @@ def end_of(pod: Pod) -> End | None:
     worst = End(max(each.after_s for each in known), max(each.code for each in known))
     # What fails is started again, and again.
     return None if worst.code and pod.spec.restart_policy == "OnFailure" else worst
+
+
+def end_of_container(words: tuple[str, ...], annotations: Mapping[str, str]) -> End | None:
+    """Return how a container with this command ends; None if it runs until it is stopped."""
+    if annotations.get(RUNS_FOR) == FOREVER:
+        return None
+    return _asked(annotations) or _end(words)
+
+
+def annotations_for(pod: Pod, container: str) -> dict[str, str]:
+    """Return a pod's annotations, with how long a container of it runs if that is settled.
+
+    Init containers end at once, sidecars and containers of pods that are restarted always do not.
+    """
+    annotations = pod.metadata.annotations
+    for each in pod.spec.init_containers:
+        if each.name == container:
+            return {**annotations, RUNS_FOR: FOREVER if each.is_sidecar else "0s", EXITS_WITH: "0"}
+    is_restarted = pod.spec.restart_policy in ("", "Always")
+    return {**annotations, RUNS_FOR: FOREVER} if is_restarted else {**annotations}
+
+
+def _asked(annotations: Mapping[str, str]) -> End | None:
+    """Return what annotations say of the end."""
+    asked_s = _seconds(annotations.get(RUNS_FOR, ""))
+    if asked_s is None:
+        return None
+    return End(asked_s, _code(annotations.get(EXITS_WITH, "0")))
 
 
 def _end(words: tuple[str, ...]) -> End | None:
@@ -83,8 +116,7 @@ def _script(text: str) -> End | None:
         if not words:
             continue
         if words[0] == "exit":
-            code = words[1] if len(words) > 1 else "0"
-            return End(after_s, int(code) if code.isascii() and code.isdigit() else 0)
+            return End(after_s, _code(words[1] if len(words) > 1 else "0"))
         end = _end(words)
         if end is None:
             return None
@@ -94,6 +126,10 @@ def _script(text: str) -> End | None:
 
 def _name(program: str) -> str:
     return program.rpartition("/")[2]
+
+
+def _code(text: str) -> int:
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
 
 
 def _seconds(text: str) -> float | None:

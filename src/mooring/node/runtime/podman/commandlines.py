@@ -1,0 +1,137 @@
+"""What podman is asked: command lines, as values."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+
+from mooring.api.cdi import ContainerEdits, Mount
+from mooring.node.runtime.contract import (
+    ContainerId,
+    ContainerSpec,
+    Limits,
+    LogRange,
+    RuntimeRefusedError,
+)
+
+OWNER = "dev.mooring.owner"  # the agent, by its root folder
+POD, CONTAINER, ATTEMPT = "dev.mooring.pod", "dev.mooring.container", "dev.mooring.attempt"
+HOSTNAME_LENGTH_MAX = 63
+
+# One line for each container, with what we read of it.
+INSPECTED = (
+    '{"id":{{json .ID}},"image":{{json .Image}},"labels":{{json .Config.Labels}},'
+    '"state":{{json .State}}}'
+)
+
+
+def name_of(owner: str, id_: ContainerId) -> str:
+    """Return what a container is called at podman."""
+    return f"moor_{owner}_{id_.pod_uid}_{id_.name}_{id_.attempt}"
+
+
+def run_line(owner: str, spec: ContainerSpec) -> list[str]:
+    """Return how a container is started; RuntimeRefusedError for what podman cannot do."""
+    id_ = spec.id
+    labels = {OWNER: owner, POD: id_.pod_uid, CONTAINER: id_.name, ATTEMPT: str(id_.attempt)}
+    return [
+        *("run", "--detach", "--pull=never", "--log-driver=k8s-file", "--network=host"),
+        f"--name={name_of(owner, id_)}",
+        f"--hostname={spec.pod_name[:HOSTNAME_LENGTH_MAX].rstrip('-.') or 'pod'}",
+        *(f"--label={key}={value}" for key, value in labels.items()),
+        *(f"--annotation={key}={value}" for key, value in spec.annotations.items()),
+        *(f"--env={key}={value}" for key, value in spec.env.items()),
+        *([f"--workdir={spec.working_dir}"] if spec.working_dir else []),
+        *([f"--entrypoint={json.dumps(spec.command)}"] if spec.command else []),
+        *(["--tty"] if spec.tty else []),
+        *(["--interactive"] if spec.stdin else []),
+        *_limits(spec.limits),
+        *(f"--device={each}" for each in spec.cdi_ids),
+        *_edits(spec.edits),
+        checked_image(spec.image),
+        *spec.args,
+    ]
+
+
+def stop_line(name: str, grace_s: float) -> list[str]:
+    """Return how a container is stopped."""
+    return ["stop", "--ignore", f"--time={max(math.ceil(grace_s), 0)}", name]
+
+
+def list_line(owner: str, pod_uid: str | None = None) -> list[str]:
+    """Return how our containers are found, of one pod or of all."""
+    pod = [] if pod_uid is None else [f"--filter=label={POD}={pod_uid}"]
+    return ["ps", "--all", "--quiet", "--no-trunc", f"--filter=label={OWNER}={owner}", *pod]
+
+
+def logs_line(name: str, wanted: LogRange) -> list[str]:
+    """Return how a log is read."""
+    return [
+        "logs",
+        *(["--follow"] if wanted.follow else []),
+        *(["--timestamps"] if wanted.has_times else []),
+        *([] if wanted.tail_lines is None else [f"--tail={max(wanted.tail_lines, 0)}"]),
+        *([] if wanted.since is None else [f"--since={wanted.since.instant.isoformat()}"]),
+        name,
+    ]
+
+
+def events_line(owner: str, since_s: float) -> list[str]:
+    """Return how the starts and ends of our containers are followed."""
+    kinds = ("--filter=type=container", "--filter=event=start", "--filter=event=died")
+    ours = f"--filter=label={OWNER}={owner}"
+    return ["events", "--format=json", f"--since={since_s:.3f}", *kinds, ours]
+
+
+def checked_image(image: str) -> str:
+    """Return the name of an image, unless it is none."""
+    if not image:
+        text = "the container has no image, and podman runs nothing without one"
+        raise RuntimeRefusedError("InvalidImageName", text)
+    if image.startswith("-") or not image.isprintable() or " " in image:
+        text = f"Failed to apply default image tag {image[:256]!r}: invalid reference format"
+        raise RuntimeRefusedError("InvalidImageName", text)
+    return image
+
+
+def _limits(limits: Limits) -> Iterator[str]:
+    if limits.cpu_millis is not None:
+        yield f"--cpus={limits.cpu_millis / 1000:g}"
+    if limits.memory_bytes is not None:
+        yield f"--memory={limits.memory_bytes}b"
+    if limits.cpus:
+        yield f"--cpuset-cpus={','.join(map(str, limits.cpus))}"
+    if limits.memory_nodes:
+        yield f"--cpuset-mems={','.join(map(str, limits.memory_nodes))}"
+
+
+def _edits(edits: ContainerEdits) -> Iterator[str]:
+    """Yield the options for what devices bring."""
+    for what, values in (("hooks", edits.hooks), ("network interfaces", edits.net_devices)):
+        if values:
+            text = f"podman makes no {what} but those of CDI devices it looks up itself"
+            raise RuntimeRefusedError("CreateContainerError", text)
+    yield from (f"--env={each}" for each in edits.env)
+    for node in edits.device_nodes:
+        parts = (node.host_path or node.path, node.path, node.permissions)
+        yield f"--device={_joined(*(part for part in parts if part))}"
+    yield from map(_mount, edits.mounts)
+    yield from (f"--group-add={each}" for each in edits.additional_gids)
+
+
+def _mount(mount: Mount) -> str:
+    options = ",".join(each for each in mount.options if each not in ("bind", "rbind"))
+    if mount.type == "tmpfs":
+        return f"--tmpfs={_joined(mount.container_path, *([options] if options else []))}"
+    parts = (mount.host_path, mount.container_path, *([options] if options else []))
+    return f"--volume={_joined(*parts)}"
+
+
+def _joined(*parts: str) -> str:
+    """Return parts with colons between; podman cannot tell others from these."""
+    for part in parts:
+        if ":" in part:
+            text = f"{part[:256]!r} has a colon, and podman cannot have it in a container"
+            raise RuntimeRefusedError("CreateContainerError", text)
+    return ":".join(parts)

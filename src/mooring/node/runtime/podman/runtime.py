@@ -1,0 +1,263 @@
+"""Runs containers by podman.
+
+    runtime = await PodmanRuntime.open("my-node")
+    await runtime.start(spec)      # image, then `podman run --detach`; known again by its name
+
+What podman cannot do is refused with its own words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Self
+
+from msgspec import structs
+
+from mooring.api.cdi import ContainerEdits
+from mooring.kit.clock import REAL, Clock
+from mooring.node.runtime.contract import (
+    ContainerId,
+    ContainerSpec,
+    ContainerState,
+    ExecSession,
+    LogRange,
+    Phase,
+    RuntimeRefusedError,
+)
+from mooring.node.runtime.podman import commandlines as lines
+from mooring.node.runtime.podman.answers import Inspected, event_id, read_inspected, state_of
+from mooring.node.runtime.podman.commands import COMMAND_S_MAX, Done, Podman
+from mooring.node.runtime.podman.images import ALWAYS, Images, default_policy
+from mooring.node.runtime.podman.sessions import PipeSession, Terminal, TerminalSession
+from mooring.node.runtime.telling import Teller
+
+INSPECTED_AT_ONCE_MAX = 100
+EVENTS_AGAIN_S = 1.0
+# What podman says, by which we tell what is the matter.
+_CONFLICT, _MISSING, _NO_IMAGE = "already in use", "no such container", "image not known"
+_LOG = logging.getLogger(__name__)
+
+
+class PodmanRuntime:
+    """Containers of one agent at podman."""
+
+    def __init__(
+        self,
+        owner: str,
+        podman: Podman,
+        version: str,
+        *,
+        clock: Clock = REAL,
+        run_options: Sequence[str] = (),
+        resolve: Callable[[Sequence[str]], ContainerEdits] | None = None,
+    ) -> None:
+        self.owner = hashlib.sha256(owner.encode()).hexdigest()[:12]  # in names and labels
+        self._podman = podman
+        self._version = version
+        self._clock = clock
+        self._run_options = tuple(run_options)  # of the operator, for each container
+        self._resolve = resolve  # CDI ids, where podman does not look into our folders
+        self._images = Images(podman, clock)
+        self._teller = Teller()
+        self._events: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        owner: str,
+        command: Sequence[str] = ("podman",),
+        *,
+        clock: Clock = REAL,
+        run_options: Sequence[str] = (),
+        cdi_folders: Sequence[str] = (),
+        resolve: Callable[[Sequence[str]], ContainerEdits] | None = None,
+    ) -> Self:
+        """Return the runtime if there is a podman; `owner` tells its containers from others.
+
+        CDI devices of other folders than the usual ones are left to a podman that can be told of
+        them, and else looked up by `resolve`.
+        """
+        podman = Podman(command)
+        done = await podman.run(["version", "--format={{.Client.Version}}"])
+        if done.code:
+            raise RuntimeRefusedError("CreateContainerError", f"podman does not run: {done.why}")
+        if cdi_folders and b"--cdi-spec-dir" in (await podman.run(["--help"])).output:
+            folders = [f"--cdi-spec-dir={each}" for each in cdi_folders]
+            podman, resolve = Podman((*command, *folders)), None
+        version = done.output.decode(errors="replace").strip()[:32]
+        return cls(owner, podman, version, clock=clock, run_options=run_options, resolve=resolve)
+
+    @property
+    def name(self) -> str:
+        """What it is called, with its version."""
+        return f"podman://{self._version}"
+
+    async def close(self) -> None:
+        """Follow podman no more; containers go on."""
+        if self._events is not None:
+            self._events.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._events
+            self._events = None
+
+    # --- containers ---------------------------------------------------------------------------
+
+    async def containers(self) -> Sequence[ContainerState]:
+        """Return all our containers that were started."""
+        return [each for each in map(state_of, await self._listed()) if each is not None]
+
+    def changes(self) -> AsyncIterator[ContainerState]:
+        """Yield each container that starts or ends, from now on."""
+        if self._events is None:
+            since_s = self._clock.now().timestamp()
+            self._events = asyncio.create_task(self._follow(since_s), name="podman events")
+        return self._teller.follow()
+
+    async def start(self, spec: ContainerSpec) -> ContainerState:
+        """Start a container, unless it is there."""
+        name = lines.name_of(self.owner, spec.id)
+        policy = spec.pull_policy or default_policy(spec.image)
+        if policy == ALWAYS:
+            known = await self._state(name)
+            if known is not None:
+                return known
+            await self._images.have(spec.image, policy)
+        done = await self._run(spec)
+        if _NO_IMAGE in done.errors:
+            await self._images.have(spec.image, policy)
+            done = await self._run(spec)
+        return await self._started(name, done)
+
+    async def _run(self, spec: ContainerSpec) -> Done:
+        verb, *rest = lines.run_line(self.owner, self._resolved(spec))
+        return await self._podman.run([verb, *self._run_options, *rest])
+
+    async def _started(self, name: str, done: Done) -> ContainerState:
+        """Return how a container is that was started, now or before."""
+        was_there = bool(done.code) and _CONFLICT in done.errors
+        known = await self._state(name) if was_there or not done.code else None
+        if known is None and was_there:  # left by somebody who got no further
+            done = await self._podman.run(["start", name])
+            known = await self._state(name)
+        if known is None:
+            await self._podman.run(["rm", "--force", "--ignore", name])
+            raise RuntimeRefusedError(_reason(done.code), done.why or f"{name} did not start")
+        return known
+
+    async def stop(self, id_: ContainerId, grace_s: float) -> None:
+        """Ask a container to end, and have it killed after so long."""
+        line = lines.stop_line(lines.name_of(self.owner, id_), grace_s)
+        done = await self._podman.run(line, grace_s + COMMAND_S_MAX)
+        if done.code and _MISSING not in done.errors:
+            raise RuntimeRefusedError("KillContainerError", done.why)
+
+    async def remove(self, pod_uid: str) -> None:
+        """Kill and forget the containers of a pod."""
+        found = (await self._podman.run(lines.list_line(self.owner, pod_uid))).output.split()
+        if found:
+            ids = [each.decode() for each in found]
+            done = await self._podman.run(["rm", "--force", "--ignore", "--time=0", *ids])
+            if done.code:
+                raise RuntimeRefusedError("KillContainerError", done.why)
+
+    async def forget(self, id_: ContainerId) -> None:
+        """Forget one ended container; podman refuses if it runs."""
+        await self._podman.run(["rm", "--ignore", lines.name_of(self.owner, id_)])
+
+    # --- streams ------------------------------------------------------------------------------
+
+    async def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
+        """Yield what a container said."""
+        name = lines.name_of(self.owner, id_)
+        if await self._state(name) is None:
+            raise RuntimeRefusedError("NotFound", f"there is no container {id_}")
+        left = wanted.bytes_max
+        async with self._podman.open(lines.logs_line(name, wanted)) as process:
+            assert process.stdout is not None
+            while left != 0 and (part := await process.stdout.read(65_536)):
+                yield part if left is None else part[:left]
+                left = None if left is None else max(left - len(part), 0)
+
+    async def execute(
+        self, id_: ContainerId, command: Sequence[str], *, tty: bool, stdin: bool
+    ) -> ExecSession:
+        """Run a command in a container."""
+        name = lines.name_of(self.owner, id_)
+        state = await self._state(name)
+        if state is None or state.phase is not Phase.RUNNING:
+            raise RuntimeRefusedError("NotRunning", f"container {id_} does not run")
+        options = [*(["--interactive"] if stdin else []), *(["--tty"] if tty else [])]
+        line = ["exec", *options, name, *command]
+        if not tty:
+            source = PIPE if stdin else DEVNULL
+            spawned = await self._podman.spawn(line, stdin=source, stdout=PIPE, stderr=PIPE)
+            return PipeSession(spawned)
+        terminal = Terminal()
+        theirs = terminal.theirs
+        try:
+            spawned = await self._podman.spawn(line, stdin=theirs, stdout=theirs, stderr=theirs)
+        finally:
+            terminal.let_go()
+        return TerminalSession(spawned, terminal)
+
+    # --- asking -------------------------------------------------------------------------------
+
+    def _resolved(self, spec: ContainerSpec) -> ContainerSpec:
+        """Return a container whose devices podman can find."""
+        if self._resolve is None or not spec.cdi_ids:
+            return spec
+        return structs.replace(spec, cdi_ids=(), edits=spec.edits + self._resolve(spec.cdi_ids))
+
+    async def _state(self, name: str) -> ContainerState | None:
+        found = await self._inspected([name])
+        return state_of(found[0]) if found else None
+
+    async def _listed(self) -> list[Inspected]:
+        ids = (await self._podman.run(lines.list_line(self.owner))).output.split()
+        return await self._inspected([each.decode() for each in ids])
+
+    async def _inspected(self, names: Sequence[str]) -> list[Inspected]:
+        """Return how containers are; those that are gone meanwhile are left out."""
+        found: list[Inspected] = []
+        for start in range(0, len(names), INSPECTED_AT_ONCE_MAX):
+            some = names[start : start + INSPECTED_AT_ONCE_MAX]
+            line = ["inspect", "--type=container", f"--format={lines.INSPECTED}", *some]
+            found += read_inspected((await self._podman.run(line)).output)
+        return found
+
+    # --- following ----------------------------------------------------------------------------
+
+    async def _follow(self, since_s: float) -> None:
+        """Tell what podman's events say; after they broke off, how all containers are."""
+        while True:
+            try:
+                await self._take_events(since_s)
+            except (RuntimeRefusedError, ValueError) as error:  # or a line without end
+                _LOG.warning("podman's events cannot be followed: %s", error)
+            since_s = self._clock.now().timestamp()
+            await self._clock.sleep(EVENTS_AGAIN_S)
+            with suppress(RuntimeRefusedError):
+                self._tell(await self._listed())
+
+    async def _take_events(self, since_s: float) -> None:
+        async with self._podman.open(lines.events_line(self.owner, since_s)) as process:
+            assert process.stdout is not None
+            while line := await process.stdout.readline():
+                id_ = event_id(line)
+                if id_:
+                    self._tell(await self._inspected([id_]))
+
+    def _tell(self, containers: Iterable[Inspected]) -> None:
+        for each in map(state_of, containers):
+            if each is not None:
+                self._teller.tell(each)
+
+
+def _reason(code: int) -> str:
+    """Return the reason for what podman says by its exit code."""
+    return "RunContainerError" if code in (126, 127) else "CreateContainerError"

@@ -1,0 +1,275 @@
+"""Podman runs containers as every runtime must: tried with the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.api.cdi import ContainerEdits, DeviceNode, Mount
+from mooring.kit.clock import ManualClock
+from mooring.node.runtime.contract import (
+    ContainerId,
+    ContainerSpec,
+    Limits,
+    Runtime,
+    RuntimeRefusedError,
+)
+from mooring.node.runtime.podman import commandlines
+from mooring.node.runtime.podman.commands import Podman
+from mooring.node.runtime.podman.images import default_policy
+from mooring.node.runtime.podman.runtime import PodmanRuntime
+from tests.node.runtime.contract_suite import (
+    FOREVER,
+    MAIN,
+    OTHER,
+    RuntimeContract,
+    ended,
+    log_of,
+    opened,
+    run,
+)
+from tests.node.runtime.podmans import IMAGE, NoPodmanError, make_podman, remove_podman
+
+
+class PodmanBench:
+    """A podman with an image."""
+
+    runs_commands = True
+
+    def __init__(self, command: list[str]) -> None:
+        self.command = command
+
+    async def open(self) -> Runtime:
+        return PodmanRuntime("tests", Podman(self.command), "0")  # which version matters little
+
+    async def close(self, runtime: Runtime) -> None:
+        assert isinstance(runtime, PodmanRuntime)
+        await runtime.close()
+
+    async def pass_time(self) -> None:
+        """Time passes by itself."""
+
+    def spec(self, id_: ContainerId, script: str, **fields: Any) -> ContainerSpec:
+        known = {"image": IMAGE, "command": ("/bin/sh", "-c", script)}
+        return ContainerSpec(id_, "default", "pod", **{**known, **fields})
+
+
+@pytest.fixture(scope="session")
+def podman() -> Iterator[list[str]]:
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    command: list[str] = []
+    try:
+        command = make_podman(folder)
+        yield command
+    except NoPodmanError as error:
+        pytest.skip(str(error))
+    finally:
+        remove_podman(command or ["true"], folder)
+
+
+@pytest.fixture
+def bench(podman: list[str]) -> PodmanBench:
+    return PodmanBench(podman)
+
+
+class TestPodman(RuntimeContract):
+    """The contract, by podman."""
+
+
+def said(bench: PodmanBench, script: str, **fields: Any) -> str:
+    """Return what a container says."""
+    found = []
+
+    async def main() -> None:
+        async with opened(bench) as runtime:
+            await runtime.start(bench.spec(MAIN, script, **fields))
+            state = await ended(bench, runtime, MAIN)
+            found.append((await log_of(runtime, MAIN)).decode())
+            assert state.exit_code == 0, found
+
+    run(main)
+    return found[0]
+
+
+def test_container_has_its_environment_mounts_and_devices(
+    bench: PodmanBench, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("from outside")
+    edits = ContainerEdits(
+        env=("B=2",),
+        mounts=(
+            Mount(host_path=str(tmp_path), container_path="/in", options=("rbind", "ro")),
+            Mount(container_path="/scratch", type="tmpfs"),
+        ),
+        device_nodes=(DeviceNode(path="/dev/thing", host_path="/dev/null", permissions="rw"),),
+    )
+    script = "echo $A $B; cat /in/file; echo; ls -l /dev/thing; echo x > /scratch/x; cat /scratch/x"
+    text = said(bench, script, env={"A": "1"}, edits=edits)
+    first, second, third, last = text.splitlines()
+    assert (first, second, last) == ("1 2", "from outside", "x")
+    assert third.startswith("crw")
+
+
+def test_podman_looks_up_cdi_devices(bench: PodmanBench) -> None:
+    # Podman looks into its own two folders and no other, so this one is written there.
+    folder = Path("/var/run/cdi")
+    if not os.access("/var/run", os.W_OK):
+        pytest.skip("/var/run/cdi cannot be written by this user")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "mooring-test.example-thing.json"
+    device = {"name": "one", "containerEdits": {"env": ["THING=one"]}}
+    kind = "mooring-test.example/thing"
+    path.write_text(json.dumps({"cdiVersion": "0.5.0", "kind": kind, "devices": [device]}))
+    try:
+        assert said(bench, "echo $THING", cdi_ids=(f"{kind}=one",)) == "one\n"
+    finally:
+        path.unlink()
+
+
+def test_cdi_devices_of_other_folders_are_looked_up_for_podman(bench: PodmanBench) -> None:
+    async def main() -> None:
+        runtime = await PodmanRuntime.open(
+            "tests", bench.command, resolve=lambda ids: ContainerEdits(env=(f"IDS={ids[0]}",))
+        )
+        await runtime.start(bench.spec(MAIN, "echo $IDS", cdi_ids=("a.b/c=d",)))
+        await ended(bench, runtime, MAIN)
+        assert await log_of(runtime, MAIN) == b"a.b/c=d\n"
+        await runtime.remove(MAIN.pod_uid)
+        await runtime.close()
+
+    run(main)
+
+
+def test_device_that_podman_does_not_know_is_refused(bench: PodmanBench) -> None:
+    async def main() -> None:
+        async with opened(bench) as runtime:
+            spec = bench.spec(MAIN, "true", cdi_ids=("mooring-test.example/none=x",))
+            with pytest.raises(RuntimeRefusedError, match=r"mooring-test\.example/none=x"):
+                await runtime.start(spec)
+            assert await runtime.containers() == []
+
+    run(main)
+
+
+def test_container_keeps_to_its_limits(bench: PodmanBench) -> None:
+    async def main() -> None:
+        async with opened(bench) as runtime:
+            limits = Limits(cpu_millis=500, memory_bytes=64 * 1024 * 1024, cpus=(0,))
+            state = await runtime.start(bench.spec(MAIN, FOREVER, limits=limits))
+            process = await asyncio.create_subprocess_exec(
+                *(*bench.command, "inspect", state.handle.removeprefix("podman://")),
+                stdout=asyncio.subprocess.PIPE,
+            )
+            output, _ = await process.communicate()
+            host = json.loads(output)[0]["HostConfig"]
+            assert host["Memory"] == 64 * 1024 * 1024
+            assert host["CpusetCpus"] == "0"
+            assert host["CpuQuota"] / host["CpuPeriod"] == 0.5
+
+    run(main)
+
+
+def test_containers_of_others_are_not_touched(bench: PodmanBench) -> None:
+    async def main() -> None:
+        other = await PodmanRuntime.open("another", bench.command)
+        assert re.fullmatch(r"podman://\d+\.\d+\..*", other.name)
+        await other.start(bench.spec(MAIN, FOREVER))
+        async with opened(bench) as runtime:
+            assert await runtime.containers() == []
+            await runtime.remove(MAIN.pod_uid)
+        assert [each.id for each in await other.containers()] == [MAIN]
+        await other.remove(MAIN.pod_uid)
+
+    run(main)
+
+
+def test_image_that_cannot_be_pulled_is_tried_again_later(bench: PodmanBench) -> None:
+    async def main() -> None:
+        clock = ManualClock()
+        runtime = await PodmanRuntime.open("tests", bench.command, clock=clock)
+        spec = bench.spec(MAIN, "true", image="nowhere.invalid/image:1")
+        reasons = []
+        for wait_s in (0, 9, 2):
+            await clock.advance(wait_s)
+            with pytest.raises(RuntimeRefusedError, match=r"nowhere\.invalid/image:1") as error:
+                await runtime.start(spec)
+            reasons.append(error.value.reason)
+        assert reasons == ["ErrImagePull", "ImagePullBackOff", "ErrImagePull"]
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "text"),
+    [
+        (
+            {"image": "localhost/none:1", "pull_policy": "Never"},
+            "ErrImageNeverPull",
+            'Container image "localhost/none:1" is not present with pull policy of Never',
+        ),
+        ({"image": "--privileged"}, "InvalidImageName", "'--privileged'"),
+        ({"image": ""}, "InvalidImageName", "has no image"),
+        (
+            {"edits": ContainerEdits(mounts=(Mount(host_path="/a:b", container_path="/c"),))},
+            "CreateContainerError",
+            "'/a:b' has a colon",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_reason(
+    bench: PodmanBench, fields: dict[str, Any], reason: str, text: str
+) -> None:
+    async def main() -> None:
+        async with opened(bench) as runtime:
+            with pytest.raises(RuntimeRefusedError) as error:
+                await runtime.start(bench.spec(OTHER, "true", **fields))
+            assert error.value.reason == reason
+            assert text in str(error.value)
+
+    run(main)
+
+
+def test_missing_podman_is_told() -> None:
+    async def main() -> None:
+        with pytest.raises(RuntimeRefusedError, match="/no/such/podman cannot be started"):
+            await PodmanRuntime.open("tests", ["/no/such/podman"])
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [
+        ("busybox", "Always"),
+        ("busybox:latest", "Always"),
+        ("host:5000/busybox", "Always"),
+        ("busybox:1", "IfNotPresent"),
+        ("host:5000/busybox:1", "IfNotPresent"),
+        ("busybox@sha256:00", "IfNotPresent"),
+    ],
+)
+def test_images_that_may_change_are_pulled_each_time(image: str, policy: str) -> None:
+    assert default_policy(image) == policy
+
+
+def test_container_left_before_its_start_is_started(bench: PodmanBench) -> None:
+    async def main() -> None:
+        async with opened(bench) as runtime:
+            assert isinstance(runtime, PodmanRuntime)
+            spec = bench.spec(MAIN, "echo hello")
+            verb, _, *rest = commandlines.run_line(runtime.owner, spec)
+            process = await asyncio.create_subprocess_exec(*bench.command, "create", *rest)
+            assert (verb, await process.wait()) == ("run", 0)
+            assert await runtime.containers() == []
+            await runtime.start(spec)
+            assert (await ended(bench, runtime, MAIN)).exit_code == 0
+
+    run(main)
