@@ -39,6 +39,8 @@ class Interface(NamedTuple):
     functions: int | None = None  # that are made of it; None: it can have none
     is_function: bool = False  # is itself made of another
     rdma_device: str = ""
+    has_default_route: bool | None = None  # the machine reaches others through it
+    has_programs: bool | None = None  # of eBPF
 
     @property
     def device_name(self) -> str:
@@ -75,6 +77,12 @@ def interface_device(place: Place, interface: Interface) -> Device:
         "dra.net/type": interface.sort,
         RDMA_DEVICE: interface.rdma_device,
     }
+    flags = {
+        "dra.net/virtual": interface.is_virtual,
+        "dra.net/rdma": bool(interface.rdma_device),
+        "dra.net/ebpf": interface.has_programs,
+        "dra.net/defaultRoute": interface.has_default_route,
+    }
     numbers = {"dra.net/numaNode": node, "dra.net/mtu": interface.mtu}
     return Device(
         name=interface.device_name,
@@ -82,9 +90,7 @@ def interface_device(place: Place, interface: Interface) -> Device:
             **(place.pci_attributes(interface.address) if interface.address else {}),
             **{name: whole(value) for name, value in numbers.items() if value is not None},
             **{name: text(tame(value)) for name, value in texts.items() if tame(value)},
-            "dra.net/virtual": flag(interface.is_virtual),
-            "dra.net/ebpf": flag(False),
-            "dra.net/rdma": flag(bool(interface.rdma_device)),
+            **{name: flag(value) for name, value in flags.items() if value is not None},
             **_virtual_functions(interface),
         },
     )
@@ -109,6 +115,7 @@ def _interface(machine: Machine, index: int, device: PciDevice, model: Nic) -> I
         state="up",
         functions=0 if device.virtual_functions else None,
         rdma_device=f"rdma{index}" if model.rdma else "",
+        has_programs=False,
     )
 
 
