@@ -128,5 +128,7 @@ def driver_options(function: F) -> F:
 def _numbers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise click.BadParameter(f"{text[:64]!r} is not a list of numbers", param_hint="ignored")
+        raise click.BadParameter(
+            f"{text[:64]!r} is not a list of numbers", param_hint="--ignored-xids"
+        )
     return tuple(map(int, parts))

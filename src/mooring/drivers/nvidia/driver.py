@@ -15,6 +15,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -145,12 +146,15 @@ class NvidiaDriver(Driver):
         for device in claim.devices:
             if device.name not in parts:
                 raise gone(device)
+        before = self._prepared.get(claim.uid, ())
         ready: dict[str, Part] = {}
         try:
             for device in claim.devices:
                 ready[device.name] = self._ready(claim, device, parts[device.name])
         except PrepareError:
-            self.unprepare(claim)
+            # What was ready before may be in use; what could not be undone is known, for later.
+            with suppress(PrepareError):
+                self._undo(claim.uid, before)
             raise
         for device in claim.devices:
             fellows = [ready[each.name] for each in of_request(claim, device.request)]
@@ -158,20 +162,25 @@ class NvidiaDriver(Driver):
 
     def unprepare(self, claim: ClaimName) -> None:
         """Destroy the partitions that were made for a claim."""
-        made_names = self._prepared.get(claim.uid, ())
-        if made_names:
-            parts = self._parts()
-            for name in made_names:
-                part = parts.get(name)
-                if part is not None and part.profile is not None:
-                    destroyed(self._library, part.gpu, part.profile, part.start)
-        self._prepared.pop(claim.uid, None)
+        self._undo(claim.uid)
 
     def restored(self, claim: ClaimName, prepared: Iterable[Prepared]) -> None:
         """Learn which partitions were made for a claim before this driver started."""
         if self._is_dynamic:
             names = (each.device for each in prepared if not each.device.has_admin_access)
             self._prepared[claim.uid] = tuple(each.name for each in names if "-mig-" in each.name)
+
+    def _undo(self, uid: str, kept: tuple[str, ...] = ()) -> None:
+        """Destroy the partitions of a claim but these, or raise PrepareError."""
+        names = [name for name in self._prepared.get(uid, ()) if name not in kept]
+        parts = self._parts() if names else {}
+        for name in names:
+            part = parts.get(name)
+            if part is not None and part.profile is not None:
+                destroyed(self._library, part.gpu, part.profile, part.start)
+        self._prepared.pop(uid, None)
+        if kept:
+            self._prepared[uid] = kept
 
     def _ready(self, claim: Claim, device: AllocatedDevice, part: Part) -> Part:
         """Return what a device is, after it was made, or raise PrepareError."""
@@ -183,8 +192,8 @@ class NvidiaDriver(Driver):
             raise gone(device)
         if self._is_dynamic and not device.has_admin_access:
             # Known before it is made: whatever happens, it is destroyed with the claim.
-            names = self._prepared.get(claim.uid, ())
-            self._prepared[claim.uid] = (*names, device.name)
+            names = (*self._prepared.get(claim.uid, ()), device.name)
+            self._prepared[claim.uid] = tuple(dict.fromkeys(names))
             partition = made(self._library, part.gpu, part.profile, part.start)
             return part._replace(partition=partition)
         return part

@@ -201,10 +201,11 @@ def _is_mig_enabled(library: Library, handle: Handle) -> bool:
 
 def pci_address(bus_id: str) -> str:
     """Return an address as sysfs has it: NVML writes a domain of eight digits, in capitals."""
-    domain, separator, rest = bus_id.strip("\0 ").lower().partition(":")
-    if not separator or not domain.isalnum():
-        raise ValueError(f"{bus_id[:40]!r} is not an address on PCI")
-    return str(PciAddress.parse(f"{int(domain, 16):04x}:{rest}"))
+    text = bus_id.strip("\0 ").lower()
+    domain, _, rest = text.partition(":")
+    # A domain has four digits in sysfs, unless it needs more.
+    shorter = domain[-4:] if domain[:-4].strip("0") == "" else domain
+    return str(PciAddress.parse(f"{shorter}:{rest}"))
 
 
 def semantic(version: str) -> str:
