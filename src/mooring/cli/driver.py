@@ -1,4 +1,4 @@
-"""`moor driver`: write drivers; each subcommand is a module of its own."""
+"""`moor driver`: write, try and run drivers; each subcommand is a module of its own."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import click
 
 from mooring.cli import CONTEXT
 
-# name: what it is for; the module `driver_NAME` holds a click command called `command`.
+# name: what it is for; mooring.cli.driver_NAME holds a click command called `command`.
 COMMANDS = {
+    "check": "Try a driver in any language, and say which promises it keeps.",
+    "devices": "Show what a driver finds on this machine; no cluster is needed.",
     "new": "Write a new driver that runs and passes its tests.",
+    "run": "Run one of the drivers that come with Mooring.",
 }
 
 
 class DriverGroup(click.Group):
-    """A group that imports a subcommand when it runs."""
+    """A group that imports a subcommand when it runs, and lists all without importing any."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of all subcommands."""
@@ -35,11 +38,6 @@ class DriverGroup(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
 
-@click.group(
-    name="driver",
-    cls=DriverGroup,
-    context_settings=CONTEXT,
-    epilog="Exit status: 0 done, 2 usage, 3 something could not be written.",
-)
+@click.group(name="driver", cls=DriverGroup, context_settings=CONTEXT)
 def command() -> None:
-    """Write drivers for devices, with the SDK."""
+    """Write, try and run drivers, which tell a cluster of devices and give them to pods."""

@@ -22,6 +22,7 @@ COMMANDS = {
     "devices": "List devices: who has them, and which are free.",
     "driver": "Write drivers for devices, with the SDK.",
     "down": "Stop the cluster that `moor up` runs in a folder.",
+    "driver": "Run drivers, or see what they find on this machine.",
     "explain": "Say why pods get no node, and what would help.",
     "fit": "Say how many more replicas fit, where, and what stops the next.",
     "kubeconfig": "Print how clients reach the server of a folder.",

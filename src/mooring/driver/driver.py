@@ -161,6 +161,11 @@ class Driver(ABC):
     def unprepare(self, claim: ClaimName) -> Awaitable[None] | None:
         """Undo it; for a claim that is not known there is nothing to do."""
 
+    def restored(  # noqa: B027  # not every driver needs it
+        self, claim: ClaimName, prepared: Iterable[Prepared]
+    ) -> None:
+        """Called at the start, before all else, for each claim that is prepared already."""
+
     def health(self) -> AsyncIterator[Iterable[DeviceHealth]] | None:
         """Yield how devices are, all that changed each time; None: this is not known."""
         return None

@@ -20,9 +20,14 @@ COUNTER_SETS_MAX = 8
 def resource_slices(machine: Machine) -> Iterator[ResourceSlice]:
     """Give the slices of all drivers that have something on the machine."""
     for driver, sheets in DRIVERS.items():
-        pieces = [piece for sheet in sheets(machine) for piece in _pieces(sheet)]
-        for index, piece in enumerate(pieces):
-            yield _slice(machine.node_name, driver, index, len(pieces), piece)
+        yield from slices_of(machine.node_name, driver, sheets(machine))
+
+
+def slices_of(node: str, driver: str, sheets: Iterable[Sheet]) -> Iterator[ResourceSlice]:
+    """Give the slices of a driver's sheets; they are one pool, that of the node."""
+    pieces = [piece for sheet in sheets for piece in _pieces(sheet)]
+    for index, piece in enumerate(pieces):
+        yield _slice(node, driver, index, len(pieces), piece)
 
 
 def _pieces(sheet: Sheet) -> Iterator[Sheet]:

@@ -4,16 +4,19 @@ devices/system/node/node0/   cpulist, distance, meminfo
 devices/system/cpu/cpu0/     topology/physical_package_id …, a link to its node
 devices/pci0000:00/…         a folder in a folder for every bridge on the way to a device
 bus/pci/devices/             a link to every device by its address
+class/net, class/nvme, …     links to what devices are used as: see sysfsclasses
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from mooring.api.quantity import Quantity
 from mooring.hardware.board import Board, NumaNode, PciDevice, Profile
-from mooring.hardware.models import PCI_CLASSES, Model, Nic
+from mooring.hardware.models import PCI_CLASSES, Model, Nic, Nvme
 from mooring.hardware.numbers import format_cpu_list
+from mooring.hardware.sysfsclasses import nic_entries, nvme_entries
 from mooring.hardware.tree import Link, MemoryStore, Tree
 
 BRIDGE_CLASS = "0x060400"
@@ -35,9 +38,10 @@ def sysfs_entries(profile: Profile) -> Entries:
     entries["devices/system/node/online"] = f"{format_cpu_list(ids)}\n"
     cpus = [cpu for node in profile.board.numa.nodes for cpu in node.cpu_ids]
     entries["devices/system/cpu/online"] = f"{format_cpu_list(cpus)}\n"
+    counts: Counter[type[Model]] = Counter()
     for device, model in profile.devices():
-        for path, entry in _device_entries(profile.board, device, model):
-            entries[path] = entry
+        entries.update(_device_entries(profile.board, device, model, counts[type(model)]))
+        counts[type(model)] += 1
     return entries
 
 
@@ -54,9 +58,11 @@ def _node_entries(board: Board, node: NumaNode) -> Entries:
         f"{folder}/meminfo": f"Node {node.id} MemTotal: {kilobytes} kB\n",
     }
     for cpu, siblings in _cores(node, board.cpu.threads_per_core):
+        # A core is called by its first CPU, which is unique on every board.
         place = f"devices/system/cpu/cpu{cpu}"
         entries[f"{place}/node{node.id}"] = Link(f"../../node/node{node.id}")
         entries[f"{place}/topology/physical_package_id"] = f"{node.socket}\n"
+        entries[f"{place}/topology/core_id"] = f"{min(siblings)}\n"
         entries[f"{place}/topology/thread_siblings_list"] = f"{format_cpu_list(siblings)}\n"
     return entries
 
@@ -73,7 +79,7 @@ def _cores(node: NumaNode, threads: int) -> Iterator[tuple[int, tuple[int, ...]]
 
 
 def _device_entries(
-    board: Board, device: PciDevice, model: Model
+    board: Board, device: PciDevice, model: Model, index: int
 ) -> Iterator[tuple[str, str | Link]]:
     node = board.pcie.roots[device.root]
     folder = f"devices/{device.root}"
@@ -84,6 +90,11 @@ def _device_entries(
     parent, folder = folder, f"{folder}/{device.address}"
     yield from _function(folder, device.address, node)
     yield from _identity(folder, model, model.device_id)
+    match model:
+        case Nic():
+            yield from nic_entries(folder, index, device, model)
+        case Nvme():
+            yield from nvme_entries(folder, index, device, model)
     if isinstance(model, Nic) and device.virtual_functions:
         yield f"{folder}/sriov_totalvfs", f"{device.virtual_functions}\n"
         count = device.virtual_functions if board.options.sriov else 0

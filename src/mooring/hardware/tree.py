@@ -102,18 +102,16 @@ class Tree:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def read(self, path: str) -> str:
+    def read(self, path: str, bytes_max: int = FILE_BYTES_MAX) -> str:
         """Return the text of a file, or raise TreeError."""
         real = self._resolve(path)
         self._expect(path, real, Sort.FILE)
         try:
-            data = self._store.content(real, FILE_BYTES_MAX + 1)
+            data = self._store.content(real, bytes_max + 1)
         except OSError as error:
             raise TreeError(path, error.strerror or str(error)) from None
-        if len(data) > FILE_BYTES_MAX:
-            raise TreeError(
-                path, f"larger than {FILE_BYTES_MAX:,} bytes, which is all that is read"
-            )
+        if len(data) > bytes_max:
+            raise TreeError(path, f"larger than {bytes_max:,} bytes, which is all that is read")
         try:
             return data.decode()
         except UnicodeDecodeError:

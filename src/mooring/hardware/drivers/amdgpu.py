@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from mooring.api.resource.v1 import Device
 from mooring.hardware.board import PciDevice
-from mooring.hardware.machine import Attributes, Machine, Sheet, amount, text, version, whole
+from mooring.hardware.machine import Machine, Sheet
 from mooring.hardware.models import AmdGpu
+from mooring.hardware.values import Attributes, amount, text, version, whole
 
 DRIVER = "gpu.amd.com"
 FIRST_RENDER_INDEX = 128  # of /dev/dri/renderD128

@@ -1,43 +1,118 @@
-"""dra.cpu (kubernetes-sigs/dra-driver-cpu), with its CPUs grouped by NUMA node."""
+"""dra.cpu (kubernetes-sigs/dra-driver-cpu): CPUs in groups that pods share, or one by one.
+
+A profile shows them grouped by NUMA node.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, NodeAllocatableMapping, NodeAllocatableResource
 from mooring.hardware.board import NumaNode
-from mooring.hardware.machine import Machine, Sheet, amount, flag, whole
+from mooring.hardware.machine import Machine, Sheet
+from mooring.hardware.place import Place
+from mooring.hardware.values import Attributes, amount, flag, text, whole
 
 DRIVER = "dra.cpu"
 CAPACITY = "dra.cpu/cpu"
+CPU_ID = "dra.cpu/cpuID"
+ONE = Quantity.from_int(1)
+
+
+class CpuGroup(NamedTuple):
+    """CPUs that are given away by number, not by name; None is unknown."""
+
+    cpus: int
+    has_threads: bool  # two CPUs and more on a core
+    node: int | None = None
+    socket: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the device is called: by its NUMA node, else by its socket."""
+        if self.node is not None:
+            return f"cpudevnuma{self.node:03d}"
+        return f"cpudevsocket{self.socket or 0:03d}"
+
+
+class OneCpu(NamedTuple):
+    """A CPU that is given away alone; None is unknown."""
+
+    id: int
+    has_threads: bool
+    node: int | None = None
+    socket: int | None = None
+    core: int | None = None
+    cache: int | None = None  # the third level, which others may share
+    siblings: str = ""  # the other CPUs of its core
+
+    @property
+    def name(self) -> str:
+        """What the device is called: by the CPU's own number, so that it stays the same."""
+        return f"cpudev{self.id:03d}"
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
     """Give one device for every NUMA node with CPUs; pods share it."""
     nodes = (node for node in machine.board.numa.nodes if node.cpu_ids)
-    yield Sheet(tuple(_device(machine, node) for node in nodes))
+    has_threads = machine.board.cpu.threads_per_core > 1
+    yield Sheet(tuple(group_device(machine.place, _group(node, has_threads)) for node in nodes))
 
 
-def _device(machine: Machine, node: NumaNode) -> Device:
-    cpus = len(node.cpu_ids)
+def group_device(place: Place, group: CpuGroup) -> Device:
+    """Return CPUs of which each claim takes so many."""
+    mapping = NodeAllocatableMapping(capacity_key=CAPACITY, capacity_multiplier=ONE)
     return Device(
-        name=f"cpudevnuma{node.id:03d}",
+        name=group.name,
         attributes={
-            **machine.numa_attributes(node.id),
-            "dra.cpu/numaNodeID": whole(node.id),
-            "dra.net/numaNode": whole(node.id),
-            "dra.cpu/numCPUs": whole(cpus),
-            "dra.cpu/smtEnabled": flag(machine.board.cpu.threads_per_core > 1),
-            "dra.cpu/socketID": whole(node.socket),
+            **place.numa_attributes(group.node),
+            **_known(
+                {
+                    "dra.cpu/numaNodeID": group.node,
+                    "dra.net/numaNode": group.node,
+                    "dra.cpu/numCPUs": group.cpus,
+                    "dra.cpu/socketID": group.socket,
+                }
+            ),
+            "dra.cpu/smtEnabled": flag(group.has_threads),
         },
-        capacity={CAPACITY: amount(cpus)},
+        capacity={CAPACITY: amount(group.cpus)},
         allow_multiple_allocations=True,
-        node_allocatable_resources={
-            "cpu": NodeAllocatableResource(
-                mapping=NodeAllocatableMapping(
-                    capacity_key=CAPACITY, capacity_multiplier=Quantity.from_int(1)
-                )
-            )
-        },
+        node_allocatable_resources={"cpu": NodeAllocatableResource(mapping=mapping)},
     )
+
+
+def cpu_device(place: Place, cpu: OneCpu) -> Device:
+    """Return one CPU, for one claim."""
+    mapping = NodeAllocatableMapping(device_multiplier=ONE)
+    siblings = {"dra.cpu/siblings": text(cpu.siblings)} if cpu.siblings else {}
+    return Device(
+        name=cpu.name,
+        attributes={
+            **place.numa_attributes(cpu.node),
+            **_known(
+                {
+                    "dra.cpu/numaNodeID": cpu.node,
+                    "dra.net/numaNode": cpu.node,
+                    "dra.cpu/socketID": cpu.socket,
+                    "dra.cpu/cacheL3ID": cpu.cache,
+                    "dra.cpu/coreID": cpu.core,
+                    CPU_ID: cpu.id,
+                }
+            ),
+            "dra.cpu/smtEnabled": flag(cpu.has_threads),
+            "dra.cpu/coreType": text("standard"),
+            **siblings,
+        },
+        node_allocatable_resources={"cpu": NodeAllocatableResource(mapping=mapping)},
+    )
+
+
+def _group(node: NumaNode, has_threads: bool) -> CpuGroup:
+    return CpuGroup(len(node.cpu_ids), has_threads, node.id, node.socket)
+
+
+def _known(numbers: dict[str, int | None]) -> Attributes:
+    return {name: whole(value) for name, value in numbers.items() if value is not None}

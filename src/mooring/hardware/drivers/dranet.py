@@ -5,74 +5,118 @@ Interfaces whose virtual functions are given away belong to the SR-IOV driver.
 
 from __future__ import annotations
 
+from base64 import b32encode
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from mooring.api.names import dns1123_label
 from mooring.api.resource.v1 import Device
-from mooring.hardware.attributes import PCI_BUS_ID
 from mooring.hardware.board import PciDevice
-from mooring.hardware.machine import Attributes, Machine, Sheet, flag, text, whole
+from mooring.hardware.machine import Machine, Sheet
 from mooring.hardware.models import Nic
-from mooring.hardware.numbers import PciAddress
+from mooring.hardware.place import Place
+from mooring.hardware.sysfsclasses import interface_name
+from mooring.hardware.values import Attributes, flag, tame, text, whole
 
 DRIVER = "dra.net"
+INTERFACE = "dra.net/ifName"
+RDMA_DEVICE = "dra.net/rdmaDevice"
+
+
+class Interface(NamedTuple):
+    """A network interface, or an RDMA device without one. What is empty is not known."""
+
+    name: str = ""
+    address: str = ""  # on PCI; virtual ones have none
+    vendor: str = ""
+    product: str = ""
+    mac: str = ""
+    mtu: int | None = None
+    link: str = ""  # ether, infiniband, …
+    state: str = ""
+    sort: str = "device"  # what the kernel calls it: device, bridge, veth, …
+    is_virtual: bool = False
+    functions: int | None = None  # that are made of it; None: it can have none
+    is_function: bool = False  # is itself made of another
+    rdma_device: str = ""
+    has_default_route: bool | None = None  # the machine reaches others through it
+    has_programs: bool | None = None  # of eBPF
+
+    @property
+    def device_name(self) -> str:
+        """What the device is called: by its place on PCI, else by its own name."""
+        if self.address:
+            return f"pci-{self.address.replace(':', '-').replace('.', '-')}"
+        if not dns1123_label(self.name):
+            return self.name
+        return f"net-{b32encode(self.name.encode()).decode().rstrip('=').lower()}"
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
     """Give the interfaces that are given away as a whole."""
     gives_virtual = machine.board.options.sriov
-    yield Sheet(
-        tuple(
-            _device(machine, index, device, model)
-            for index, (device, model) in enumerate(machine.devices(Nic))
-            if not (gives_virtual and device.virtual_functions)
-        )
+    interfaces = (
+        _interface(machine, index, device, model)
+        for index, (device, model) in enumerate(machine.devices(Nic))
+        if not (gives_virtual and device.virtual_functions)
     )
+    yield Sheet(tuple(interface_device(machine.place, each) for each in interfaces))
 
 
-def _device(machine: Machine, index: int, device: PciDevice, model: Nic) -> Device:
-    standard = machine.pci_attributes(device.address)
-    standard.pop(PCI_BUS_ID, None)  # the driver has dra.net/pciAddress for it
-    node = machine.scalar_numa_node(device.address)
+def interface_device(place: Place, interface: Interface) -> Device:
+    """Return a network interface."""
+    node = place.scalar_numa_node(interface.address) if interface.address else None
+    texts = {
+        INTERFACE: interface.name,
+        "dra.net/pciAddress": interface.address,
+        "dra.net/pciVendor": interface.vendor,
+        "dra.net/pciDevice": interface.product,
+        "dra.net/mac": interface.mac,
+        "dra.net/encapsulation": interface.link,
+        "dra.net/state": interface.state,
+        "dra.net/type": interface.sort,
+        RDMA_DEVICE: interface.rdma_device,
+    }
+    flags = {
+        "dra.net/virtual": interface.is_virtual,
+        "dra.net/rdma": bool(interface.rdma_device),
+        "dra.net/ebpf": interface.has_programs,
+        "dra.net/defaultRoute": interface.has_default_route,
+    }
+    numbers = {"dra.net/numaNode": node, "dra.net/mtu": interface.mtu}
     return Device(
-        name=f"pci-{device.address.replace(':', '-').replace('.', '-')}",
+        name=interface.device_name,
         attributes={
-            **standard,
-            **({} if node is None else {"dra.net/numaNode": whole(node)}),
-            "dra.net/ifName": text(interface_name(device.address, model)),
-            "dra.net/pciAddress": text(device.address),
-            "dra.net/pciVendor": text(model.vendor),
-            "dra.net/pciDevice": text(model.product),
-            "dra.net/mac": text(_mac(machine, device)),
-            "dra.net/mtu": whole(model.mtu),
-            "dra.net/encapsulation": text(model.link),
-            "dra.net/state": text("up"),
-            "dra.net/type": text("device"),
-            "dra.net/virtual": flag(False),
-            "dra.net/ebpf": flag(False),
-            **_virtual_functions(device),
-            **_rdma(index, model),
+            **(place.pci_attributes(interface.address) if interface.address else {}),
+            **{name: whole(value) for name, value in numbers.items() if value is not None},
+            **{name: text(tame(value)) for name, value in texts.items() if tame(value)},
+            **{name: flag(value) for name, value in flags.items() if value is not None},
+            **_virtual_functions(interface),
         },
     )
 
 
-def _virtual_functions(device: PciDevice) -> Attributes:
-    if not device.virtual_functions:
-        return {"dra.net/sriov": flag(False)}
-    return {"dra.net/sriov": flag(True), "dra.net/sriovVfs": whole(0)}
+def _virtual_functions(interface: Interface) -> Attributes:
+    own = {"dra.net/isSriovVf": flag(True)} if interface.is_function else {}
+    if interface.functions is None:
+        return {"dra.net/sriov": flag(False), **own}
+    return {"dra.net/sriov": flag(True), "dra.net/sriovVfs": whole(interface.functions), **own}
 
 
-def _rdma(index: int, model: Nic) -> Attributes:
-    device = {"dra.net/rdmaDevice": text(f"rdma{index}")} if model.rdma else {}
-    return {"dra.net/rdma": flag(model.rdma), **device}
-
-
-def interface_name(address: str, model: Nic) -> str:
-    """Return the name that udev gives the interface by its place on PCI."""
-    place = PciAddress.parse(address)
-    kind = "ib" if model.link == "infiniband" else "en"
-    domain = f"P{place.domain}" if place.domain else ""
-    function = f"f{place.function}" if place.function else ""
-    return f"{kind}{domain}p{place.bus}s{place.slot}{function}"
+def _interface(machine: Machine, index: int, device: PciDevice, model: Nic) -> Interface:
+    return Interface(
+        name=interface_name(device.address, model),
+        address=device.address,
+        vendor=model.vendor,
+        product=model.product,
+        mac=_mac(machine, device),
+        mtu=model.mtu,
+        link=model.link,
+        state="up",
+        functions=0 if device.virtual_functions else None,
+        rdma_device=f"rdma{index}" if model.rdma else "",
+        has_programs=False,
+    )
 
 
 def _mac(machine: Machine, device: PciDevice) -> str:

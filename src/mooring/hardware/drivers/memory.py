@@ -1,8 +1,9 @@
-"""dra.memory (ffromani/dra-driver-memory): the memory of every NUMA node, by pages."""
+"""dra.memory (ffromani/dra-driver-memory): the memory of every NUMA node, by size of its pages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
@@ -13,49 +14,69 @@ from mooring.api.resource.v1 import (
     NodeAllocatableMapping,
     NodeAllocatableResource,
 )
-from mooring.hardware.board import NumaNode
-from mooring.hardware.machine import Machine, Sheet, flag, text, whole
+from mooring.hardware.machine import Machine, Sheet
+from mooring.hardware.place import Place
+from mooring.hardware.values import flag, text, whole
 
 DRIVER = "dra.memory"
 CAPACITY = "size"
 PAGE = Quantity.parse("4Ki")
-SMALLEST = Quantity.parse("1Mi")
+SMALLEST = Quantity.parse("1Mi")  # what a claim gets that does not say
+
+
+class Pages(NamedTuple):
+    """Memory in pages of one size; the node is None on a machine without NUMA."""
+
+    size: Quantity
+    page: Quantity = PAGE
+    is_huge: bool = False
+    node: int | None = None
+
+    @property
+    def resource(self) -> str:
+        """What Kubernetes calls it on a node."""
+        return f"hugepages-{self.page}" if self.is_huge else "memory"
+
+    @property
+    def name(self) -> str:
+        """What the device is called."""
+        # The driver ends its names with random letters; here a name is always the same.
+        where = "" if self.node is None else f"-numa{self.node}"
+        return f"{self.resource.lower()}{where}"
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
     """Give one device for every NUMA node; pods share it."""
-    yield Sheet(tuple(_device(machine, node) for node in machine.board.numa.nodes))
+    pages = (Pages(Quantity.parse(node.memory), node=node.id) for node in machine.board.numa.nodes)
+    yield Sheet(tuple(memory_device(machine.place, each) for each in pages))
 
 
-def _device(machine: Machine, node: NumaNode) -> Device:
-    # The driver ends its names with random letters; here a name is always the same.
+def memory_device(place: Place, pages: Pages) -> Device:
+    """Return memory of which each claim takes so much."""
+    names = ("dra.memory/numaNode", "dra.cpu/numaNodeID", "dra.net/numaNode")
+    own = {} if pages.node is None else dict.fromkeys(names, whole(pages.node))
+    mapping = NodeAllocatableMapping(
+        capacity_key=CAPACITY, capacity_multiplier=Quantity.from_int(1)
+    )
     return Device(
-        name=f"memory-numa{node.id}",
+        name=pages.name,
         attributes={
-            **machine.numa_attributes(node.id),
-            "dra.memory/numaNode": whole(node.id),
-            "dra.cpu/numaNodeID": whole(node.id),
-            "dra.net/numaNode": whole(node.id),
-            "dra.memory/hugeTLB": flag(False),
-            "dra.memory/pageSize": text(str(PAGE)),
+            **place.numa_attributes(pages.node),
+            **own,
+            "dra.memory/hugeTLB": flag(pages.is_huge),
+            "dra.memory/pageSize": text(str(pages.page)),
         },
-        capacity={CAPACITY: _size(Quantity.parse(node.memory))},
+        capacity={CAPACITY: _size(pages)},
         allow_multiple_allocations=True,
-        node_allocatable_resources={
-            "memory": NodeAllocatableResource(
-                mapping=NodeAllocatableMapping(
-                    capacity_key=CAPACITY, capacity_multiplier=Quantity.from_int(1)
-                )
-            )
-        },
+        node_allocatable_resources={pages.resource: NodeAllocatableResource(mapping=mapping)},
     )
 
 
-def _size(value: Quantity) -> DeviceCapacity:
+def _size(pages: Pages) -> DeviceCapacity:
     return DeviceCapacity(
-        value=value,
+        value=pages.size,
         request_policy=CapacityRequestPolicy(
-            default=SMALLEST,
-            valid_range=CapacityRequestPolicyRange(min=PAGE, max=value, step=PAGE),
+            default=pages.page if pages.is_huge else SMALLEST,
+            valid_range=CapacityRequestPolicyRange(min=pages.page, max=pages.size, step=pages.page),
         ),
     )

@@ -9,21 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Counter, CounterSet, Device, DeviceCounterConsumption
 from mooring.hardware.board import PciDevice
-from mooring.hardware.machine import (
-    Attributes,
-    Capacities,
-    Machine,
-    Sheet,
-    amount,
-    flag,
-    text,
-    version,
-    whole,
-)
+from mooring.hardware.machine import Machine, Sheet
 from mooring.hardware.models import MigProfile, NvidiaGpu
+from mooring.hardware.place import Place
+from mooring.hardware.values import Attributes, Capacities, amount, flag, text, version, whole
 
 DRIVER = "gpu.nvidia.com"
 # The capacities of a partition by their names in profiles.
@@ -45,7 +39,8 @@ COUNTERS = {
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
     """Give the GPUs as the board's options say."""
-    gpus = [_Gpu(machine, index, *each) for index, each in enumerate(machine.devices(NvidiaGpu))]
+    found = enumerate(machine.devices(NvidiaGpu))
+    gpus = [_gpu(machine, index, *each) for index, each in found]
     if machine.board.options.vfio:
         yield Sheet(tuple(gpu.vfio_device() for gpu in gpus))
         return
@@ -56,16 +51,24 @@ def sheets(machine: Machine) -> Iterator[Sheet]:
     yield Sheet(tuple(gpu.device() for gpu in gpus if gpu not in divisible))
 
 
-class _Gpu:
-    """One GPU of a machine."""
+def partition_name(gpu: int, profile: str, id_: int, start: int) -> str:
+    """Return the name of a partition: by its GPU, its profile, and where it is placed."""
+    label = profile.replace(".", "").replace("+", "-")
+    return f"gpu-{gpu}-mig-{label}-{id_}-{start}"
 
-    def __init__(self, machine: Machine, index: int, device: PciDevice, model: NvidiaGpu) -> None:
-        self._machine = machine
-        self._device = device
-        self._model = model
+
+class Gpu:
+    """One GPU, as it is published."""
+
+    def __init__(
+        self, index: int, uuid: str, model: NvidiaGpu, *, place: Place, address: str
+    ) -> None:
         self._index = index
+        self._uuid = uuid
+        self._model = model
+        self._place = place
+        self._address = address
         self._name = f"gpu-{index}"
-        self._uuid = f"GPU-{machine.uuid(device.address)}"
 
     @property
     def has_partitions(self) -> bool:
@@ -82,11 +85,11 @@ class _Gpu:
 
     def vfio_device(self) -> Device:
         """Return the GPU as it is passed to a virtual machine."""
-        node = self._machine.scalar_numa_node(self._device.address)
+        node = self._place.scalar_numa_node(self._address)
         return Device(
             name=f"gpu-vfio-{self._index}",
             attributes={
-                **self._machine.pci_attributes(self._device.address),
+                **self._place.pci_attributes(self._address),
                 **({} if node is None else {"numa": whole(node)}),
                 "type": text("vfio"),
                 "uuid": text(self._uuid),
@@ -115,16 +118,26 @@ class _Gpu:
             for start in profile.placements:
                 yield self._partition(profile, start)
 
+    def existing_partition(self, profile: MigProfile, start: int, uuid: str) -> Device:
+        """Return a partition that somebody made: it takes nothing from others."""
+        made = self._partition(profile, start)
+        slices = range(start, start + profile.memory_slices)
+        return replace(
+            made,
+            attributes={**made.attributes, "uuid": text(uuid)},
+            capacity={**made.capacity, **{f"memorySlice{each}": amount(1) for each in slices}},
+            consumes_counters=(),
+        )
+
     def counter_set(self) -> CounterSet:
         """Return what the partitions share."""
         consumption = self._consumption(self._whole(), range(self._memory_slices))
         return CounterSet(name=self._counter_set_name, counters=consumption.counters)
 
     def _partition(self, profile: MigProfile, start: int) -> Device:
-        label = profile.name.replace(".", "").replace("+", "-")
         slices = range(start, start + profile.memory_slices)
         return Device(
-            name=f"{self._name}-mig-{label}-{profile.id}-{start}",
+            name=partition_name(self._index, profile.name, profile.id, start),
             attributes={
                 **self._attributes("mig"),
                 "parentUUID": text(self._uuid),
@@ -157,7 +170,7 @@ class _Gpu:
     def _attributes(self, type_: str) -> Attributes:
         model = self._model
         return {
-            **self._machine.pci_attributes(self._device.address),
+            **self._place.pci_attributes(self._address),
             "type": text(type_),
             "productName": text(model.product),
             "brand": text(model.brand),
@@ -166,6 +179,11 @@ class _Gpu:
             "driverVersion": version(model.driver_version),
             "cudaDriverVersion": version(model.cuda_driver_version),
         }
+
+
+def _gpu(machine: Machine, index: int, device: PciDevice, model: NvidiaGpu) -> Gpu:
+    uuid = f"GPU-{machine.uuid(device.address)}"
+    return Gpu(index, uuid, model, place=machine.place, address=device.address)
 
 
 def _capacities(profile: MigProfile) -> Capacities:

@@ -3,46 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mooring.api.resource.v1 import Device
-from mooring.hardware.board import PciDevice
-from mooring.hardware.drivers.dranet import interface_name
-from mooring.hardware.machine import Machine, Sheet, flag, text, whole
+from mooring.hardware.machine import Machine, Sheet
 from mooring.hardware.models import Nic
+from mooring.hardware.place import Place
+from mooring.hardware.sysfsclasses import interface_name
+from mooring.hardware.values import flag, tame, text, whole
 
 DRIVER = "sriovnetwork.k8snetworkplumbingwg.io"
 LINKS = {"ether": "ethernet", "infiniband": "infiniband"}
 
 
+class VirtualFunction(NamedTuple):
+    """A part of a NIC that is a device of its own on PCI."""
+
+    number: int
+    address: str
+    parent: str  # address of the NIC
+    parent_name: str  # its interface
+    vendor_id: str  # all three with 0x
+    device_id: str
+    parent_device_id: str
+    link: str = "ether"
+    has_rdma: bool = False
+
+    @property
+    def device_name(self) -> str:
+        """What the device is called: by its place on PCI."""
+        return self.address.replace(":", "-").replace(".", "-")
+
+
 def sheets(machine: Machine) -> Iterator[Sheet]:
     """Give the virtual functions of all interfaces that have some."""
     if machine.board.options.sriov:
-        yield Sheet(tuple(_devices(machine)))
+        found = _functions(machine)
+        yield Sheet(tuple(function_device(machine.place, each) for each in found))
 
 
-def _devices(machine: Machine) -> Iterator[Device]:
-    for device, model in machine.devices(Nic):
-        for index, address in enumerate(map(str, device.virtual_addresses())):
-            yield _device(machine, device, model, index, address)
-
-
-def _device(machine: Machine, device: PciDevice, model: Nic, index: int, address: str) -> Device:
-    node = machine.scalar_numa_node(address)
+def function_device(place: Place, function: VirtualFunction) -> Device:
+    """Return a virtual function."""
+    node = place.scalar_numa_node(function.address)
+    texts = {
+        "k8s.cni.cncf.io/deviceID": function.address,
+        f"{DRIVER}/pciAddress": function.address,
+        f"{DRIVER}/pfPciAddress": function.parent,
+        f"{DRIVER}/PFName": function.parent_name,
+        f"{DRIVER}/EswitchMode": "legacy",
+        f"{DRIVER}/vendor": function.vendor_id.removeprefix("0x"),
+        f"{DRIVER}/deviceID": function.device_id.removeprefix("0x"),
+        f"{DRIVER}/pfDeviceID": function.parent_device_id.removeprefix("0x"),
+        f"{DRIVER}/linkType": LINKS.get(function.link, function.link),
+    }
     return Device(
-        name=address.replace(":", "-").replace(".", "-"),
+        name=function.device_name,
         attributes={
-            **machine.pci_attributes(address),
+            **place.pci_attributes(function.address),
             **({} if node is None else {"dra.net/numaNode": whole(node)}),
-            "k8s.cni.cncf.io/deviceID": text(address),
-            f"{DRIVER}/pciAddress": text(address),
-            f"{DRIVER}/pfPciAddress": text(device.address),
-            f"{DRIVER}/PFName": text(interface_name(device.address, model)),
-            f"{DRIVER}/EswitchMode": text("legacy"),
-            f"{DRIVER}/vendor": text(model.vendor_id.removeprefix("0x")),
-            f"{DRIVER}/deviceID": text(model.virtual_device_id.removeprefix("0x")),
-            f"{DRIVER}/pfDeviceID": text(model.device_id.removeprefix("0x")),
-            f"{DRIVER}/vfID": whole(index),
-            f"{DRIVER}/linkType": text(LINKS[model.link]),
-            f"{DRIVER}/rdmaCapable": flag(model.rdma),
+            **{name: text(tame(value)) for name, value in texts.items() if tame(value)},
+            f"{DRIVER}/vfID": whole(function.number),
+            f"{DRIVER}/rdmaCapable": flag(function.has_rdma),
         },
     )
+
+
+def _functions(machine: Machine) -> Iterator[VirtualFunction]:
+    for device, model in machine.devices(Nic):
+        for index, address in enumerate(map(str, device.virtual_addresses())):
+            yield VirtualFunction(
+                number=index,
+                address=address,
+                parent=device.address,
+                parent_name=interface_name(device.address, model),
+                vendor_id=model.vendor_id,
+                device_id=model.virtual_device_id,
+                parent_device_id=model.device_id,
+                link=model.link,
+                has_rdma=model.rdma,
+            )

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from mooring.api.resource.v1 import Device
 from mooring.hardware.board import PciDevice
-from mooring.hardware.machine import Machine, Sheet, text, whole
+from mooring.hardware.machine import Machine, Sheet
 from mooring.hardware.models import Tpu
+from mooring.hardware.values import text, whole
 
 DRIVER = "tpu.google.com"
 

@@ -1,0 +1,103 @@
+"""`moor driver devices`: what a driver finds on this machine, without any cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+
+from mooring.api.codec import to_tree
+from mooring.api.resource.v1 import Device, DeviceAttribute, ResourceSlice
+from mooring.cli import CONTEXT
+from mooring.cli.driver_options import driver_options
+from mooring.cli.exits import DOES_NOT_FIT, FITS
+from mooring.cli.listing import NOTHING, print_table, print_tree, printable
+from mooring.drivers.catalogue import drivers_of, published
+from mooring.drivers.options import OptionError, Options
+from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
+
+
+@click.command(
+    name="devices",
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 there are devices, 1 there are none, 2 usage.",
+)
+@driver_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "yaml", "json", "name"]),
+    default="table",
+    show_default=True,
+    help="How to print; yaml and json are the slices, wide has all attributes.",
+)
+def command(name: str, options: Options, output: str) -> None:
+    """Show the devices that a driver would publish.
+
+    NAME is one of cpu, memory, net, nvme, nvidia and sim. Nothing is changed, and nothing but the
+    machine is asked.
+    """
+    sys.exit(show(name, options, output))
+
+
+def show(name: str, options: Options, output: str) -> int:
+    """Print what a driver would publish, and return an exit status."""
+    try:
+        drivers = drivers_of(name, options)
+    except OptionError as error:
+        raise click.UsageError(str(error)) from None
+    slices = [each for driver in drivers for each in published(driver, options.node_name)]
+    devices = [(each.spec.driver, device) for each in slices for device in each.spec.devices or ()]
+    match output:
+        case "yaml" | "json":
+            _print_slices(slices, output)
+        case "name":
+            for owner, device in devices:
+                click.echo(f"{owner}/{device.name}")
+        case _:
+            _print_devices(devices, is_wide=output == "wide")
+    for driver in drivers:
+        reason = getattr(driver, "absence", "")
+        if reason:
+            click.echo(f"{driver.name}: {reason}", err=True)
+    return FITS if devices else DOES_NOT_FIT
+
+
+def _print_slices(slices: list[ResourceSlice], output: str) -> None:
+    items = [to_tree(each) for each in slices]
+    print_tree({"apiVersion": "v1", "kind": "List", "items": items}, output)
+
+
+def _print_devices(devices: Iterable[tuple[str, Device]], *, is_wide: bool) -> None:
+    header = ["DRIVER", "DEVICE", "NUMA", "PCI", "ROOT", "CAPACITY"]
+    rows = [_row(driver, device, is_wide=is_wide) for driver, device in devices]
+    print_table([*header, "ATTRIBUTES"] if is_wide else header, rows, is_wide=is_wide)
+
+
+def _row(driver: str, device: Device, *, is_wide: bool) -> list[str]:
+    standard = (NUMA_NODE, PCI_BUS_ID, PCIE_ROOT)
+    amounts = (f"{name}={each.value}" for name, each in device.capacity.items())
+    row = [
+        driver,
+        device.name,
+        *(_text(device.attributes.get(name)) for name in standard),
+        ",".join(amounts) or NOTHING,
+    ]
+    return [*row, " ".join(_others(device, standard))] if is_wide else row
+
+
+def _others(device: Device, standard: tuple[str, ...]) -> Iterator[str]:
+    for name, value in device.attributes.items():
+        if name not in standard:
+            yield f"{name}={_text(value)}"
+
+
+def _text(attribute: DeviceAttribute | None) -> str:
+    if attribute is None:
+        return NOTHING
+    tree = to_tree(attribute)
+    value = next(iter(tree.values()), NOTHING)
+    values = value if isinstance(value, list) else [value]
+    shown = ",".join(str(each).lower() if isinstance(each, bool) else str(each) for each in values)
+    return printable(shown)

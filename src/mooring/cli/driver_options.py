@@ -1,0 +1,134 @@
+"""The options of the drivers that come with Mooring, the same wherever one is named."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from mooring.cli.profiles import FORMS
+from mooring.drivers.catalogue import CATALOGUE
+from mooring.drivers.options import (
+    BY_NODE,
+    BY_SOCKET,
+    DYNAMIC,
+    GROUPED,
+    INDIVIDUAL,
+    STATIC,
+    Options,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FOLDER = click.Path(exists=True, file_okay=False)
+_OPTIONS = (
+    click.argument("name", type=click.Choice(list(CATALOGUE)), metavar="NAME"),
+    click.option(
+        "--node-name",
+        metavar="NAME",
+        envvar="NODE_NAME",
+        help="The node that devices are on; without it, the name of this machine.",
+    ),
+    click.option(
+        "--sysfs",
+        type=FOLDER,
+        default="/sys",
+        show_default=True,
+        metavar="DIR",
+        help="Where to look for devices; another folder shows another machine.",
+    ),
+    click.option(
+        "--proc",
+        type=FOLDER,
+        default="/proc",
+        show_default=True,
+        metavar="DIR",
+        help="Where to look for what sysfs does not have.",
+    ),
+    click.option(
+        "--numa-node",
+        "form_name",
+        type=click.Choice(list(FORMS)),
+        default="scalar",
+        show_default=True,
+        help="How devices on PCI publish numaNode; a list needs DRAListTypeAttributes.",
+    ),
+    click.option(
+        "--cpu-device-mode",
+        type=click.Choice([GROUPED, INDIVIDUAL]),
+        default=GROUPED,
+        show_default=True,
+        help="cpu: claims take so many CPUs of a group, or each CPU is a device.",
+    ),
+    click.option(
+        "--group-by",
+        type=click.Choice([BY_NODE, BY_SOCKET]),
+        default=BY_NODE,
+        show_default=True,
+        help="cpu: what a group is.",
+    ),
+    click.option(
+        "--reserved-cpus",
+        default="",
+        metavar="LIST",
+        help="cpu: CPUs that are never given away, such as 0-1,32.",
+    ),
+    click.option(
+        "--sriov/--no-sriov",
+        "has_sriov",
+        default=True,
+        help="net: whether virtual functions are given away, instead of the NICs that have them.",
+    ),
+    click.option(
+        "--mig",
+        type=click.Choice([STATIC, DYNAMIC]),
+        default=STATIC,
+        show_default=True,
+        help="nvidia: publish the partitions that there are, or make them when they are wanted.",
+    ),
+    click.option(
+        "--ignored-xids",
+        default="",
+        metavar="N,…",
+        help="nvidia: errors besides the usual that do not make a GPU unhealthy.",
+    ),
+    click.option("--profile", default="", metavar="BOARD", help="sim: which board to have."),
+)
+
+
+def driver_options(function: F) -> F:
+    """Add the name of a driver and its options; the function gets `name` and `options`."""
+
+    @wraps(function)
+    def with_options(
+        name: str,
+        node_name: str | None,
+        form_name: str,
+        ignored_xids: str,
+        **others: Any,
+    ) -> Any:
+        own = {field: others.pop(field) for field in Options.__struct_fields__ if field in others}
+        options = Options(
+            node_name=node_name or socket.gethostname().lower(),
+            form=FORMS[form_name],
+            ignored_xids=_numbers(ignored_xids),
+            **own,
+        )
+        return function(name=name, options=options, **others)
+
+    wrapped: Any = with_options
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[no-any-return]
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise click.BadParameter(
+            f"{text[:64]!r} is not a list of numbers", param_hint="--ignored-xids"
+        )
+    return tuple(map(int, parts))

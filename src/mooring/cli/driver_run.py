@@ -1,0 +1,111 @@
+"""`moor driver run`: one of the drivers that come with Mooring, for a node of any cluster."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mooring.cli import CONTEXT
+from mooring.cli.driver_devices import show
+from mooring.cli.driver_options import driver_options
+from mooring.cli.failing import fail
+from mooring.cli.program_options import access_of, cluster_access_options, run_program
+from mooring.drivers.catalogue import drivers_of
+from mooring.drivers.options import OptionError, Options
+
+if TYPE_CHECKING:
+    from mooring.client.connecting import Access
+    from mooring.driver.driver import Driver
+
+KUBELET_FOLDER = "/var/lib/kubelet"
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command(
+    name="run",
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 stopped, 1 there are no devices (--dry-run), 2 usage, 3 the cluster or "
+    "a folder cannot be reached or used.",
+)
+@driver_options
+@cluster_access_options
+@click.option(
+    "--kubelet-dir",
+    type=FOLDER,
+    default=KUBELET_FOLDER,
+    show_default=True,
+    metavar="DIR",
+    help="The folder of the node's agent, with plugins and plugins_registry.",
+)
+@click.option(
+    "--cdi-dir",
+    type=FOLDER,
+    default="/var/run/cdi",
+    show_default=True,
+    metavar="DIR",
+    help="Where CDI specs are written.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Only print the slices as YAML; no cluster is needed."
+)
+@click.option("-v", "--verbosity", type=click.IntRange(0, 10), default=2, help="How much to log.")
+def command(
+    name: str,
+    options: Options,
+    kubelet_dir: Path,
+    cdi_dir: Path,
+    dry_run: bool,
+    verbosity: int,
+    **given: Any,
+) -> None:
+    """Run a driver on this machine: publish its devices, and prepare them for pods.
+
+    NAME is one of cpu, memory, net, nvme, nvidia and sim; net and sim can be several drivers, which
+    then run together.
+    """
+    if dry_run:
+        sys.exit(show(name, options, "yaml"))
+    try:
+        drivers = drivers_of(name, options)
+    except OptionError as error:
+        raise click.UsageError(str(error)) from None
+    access = access_of(given)
+    work = _serve(drivers, options, access, kubelet_dir.absolute(), cdi_dir.absolute())
+    run_program(work, verbosity=verbosity, server=access.server)
+
+
+async def _serve(
+    drivers: tuple[Driver, ...], options: Options, access: Access, kubelet_dir: Path, cdi_dir: Path
+) -> None:
+    """Serve drivers until one of them fails, or we are stopped."""
+    import asyncio
+
+    from mooring.client.connecting import http_client
+
+    # By name, because only whoever runs drivers needs gRPC.
+    serving = importlib.import_module("mooring.driver.serving").serving
+    settings_type = importlib.import_module("mooring.driver.settings").Settings
+    driver_error = importlib.import_module("mooring.driver.errors").DriverError
+    settings = settings_type(
+        node_name=options.node_name,
+        kubelet_dir=kubelet_dir,
+        cdi_dir=cdi_dir,
+        numa_form=options.form,
+    )
+    try:
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(http_client(access, manager="moor-driver"))
+            running = [
+                await stack.enter_async_context(serving(driver, settings, client))
+                for driver in drivers
+            ]
+            async with asyncio.TaskGroup() as group:
+                for each in running:
+                    group.create_task(each.wait_failed())
+    except* driver_error as failed:
+        fail(str(failed.exceptions[0]))

@@ -1,0 +1,125 @@
+"""dra.memory: the memory of every NUMA node of this machine, ordinary and in huge pages.
+
+devices/system/node/online                  the nodes that there are now
+devices/system/node/node0/meminfo           Node 0 MemTotal: 1024 kB
+devices/system/node/node0/hugepages/        hugepages-2048kB/nr_hugepages
+kernel/mm/hugepages/, proc/meminfo          the same of a machine without NUMA
+
+A container gets
+
+    DRAMEMORY_<uid>_NUMANodes=0                      as dra-driver-memory tells it
+    DRAMEMORY_<uid>_memory=numanode:0,size:1Gi
+    MOORING_MEMS_<uid>_<request>=0                   a process takes memory of these nodes
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mooring.api.binding import MEMORY_NODES, variable
+from mooring.api.cdi import ContainerEdits
+from mooring.api.resource.v1 import Device
+from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Driver, Prepared
+from mooring.drivers.given import consumed, gone, of_request
+from mooring.drivers.host import Host, names, number, numbers, words
+from mooring.hardware.attributes import NUMA_NODES_MAX
+from mooring.hardware.drivers.memory import CAPACITY, DRIVER, PAGE, Pages, memory_device
+from mooring.hardware.numbers import format_cpu_list
+from mooring.hardware.tree import Tree
+from mooring.hardware.values import bytes_of
+
+CLAIM_VARIABLE = "DRAMEMORY"
+
+_NODES = "devices/system/node"
+_NODE = re.compile(r"node([0-9]{1,4})")
+_TOTAL = re.compile(r"MemTotal:\s+([0-9]{1,15}) kB")
+_HUGE = re.compile(r"hugepages-([0-9]{1,9})kB")
+
+
+class MemoryDriver(Driver):
+    """Gives memory away; the machine itself keeps what others took."""
+
+    name = DRIVER
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def devices(self) -> list[Device]:
+        """Return the memory that there is, by node and size of pages."""
+        return [memory_device(self._host.place, pages) for pages in memory_of(self._host)]
+
+    def prepare(self, claim: Claim) -> Iterator[Prepared]:
+        """Tell containers where their memory is."""
+        known = {pages.name: pages for pages in memory_of(self._host)}
+        for device in claim.devices:
+            if device.name not in known:
+                raise gone(device)
+        nodes = _nodes(known, claim.devices)
+        for device in claim.devices:
+            own = _nodes(known, of_request(claim, device.request))
+            env = [f"{CLAIM_VARIABLE}_{claim.uid}_NUMANodes={nodes}"] if nodes else []
+            env.append(f"{CLAIM_VARIABLE}_{claim.uid}_{_share(known[device.name], device)}")
+            if own:
+                env.append(f"{variable(MEMORY_NODES, claim.uid, device.request)}={own}")
+            yield Prepared(device, ContainerEdits(env=tuple(env)))
+
+    def unprepare(self, claim: ClaimName) -> None:
+        """Do nothing: nothing was set aside."""
+
+
+def memory_of(host: Host) -> Iterator[Pages]:
+    """Give the memory of a machine; huge pages that are not there yet are left out."""
+    nodes = _online(host.sys)
+    if not nodes:
+        total = _total(words(host.proc, "meminfo"))
+        yield from _pages(host.sys, "kernel/mm/hugepages", total, None)
+    for node in nodes:
+        total = _total(words(host.sys, f"{_NODES}/node{node}/meminfo"))
+        yield from _pages(host.sys, f"{_NODES}/node{node}/hugepages", total, node)
+
+
+def _pages(tree: Tree, folder: str, total: int | None, node: int | None) -> Iterator[Pages]:
+    if total is None:
+        return
+    huge = list(_huge(tree, folder))
+    ordinary = total - sum(page * count for page, count in huge)
+    ordinary -= ordinary % PAGE.value
+    if ordinary > 0:
+        yield Pages(bytes_of(ordinary), node=node)
+    for page, count in huge:
+        yield Pages(bytes_of(page * count), bytes_of(page), is_huge=True, node=node)
+
+
+def _huge(tree: Tree, folder: str) -> Iterator[tuple[int, int]]:
+    """Give each size of huge pages of which there are some, in bytes, and how many."""
+    for name in names(tree, folder):
+        found = _HUGE.fullmatch(name)
+        count = number(tree, f"{folder}/{name}/nr_hugepages")
+        if found is not None and count is not None and 0 < count < 1 << 40:
+            yield int(found[1]) * 1024, count
+
+
+def _total(said: str | None) -> int | None:
+    found = _TOTAL.search(said or "")
+    return int(found[1]) * 1024 if found is not None else None
+
+
+def _online(tree: Tree) -> list[int]:
+    """Return the NUMA nodes that there are; a node without its folder has just gone."""
+    there = [_NODE.fullmatch(name) for name in names(tree, _NODES)]
+    nodes = sorted(int(each[1]) for each in there if each is not None)
+    online = numbers(tree, f"{_NODES}/online")
+    wanted = nodes if online is None else [node for node in nodes if node in online]
+    return [node for node in wanted if node < NUMA_NODES_MAX]
+
+
+def _nodes(known: dict[str, Pages], devices: tuple[AllocatedDevice, ...]) -> str:
+    found = (known[device.name].node for device in devices)
+    return format_cpu_list(node for node in found if node is not None)
+
+
+def _share(pages: Pages, device: AllocatedDevice) -> str:
+    size = consumed(device, CAPACITY) or pages.size
+    node = 0 if pages.node is None else pages.node
+    return f"{pages.resource.replace('-', '_')}=numanode:{node},size:{size}"

@@ -1,0 +1,116 @@
+"""What a container gets with a GPU: by NVIDIA's own tool where it is installed, else by us.
+
+    /dev/nvidia0, /dev/nvidiactl, /dev/nvidia-uvm …        device files
+    /dev/nvidia-caps/nvidia-cap66                          and those of a partition
+    CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES           which ones a program uses
+
+`nvidia-ctk` also has the libraries of the driver mounted. Processes have those anyway.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from mooring.api.cdi import CdiSpec, ContainerEdits, DeviceNode
+from mooring.drivers.host import Host, words
+from mooring.drivers.nvidia.gpus import FoundGpu, Partition
+
+LOG = logging.getLogger(__name__)
+
+TOOL = "nvidia-ctk"
+TOOL_TIMEOUT_S = 60
+OUTPUT_BYTES_MAX = 16 << 20
+COMMON = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
+
+Exists = Callable[[str], bool]
+Run = Callable[[list[str]], bytes]
+
+
+class Edits(Protocol):
+    """Says what a container gets with a device; None if this is not known."""
+
+    def of(self, gpu: FoundGpu, partition: Partition | None) -> ContainerEdits | None:
+        """Return the edits for a GPU, or for a partition of it."""
+
+
+class OwnEdits:
+    """The device files, as the driver of the kernel names them."""
+
+    def __init__(self, host: Host, exists: Exists) -> None:
+        self._host = host
+        self._exists = exists
+
+    def of(self, gpu: FoundGpu, partition: Partition | None) -> ContainerEdits:
+        """Return the device files that are there."""
+        paths = [f"/dev/nvidia{gpu.minor}", *COMMON]
+        if partition is not None:
+            paths += self._capabilities(gpu.minor, partition)
+        nodes = tuple(DeviceNode(path=path) for path in paths if self._exists(path))
+        return ContainerEdits(device_nodes=nodes)
+
+    def _capabilities(self, minor: int, partition: Partition) -> list[str]:
+        """Return the files that allow the use of a partition.
+
+        line = "gpu0/gi7/access" minor | "gpu0/gi7/ci0/access" minor
+        """
+        gpu = f"gpu{minor}/gi{partition.gpu_instance}"
+        wanted = (f"{gpu}/access", f"{gpu}/ci{partition.compute_instance}/access")
+        lines = (words(self._host.proc, "driver/nvidia-caps/mig-minors") or "").splitlines()
+        rows = (line.split() for line in lines)
+        return [
+            f"/dev/nvidia-caps/nvidia-cap{row[1]}"
+            for row in rows
+            if len(row) == 2 and row[0] in wanted and row[1].isdigit()
+        ]
+
+
+class ToolEdits:
+    """What NVIDIA's tool says; it is asked again when there is a device that it did not name."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._spec = CdiSpec()
+
+    def of(self, gpu: FoundGpu, partition: Partition | None) -> ContainerEdits | None:
+        """Return the edits of a device, with those for all devices."""
+        uuid = gpu.uuid if partition is None else partition.uuid
+        found = self._find(uuid)
+        if found is None:
+            self._spec = self._generated()
+            found = self._find(uuid)
+        return found
+
+    def _find(self, uuid: str) -> ContainerEdits | None:
+        for device in self._spec.devices:
+            if device.name == uuid:
+                return self._spec.container_edits + device.container_edits
+        return None
+
+    def _generated(self) -> CdiSpec:
+        command = [TOOL, "cdi", "generate", "--format=json", "--device-name-strategy=uuid"]
+        try:
+            return msgspec.json.decode(self._run(command), type=CdiSpec)
+        except (OSError, subprocess.SubprocessError, msgspec.MsgspecError) as error:
+            LOG.warning("%s: %s", TOOL, error)
+            return CdiSpec()
+
+
+def tool_edits() -> ToolEdits | None:
+    """Return what asks NVIDIA's tool; None where it is not installed."""
+    path = shutil.which(TOOL)
+    if path is None:
+        return None
+
+    def run(command: list[str]) -> bytes:
+        done = subprocess.run(  # noqa: S603  # the program that the path names
+            [path, *command[1:]], capture_output=True, timeout=TOOL_TIMEOUT_S, check=True
+        )
+        return done.stdout[:OUTPUT_BYTES_MAX]
+
+    return ToolEdits(run)

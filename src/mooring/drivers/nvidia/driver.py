@@ -1,0 +1,285 @@
+"""gpu.nvidia.com: the GPUs of this machine, whole, or in partitions (MIG).
+
+    static     a GPU is published whole, or, if MIG is on, by the partitions that it has
+    dynamic    a GPU is published whole and with every partition that could be made of it; what is
+               allocated is made when it is prepared, and destroyed when it is unprepared
+
+A container gets device files (see `cdi`), and which GPUs a program is to use:
+
+    CUDA_VISIBLE_DEVICES=GPU-…    NVIDIA_VISIBLE_DEVICES=GPU-…
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.binding import item_variable
+from mooring.api.cdi import ContainerEdits
+from mooring.api.resource.v1 import CounterSet, Device, DeviceTaint
+from mooring.driver.driver import (
+    AllocatedDevice,
+    Claim,
+    ClaimName,
+    DeviceHealth,
+    Driver,
+    Health,
+    Pool,
+    Prepared,
+    PrepareError,
+)
+from mooring.drivers.given import gone, listed, of_request
+from mooring.drivers.host import Host
+from mooring.drivers.nvidia.cdi import Edits, Exists, OwnEdits, tool_edits
+from mooring.drivers.nvidia.gpus import FoundGpu, Partition, read_gpus
+from mooring.drivers.nvidia.health import WHOLE, Fault, Watch
+from mooring.drivers.nvidia.library import Library, NoLibraryError, load, said, started
+from mooring.drivers.nvidia.partitions import destroyed, made, whole
+from mooring.hardware.drivers.nvidiagpu import DRIVER, Gpu, partition_name
+from mooring.hardware.models import MigProfile
+from mooring.hardware.values import text
+
+LOG = logging.getLogger(__name__)
+
+WAIT_MS = 2_000
+VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+
+
+class Part(NamedTuple):
+    """What a published name stands for: a GPU, or a place for a partition of it."""
+
+    gpu: FoundGpu
+    profile: MigProfile | None = None
+    start: int = 0
+    partition: Partition | None = None  # if it is there
+
+
+class NvidiaDriver(Driver):
+    """Gives GPUs away. Without NVML it has none, and `absence` says why."""
+
+    name = DRIVER
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        is_dynamic: bool = False,
+        ignored_xids: frozenset[int] = frozenset(),
+        library: Library | None = None,
+        edits: Edits | None = None,
+        exists: Exists = os.path.exists,
+    ) -> None:
+        self._host = host
+        self._is_dynamic = is_dynamic
+        self._ignored = ignored_xids
+        self._given = library
+        self._library: Library | None = None
+        self._edits = edits
+        self._own_edits = OwnEdits(host, exists)
+        self._taints: dict[str, DeviceTaint] = {}  # by device
+        self._prepared: dict[str, tuple[str, ...]] = {}  # partitions that we made, by claim
+        self.absence = ""
+
+    # --- publishing -----------------------------------------------------------------------
+
+    def devices(self) -> list[Pool]:
+        """Return the GPUs and partitions that there are, or can be."""
+        devices: list[Device] = []
+        counters: list[CounterSet] = []
+        for found in self._gpus():
+            gpu = self._gpu(found)
+            if self._is_dynamic and gpu.has_partitions:
+                counters.append(gpu.counter_set())
+                devices += (gpu.whole_device(), *gpu.partitions())
+            elif found.is_mig_enabled:
+                devices += (
+                    gpu.existing_partition(each.profile, each.start, each.uuid)
+                    for each in found.partitions
+                )
+            else:
+                devices.append(gpu.device())
+        tainted = tuple(map(self._tainted, devices))
+        return [Pool(devices=tainted, counters=tuple(counters))] if devices else []
+
+    def _gpus(self) -> list[FoundGpu]:
+        """Return what NVML tells of; nothing where there is no NVML."""
+        if self._library is None:
+            try:
+                self._library = load() if self._given is None else started(self._given)
+            except NoLibraryError as error:
+                self.absence = str(error)
+                return []
+            self.absence = ""
+        return read_gpus(self._library)
+
+    def _gpu(self, found: FoundGpu) -> Gpu:
+        place = self._host.place
+        return Gpu(found.minor, found.uuid, found.model, place=place, address=found.address)
+
+    def _tainted(self, device: Device) -> Device:
+        taint = self._taints.get(device.name)
+        return device if taint is None else replace(device, taints=(taint,))
+
+    def _parts(self) -> dict[str, Part]:
+        """Return what each name stands for."""
+        parts: dict[str, Part] = {}
+        for gpu in self._gpus():
+            parts[f"gpu-{gpu.minor}"] = Part(gpu)
+            there = {(each.profile.id, each.start): each for each in gpu.partitions}
+            for profile in gpu.model.mig:
+                for start in profile.placements:
+                    name = partition_name(gpu.minor, profile.name, profile.id, start)
+                    parts[name] = Part(gpu, profile, start, there.get((profile.id, start)))
+        return parts
+
+    # --- preparing ------------------------------------------------------------------------
+
+    def prepare(self, claim: Claim) -> Iterator[Prepared]:
+        """Have the GPUs of a claim ready; partitions are made where they are wanted."""
+        parts = self._parts()
+        for device in claim.devices:
+            if device.name not in parts:
+                raise gone(device)
+        before = self._prepared.get(claim.uid, ())
+        ready: dict[str, Part] = {}
+        try:
+            for device in claim.devices:
+                ready[device.name] = self._ready(claim, device, parts[device.name])
+        except PrepareError:
+            # What was ready before may be in use; what could not be undone is known, for later.
+            with suppress(PrepareError):
+                self._undo(claim.uid, before)
+            raise
+        for device in claim.devices:
+            fellows = [ready[each.name] for each in of_request(claim, device.request)]
+            yield self._told(claim, device, ready[device.name], fellows)
+
+    def unprepare(self, claim: ClaimName) -> None:
+        """Destroy the partitions that were made for a claim."""
+        self._undo(claim.uid)
+
+    def restored(self, claim: ClaimName, prepared: Iterable[Prepared]) -> None:
+        """Learn which partitions were made for a claim before this driver started."""
+        if self._is_dynamic:
+            names = (each.device for each in prepared if not each.device.has_admin_access)
+            self._prepared[claim.uid] = tuple(each.name for each in names if "-mig-" in each.name)
+
+    def _undo(self, uid: str, kept: tuple[str, ...] = ()) -> None:
+        """Destroy the partitions of a claim but these, or raise PrepareError."""
+        names = [name for name in self._prepared.get(uid, ()) if name not in kept]
+        parts = self._parts() if names else {}
+        for name in names:
+            part = parts.get(name)
+            if part is not None and part.profile is not None:
+                destroyed(self._library, part.gpu, part.profile, part.start)
+        self._prepared.pop(uid, None)
+        if kept:
+            self._prepared[uid] = kept
+
+    def _ready(self, claim: Claim, device: AllocatedDevice, part: Part) -> Part:
+        """Return what a device is, after it was made, or raise PrepareError."""
+        if part.profile is None:
+            if self._is_dynamic and not device.has_admin_access:
+                whole(self._library, part.gpu)
+            return part
+        if part.partition is None and (not self._is_dynamic or device.has_admin_access):
+            raise gone(device)
+        if self._is_dynamic and not device.has_admin_access:
+            # Known before it is made: whatever happens, it is destroyed with the claim.
+            names = (*self._prepared.get(claim.uid, ()), device.name)
+            self._prepared[claim.uid] = tuple(dict.fromkeys(names))
+            partition = made(self._library, part.gpu, part.profile, part.start)
+            return part._replace(partition=partition)
+        return part
+
+    def _told(
+        self, claim: Claim, device: AllocatedDevice, part: Part, fellows: list[Part]
+    ) -> Prepared:
+        """Return what containers get for a device."""
+        edits = self._tool().of(part.gpu, part.partition)
+        uuids = listed(map(_uuid, fellows))
+        names = (item_variable(each, claim.uid, device.request) for each in VARIABLES)
+        env = [f"{name}={uuids}" for name in names]
+        if edits is None:
+            edits = self._own_edits.of(part.gpu, part.partition)
+            env += (f"{name}={uuids}" for name in VARIABLES)
+        return Prepared(
+            device,
+            edits + ContainerEdits(env=tuple(env)),
+            attributes={"uuid": text(_uuid(part))},
+        )
+
+    def _tool(self) -> Edits:
+        if self._edits is None:
+            self._edits = tool_edits() or _NoEdits()
+        return self._edits
+
+    # --- health ---------------------------------------------------------------------------
+
+    async def health(self) -> AsyncIterator[list[DeviceHealth]]:
+        """Yield how all devices are, and then each that goes wrong."""
+        gpus = await asyncio.to_thread(self._gpus)
+        if not gpus:
+            return
+        names = self._names_by_instance(gpus)
+        try:
+            watch = Watch(self._library, gpus, names, self._ignored)
+        except self._library.NVMLError as error:  # type: ignore[union-attr]
+            LOG.warning("GPUs cannot be watched: %s", said(error))
+            return
+        try:
+            yield self._first(names, watch)
+            while True:
+                faults = await asyncio.to_thread(watch.wait, WAIT_MS)
+                if faults:
+                    self._take_note(faults)
+                    yield [fault.health for fault in faults]
+        finally:
+            watch.close()
+
+    def _names_by_instance(self, gpus: list[FoundGpu]) -> dict[tuple[str, int], tuple[str, ...]]:
+        """Return the devices of each GPU, and of each instance of it that is there."""
+        published = {device.name for pool in self.devices() for device in pool.devices}
+        found: dict[tuple[str, int], tuple[str, ...]] = {}
+        for gpu in gpus:
+            own = f"gpu-{gpu.minor}"
+            mine = (name for name in published if name == own or name.startswith(f"{own}-"))
+            found[gpu.uuid, WHOLE] = tuple(sorted(mine))
+            for each in gpu.partitions:
+                name = partition_name(gpu.minor, each.profile.name, each.profile.id, each.start)
+                found[gpu.uuid, each.gpu_instance] = (name,)
+        return found
+
+    def _first(
+        self, names: dict[tuple[str, int], tuple[str, ...]], watch: Watch
+    ) -> list[DeviceHealth]:
+        unwatched = {gpu.uuid for gpu in watch.unwatched}
+        found: list[DeviceHealth] = []
+        for (uuid, instance), devices in names.items():
+            if instance == WHOLE:
+                known = Health.UNKNOWN if uuid in unwatched else Health.HEALTHY
+                found += (DeviceHealth(name, known) for name in devices)
+        return found
+
+    def _take_note(self, faults: list[Fault]) -> None:
+        """Taint devices that went wrong, so that no new claim gets them."""
+        for fault in faults:
+            self._taints[fault.device] = fault.taint
+        republish = getattr(self, "republish", None)
+        if republish is not None:
+            republish()
+
+
+class _NoEdits:
+    def of(self, gpu: FoundGpu, partition: Partition | None) -> None:  # noqa: ARG002
+        return None
+
+
+def _uuid(part: Part) -> str:
+    return part.gpu.uuid if part.partition is None else part.partition.uuid

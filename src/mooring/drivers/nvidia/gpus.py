@@ -1,0 +1,217 @@
+"""The GPUs of a machine, as NVML tells of them.
+
+A GPU, or a partition, that cannot be read is left out: it is gone, or broken.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from ctypes import byref, c_uint
+from typing import NamedTuple
+
+from mooring.drivers.nvidia.library import Handle, Library, as_text, said
+from mooring.hardware.models import MigProfile, NvidiaGpu
+from mooring.hardware.numbers import PciAddress
+from mooring.hardware.values import tame
+
+LOG = logging.getLogger(__name__)
+
+GPUS_MAX = 256
+PLACEMENTS_MAX = 64
+MIG_PREFIX = "MIG "  # of the names of profiles
+
+ARCHITECTURES = {
+    2: "Kepler",
+    3: "Maxwell",
+    4: "Pascal",
+    5: "Volta",
+    6: "Turing",
+    7: "Ampere",
+    8: "Ada Lovelace",
+    9: "Hopper",
+    10: "Blackwell",
+    13: "Rubin",
+}
+BRANDS = {
+    1: "Quadro",
+    2: "Tesla",
+    3: "NVS",
+    4: "Grid",
+    5: "GeForce",
+    6: "Titan",
+    7: "NvidiaVApps",
+    8: "NvidiaVPC",
+    9: "NvidiaVCS",
+    10: "NvidiaVWS",
+    11: "NvidiaCloudGaming",
+    12: "QuadroRTX",
+    13: "NvidiaRTX",
+    14: "Nvidia",
+    15: "GeForceRTX",
+    16: "TitanRTX",
+}
+
+
+class Partition(NamedTuple):
+    """A partition that somebody made."""
+
+    profile: MigProfile
+    start: int  # the first of its memory slices
+    uuid: str
+    gpu_instance: int
+    compute_instance: int
+
+
+class FoundGpu(NamedTuple):
+    """A GPU of this machine."""
+
+    handle: Handle
+    minor: int  # of its device file
+    uuid: str
+    address: str
+    model: NvidiaGpu
+    is_mig_enabled: bool
+    partitions: tuple[Partition, ...] = ()
+
+
+def read_gpus(library: Library) -> list[FoundGpu]:
+    """Return the GPUs that can be read, in the library's order."""
+    try:
+        count = library.nvmlDeviceGetCount()
+    except library.NVMLError as error:
+        LOG.warning("GPUs cannot be counted: %s", said(error))
+        return []
+    found = []
+    for index in range(min(count, GPUS_MAX)):
+        try:
+            handle = library.nvmlDeviceGetHandleByIndex(index)
+            found.append(read_gpu(library, handle))
+        except (library.NVMLError, ValueError) as error:
+            LOG.warning("GPU %d cannot be read and is left out: %s", index, said(error))
+    return found
+
+
+def read_gpu(library: Library, handle: Handle) -> FoundGpu:
+    """Return one GPU, or raise NVMLError or ValueError."""
+    info = library.nvmlDeviceGetPciInfo(handle)
+    profiles = tuple(_profiles(library, handle))
+    model = _model(library, handle, int(info.pciDeviceId), profiles)
+    is_enabled = _is_mig_enabled(library, handle)
+    return FoundGpu(
+        handle=handle,
+        minor=library.nvmlDeviceGetMinorNumber(handle),
+        uuid=tame(as_text(library.nvmlDeviceGetUUID(handle))),
+        address=pci_address(as_text(info.busId)),
+        model=model,
+        is_mig_enabled=is_enabled,
+        partitions=tuple(read_partitions(library, handle, profiles)) if is_enabled else (),
+    )
+
+
+def read_partitions(
+    library: Library, handle: Handle, profiles: tuple[MigProfile, ...]
+) -> Iterator[Partition]:
+    """Give the partitions of a GPU that have one compute instance over all of them."""
+    by_id = {profile.id: profile for profile in profiles}
+    for index in range(library.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        try:
+            device = library.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+            number = library.nvmlDeviceGetGpuInstanceId(device)
+            instance = library.nvmlDeviceGetGpuInstanceById(handle, number)
+            info = library.nvmlGpuInstanceGetInfo(instance)
+            found = Partition(
+                profile=by_id[info.profileId],
+                start=info.placement.start,
+                uuid=tame(as_text(library.nvmlDeviceGetUUID(device))),
+                gpu_instance=number,
+                compute_instance=library.nvmlDeviceGetComputeInstanceId(device),
+            )
+        except (library.NVMLError, KeyError):
+            continue  # most numbers have no partition
+        yield found
+
+
+# --- facts --------------------------------------------------------------------------------
+
+
+def _model(
+    library: Library, handle: Handle, device_id: int, profiles: tuple[MigProfile, ...]
+) -> NvidiaGpu:
+    major, minor = library.nvmlDeviceGetCudaComputeCapability(handle)
+    cuda = library.nvmlSystemGetCudaDriverVersion_v2()
+    memory = library.nvmlDeviceGetMemoryInfo(handle).total
+    return NvidiaGpu(
+        product=tame(as_text(library.nvmlDeviceGetName(handle))),
+        vendor_id=f"0x{device_id & 0xFFFF:04x}",
+        device_id=f"0x{device_id >> 16:04x}",
+        brand=BRANDS.get(library.nvmlDeviceGetBrand(handle), "Unknown"),
+        architecture=ARCHITECTURES.get(library.nvmlDeviceGetArchitecture(handle), "Unknown"),
+        compute_capability=f"{major}.{minor}.0",
+        driver_version=semantic(as_text(library.nvmlSystemGetDriverVersion())),
+        cuda_driver_version=f"{cuda // 1000}.{cuda % 1000 // 10}.0",
+        memory=f"{memory // (1 << 20)}Mi",
+        mig=profiles,
+    )
+
+
+def _profiles(library: Library, handle: Handle) -> Iterator[MigProfile]:
+    """Give the profiles of partitions that a GPU can have; most GPUs can have none."""
+    met: set[int] = set()
+    for number in range(library.NVML_GPU_INSTANCE_PROFILE_COUNT):
+        try:
+            info = library.nvmlDeviceGetGpuInstanceProfileInfo(handle, number, version=2)
+            places = _placements(library, handle, info.id)
+        except library.NVMLError:
+            continue
+        if not places or info.id in met:
+            continue
+        met.add(info.id)
+        yield MigProfile(
+            name=tame(as_text(info.name)).removeprefix(MIG_PREFIX) or f"{info.sliceCount}g",
+            id=info.id,
+            memory=f"{info.memorySizeMB}Mi",
+            memory_slices=places[0][1],
+            placements=tuple(start for start, _ in places),
+            multiprocessors=info.multiprocessorCount,
+            copy_engines=info.copyEngineCount,
+            decoders=info.decoderCount,
+            encoders=info.encoderCount,
+            jpeg_engines=info.jpegCount,
+            ofa_engines=info.ofaCount,
+        )
+
+
+def _placements(library: Library, handle: Handle, profile: int) -> list[tuple[int, int]]:
+    """Return where partitions of a profile can be: first memory slice, and how many."""
+    count = c_uint(PLACEMENTS_MAX)
+    places = (library.c_nvmlGpuInstancePlacement_t * PLACEMENTS_MAX)()
+    library.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, places, byref(count))
+    found = places[: min(count.value, PLACEMENTS_MAX)]
+    return sorted({(place.start, place.size) for place in found})
+
+
+def _is_mig_enabled(library: Library, handle: Handle) -> bool:
+    try:
+        current, _ = library.nvmlDeviceGetMigMode(handle)
+    except library.NVMLError:
+        return False
+    return bool(current)
+
+
+def pci_address(bus_id: str) -> str:
+    """Return an address as sysfs has it: NVML writes a domain of eight digits, in capitals."""
+    text = bus_id.strip("\0 ").lower()
+    domain, _, rest = text.partition(":")
+    # A domain has four digits in sysfs, unless it needs more.
+    shorter = domain[-4:] if domain[:-4].strip("0") == "" else domain
+    return str(PciAddress.parse(f"{shorter}:{rest}"))
+
+
+def semantic(version: str) -> str:
+    """Return a version with three numbers and no zeros before them: 535.104.05 has."""
+    parts = version.strip().split(".")
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise ValueError(f"{version[:40]!r} is not a version")
+    numbers = [str(int(part)) for part in parts]
+    return ".".join([*numbers, "0", "0"][:3])

@@ -1,0 +1,82 @@
+"""Any board of the catalogue, as if it were in this machine: one driver for each of its drivers.
+
+A container gets what it would know of a real device, and nothing that a real one could do:
+
+    MOORING_SIMULATED_<uid>_<request>=gpu-0
+    MOORING_SIMULATED_<uid>_<request>_<device>_<attribute>=…
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.api.binding import variable
+from mooring.api.cdi import ContainerEdits
+from mooring.api.resource.v1 import Device, DeviceAttribute
+from mooring.driver.driver import Claim, ClaimName, Driver, Pool, Prepared
+from mooring.drivers.given import gone, listed, of_request
+from mooring.hardware.attributes import Form
+from mooring.hardware.catalogue import Catalogue
+from mooring.hardware.drivers import DRIVERS
+from mooring.hardware.machine import Sheet, machine_of
+
+VARIABLE = "MOORING_SIMULATED"
+
+
+class SimulatedDriver(Driver):
+    """Gives devices away that are not there."""
+
+    serialize = False  # there is nothing that two claims could disturb
+
+    def __init__(self, sheets: tuple[Sheet, ...]) -> None:
+        self._sheets = sheets
+        self._devices = {device.name: device for sheet in sheets for device in sheet.devices}
+
+    def devices(self) -> list[Pool]:
+        """Return all devices of the board that are this driver's."""
+        counters = tuple(each for sheet in self._sheets for each in sheet.counters)
+        return [Pool(devices=tuple(self._devices.values()), counters=counters)]
+
+    def prepare(self, claim: Claim) -> Iterator[Prepared]:
+        """Tell containers what their devices would be."""
+        for device in claim.devices:
+            if device.name not in self._devices:
+                raise gone(device)
+        for device in claim.devices:
+            prefix = variable(VARIABLE, claim.uid, device.request)
+            fellows = listed(each.name for each in of_request(claim, device.request))
+            env = (f"{prefix}={fellows}", *_told(prefix, self._devices[device.name]))
+            yield Prepared(device, ContainerEdits(env=env))
+
+    def unprepare(self, claim: ClaimName) -> None:
+        """Do nothing."""
+
+
+def simulated(profile: str, node_name: str, form: Form = Form.SCALAR) -> tuple[Driver, ...]:
+    """Return the drivers of a board that have devices on it; ProfileError: there is no such."""
+    machine = machine_of(Catalogue().profile(profile), node_name, form)
+    found: list[Driver] = []
+    for name, publish in DRIVERS.items():
+        sheets = tuple(publish(machine))
+        if any(sheet.devices for sheet in sheets):
+            class_ = type("SimulatedDriver", (SimulatedDriver,), {"name": name})
+            found.append(class_(sheets))
+    return tuple(found)
+
+
+def _told(prefix: str, device: Device) -> Iterator[str]:
+    for name, attribute in device.attributes.items():
+        yield f"{variable(prefix, device.name, name)}={_text(attribute)}"
+
+
+def _text(attribute: DeviceAttribute) -> str:
+    for value in (
+        attribute.string_value,
+        attribute.version_value,
+        attribute.int_value,
+        attribute.bool_value,
+    ):
+        if value is not None:
+            return str(value).lower() if isinstance(value, bool) else str(value)
+    lists = attribute.int_values or attribute.string_values or attribute.version_values or ()
+    return ",".join(map(str, lists))

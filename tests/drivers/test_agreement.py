@@ -1,0 +1,41 @@
+"""What drivers find in the sysfs of a board is what the board's profile says they publish."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.driver.driver import Driver
+from mooring.drivers.cpu import CpuDriver
+from mooring.drivers.memory import MemoryDriver
+from mooring.drivers.net import NetDriver, SriovDriver
+from mooring.drivers.nvme import NvmeDriver
+from mooring.drivers.sim import simulated
+from mooring.hardware.attributes import Form
+from tests.drivers.machines import CATALOGUE, board_host, devices_of
+
+# What differs from machine to machine, and what sysfs does not have.
+OWN = {"dra.net/mac", "dra.net/pciVendor", "dra.net/pciDevice", "dra.net/ebpf", "dra.nvme/serial"}
+
+
+@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("board", CATALOGUE.names)
+def test_discovery_agrees_with_the_profile(board: str, form: Form) -> None:
+    host = board_host(board, form)
+    expected = {driver.name: driver for driver in simulated(board, "node-1", form)}
+    real: tuple[Driver, ...] = (
+        CpuDriver(host),
+        MemoryDriver(host),
+        NetDriver(host, with_sriov=CATALOGUE.profile(board).board.options.sriov),
+        NvmeDriver(host),
+        SriovDriver(host),
+    )
+    for driver in real:
+        found = devices_of(driver)
+        wanted = devices_of(expected[driver.name]) if driver.name in expected else {}
+        assert set(found) == set(wanted)
+        for name, device in wanted.items():
+            attributes = {key: each for key, each in device.attributes.items() if key not in OWN}
+            got = found[name].attributes
+            assert {key: got.get(key) for key in attributes} == attributes
+            assert found[name].capacity == device.capacity
+            assert found[name].node_allocatable_resources == device.node_allocatable_resources
