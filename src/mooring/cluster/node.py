@@ -17,7 +17,7 @@ from mooring.api.core import Pod
 from mooring.api.quantity import Quantity
 from mooring.client.contract import Client
 from mooring.cluster.programs import Surroundings, run_all
-from mooring.controllers.metrics import Level, exposition
+from mooring.kit.metrics import Level, exposition
 from mooring.node.agent import NO_HOOKS, Agent, Hooks
 from mooring.node.contract import DeviceManager
 from mooring.node.machine import address_towards, read_machine
