@@ -9,9 +9,6 @@ from click.testing import CliRunner, Result
 
 from mooring.cli.main import moor
 from mooring.cluster import node
-from mooring.kit.clock import REAL
-from mooring.node.managers import Managers
-from tests.node.memoryruntime import MemoryRuntime
 
 UNREACHABLE = """
 apiVersion: v1
@@ -66,17 +63,27 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, kubeconfig: str) 
 def test_a_runtime_that_is_not_there_is_named(
     tmp_path: Path, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(node.RUNTIMES, "podman", ("mooring.nowhere", "Nothing"))
+    monkeypatch.setenv("PATH", str(tmp_path))
     done = run("--kubeconfig", kubeconfig, "--root-dir", tmp_path, "--runtime", "podman")
     assert done.exit_code == 3
-    assert "error: --runtime podman: No module named" in done.output
+    assert "error: --runtime podman: podman does not run" in done.output
 
 
-def test_a_server_that_cannot_be_reached_is_named(
-    tmp_path: Path, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts = node.Parts(MemoryRuntime(REAL), Managers())
-    monkeypatch.setattr(node, "parts_of", lambda _: parts)
-    done = run("--kubeconfig", kubeconfig, "--root-dir", tmp_path)
+def test_a_server_that_cannot_be_reached_is_named(tmp_path: Path, kubeconfig: str) -> None:
+    arguments = ("--runtime", "sim", "--metrics-bind-address", "127.0.0.1:0")
+    done = run("--kubeconfig", kubeconfig, "--root-dir", tmp_path, *arguments)
     assert done.exit_code == 3
     assert "error: cannot reach 127.0.0.1:1: " in done.output
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path: Path, kubeconfig: str) -> None:
+    (tmp_path / "dra_manager_state").write_text("{}")
+    done = run("--kubeconfig", kubeconfig, "--root-dir", tmp_path, "--runtime", "sim")
+    assert done.exit_code == 3
+    assert "dra_manager_state" in done.output
+
+
+def test_credentials_that_lack_a_file_are_named(tmp_path: Path, kubeconfig: str) -> None:
+    done = run("--kubeconfig", kubeconfig, "--credentials", tmp_path)
+    assert done.exit_code == 3
+    assert f"--credentials: {tmp_path}/serving.crt: there is no such file" in done.output

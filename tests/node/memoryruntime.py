@@ -205,6 +205,9 @@ class MemoryDevices:
             self._runtime.violations.append(f"{container} is started without its devices")
         return Given(cdi_ids=(f"example.com/gpu={container}",))
 
+    async def before_start(self, pod: Pod, container: str) -> None:
+        self.log.append(f"before start {pod.metadata.name}/{container}")
+
     async def unprepare(self, pod: Pod) -> None:
         self.log.append(f"unprepare {pod.metadata.name}")
         await self._pause()

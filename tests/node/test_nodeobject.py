@@ -17,6 +17,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.node.machine import Machine, read_machine
 from mooring.node.nodeobject import (
     Description,
+    PluginResource,
     declared_features,
     kept_free,
     lease_of,
@@ -46,7 +47,11 @@ def told(node: Node, description: Description, now: Timestamp = NOW, **more: Any
 def test_a_node_tells_what_it_has_and_how_it_is() -> None:
     reserved = {"memory": Quantity.parse("1Gi"), "cpu": Quantity.parse("9")}
     description = described(reserved=reserved, port=10250)
-    node = told(new_node(description), description, more={"example.com/gpu": Quantity.from_int(2)})
+    node = told(
+        new_node(description),
+        description,
+        more={"example.com/gpu": PluginResource(Quantity.from_int(2), Quantity.from_int(1))},
+    )
     status = to_tree(node.status)
     assert status["capacity"] == {
         "cpu": "4",
@@ -83,7 +88,9 @@ def test_a_status_is_told_when_it_changed_or_is_old() -> None:
 def test_what_plugins_take_away_is_taken_away() -> None:
     description = described()
     before = told(
-        new_node(description), description, more={"example.com/gpu": Quantity.from_int(2)}
+        new_node(description),
+        description,
+        more={"example.com/gpu": PluginResource(Quantity.from_int(2), Quantity.from_int(1))},
     )
     patch = patch_of(before, told(before, description).status, NOW)
     assert patch is not None

@@ -25,7 +25,7 @@ from mooring.cli.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mooring.client.connecting import Access
-    from mooring.cluster.node import NodeSettings
+    from mooring.cluster.node import Door, NodeSettings
     from mooring.cluster.statuspages import Place
 
 
@@ -61,6 +61,7 @@ def _amounts(
         SECTIONS[0],
         ("The node", ("node_name", "node_ip", "node_labels", "max_pods", "system_reserved")),
         ("How pods run", ("root_dir", "runtime", "cdi_dirs")),
+        ("Logs and commands", ("credentials", "address", "port")),
         ("What it does", ("feature_gates", "gates_preset", "emulated_version")),
         SECTIONS[-1],
     ),
@@ -128,6 +129,28 @@ def _amounts(
     metavar="FOLDER",
     help="Where drivers say what comes with a device; can be given again, the last one wins.",
 )
+@click.option(
+    "--credentials",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=None,
+    metavar="FOLDER",
+    help="What `moor kubeconfig --node` wrote: the kubeconfig, unless --kubeconfig is given, and "
+    "the certificate for `kubectl logs` and `exec`.",
+)
+@click.option(
+    "--address",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Where the server reaches the node; with --credentials only.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=10250,
+    show_default=True,
+    help="At which port; 0 takes a free one.",
+)
 @cluster_access_options
 @watching_options(metrics="127.0.0.1:10248")
 @gate_options
@@ -139,6 +162,8 @@ def command(gates: Gates, place: Place | None, **given: Any) -> None:
     agent stops, and are taken over when it starts again.
 
     \b
+    moor kubeconfig --data-dir ~/cluster --node worker-1 --folder ~/worker-1
+    moor node --node-name worker-1 --credentials ~/worker-1
     moor node --kubeconfig node.kubeconfig
     moor node --root-dir ~/node --runtime process --node-labels zone=a
     """
@@ -153,16 +178,34 @@ def command(gates: Gates, place: Place | None, **given: Any) -> None:
         pods_max=given["max_pods"],
         reserved=given["system_reserved"],
         labels=given["node_labels"],
+        door=_door(given),
     )
+    if given["credentials"] is not None and not given["kubeconfig"]:
+        given["kubeconfig"] = str(given["credentials"] / "kubeconfig")
     access = access_of(given)
     run_program(
         _run(access, gates, settings, place), verbosity=given["verbosity"], server=access.server
     )
 
 
+def _door(given: dict[str, Any]) -> Door | None:
+    """Return where the server reaches the node; None without a certificate for it."""
+    from mooring.cluster.node import Door
+    from mooring.node.endpoint import Files
+
+    folder: Path | None = given["credentials"]
+    if folder is None:
+        return None
+    files = Files(folder / "serving.crt", folder / "serving.key", folder / "ca.crt")
+    for path in files:
+        if not path.is_file():
+            fail(f"--credentials: {path}: there is no such file")
+    return Door(given["address"], given["port"], files)
+
+
 async def _run(access: Access, gates: Gates, settings: NodeSettings, place: Place | None) -> None:
     from mooring.client.connecting import http_client
-    from mooring.cluster.node import AGENT, NodeError, NodeProgram, held, parts_of
+    from mooring.cluster.node import AGENT, NodeError, held, node_program
     from mooring.cluster.programs import Surroundings
     from mooring.cluster.standing import stand
 
@@ -170,9 +213,10 @@ async def _run(access: Access, gates: Gates, settings: NodeSettings, place: Plac
     host = urlsplit(access.server).hostname or "127.0.0.1"
     try:
         with held(settings.folder):
-            async with http_client(access, manager=AGENT) as client:
-                parts = parts_of(settings)
-                program = NodeProgram(client, around, settings, parts, server_host=host)
+            async with (
+                http_client(access, manager=AGENT) as client,
+                node_program(client, around, settings, server_host=host) as program,
+            ):
                 await stand(
                     program,
                     client,

@@ -1,43 +1,57 @@
-"""The agent of a node as a program: with a runtime, with drivers, in a folder of its own."""
+"""The agent of a node as a program: with a runtime, drivers and a door, in a folder of its own."""
 
 from __future__ import annotations
 
 import fcntl
-import importlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from mooring.api.core import Pod
+from mooring.api.core.podstatus import ResourceStatus
 from mooring.api.quantity import Quantity
 from mooring.client.contract import Client
-from mooring.cluster.programs import Surroundings, run_all
+from mooring.cluster.nodeparts import PluginsBesideClaims, PluginsByFolder, PodsHere
+from mooring.cluster.programs import Surroundings
 from mooring.kit.metrics import Level, exposition
-from mooring.node.agent import NO_HOOKS, Agent, Hooks
-from mooring.node.contract import DeviceManager
+from mooring.node.agent import Agent, Hooks
+from mooring.node.deviceplugins.manager import DevicePlugins
+from mooring.node.deviceplugins.telling import resource_statuses
+from mooring.node.dra.checkpoint import CheckpointError
+from mooring.node.dra.files import SaveError
+from mooring.node.dra.running import Dra, DraSettings
+from mooring.node.endpoint import Answering, Files, serving
 from mooring.node.machine import address_towards, read_machine
 from mooring.node.managers import Managers
-from mooring.node.nodeobject import PODS_MAX, Description, kept_free
-from mooring.node.runtime.contract import Runtime
+from mooring.node.nodeobject import PODS_MAX, Description, PluginResource, kept_free
+from mooring.node.runtime.contract import Runtime, RuntimeRefusedError
+from mooring.wire.services import DEVICE_PLUGIN
+
+if TYPE_CHECKING:
+    from mooring.node.runtime.podman.runtime import PodmanRuntime
+    from mooring.node.runtime.process import ProcessRuntime
+    from mooring.node.runtime.sim import SimRuntime
 
 AGENT = "kubelet"  # as whom fields are written
 LOCK = "agent.lock"
-
-# Where each runtime is: loaded only when it is asked for.
-RUNTIMES = {
-    "process": ("mooring.node.runtime.process", "ProcessRuntime"),
-    "podman": ("mooring.node.runtime.podman", "PodmanRuntime"),
-    "sim": ("mooring.node.runtime.sim", "SimRuntime"),
-}
+PLUGINS = "device-plugins"
 
 
 class NodeError(Exception):
     """The agent cannot run here; the text says why."""
+
+
+class Door(Struct, frozen=True):
+    """Where the server reaches the node for logs and commands, and the files for TLS."""
+
+    address: str
+    port: int
+    files: Files
 
 
 class NodeSettings(Struct, frozen=True):
@@ -51,26 +65,7 @@ class NodeSettings(Struct, frozen=True):
     pods_max: int = PODS_MAX
     reserved: Mapping[str, Quantity] | None = None  # None: as a kubelet
     labels: Mapping[str, str] = {}
-
-
-class Parts(NamedTuple):
-    """What an agent works with."""
-
-    runtime: Runtime
-    devices: DeviceManager
-    hooks: Hooks = NO_HOOKS
-    services: Sequence[Any] = ()  # what runs beside it: each with a `run`
-
-
-def parts_of(settings: NodeSettings) -> Parts:
-    """Return the runtime and the managers of devices that settings ask for, or raise NodeError."""
-    module, name = RUNTIMES[settings.runtime]
-    try:
-        make = getattr(importlib.import_module(module), name)
-        runtime: Runtime = make(settings.folder, settings.cdi_folders)
-    except (ImportError, OSError, RuntimeError) as error:
-        raise NodeError(f"--runtime {settings.runtime}: {error}") from None
-    return Parts(runtime, Managers())
+    door: Door | None = None
 
 
 @contextmanager
@@ -91,40 +86,109 @@ def held(folder: Path) -> Iterator[None]:
 
 
 class NodeProgram:
-    """The agent of a node."""
+    """The agent of a node, and what it works with."""
 
     def __init__(
         self,
         client: Client,
         around: Surroundings,
         settings: NodeSettings,
-        parts: Parts,
-        *,
-        server_host: str = "127.0.0.1",
+        runtime: Runtime,
+        describe: Callable[[Runtime], Description],
     ) -> None:
-        self._parts = parts
+        """Read what an agent before this one knew, or raise NodeError."""
+        self.runtime = runtime
+        self.plugins = DevicePlugins(
+            settings.folder / PLUGINS,
+            around.clock,
+            on_change=self._resources_changed,
+            on_health=self._look_at,
+            is_running=self._is_running,
+        )
+        try:
+            self.dra = Dra(client, self._claim_settings(settings, around))
+        except (CheckpointError, SaveError) as error:
+            raise NodeError(str(error)) from None
         self.agent = Agent(
             client,
-            parts.runtime,
-            parts.devices,
-            describe(settings, parts.runtime, around, server_host),
+            runtime,
+            Managers(self.dra.manager, self.plugins),
+            describe(runtime),
             folder=settings.folder,
             random=around.random,
             clock=around.clock,
-            hooks=parts.hooks,
+            hooks=Hooks(more_resources=self._resources, health_of=self._health_of),
         )
         self.informers = self.agent.informers
 
+    def _claim_settings(self, settings: NodeSettings, around: Surroundings) -> DraSettings:
+        return DraSettings(
+            root=settings.folder,
+            node=settings.name,
+            gates=around.gates,
+            pods=lambda: self.agent.keeper.pods,
+            active=self._active,
+            affected=self._look_at,
+            handlers={DEVICE_PLUGIN: PluginsByFolder(self.plugins)},
+            others=PluginsBesideClaims(self.plugins),
+            clock=around.clock,
+            random=around.random,
+        )
+
     async def run(self) -> None:
         """Run pods until cancelled."""
-        await run_all(self.agent, *self._parts.services)
+        async with self.plugins, self.dra.serving():
+            await self.agent.run()
+
+    # --- what the parts ask of each other -------------------------------------------------------
+
+    def _active(self) -> Iterable[str] | None:
+        """Return the pods that may have devices; None until containers are taken over."""
+        if not self.agent.has_taken_over.is_set():
+            return None
+        active = self.agent.keeper.active
+        self.plugins.keep_only(active)
+        return active
+
+    def _resources(self) -> dict[str, PluginResource]:
+        return {
+            name: PluginResource(
+                Quantity.from_int(amounts.capacity), Quantity.from_int(amounts.allocatable)
+            )
+            for name, amounts in self.plugins.resources().items()
+        }
+
+    def _resources_changed(self) -> None:
+        self.agent.heartbeat.report()
+
+    def _look_at(self, pods: Iterable[str]) -> None:
+        """Have pods looked at again, whose devices have another health."""
+        for uid in pods:
+            worker = self.agent.keeper.find(uid)
+            if worker is not None:
+                worker.look()
+
+    def _is_running(self, pod_uid: str, container: str) -> bool:
+        worker = self.agent.keeper.find(pod_uid)
+        states = () if worker is None else worker.record.states.values()
+        return any(each.id.name == container and each.finished_at is None for each in states)
+
+    def _health_of(self, pod: Pod, container: str) -> tuple[ResourceStatus, ...]:
+        held_devices = self.plugins.held(pod.metadata.uid, container)
+        return (
+            *resource_statuses(held_devices, self.plugins.is_healthy),
+            *self.dra.allocated_resources_status(pod, container),
+        )
+
+    # --- metrics --------------------------------------------------------------------------------
 
     @property
     def metrics_pages(self) -> dict[str, Callable[[], str]]:
         """What the agent counts, by the paths of pages."""
-        return {"/metrics": self._metrics_text}
+        return {"/metrics": self.metrics_text}
 
-    def _metrics_text(self) -> str:
+    def metrics_text(self) -> str:
+        """Return what the agent counts, as Prometheus reads it."""
         pods = self.agent.keeper.pods
         levels = (
             Level(
@@ -146,7 +210,7 @@ class NodeProgram:
                 lambda: {(): sum(map(self._running, pods))},
             ),
         )
-        return exposition(levels)
+        return exposition((*levels, *self.dra.manager.metrics.families()))
 
     def _running(self, pod: Pod) -> int:
         worker = self.agent.keeper.find(pod.metadata.uid)
@@ -154,8 +218,85 @@ class NodeProgram:
         return sum(state.finished_at is None for state in states)
 
 
+@asynccontextmanager
+async def node_program(
+    client: Client,
+    around: Surroundings,
+    settings: NodeSettings,
+    *,
+    server_host: str = "127.0.0.1",
+) -> AsyncIterator[NodeProgram]:
+    """Give the agent of a node, ready to run, with its door open; NodeError says why not."""
+    async with AsyncExitStack() as stack:
+        runtime = await stack.enter_async_context(_runtime(settings, around))
+        pods = PodsHere()
+        port = 0
+        if settings.door is not None:
+            answering = Answering(pods, runtime, metrics=pods.metrics_text, clock=around.clock)
+            port = await stack.enter_async_context(_open_door(settings.door, answering))
+
+        def described(runtime: Runtime) -> Description:
+            return describe(settings, runtime, around, server_host, port)
+
+        program = NodeProgram(client, around, settings, runtime, described)
+        pods.of(program.agent, program.metrics_text)
+        yield program
+
+
+@asynccontextmanager
+async def _open_door(door: Door, answering: Answering) -> AsyncIterator[int]:
+    """Open the door of a node, and give its port."""
+    try:
+        async with serving(answering, door.files, door.address, door.port) as endpoint:
+            yield endpoint.port
+    except OSError as error:
+        raise NodeError(f"{door.address}:{door.port}: {error.strerror or error}") from None
+
+
+@asynccontextmanager
+async def _runtime(settings: NodeSettings, around: Surroundings) -> AsyncIterator[Runtime]:
+    """Give the runtime that settings ask for; each is loaded only then."""
+    try:
+        runtime = await _new_runtime(settings, around)
+    except RuntimeRefusedError as error:
+        raise NodeError(f"--runtime {settings.runtime}: {error}") from None
+    try:
+        yield runtime
+    finally:
+        await runtime.close()
+
+
+async def _new_runtime(
+    settings: NodeSettings, around: Surroundings
+) -> ProcessRuntime | PodmanRuntime | SimRuntime:
+    folder, folders, clock = settings.folder, settings.cdi_folders, around.clock
+    match settings.runtime:
+        case "process":
+            from mooring.node.runtime.process import ProcessRuntime
+
+            return ProcessRuntime(folder / "containers", folders, clock=clock)
+        case "podman":
+            from mooring.node.runtime.cdi import CdiSpecs
+            from mooring.node.runtime.podman.runtime import PodmanRuntime
+
+            return await PodmanRuntime.open(
+                f"{settings.name} {folder}",
+                clock=clock,
+                cdi_folders=[str(each) for each in folders],
+                resolve=CdiSpecs(folders).edits,
+            )
+        case _:
+            from mooring.node.runtime.sim import SimRuntime
+
+            return SimRuntime(folder / "simulated-containers", clock)
+
+
 def describe(
-    settings: NodeSettings, runtime: Runtime, around: Surroundings, server_host: str
+    settings: NodeSettings,
+    runtime: Runtime,
+    around: Surroundings,
+    server_host: str,
+    port: int = 0,
 ) -> Description:
     """Return what a node tells of itself."""
     machine = read_machine(settings.folder)
@@ -166,6 +307,7 @@ def describe(
         address=settings.address or address_towards(server_host),
         runtime=runtime.name,
         gates=around.gates,
+        port=port,
         pods_max=settings.pods_max,
         reserved=kept if settings.reserved is None else settings.reserved,
         labels=settings.labels,

@@ -18,7 +18,6 @@ from typing import Any, cast
 from msgspec import Struct
 
 from mooring.api.core import Node, Pod
-from mooring.api.quantity import Quantity
 from mooring.client.contract import Client
 from mooring.client.informers import Informers
 from mooring.client.recorder import Recorder
@@ -26,7 +25,7 @@ from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.node.contract import DeviceManager
 from mooring.node.heartbeat import Heartbeat
-from mooring.node.nodeobject import Description
+from mooring.node.nodeobject import Description, PluginResource
 from mooring.node.pods.containerstatuses import HealthOf, no_health
 from mooring.node.pods.environment import Surroundings
 from mooring.node.pods.keeper import Keeper
@@ -44,7 +43,7 @@ RUNTIME_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
 class Hooks(Struct, frozen=True):
     """What others tell the agent, or are told by it."""
 
-    more_resources: Callable[[], Mapping[str, Quantity]] = dict  # that device plugins have
+    more_resources: Callable[[], Mapping[str, PluginResource]] = dict  # that device plugins have
     health_of: HealthOf = no_health  # of the devices of containers
     trouble: Callable[[], str] = str  # why others cannot serve pods; empty if they can
 

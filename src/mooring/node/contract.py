@@ -45,12 +45,8 @@ class DeviceManager(Protocol):
     def given(self, pod: Pod, container: str) -> Given:
         """Return what a container of a prepared pod gets."""
 
+    async def before_start(self, pod: Pod, container: str) -> None:
+        """Have a container's devices as new before each of its starts; else DevicesRefusedError."""
+
     async def unprepare(self, pod: Pod) -> None:
         """Take the devices back when all containers have ended; else DevicesRefusedError."""
-
-
-class Starting(Protocol):
-    """What a device manager may have besides: it is asked before each start of a container."""
-
-    async def before_start(self, pod: Pod, container: str) -> None:
-        """Have a container's devices as new; else DevicesRefusedError."""

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from mooring.api.coordination import Lease
 from mooring.api.core import Node
-from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError
@@ -24,6 +23,7 @@ from mooring.node.nodeobject import (
     LEASES,
     RENEW_S,
     Description,
+    PluginResource,
     lease_of,
     missing_labels,
     new_node,
@@ -45,7 +45,7 @@ class Heartbeat:
         description: Description,
         *,
         clock: Clock,
-        more: Callable[[], Mapping[str, Quantity]] = dict,
+        more: Callable[[], Mapping[str, PluginResource]] = dict,
         trouble: Callable[[], str] = str,
     ) -> None:
         self._client = client

@@ -24,6 +24,11 @@ class Managers:
         found = (manager.given(pod, container) for manager in self._managers)
         return reduce(lambda one, other: one + other, found, Given())
 
+    async def before_start(self, pod: Pod, container: str) -> None:
+        """Have all devices of a container as new."""
+        for manager in self._managers:
+            await manager.before_start(pod, container)
+
     async def unprepare(self, pod: Pod) -> None:
         """Take all devices of a pod back."""
         for manager in reversed(self._managers):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,6 +45,13 @@ OWN = (*(type_ for type_, _, _ in _WELL), READY)
 
 # What a node can do that pods may need, by the gates that have it.
 DECLARED = (Gate.DRA_NODE_ALLOCATABLE_RESOURCES, Gate.DRA_OPTIONAL_NODE_OPERATIONS)
+
+
+class PluginResource(NamedTuple):
+    """How many devices of a resource plugins have, and how many of them pods can have."""
+
+    capacity: Quantity
+    allocatable: Quantity
 
 
 class Description(Struct, frozen=True):
@@ -92,12 +99,12 @@ def status_of(
     node: Node,
     description: Description,
     *,
-    more: Mapping[str, Quantity],
+    more: Mapping[str, PluginResource],
     trouble: str,
     now: Timestamp,
 ) -> NodeStatus:
     """Return the status of a node; `more` is what device plugins have, `trouble` why not ready."""
-    capacity = {**description.machine.capacity, **more}
+    capacity = dict(description.machine.capacity)
     capacity[PODS] = Quantity.from_int(description.pods_max)
     info = replace(
         description.machine.info,
@@ -107,8 +114,11 @@ def status_of(
     )
     return replace(
         node.status,
-        capacity=capacity,
-        allocatable={name: _left(name, has, description) for name, has in capacity.items()},
+        capacity={**capacity, **{name: each.capacity for name, each in more.items()}},
+        allocatable={
+            **{name: _left(name, has, description) for name, has in capacity.items()},
+            **{name: each.allocatable for name, each in more.items()},
+        },
         conditions=_conditions(node, trouble, now),
         addresses=(
             NodeAddress(type="InternalIP", address=description.address),

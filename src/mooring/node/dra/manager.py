@@ -117,6 +117,9 @@ class ClaimManager:
                     ids.update(dict.fromkeys(device.cdi_ids))
         return Given(tuple(ids))
 
+    async def before_start(self, pod: Pod, container: str) -> None:
+        """Do nothing: drivers are not told of starts."""
+
     async def unprepare(self, pod: Pod) -> None:
         """Have a pod's claims unprepared that no other pod uses; else DevicesRefusedError."""
         await self._timed(

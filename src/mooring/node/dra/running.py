@@ -64,7 +64,7 @@ class Dra:
         """Read what an agent before this one knew; raises CheckpointError if that is damaged."""
         clock, root = settings.clock, settings.root
         root.mkdir(mode=0o750, parents=True, exist_ok=True)
-        self._affected = settings.affected
+        self._settings, self._affected = settings, settings.affected
         self.manager = ClaimManager(client, root, features_of(settings.gates), clock=clock)
         self.wiper = SliceWiper(
             client,
@@ -98,6 +98,32 @@ class Dra:
             has_messages=self.manager.features.health_messages,
         )
 
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Serve claims: drivers register, monitors ask, what pods left behind is taken back."""
+        settings = self._settings
+        await self.manager.file.save()  # better now than when the first pod comes
+        folder = registryfolder.follow(settings.root / REGISTRY, clock=settings.clock)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.manager.file.settled)
+            await stack.enter_async_context(self.wiper.running())
+            await stack.enter_async_context(self.health.running())
+            await stack.enter_async_context(self.drivers.running())
+            await stack.enter_async_context(self.pod_resources.serving(settings.root / SOCKET))
+            stack.push_async_callback(folder.aclose)
+            following = [
+                asyncio.create_task(self.registrar.run(folder)),
+                asyncio.create_task(self.manager.follow_active(settings.active)),
+            ]
+            for task in following:
+                task.add_done_callback(_say_fault)
+            try:
+                yield
+            finally:
+                for task in following:
+                    task.cancel()
+                await asyncio.wait(following)
+
     def _tell(self, driver: str, devices: Iterable[DeviceKey]) -> None:
         pods = self.manager.book.pods_with(driver, devices)
         if pods:
@@ -106,32 +132,13 @@ class Dra:
 
 @asynccontextmanager
 async def serving_claims(client: Client, settings: DraSettings) -> AsyncIterator[Dra]:
-    """Serve claims: drivers register, monitors ask, what pods left behind is taken back.
+    """Give claims served as long as a block lasts.
 
     Raises CheckpointError where the file of claims is damaged, SaveError where it cannot be kept.
     """
     dra = Dra(client, settings)
-    await dra.manager.file.save()  # better now than when the first pod comes
-    folder = registryfolder.follow(settings.root / REGISTRY, clock=settings.clock)
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(dra.manager.file.settled)
-        await stack.enter_async_context(dra.wiper.running())
-        await stack.enter_async_context(dra.health.running())
-        await stack.enter_async_context(dra.drivers.running())
-        await stack.enter_async_context(dra.pod_resources.serving(settings.root / SOCKET))
-        stack.push_async_callback(folder.aclose)
-        following = [
-            asyncio.create_task(dra.registrar.run(folder)),
-            asyncio.create_task(dra.manager.follow_active(settings.active)),
-        ]
-        for task in following:
-            task.add_done_callback(_say_fault)
-        try:
-            yield dra
-        finally:
-            for task in following:
-                task.cancel()
-            await asyncio.wait(following)
+    async with dra.serving():
+        yield dra
 
 
 def _say_fault(task: asyncio.Task[None]) -> None:

@@ -8,17 +8,19 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from mooring.api.core import Container
+from mooring.api.core.podstatus import FAILED
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete as DeleteObject
 from mooring.client.writes import Target, Tell
 from mooring.kit.backoff import Backoff
-from mooring.node.contract import DevicesRefusedError
+from mooring.node.contract import DevicesRefusedError, PodRefusedError
 from mooring.node.pods import volumes
+from mooring.node.pods.admission import ADMISSION_PREFIX
 from mooring.node.pods.asking import Asking
 from mooring.node.pods.containerspecs import container_of, spec_of
 from mooring.node.pods.environment import CONFIG_ERROR, ConfigError
-from mooring.node.pods.known import Waiting
+from mooring.node.pods.known import Ending, Waiting
 from mooring.node.pods.planning import Start, Stop
 from mooring.node.pods.probes import action_of
 from mooring.node.pods.record import Record
@@ -74,6 +76,8 @@ class Acts:
                 await room.devices.prepare(record.pod)
         except (ConfigError, SourceError) as error:
             self._trouble("FailedMount", str(error))
+        except PodRefusedError as error:
+            self._refuse(error.reason, str(error))
         except DevicesRefusedError as error:
             text = f"Failed to prepare dynamic resources: {error}"
             self._trouble("FailedPrepareDynamicResources", text)
@@ -83,6 +87,13 @@ class Acts:
         else:
             record.is_set_up = True
             record.trouble = None
+
+    def _refuse(self, reason: str, message: str) -> None:
+        """End the pod: it will never have what it needs."""
+        record, room = self._record, self._room
+        room.warn(record.pod, reason, message)
+        record.ending = Ending(room.now(), 0.0, FAILED, reason, f"{ADMISSION_PREFIX}{message}")
+        record.is_refused = True
 
     async def _make_volumes(self) -> None:
         """Make volumes, or write anew what is in them; plan when that is next."""
@@ -153,6 +164,8 @@ class Acts:
             self._not_started(container, CONFIG_ERROR, str(error))
         except RuntimeRefusedError as error:
             self._not_started(container, error.reason, str(error))
+        except DevicesRefusedError as error:
+            self._not_started(container, "PreStartContainerError", str(error))
         except Exception as error:
             LOG.exception("container %s cannot be started", step.name)
             self._not_started(container, "CreateContainerError", repr(error))
@@ -179,6 +192,7 @@ class Acts:
             contents=contents,
         )
         volumes.make_parts(spec.edits.mounts, self._volumes)
+        await room.devices.before_start(record.pod, container.name)
         return await room.runtime.start(spec)
 
     def _not_started(self, container: Container, reason: str, message: str) -> None:

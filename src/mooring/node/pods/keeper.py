@@ -41,6 +41,10 @@ class Keeper:
         """The pods of the node, also those that the cluster has no more but that still run."""
         return [worker.record.pod for worker in self._workers.values()]
 
+    def current(self) -> list[Pod]:
+        """Return the pods with their status as it is known here, told or not."""
+        return [worker.current() for worker in self._workers.values()]
+
     @property
     def active(self) -> frozenset[str]:
         """The uids of pods that may have devices."""

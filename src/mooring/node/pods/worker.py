@@ -17,6 +17,8 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import PodStatus
 from mooring.api.timestamp import Timestamp
@@ -163,6 +165,10 @@ class Worker:
             return [(record.refresh_at.instant - now.instant).total_seconds()]
         self._spawn(REFRESH, self._acts.refresh())
         return []
+
+    def current(self) -> Pod:
+        """Return the pod with its status as it is known here."""
+        return replace(self.record.pod, status=self._status(self._room.now()))
 
     def _status(self, now: Timestamp) -> PodStatus:
         record, room = self.record, self._room

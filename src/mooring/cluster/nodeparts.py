@@ -1,0 +1,75 @@
+"""How the parts of a node see each other: what one asks for, in the words of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from mooring.api.core import Pod
+from mooring.node.agent import Agent
+from mooring.node.deviceplugins.manager import DevicePlugins
+from mooring.node.deviceplugins.plugin import PluginError
+from mooring.node.deviceplugins.telling import allocatable_devices, container_devices
+from mooring.node.dra.registration import Plugin, RegistrationRefusedError
+from mooring.wire import podresources_pb2 as wire
+
+
+class PodsHere:
+    """The pods of an agent that is made later than the door to them."""
+
+    def __init__(self) -> None:
+        self._agent: Agent | None = None
+        self._metrics_text: Callable[[], str] = str
+
+    def of(self, agent: Agent, metrics_text: Callable[[], str]) -> None:
+        """Have the pods be those of an agent."""
+        self._agent, self._metrics_text = agent, metrics_text
+
+    def find(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod, if it is here."""
+        metadata = ((pod, pod.metadata) for pod in self.all())
+        return next((p for p, m in metadata if (m.namespace, m.name) == (namespace, name)), None)
+
+    def all(self) -> Iterable[Pod]:
+        """Return all of them, as they are known here now."""
+        return () if self._agent is None else self._agent.keeper.current()
+
+    def metrics_text(self) -> str:
+        """Return what the agent counts."""
+        return self._metrics_text()
+
+
+class PluginsBesideClaims:
+    """What device plugins gave, for those who ask for all devices of pods."""
+
+    def __init__(self, plugins: DevicePlugins) -> None:
+        self._plugins = plugins
+
+    def of_container(self, pod_uid: str, container: str) -> Iterable[wire.ContainerDevices]:
+        """Return the devices of a container."""
+        return container_devices(self._plugins.held(pod_uid, container))
+
+    def allocatable(self) -> Iterable[wire.ContainerDevices]:
+        """Return all devices that pods can have."""
+        return allocatable_devices(self._plugins.allocatable())
+
+
+class PluginsByFolder:
+    """Device plugins that register as drivers do, by a socket in the folder of plugins."""
+
+    def __init__(self, plugins: DevicePlugins) -> None:
+        self._plugins = plugins
+
+    def check(self, plugin: Plugin) -> None:
+        """Take any: `register` looks at it."""
+
+    async def register(self, plugin: Plugin) -> None:
+        """Begin to use a plugin, or raise RegistrationRefusedError."""
+        try:
+            await self._plugins.register(plugin.name, Path(plugin.endpoint), plugin.versions)
+        except (ValueError, PluginError) as error:
+            raise RegistrationRefusedError(str(error)) from None
+
+    async def deregister(self, plugin: Plugin) -> None:
+        """Use it no more."""
+        await self._plugins.deregister(plugin.name, Path(plugin.endpoint))
