@@ -61,7 +61,8 @@ class PodmanRuntime:
         self._version = version
         self._clock = clock
         self._run_options = tuple(run_options)  # of the operator, for each container
-        self._resolve = resolve  # CDI ids, where podman does not look into our folders
+        # CDI ids, where podman does not look into our folders; it refuses as we do.
+        self._resolve = resolve
         self._images = Images(podman, clock)
         self._teller = Teller()
         self._events: asyncio.Task[None] | None = None
