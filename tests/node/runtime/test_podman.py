@@ -273,3 +273,20 @@ def test_container_left_before_its_start_is_started(bench: PodmanBench) -> None:
             assert (await ended(bench, runtime, MAIN)).exit_code == 0
 
     run(main)
+
+
+@pytest.mark.parametrize("verb", ["ps", "inspect"])
+def test_podman_that_fails_is_not_taken_for_one_without_containers(
+    verb: str, tmp_path: Path
+) -> None:
+    broken = tmp_path / "podman"
+    script = f'[ "$1" = {verb} ] && {{ echo "Error: storage is locked" >&2; exit 125; }}; echo x'
+    broken.write_text(f"#!/bin/sh\n{script}\n")
+    broken.chmod(0o755)
+
+    async def main() -> None:
+        runtime = PodmanRuntime("tests", Podman([str(broken)]), "0")
+        with pytest.raises(RuntimeRefusedError, match="storage is locked"):
+            await runtime.containers()
+
+    run(main)

@@ -103,6 +103,21 @@ def test_memory_that_ran_out_is_told() -> None:
     assert str(state.finished_at) == "2026-11-15T12:00:05Z"
 
 
+def test_end_that_nobody_saw_is_no_success() -> None:
+    line = inspected(ExitCode=0, FinishedAt="0001-01-01T00:00:00Z")
+    (container,) = answers.read_inspected(line)
+    state = answers.state_of(container)
+    assert state is not None
+    assert (state.exit_code, state.reason) == (137, "ContainerStatusUnknown")
+    assert state.finished_at == state.started_at
+
+
+def test_annotation_that_is_too_long_is_left_out() -> None:
+    found = options(annotations={"long": "x" * 100_000, "short": "y"})
+    assert "--annotation=short=y" in found
+    assert not any(each.startswith("--annotation=long") for each in found)
+
+
 @pytest.mark.parametrize("status", ["created", "configured", "initialized"])
 def test_container_that_never_started_is_none_yet(status: str) -> None:
     (container,) = answers.read_inspected(inspected(Status=status))

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from mooring.api.core import Container, Pod
@@ -104,9 +105,14 @@ def choose(
 
 def settle(choice: Choice, preferred: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the devices; what the plugin prefers and cannot be had is passed over."""
-    free = set(choice.free)
-    asked = [id_ for id_ in preferred if id_ in free]
-    return tuple(dict.fromkeys((*choice.own, *asked, *choice.free)))[: choice.size]
+    wished = tuple(preferred)
+    free = set(choice.free) if wished else ()
+    found = dict.fromkeys(choice.own)  # a set that keeps its order
+    for id_ in chain((each for each in wished if each in free), choice.free):
+        if len(found) == choice.size:
+            break
+        found[id_] = None
+    return tuple(found)
 
 
 def _unhealthy(why: str, resource: str) -> str:

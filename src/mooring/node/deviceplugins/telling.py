@@ -1,4 +1,4 @@
-"""What is told of devices of plugins: in the status of pods, and by the PodResources service."""
+"""What is told of the devices of plugins: in the status of pods, and by PodResources."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -13,6 +14,7 @@ from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
 from mooring.node.runtime.podman.commandlines import ATTEMPT, CONTAINER, POD
 
 _NEVER_STARTED = frozenset(("configured", "created", "initialized"))
+KILLED = 137
 _RUNNING = frozenset(("running", "paused", "stopping"))
 
 
@@ -67,16 +69,23 @@ def state_of(container: Inspected) -> ContainerState | None:
     )
     if state.status in _RUNNING:
         return started
-    # One that ends at once may, by podman's book, have ended before it started.
-    finished_at = max(_time(state.finished_at), started.started_at)
-    return msgspec.structs.replace(
-        started,
-        phase=Phase.EXITED,
-        finished_at=finished_at,
-        exit_code=state.exit_code,
-        reason=_reason(state),
-        message=state.error[:4096],
-    )
+    return msgspec.structs.replace(started, phase=Phase.EXITED, **_ending(state, started))
+
+
+def _ending(state: _State, started: ContainerState) -> dict[str, Any]:
+    """Return how a container ended."""
+    finished_at = _time(state.finished_at)
+    if finished_at.is_zero:  # the machine went down with it, and nobody saw its end
+        reason, message = "ContainerStatusUnknown", "The container was not there to be asked"
+        unknown = {"reason": reason, "message": message, "exit_code": KILLED}
+        return {"finished_at": started.started_at, **unknown}
+    return {
+        # One that ends at once may, by podman's book, have ended before it started.
+        "finished_at": max(finished_at, started.started_at),
+        "exit_code": state.exit_code,
+        "reason": _reason(state),
+        "message": state.error[:4096],
+    }
 
 
 def _reason(state: _State) -> str:

@@ -18,6 +18,7 @@ from mooring.node.runtime.contract import (
 OWNER = "dev.mooring.owner"  # the agent, by its root folder
 POD, CONTAINER, ATTEMPT = "dev.mooring.pod", "dev.mooring.container", "dev.mooring.attempt"
 HOSTNAME_LENGTH_MAX = 63
+ANNOTATION_LENGTH_MAX = 16_384
 
 # One line for each container, with what we read of it.
 INSPECTED = (
@@ -40,7 +41,7 @@ def run_line(owner: str, spec: ContainerSpec) -> list[str]:
         f"--name={name_of(owner, id_)}",
         f"--hostname={spec.pod_name[:HOSTNAME_LENGTH_MAX].rstrip('-.') or 'pod'}",
         *(f"--label={key}={value}" for key, value in labels.items()),
-        *(f"--annotation={key}={value}" for key, value in spec.annotations.items()),
+        *(f"--annotation={each}" for each in _annotations(spec)),
         *(f"--env={key}={value}" for key, value in spec.env.items()),
         *([f"--workdir={spec.working_dir}"] if spec.working_dir else []),
         *([f"--entrypoint={json.dumps(spec.command)}"] if spec.command else []),
@@ -93,6 +94,13 @@ def checked_image(image: str) -> str:
         text = f"Failed to apply default image tag {image[:256]!r}: invalid reference format"
         raise RuntimeRefusedError("InvalidImageName", text)
     return image
+
+
+def _annotations(spec: ContainerSpec) -> Iterator[str]:
+    """Yield what hooks of the container may read; what no command line can hold is left out."""
+    for key, value in spec.annotations.items():
+        if len(value) <= ANNOTATION_LENGTH_MAX:
+            yield f"{key}={value}"
 
 
 def _limits(limits: Limits) -> Iterator[str]:

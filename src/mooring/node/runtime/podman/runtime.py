@@ -61,7 +61,8 @@ class PodmanRuntime:
         self._version = version
         self._clock = clock
         self._run_options = tuple(run_options)  # of the operator, for each container
-        self._resolve = resolve  # CDI ids, where podman does not look into our folders
+        # CDI ids, where podman does not look into our folders; it refuses as we do.
+        self._resolve = resolve
         self._images = Images(podman, clock)
         self._teller = Teller()
         self._events: asyncio.Task[None] | None = None
@@ -158,9 +159,8 @@ class PodmanRuntime:
 
     async def remove(self, pod_uid: str) -> None:
         """Kill and forget the containers of a pod."""
-        found = (await self._podman.run(lines.list_line(self.owner, pod_uid))).output.split()
-        if found:
-            ids = [each.decode() for each in found]
+        ids = await self._ids(pod_uid)
+        if ids:
             done = await self._podman.run(["rm", "--force", "--ignore", "--time=0", *ids])
             if done.code:
                 raise RuntimeRefusedError("KillContainerError", done.why)
@@ -218,8 +218,13 @@ class PodmanRuntime:
         return state_of(found[0]) if found else None
 
     async def _listed(self) -> list[Inspected]:
-        ids = (await self._podman.run(lines.list_line(self.owner))).output.split()
-        return await self._inspected([each.decode() for each in ids])
+        return await self._inspected(await self._ids())
+
+    async def _ids(self, pod_uid: str | None = None) -> list[str]:
+        done = await self._podman.run(lines.list_line(self.owner, pod_uid))
+        if done.code:  # no containers would be another answer
+            raise RuntimeRefusedError("RuntimeUnavailable", f"podman ps: {done.why}")
+        return [each.decode() for each in done.output.split()]
 
     async def _inspected(self, names: Sequence[str]) -> list[Inspected]:
         """Return how containers are; those that are gone meanwhile are left out."""
@@ -227,7 +232,10 @@ class PodmanRuntime:
         for start in range(0, len(names), INSPECTED_AT_ONCE_MAX):
             some = names[start : start + INSPECTED_AT_ONCE_MAX]
             line = ["inspect", "--type=container", f"--format={lines.INSPECTED}", *some]
-            found += read_inspected((await self._podman.run(line)).output)
+            done = await self._podman.run(line)
+            if done.code and _MISSING not in done.errors:
+                raise RuntimeRefusedError("RuntimeUnavailable", f"podman inspect: {done.why}")
+            found += read_inspected(done.output)
         return found
 
     # --- following ----------------------------------------------------------------------------
