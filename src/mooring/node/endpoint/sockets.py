@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from mooring.kit.heads import Head
 from mooring.kit.websocket import (
-    GOING_AWAY,
     NORMAL,
     Kind,
     Reader,
@@ -84,6 +83,3 @@ class Socket:
         self._writer.write(frame(kind, data))
         async with asyncio.timeout(STALLED_S):  # TimeoutError is an OSError
             await self._writer.drain()
-
-
-__all__ = ["GOING_AWAY", "PROTOCOLS", "Socket", "accepting", "chosen_protocol"]
