@@ -7,11 +7,13 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from mooring.api.cdi import ContainerEdits
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import ResourceStatus
 from mooring.api.quantity import Quantity
@@ -29,6 +31,7 @@ from mooring.node.endpoint import Answering, Files, serving
 from mooring.node.machine import address_towards, read_machine
 from mooring.node.managers import Managers
 from mooring.node.nodeobject import PODS_MAX, Description, PluginResource, kept_free
+from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
 from mooring.node.runtime.contract import Runtime, RuntimeRefusedError
 from mooring.wire.services import DEVICE_PLUGIN
 
@@ -276,19 +279,25 @@ async def _new_runtime(
 
             return ProcessRuntime(folder / "containers", folders, clock=clock)
         case "podman":
-            from mooring.node.runtime.cdi import CdiSpecs
             from mooring.node.runtime.podman.runtime import PodmanRuntime
 
             return await PodmanRuntime.open(
                 f"{settings.name} {folder}",
                 clock=clock,
                 cdi_folders=[str(each) for each in folders],
-                resolve=CdiSpecs(folders).edits,
+                resolve=partial(_resolved, CdiSpecs(folders)),
             )
         case _:
             from mooring.node.runtime.sim import SimRuntime
 
             return SimRuntime(folder / "simulated-containers", clock)
+
+
+def _resolved(specs: CdiSpecs, ids: Sequence[str]) -> ContainerEdits:
+    try:
+        return specs.edits(ids)
+    except UnresolvableError as error:
+        raise RuntimeRefusedError("CreateContainerError", str(error)) from None
 
 
 def describe(

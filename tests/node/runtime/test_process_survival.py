@@ -11,6 +11,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -397,5 +398,49 @@ def test_any_order_of_things_comes_to_one_process_and_one_end(bench: Bench, seed
             if code is not None:
                 await ended(model.runtime, id_)
         await model.runtime.close()
+
+    bench.play(story)
+
+
+def test_the_keeper_is_small(bench: Bench) -> None:
+    async def story(runtime: ProcessRuntime) -> None:
+        for number in range(20):
+            await runtime.start(shell(f"c{number}", FOREVER))
+        status = Path(f"/proc/{await runtime.keeper_pid()}/status").read_text()
+        resident_kib = int(status.partition("VmRSS:")[2].split()[0])
+        assert resident_kib < 20_000
+
+    bench.play(story)
+
+
+def test_the_keeper_leaks_no_descriptors(bench: Bench) -> None:
+    async def story(runtime: ProcessRuntime) -> None:
+        folder = f"/proc/{await runtime.keeper_pid()}/fd"
+        before = os.listdir(folder)
+        for number in range(3):
+            await runtime.start(shell(f"a{number}", FOREVER, stdin=True))
+            await executed(runtime, id_of(f"a{number}"), ["cat"], given=b"x")
+            with suppress(RuntimeRefusedError):
+                await runtime.execute(id_of(f"a{number}"), ["no-such"], tty=True, stdin=True)
+            await finished(runtime, shell(f"b{number}", "true", tty=True))
+            with suppress(RuntimeRefusedError):
+                await runtime.start(shell(f"c{number}", "true", working_dir="/no/such"))
+        await runtime.remove("pod-1")
+        # The connections of the last round may not be closed yet.
+        assert len(os.listdir(folder)) < len(before) + 3
+
+    bench.play(story)
+
+
+def test_changes_end_when_we_are_closed(bench: Bench) -> None:
+    async def story(runtime: ProcessRuntime) -> None:
+        async def listen() -> list[ContainerState]:
+            return [each async for each in runtime.changes()]
+
+        await runtime.containers()
+        listening = asyncio.create_task(listen())
+        await runtime.start(shell("a", FOREVER))
+        await runtime.close()
+        assert len(await listening) <= 1
 
     bench.play(story)

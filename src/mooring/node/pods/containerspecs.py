@@ -14,6 +14,7 @@ from mooring.node.pods.environment import NOTHING, Surroundings, environment, ex
 from mooring.node.pods.sources import Contents
 from mooring.node.pods.volumes import Volume, mounts_of
 from mooring.node.runtime.contract import ContainerId, ContainerSpec, Limits
+from mooring.node.runtime.durations import annotations_for
 
 
 def container_of(pod: Pod, name: str) -> Container:
@@ -48,6 +49,8 @@ def spec_of(
         env=values,
         edits=mounts + given.edits,
         cdi_ids=given.cdi_ids,
+        annotations={**annotations_for(pod, container.name), **given.annotations},
+        pull_policy=container.image_pull_policy,
         limits=limits_of(pod, container),
         tty=container.tty,
         stdin=container.stdin,

@@ -85,6 +85,44 @@ class Streams(NamedTuple):
     is_terminal: bool = False
 
 
+class Theirs:
+    """The ends of streams that are the child's: closed here, whatever happens."""
+
+    def __init__(self) -> None:
+        self._descriptors: list[int] = []
+
+    def __enter__(self) -> Theirs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+
+    def terminal(self) -> tuple[int, int]:
+        """Return both ends of a new terminal: ours, and theirs."""
+        ours, theirs = os.openpty()
+        self._descriptors.append(theirs)
+        return ours, theirs
+
+    def output(self) -> tuple[int, int]:
+        """Return both ends of what they say."""
+        ours, theirs = os.pipe2(os.O_CLOEXEC)
+        self._descriptors.append(theirs)
+        return ours, theirs
+
+    def input(self) -> tuple[int, int]:
+        """Return both ends of what they are told."""
+        theirs, ours = os.pipe2(os.O_CLOEXEC)
+        self._descriptors.append(theirs)
+        return ours, theirs
+
+    def nothing(self) -> int:
+        """Return an input that is over."""
+        theirs = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptors.append(theirs)
+        return theirs
+
+
 class _ProgramError(Exception):
     """A program that cannot be run."""
 
@@ -94,7 +132,12 @@ def fork(become: Callable[[socket.socket], NoReturn]) -> Forked:
     heard, word = os.pipe2(os.O_CLOEXEC)
     report, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     parent = os.getpid()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:  # too many processes
+        for descriptor in (heard, word, report.detach(), told.detach()):
+            os.close(descriptor)
+        raise
     if pid == 0:
         _run_child(become, heard, word, told, parent)
     os.close(heard)
@@ -246,14 +289,6 @@ def descriptor_limits() -> tuple[int, int]:
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return soft, hard
-
-
-def terminal() -> tuple[int, int]:
-    """Return both ends of a new terminal: ours, and the program's."""
-    ours, theirs = os.openpty()
-    for descriptor in (ours, theirs):
-        os.set_inheritable(descriptor, False)
-    return ours, theirs
 
 
 def resize(descriptor: int, message: dict[str, Any]) -> None:

@@ -20,8 +20,8 @@ from typing import Any, NoReturn, Protocol
 
 from mooring.node.runtime.keeper import child, processes
 from mooring.node.runtime.keeper.cgroups import Cgroup, Cgroups
-from mooring.node.runtime.keeper.child import Failure, Forked, Streams
-from mooring.node.runtime.keeper.launches import MARKER, Launch
+from mooring.node.runtime.keeper.child import Failure, Forked, Streams, Theirs
+from mooring.node.runtime.keeper.launches import MARKER, Key, Launch
 from mooring.node.runtime.keeper.logfile import Lines, LogFile
 from mooring.node.runtime.keeper.loop import READ, Call, Loop, Timer
 from mooring.node.runtime.keeper.processes import Process
@@ -53,6 +53,11 @@ class RefusalError(Exception):
 
 
 Answer = Callable[["Container | RefusalError"], None]
+
+
+def cgroup_name(key: Key) -> str:
+    """Return what the cgroup of a container is called."""
+    return str(key).replace("/", "_")
 
 
 class Home(Protocol):
@@ -151,12 +156,11 @@ class Container:
         folder = self.home.records.folder_of(launch.key)
         os.makedirs(folder, exist_ok=True)
         self._log = LogFile(folder)
-        streams = self._open_streams(launch)
-        self.cgroup = self.home.cgroups.make(str(launch.key).replace("/", "_"), launch)
+        self.cgroup = self.home.cgroups.make(cgroup_name(launch.key), launch)
         environment = {**launch.environment, MARKER: self.marker}
-        self._forked = child.fork(lambda told: self._become(launch, streams, environment, told))
-        for descriptor in {*streams[:3]}:
-            os.close(descriptor)
+        with Theirs() as theirs:
+            streams = self._open_streams(launch, theirs)
+            self._forked = child.fork(lambda told: self._become(launch, streams, environment, told))
         pid = self._forked.pid
         self.home.adopt(pid, self._reaped)
         self.home.loop.watch(self._forked.report.fileno(), READ, self._reported)
@@ -192,19 +196,19 @@ class Container:
         limits = self.home.descriptor_limits
         child.run_program(launch.command, environment, launch.folder, limits)
 
-    def _open_streams(self, launch: Launch) -> Streams:
+    def _open_streams(self, launch: Launch, theirs: Theirs) -> Streams:
         if launch.tty:
-            ours, theirs = child.terminal()
+            ours, terminal = theirs.terminal()
             self._read_from(ours, b"stdout")
-            return Streams(theirs, theirs, theirs, is_terminal=True)
+            return Streams(terminal, terminal, terminal, is_terminal=True)
         if launch.stdin:  # open, and nobody says anything
-            reading, writing = os.pipe2(os.O_CLOEXEC)
+            writing, reading = theirs.input()
             self._held.append(writing)
         else:
-            reading = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            reading = theirs.nothing()
         writers = []
         for name in (b"stdout", b"stderr"):
-            descriptor, writer = os.pipe2(os.O_CLOEXEC)
+            descriptor, writer = theirs.output()
             self._read_from(descriptor, name)
             writers.append(writer)
         return Streams(reading, writers[0], writers[1])
@@ -231,7 +235,8 @@ class Container:
 
     def _took_too_long(self) -> None:
         self._failure = Failure(False, f"mounts and limits took longer than {SETUP_S_MAX:.0f} s")
-        self.kill()
+        self._answer(RefusalError("CreateContainerError", self._failure.text))
+        self.kill()  # which may take as long as what it hangs in
 
     def _refuse(self, text: str) -> None:
         """Leave nothing of it, and say why."""

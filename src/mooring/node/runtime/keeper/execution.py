@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, Protocol
 
 from mooring.node.runtime.keeper import child, system
-from mooring.node.runtime.keeper.child import Forked, Streams
+from mooring.node.runtime.keeper.child import Forked, Streams, Theirs
 from mooring.node.runtime.keeper.container import Container, RefusalError, Stage
 from mooring.node.runtime.keeper.frames import ERRORS, OUTPUT
 from mooring.node.runtime.keeper.launches import MARKER, Launch
@@ -63,10 +63,13 @@ class Execution:
                 "ContainerNotRunning", f"container {self._container.record.key} is not running"
             )
         self._is_terminal = tty
-        streams = self._open_streams(tty=tty, stdin=stdin)
-        self._forked = child.fork(lambda _: self._become(launch, streams, command))
-        for descriptor in {*streams[:3]}:
-            os.close(descriptor)
+        try:
+            with Theirs() as theirs:
+                streams = self._open_streams(theirs, tty=tty, stdin=stdin)
+                self._forked = child.fork(lambda _: self._become(launch, streams, command))
+        except OSError:
+            self._close()
+            raise
         self._pid = self._forked.pid
         self._home.adopt(self._pid, self._ended)
         self._container.beside[self._pid] = self.kill
@@ -134,20 +137,20 @@ class Execution:
         os.chdir(root)
         os.chroot(".")
 
-    def _open_streams(self, *, tty: bool, stdin: bool) -> Streams:
+    def _open_streams(self, theirs: Theirs, *, tty: bool, stdin: bool) -> Streams:
         if tty:
-            ours, theirs = child.terminal()
+            ours, terminal = theirs.terminal()
             self._add_output(ours, OUTPUT)
             self._input = ours if stdin else None
-            return Streams(theirs, theirs, theirs, is_terminal=True)
+            return Streams(terminal, terminal, terminal, is_terminal=True)
         if stdin:
-            reading, self._input = os.pipe2(os.O_CLOEXEC)
+            self._input, reading = theirs.input()
             os.set_blocking(self._input, False)
         else:
-            reading = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            reading = theirs.nothing()
         writers = []
         for channel in (OUTPUT, ERRORS):
-            descriptor, writer = os.pipe2(os.O_CLOEXEC)
+            descriptor, writer = theirs.output()
             self._add_output(descriptor, channel)
             writers.append(writer)
         return Streams(reading, writers[0], writers[1])
@@ -236,11 +239,14 @@ class Execution:
         code = 128 + number if number else os.WEXITSTATUS(status)
         self._peer.tell({"exited": code})
         self._peer.finish()
+        self._close()
+        del self._container.beside[self._pid]
+        self._pid = 0
+        self._container.sweep()
+
+    def _close(self) -> None:
         for descriptor in {*self._outputs, *([] if self._input is None else [self._input])}:
             self._home.loop.forget(descriptor)
             os.close(descriptor)
         self._outputs, self._input = {}, None
         self._paused.clear()
-        del self._container.beside[self._pid]
-        self._pid = 0
-        self._container.sweep()

@@ -11,7 +11,13 @@ from typing import Any
 
 from mooring.node.runtime.keeper import child, processes, system
 from mooring.node.runtime.keeper.cgroups import Cgroups
-from mooring.node.runtime.keeper.container import Answer, Container, RefusalError, Stage
+from mooring.node.runtime.keeper.container import (
+    Answer,
+    Container,
+    RefusalError,
+    Stage,
+    cgroup_name,
+)
 from mooring.node.runtime.keeper.launches import Key, Launch
 from mooring.node.runtime.keeper.loop import Call, Loop
 from mooring.node.runtime.keeper.processes import Process
@@ -35,7 +41,6 @@ class Keeper:
         self.on_change: Callable[[dict[str, Any]], None] = lambda _: None
         self.containers: dict[Key, Container] = {}
         self._owners: dict[int, Callable[[int], None]] = {}
-        self._namespace_number = processes.mount_namespace(os.getpid())
         self._self = os.getpid()
         os.makedirs(self.records.folder, exist_ok=True)
         os.makedirs(self.staging, exist_ok=True)
@@ -160,9 +165,11 @@ class Keeper:
         if found is None or found.is_zombie:
             return False
         namespace = container.namespace_number
-        if namespace and namespace != self._namespace_number:
-            return processes.mount_namespace(pid) == namespace
-        return found.session == container.pid or processes.marker(pid) == container.marker
+        return (
+            (namespace != 0 and processes.mount_namespace(pid) == namespace)
+            or found.session == container.pid
+            or processes.marker(pid) == container.marker
+        )
 
     # --- after another keeper ------------------------------------------------------------------
 
@@ -192,8 +199,7 @@ class Keeper:
         markers = {each.marker for each in lost}
         in_cgroups: set[int] = set()
         for container in lost:
-            name = str(container.record.key).replace("/", "_")
-            in_cgroups |= self.cgroups.find(name).members()
+            in_cgroups |= self.cgroups.find(cgroup_name(container.record.key)).members()
         return [
             each
             for each in processes.processes()
@@ -222,7 +228,7 @@ class Keeper:
                 else "its record was damaged"
             ),
         )
-        self.cgroups.find(str(record.key).replace("/", "_")).remove()
+        self.cgroups.find(cgroup_name(record.key)).remove()
         try:
             self.records.write(container.record)
         except OSError as error:

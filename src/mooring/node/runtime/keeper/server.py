@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from mooring.node.runtime.keeper.container import Container, RefusalError
+from mooring.node.runtime.keeper.container import Container, RefusalError, Stage
 from mooring.node.runtime.keeper.execution import WAITING_BYTES_MAX, Execution
 from mooring.node.runtime.keeper.frames import (
     INPUT,
@@ -36,6 +36,7 @@ from mooring.node.runtime.keeper.loop import READ, WRITE, Timer
 CHUNK_BYTES = 256 * 1024
 UNSENT_BYTES_MAX = 32 * 1024 * 1024
 CONNECTIONS_MAX = 1024
+ACCEPT_RETRY_S = 0.2
 IDLE_S, FIRST_IDLE_S = 60.0, 10.0
 
 
@@ -48,15 +49,23 @@ class Server:
         self._connections: set[Connection] = set()
         self._idle: Timer | None = None
         listener.setblocking(False)
-        keeper.loop.watch(listener.fileno(), READ, self._accept)
+        self._listen()
         keeper.on_change = self._changed
         # Whoever had us started is on the way.
         self._idle = keeper.loop.call_later(max(idle_s, FIRST_IDLE_S), self._end_if_idle)
 
+    def _listen(self) -> None:
+        if self._listener.fileno() >= 0:
+            self.keeper.loop.watch(self._listener.fileno(), READ, self._accept)
+
     def _accept(self) -> None:
         try:
             accepted, _ = self._listener.accept()
-        except OSError:
+        except BlockingIOError:
+            return
+        except OSError:  # too many files are open; it would be ready again at once
+            self.keeper.loop.forget(self._listener.fileno())
+            self.keeper.loop.call_later(ACCEPT_RETRY_S, self._listen)
             return
         if len(self._connections) >= CONNECTIONS_MAX or not _is_ours(accepted):
             accepted.close()
@@ -71,6 +80,8 @@ class Server:
 
     def quit(self) -> None:
         """End the keeper once everybody knows."""
+        if self._listener.fileno() >= 0:
+            self.keeper.loop.forget(self._listener.fileno())
         self._listener.close()
         self.keeper.loop.call_later(0.0, self.keeper.loop.stop)
 
@@ -230,11 +241,8 @@ class Connection:
         self.tell({"n": number, "ok": told})
 
     def _containers(self, number: Any, _: dict[str, Any]) -> None:
-        states = [
-            each.state()
-            for each in self._keeper.containers.values()
-            if each.pid or each.record.finished
-        ]
+        known = self._keeper.containers.values()
+        states = [each.state() for each in known if each.stage is not Stage.STARTING]
         self.tell({"n": number, "ok": states})
 
     def _watch_changes(self, number: Any, _: dict[str, Any]) -> None:

@@ -69,6 +69,7 @@ class KeeperLink:
         self.controllers: tuple[str, ...] = ()
         self.keeper_pid = 0
         self.has_greeted = False  # what was there before is no change
+        self.is_closed = False
 
     @property
     def is_open(self) -> bool:
@@ -90,15 +91,21 @@ class KeeperLink:
                 return
             for _ in range(TRIES_MAX):
                 reader, writer = await self.connect()
-                self._writer = writer
+                self._writer, self.is_closed = writer, False
                 self._reading = asyncio.create_task(self._read(reader, writer))
-                with suppress(KeeperLostError):
+                try:
                     await self._greet()
-                    return
+                except KeeperLostError:
+                    continue
+                except RuntimeRefusedError:
+                    await self.close()
+                    raise
+                return
             raise RuntimeRefusedError(UNAVAILABLE, f"the keeper of {self._folder} does not stay up")
 
     async def close(self) -> None:
         """Let go of the keeper; it stays with its containers."""
+        self.is_closed = True
         writer, reading = self._writer, self._reading
         if writer is not None:
             writer.close()

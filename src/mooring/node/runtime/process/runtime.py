@@ -71,7 +71,7 @@ class ProcessRuntime:
         return [_state(each) for each in await self._link.ask("containers")]
 
     def changes(self) -> AsyncIterator[ContainerState]:
-        """Yield each container whose phase changed, from now on."""
+        """Yield each container whose phase changed, from now on, until we are closed."""
         changes = _Changes(self._link)
         self._changes.add(changes)
         return changes.all(self._changes)
@@ -158,7 +158,7 @@ class _Changes:
     async def all(self, listeners: set[_Changes]) -> AsyncIterator[ContainerState]:
         """Yield changes as they come."""
         try:
-            while True:
+            while not self._link.is_closed:
                 await self._link.ensure()
                 while self._waiting:
                     yield self._waiting.pop(next(iter(self._waiting)))
