@@ -401,6 +401,26 @@ def test_names_of_cdi_devices_are_valid_and_distinct() -> None:
         assert CdiId.parse(f"{NAME}/claim={name}").name == name
 
 
+@played
+async def test_a_claim_that_is_half_undone_is_prepared_anew(
+    folder: Path, client: ApiClient
+) -> None:
+    class Sticky(Blinkers):
+        def unprepare(self, claim: ClaimName) -> None:
+            self.lit.clear()
+            raise PrepareError("the switch sticks")
+
+    claim = await make_claim(client, "lamp", "red")
+    driver = Sticky()
+    async with serving(driver, settings_in(folder), client) as running:
+        assert running.socket is not None
+        kubelet = Kubelet(running.socket)
+        await kubelet.prepare(claim)
+        assert await kubelet.unprepare(claim) == {claim.metadata.uid: "the switch sticks"}
+        await kubelet.prepare(claim)
+    assert driver.lit == {claim.metadata.uid: ("red",)}
+
+
 # --- faults ---------------------------------------------------------------------------------------
 
 
@@ -462,7 +482,7 @@ class Mortal(Files):
         super().remove_folder(path)
 
 
-@pytest.mark.parametrize("steps", range(10))
+@pytest.mark.parametrize("steps", range(11))
 def test_after_any_step_a_restart_leads_to_the_same_end(steps: int) -> None:
     @played
     async def scene(folder: Path, client: ApiClient) -> None:
@@ -476,7 +496,7 @@ def test_after_any_step_a_restart_leads_to_the_same_end(steps: int) -> None:
             await Kubelet(running.socket).prepare(claim)
             if not disk.is_dead:
                 await Kubelet(running.socket).unprepare(claim)
-        assert disk.is_dead == (steps < 9)
+        assert disk.is_dead == (steps < 10)
         async with serving(driver, settings, client) as running:
             assert running.socket is not None
             kubelet = Kubelet(running.socket)

@@ -39,11 +39,11 @@ def cut(pool: Pool, before: Mapping[int, Slot]) -> list[Slot]:
     2. Put the others into slots with room, the first first, and then into new ones.
     3. Forget empty slots at the end, and start afresh if there are twice as many as needed.
     """
-    fresh = _Slots({}).place(pool)
-    count_max = 2 * len(fresh)
+    needed = -(-len(pool.counters) // COUNTER_SETS_MAX) - (-len(pool.devices) // DEVICES_MAX)
+    count_max = 2 * max(needed, 1)
     near = {index: slot for index, slot in before.items() if index < count_max}
-    kept = _Slots(near).place(pool) if near else fresh
-    return kept if len(kept) <= count_max else fresh
+    kept = _Slots(near).place(pool)
+    return kept if len(kept) <= count_max else _Slots({}).place(pool)
 
 
 def check_pool(pool: Pool) -> None:

@@ -33,6 +33,8 @@ from mooring.driver.errors import InventoryError
 from mooring.validation.equality import same
 
 INDEX_WIDTH_MIN = 5
+TaintTimes = Mapping[tuple[str, str, str, str], DeviceTaint]  # by device, key, value and effect
+
 _INDEX = re.compile(r"([0-9a-f]+)-", re.IGNORECASE)
 
 
@@ -128,8 +130,9 @@ def _plan_pool(pool: Pool, existing: Sequence[ResourceSlice], publisher: Publish
     }
     kept = {each.metadata.name for each in current.values()}
     deletes = tuple(_delete(each) for each in existing if each.metadata.name not in kept)
-    taints = _taint_times(existing)
-    specs = [_spec(pool, slot, publisher, highest, len(slots), taints) for slot in slots]
+    frame = _frame(pool, publisher, highest, len(slots))
+    times = _taint_times(existing)
+    specs = [_filled(frame, slot, times) for slot in slots]
     changed = {i for i, each in current.items() if not is_same_spec(each.spec, specs[i])}
     generation = _next_generation(pool, highest, len(changed), len(slots) - len(current))
     if generation != highest:
@@ -164,26 +167,24 @@ def _slot(value: ResourceSlice) -> Slot:
     return Slot(value.spec.devices or (), value.spec.shared_counters or ())
 
 
-def _spec(
-    pool: Pool,
-    slot: Slot,
-    publisher: Publisher,
-    generation: int,
-    count: int,
-    taint_times: Mapping[tuple[str, str, str, str], DeviceTaint],
-) -> ResourceSliceSpec:
+def _frame(pool: Pool, publisher: Publisher, generation: int, count: int) -> ResourceSliceSpec:
+    """Return what all slices of a pool have in common."""
     is_per_device = selects_per_device(pool)
-    devices = tuple(_with_times(each, taint_times) for each in slot.devices)
     return ResourceSliceSpec(
         driver=publisher.driver,
         pool=ResourcePool(name=pool.name, generation=generation, resource_slice_count=count),
         node_name=publisher.node_name or None,
         node_selector=pool.node_selector if not is_per_device else None,
         all_nodes=pool.all_nodes or None if not is_per_device else None,
-        devices=None if slot.counters else devices,
         per_device_node_selection=is_per_device or None,
-        shared_counters=slot.counters or None,
     )
+
+
+def _filled(frame: ResourceSliceSpec, slot: Slot, times: TaintTimes) -> ResourceSliceSpec:
+    """Return the slice of a slot."""
+    if slot.counters:
+        return replace(frame, shared_counters=slot.counters)
+    return replace(frame, devices=tuple(_with_times(each, times) for each in slot.devices))
 
 
 def _at_generation(spec: ResourceSliceSpec, generation: int) -> ResourceSliceSpec:
@@ -251,8 +252,8 @@ def _is_same_taint(a: DeviceTaint, b: DeviceTaint) -> bool:
     return abs(a.time_added.instant - b.time_added.instant) <= _SECOND
 
 
-def _taint_times(existing: Iterable[ResourceSlice]) -> dict[tuple[str, str, str, str], DeviceTaint]:
-    """Return taints with their times by device, key, value and effect."""
+def _taint_times(existing: Iterable[ResourceSlice]) -> TaintTimes:
+    """Return the taints that have a time."""
     return {
         (device.name, taint.key, taint.value, taint.effect): taint
         for each in existing
@@ -262,7 +263,7 @@ def _taint_times(existing: Iterable[ResourceSlice]) -> dict[tuple[str, str, str,
     }
 
 
-def _with_times(device: Device, times: Mapping[tuple[str, str, str, str], DeviceTaint]) -> Device:
+def _with_times(device: Device, times: TaintTimes) -> Device:
     """Return a device whose taints have the times at which they came."""
     if not device.taints or not times:
         return device

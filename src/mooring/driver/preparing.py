@@ -2,11 +2,11 @@
 
 Preparing a claim:                          Undoing it:
 
-1. nobody else has its devices              1. the driver undoes its part
-2. noted in the checkpoint: begun           2. CDI spec and metadata removed
-3. the driver does its part                 3. forgotten by the checkpoint
+1. nobody else has its devices              1. noted in the checkpoint: no more complete
+2. noted in the checkpoint: begun           2. the driver undoes its part
+3. the driver does its part                 3. CDI spec and metadata removed
 4. CDI spec and metadata written
-5. noted in the checkpoint: complete
+5. noted in the checkpoint: complete        4. forgotten by the checkpoint
 
 Whoever dies in between leaves a claim that is begun. It keeps its devices from others until the
 node prepares it again, which repeats steps 3 to 5, or undoes it.
@@ -193,6 +193,9 @@ class Preparing:
 
     async def unprepare(self, claim: ClaimName) -> None:
         """Undo a claim, or raise; one that is not known is nothing to the files."""
+        before = self._checkpoint.get(claim.uid)
+        if before is not None and before.is_complete:
+            await self._store(self._checkpoint.put, replace(before, is_complete=False))
         await ask(self._driver.unprepare, claim)
         await self._store(self._forget, claim)
 
