@@ -67,6 +67,14 @@ def test_what_a_kubelet_writes_is_read() -> None:
     assert decode(kubelets_file(empty + '"ClaimInfoStateList":null}')) == []
 
 
+def test_a_file_of_another_version_is_read_as_far_as_it_is_known() -> None:
+    older = DATA.replace('"RequestNames":["req"],', "").replace("/v1", "/v0")
+    newer = DATA.replace('"Namespace"', '"Tomorrow":1,"Namespace"').replace("/v1", "/v2")
+    (state,) = decode(kubelets_file(older))
+    assert [device.requests for _, device in state.devices] == [(), ()]
+    assert decode(kubelets_file(newer)) == [STATE]
+
+
 names = st.text(max_size=8)
 devices = st.builds(
     PreparedDevice,
@@ -113,7 +121,7 @@ def test_damage_is_never_taken_for_truth(data: Any) -> None:
         (b"", "truncated"),
         (b"{}", "missing required field"),
         (kubelets_file().replace(b"uid-c", b"uid-d"), "its checksum is"),
-        (kubelets_file('{"kind":"Other"}'), "it is 'Other' of ''"),
+        (kubelets_file('{"kind":"Other"}'), "it is 'Other', not DRACheckpoint"),
         (b"[" * 100_000, ""),
         (b"\xff\xfe", ""),
     ],

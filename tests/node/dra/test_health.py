@@ -281,6 +281,29 @@ def test_garbage_ends_a_stream_and_nothing_else(caplog: pytest.LogCaptureFixture
     play(scenario)
 
 
+def test_a_driver_that_talks_without_end_is_read_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(healthstreams, "REPORT_PAUSE_S", 0.05)
+    clock = ManualClock()
+
+    async def scenario(world: World) -> None:
+        world.claim("c", GPU)
+        driver = FakeDriver(world.root, GPU, versions=(DRA_V1, HEALTH_V1))
+        for _ in range(100):
+            driver.report(said("d", 1), said("d", 2))
+            driver.report(said("d", 1))
+        async with driver, world.agent() as dra:
+            await connected(dra, GPU)
+            await until(lambda: dra.health.get(GPU, "pool", "d").health == UNHEALTHY)
+            await dra.manager.prepare(world.pod("p", "c"))  # goes on as ever
+            assert dra.health.get(GPU, "pool", "d").health == UNHEALTHY
+            await clock.advance(0.05)
+            await until(lambda: dra.health.get(GPU, "pool", "d").health == HEALTHY)
+
+    play(scenario, lambda: clock)
+
+
 def test_silence_is_told_too(tmp_path: Path) -> None:
     async def run() -> None:
         clock, told = ManualClock(), []

@@ -12,11 +12,11 @@ from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
 from mooring.api.gates import Gates
 from mooring.client.errors import UnavailableError
+from mooring.kit.clock import ManualClock
 from mooring.node.contract import DevicesRefusedError
-from mooring.node.dra.running import Dra
 from mooring.wire import dra_v1_pb2 as dra_wire
 from mooring.wire.services import DRA_V1, DRA_V1BETA1
-from tests.node.dra.worlds import World, connected, make_claim, play
+from tests.node.dra.worlds import World, connected, make_claim, play, until
 from tests.node.fakedriver import FakeDriver, device
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
@@ -263,17 +263,12 @@ def test_a_driver_must_be_registered_even_for_a_claim_that_is_prepared() -> None
                 await connected(dra, GPU)
                 await dra.manager.prepare(pod)
                 driver.registration_socket.unlink()
-                await _until_gone(dra)
+                await until(lambda: not dra.drivers.names())
                 assert await refusal(dra.manager.prepare(world.pod("q", "c"))) == text
                 said = await refusal(dra.manager.unprepare(pod))
                 assert said == f"un{text}"
 
     play(scenario)
-
-
-async def _until_gone(dra: Dra) -> None:
-    while dra.drivers.names():  # the world has a bound
-        await asyncio.sleep(0.002)
 
 
 CLAIM_REFUSALS = [
@@ -511,6 +506,47 @@ def test_a_pod_that_goes_while_its_claims_are_prepared_gives_them_back_after_tha
             assert driver.prepared == set()
 
     play(scenario)
+
+
+def test_a_driver_that_goes_while_it_is_asked_has_failed_and_nobody_is_cancelled() -> None:
+    async def scenario(world: World) -> None:
+        world.claim("c", GPU)
+        pod = world.pod("p", "c")
+        async with world.agent() as dra:
+            async with FakeDriver(world.root, GPU) as driver:
+                await connected(dra, GPU)
+                driver.gate.clear()
+                preparing = asyncio.create_task(dra.manager.prepare(pod))
+                await driver.until(lambda: driver.waiting == 1)
+                driver.registration_socket.unlink()
+                assert (await refusal(preparing)).endswith(
+                    "NodePrepareResources: rpc error: code = Canceled "
+                    "desc = the driver was deregistered"
+                )
+            async with FakeDriver(world.root, GPU):
+                await connected(dra, GPU)
+                await dra.manager.prepare(pod)
+
+    play(scenario)
+
+
+def test_vanished_pods_are_looked_for_every_minute_once_pods_are_known() -> None:
+    clock = ManualClock()
+
+    async def scenario(world: World) -> None:
+        world.claim("c", GPU, skips=("*",))
+        async with world.agent() as dra:
+            await dra.manager.prepare(world.pod("p", "c"))
+            await clock.advance(120)
+            assert len(dra.manager.book) == 1  # nobody knows yet which pods there are
+            world.active = ["pod-p"]
+            await clock.advance(60)
+            assert len(dra.manager.book) == 1
+            world.active = []
+            await clock.advance(60)
+            await until(lambda: len(dra.manager.book) == 0)
+
+    play(scenario, lambda: clock)
 
 
 def test_a_prepare_that_is_cancelled_leaves_nothing_held() -> None:

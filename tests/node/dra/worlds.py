@@ -10,8 +10,6 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
 from mooring.api.gates import Gates
@@ -237,9 +235,3 @@ def make_slice(name: str, driver: str, node: str = NODE) -> ResourceSlice:
         },
     }
     return decode_tree(tree, ResourceSlice).value
-
-
-def reserved(claim: ResourceClaim, *pods: str) -> ResourceClaim:
-    """Return a claim that is reserved for other pods."""
-    wanted = make_claim(claim.metadata.name, pods=pods).status.reserved_for
-    return replace(claim, status=replace(claim.status, reserved_for=wanted))

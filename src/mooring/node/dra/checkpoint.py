@@ -49,8 +49,8 @@ class _Claim(Struct, rename="pascal"):
     uid: str = msgspec.field(name="ClaimUID")
     claim_name: str
     namespace: str
-    pod_uids: dict[str, _Empty] | None = msgspec.field(name="PodUIDs")
-    driver_state: dict[str, _Driver] | None
+    pod_uids: dict[str, _Empty] | None = msgspec.field(default=None, name="PodUIDs")
+    driver_state: dict[str, _Driver] | None = None
 
 
 class _Data(Struct):
@@ -78,8 +78,9 @@ def decode(content: bytes) -> list[ClaimState]:
     if found != checkpoint.checksum:
         raise ValueError(f"its checksum is {checkpoint.checksum}, that of its data is {found}")
     data = msgspec.json.decode(checkpoint.data, type=_Data)
-    if (data.kind, data.api_version) != (KIND, API_VERSION):
-        raise ValueError(f"it is {data.kind[:64]!r} of {data.api_version[:64]!r}, not {KIND}")
+    # Of whatever version: the kubelet reads what it knows of it, too.
+    if data.kind != KIND:
+        raise ValueError(f"it is {data.kind[:64]!r}, not {KIND}")
     return [_state(claim) for claim in data.claims or ()]
 
 

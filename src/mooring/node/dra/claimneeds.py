@@ -13,7 +13,7 @@ from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from mooring.claims.consumers import is_reserved_for
 from mooring.claims.features import Features
 from mooring.claims.owners import check_made_for_pod
-from mooring.claims.references import Named, NotNeeded, reference_of
+from mooring.claims.references import Named, reference_of
 from mooring.claims.refusals import Refused
 from mooring.node.dra.claimstates import ALL, ClaimKey, ClaimState, DriverShare
 
@@ -36,20 +36,6 @@ def entries_of(pod: Pod, features: NodeFeatures) -> tuple[PodResourceClaim, ...]
         return pod.spec.resource_claims
     extended = PodResourceClaim(resource_claim_name=special.resource_claim_name)
     return (*pod.spec.resource_claims, extended)
-
-
-def named_claims(pod: Pod, features: NodeFeatures) -> list[ClaimKey] | Refused:
-    """Return the claims that the entries of a pod mean, or why the first of them is not known."""
-    found = []
-    for entry in entries_of(pod, features):
-        match reference_of(pod, entry):
-            case Named(name=name):
-                found.append(ClaimKey(pod.metadata.namespace, name))
-            case NotNeeded():
-                pass
-            case unknown:
-                return Refused(unknown.reason)
-    return found
 
 
 def check_claim(

@@ -18,6 +18,8 @@ from mooring.wire.services import WATCH_HEALTH, Method, call, open_socket
 
 CALL_TIMEOUT_S = 45.0  # half of how long the kubelet waits before it tries a pod again
 
+CALLS_MAX = 64  # under way at one driver; each costs memory, and most drivers do one at a time
+
 # Told of each call: driver, method, status, seconds.
 Observe = Callable[[str, str, str, float], None]
 
@@ -52,6 +54,7 @@ class Instance:
         self._clock, self._observe, self._changed = clock, observe, changed
         self._call_timeout_s = call_timeout_s
         self._channel = open_socket(endpoint)
+        self._turns = asyncio.Semaphore(CALLS_MAX)
         self._is_closed = False
 
     async def follow(self) -> None:
@@ -66,7 +69,10 @@ class Instance:
 
     async def ask(self, method: Method, request: Any) -> Any:
         """Return the answer to a call, or raise CallError."""
-        method = method.of(self.version)
+        async with self._turns:
+            return await self._ask(method.of(self.version), request)
+
+    async def _ask(self, method: Method, request: Any) -> Any:
         began_s, code = self._clock.monotonic(), grpc.StatusCode.OK
         try:
             answer = await call(self._channel, method)(request, timeout=self._call_timeout_s)

@@ -149,8 +149,6 @@ class ClaimManager:
         wanted = await self._wanted(pod)
         if not wanted:
             return
-        for name in sorted({name for each in wanted for name in each.drivers_to_ask(PREPARE)}):
-            self._driver(name)  # even if all is prepared: something is wrong with this node
         if refused := self.book.refusal(wanted):  # at once, not after waiting
             raise DevicesRefusedError(refused.reason)
         async with self._alone([claim.key for claim in wanted]):
@@ -173,6 +171,9 @@ class ClaimManager:
             if isinstance(each, Refused):
                 raise DevicesRefusedError(each.reason)
             if each is not None:
+                for driver in each.drivers_to_ask(PREPARE):
+                    # Even if all is prepared: without it something is wrong with this node.
+                    self._driver(driver)
                 wanted[each.key] = each
         return list(wanted.values())
 
