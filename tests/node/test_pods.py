@@ -179,6 +179,42 @@ def test_a_pod_without_devices_waits_and_says_why(tmp_path: Path) -> None:
     )
 
 
+def test_pods_that_wait_for_a_driver_start_when_it_comes(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.devices.refusal = "DRA driver d is not registered"
+        world.cluster.put(make_pod())
+        await world.clock.advance(20)
+        world.devices.refusal = ""
+        world.keeper.try_again()
+        await settle()
+
+    assert play(tmp_path, story).phase() == "Running"
+
+
+def test_a_pod_that_makes_no_sense_is_told_so_and_harms_no_other(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod(container(readinessProbe={"periodSeconds": "x"}), name="odd"))
+        world.cluster.put(make_pod(container("c", "sleep", "1"), name="p", restartPolicy="Never"))
+        await world.clock.advance(2)
+
+    world = play(tmp_path, story)
+    assert world.phase() == "Succeeded"
+    odd = [each for each in world.told if each.is_warning]
+    assert [each.reason for each in odd] == ["FailedSync"]
+
+
+def test_a_failed_hook_after_the_start_kills_the_container(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.runtime.answers["hello"] = 1
+        hook = {"postStart": {"exec": {"command": ["hello"]}}}
+        world.cluster.put(make_pod(container(lifecycle=hook), restartPolicy="Never"))
+        await world.clock.advance(2)
+
+    world = play(tmp_path, story)
+    assert world.phase() == "Failed"
+    assert "FailedPostStartHook" in world.events()
+
+
 def test_a_container_that_cannot_start_says_why_and_is_tried_again(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         world.runtime.refusals["c"] = RuntimeRefusedError("CreateContainerError", "no such program")

@@ -71,10 +71,9 @@ def _amounts(
 )
 @click.option(
     "--node-name",
-    default=lambda: socket.gethostname().lower(),
-    show_default="the name of this machine",
+    default="",
     metavar="NAME",
-    help="As which node to register.",
+    help="As which node to register; else by the name of this machine.",
 )
 @click.option(
     "--node-ip",
@@ -170,7 +169,7 @@ def command(gates: Gates, place: Place | None, **given: Any) -> None:
     from mooring.cluster.node import NodeSettings
 
     settings = NodeSettings(
-        name=given["node_name"],
+        name=given["node_name"] or socket.gethostname().lower(),
         folder=given["root_dir"].absolute(),
         runtime=given["runtime"],
         cdi_folders=tuple(given["cdi_dirs"]),

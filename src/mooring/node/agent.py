@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
@@ -153,9 +153,8 @@ class Agent:
 
         async def listen() -> None:
             try:
-                async with aclosing(cast("Any", self._runtime.changes())) as changes:
-                    async for state in changes:
-                        queue.put_nowait(state)
+                async for state in self._runtime.changes():
+                    queue.put_nowait(state)
                 queue.put_nowait(None)
             except Exception as error:
                 queue.put_nowait(error)

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from mooring.api.core import Node, Pod
 from mooring.api.core.podstatus import FAILED
 from mooring.api.timestamp import NO_TIME
@@ -104,8 +106,13 @@ class Keeper:
     def note(self, state: ContainerState) -> None:
         """Take in how a container is."""
         worker = self._workers.get(state.id.pod_uid)
-        if worker is not None:
+        if worker is None:
+            return
+        try:
             worker.note(state)
+        except Exception:  # of one pod, which must not be that of all
+            LOG.exception("container %s", state.id)
+            worker.look()
 
     def compare(self, states: Iterable[ContainerState]) -> None:
         """Take in all containers that there are: others have ended, nobody knows how."""
@@ -121,6 +128,14 @@ class Keeper:
         """Have all pods looked at again."""
         for worker in self._workers.values():
             worker.look()
+
+    def try_again(self) -> None:
+        """Have pods set up now that wait for it, as when a driver has come."""
+        for worker in self._workers.values():
+            trouble = worker.record.trouble
+            if trouble is not None:
+                worker.record.trouble = replace(trouble, until=self._room.now())
+                worker.look()
 
     async def close(self) -> None:
         """Let go of all pods; their containers go on."""

@@ -51,6 +51,7 @@ from mooring.node.runtime.contract import ContainerId, ContainerState
 LOG = logging.getLogger(__name__)
 
 QUIET_S = 1.0  # how long what is under way keeps a status from being told
+FAULT_S = 30.0  # until a pod is looked at again that could not be made sense of
 TELL, REFRESH = "tell", "refresh"
 
 
@@ -65,6 +66,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._probes: dict[ContainerId, asyncio.Task[None]] = {}
         self._is_over = False
+        self._fault = ""
         self._is_deleted = False
         self._unquiet_since: float | None = None
         self._tell_failures = 0
@@ -115,18 +117,30 @@ class Worker:
 
     async def run(self, cleared: Callable[[], None] = lambda: None) -> None:
         """Look after the pod until nothing is left of it; tell when it needs nothing any more."""
-        for state in tuple(self.record.states.values()):
-            if is_running(state):
-                self._begin(state)
         try:
             while not self._is_over:
                 self._awake.clear()
-                wait_s = self._turn()
+                wait_s = self._guarded_turn()
                 if self.record.is_cleared:
                     cleared()
                 await self._sleep(wait_s)
         finally:
             await self._end_tasks()
+
+    def _guarded_turn(self) -> float | None:
+        """Take a turn; a pod that we cannot make sense of is told so, and looked at later."""
+        try:
+            return self._turn()
+        except Exception as error:
+            self._note_fault(error)
+            return FAULT_S
+
+    def _note_fault(self, error: Exception) -> None:
+        if repr(error) != self._fault:
+            self._fault = repr(error)
+            name = self.record.pod.metadata.name
+            LOG.error("pod %s cannot be looked after", name, exc_info=error)
+            self._room.warn(self.record.pod, "FailedSync", f"Error syncing pod: {error!r}")
 
     async def _sleep(self, wait_s: float | None) -> None:
         if wait_s is None:
@@ -141,6 +155,8 @@ class Worker:
     def _turn(self) -> float | None:
         """Begin what is to be done now; return when to look again."""
         record, now = self.record, self._room.now()
+        for state in tuple(record.states.values()):
+            self._probe(state)
         record.ending = ending_of(record.pod, record.known(), now)
         status = self._status(now)
         patch = patch_of(record.pod, status)
@@ -219,6 +235,8 @@ class Worker:
         async def do() -> None:
             try:
                 await work
+            except Exception as error:
+                self._note_fault(error)
             finally:
                 if not (isinstance(what, Delete) and self._is_deleted):
                     self.record.doing.discard(key)
@@ -291,14 +309,17 @@ class Worker:
     # --- probes ---------------------------------------------------------------------------------
 
     def _begin(self, state: ContainerState) -> None:
-        """Take in a container that was started, and ask it how it is as long as it runs."""
+        """Take in a container that was started."""
         self.record.note(state)
-        id_ = state.id
-        pod = self.record.pod
-        container = container_of(pod, id_.name)
-        if id_ in self._probes or not has_probes(container):
+        self._probe(state)
+
+    def _probe(self, state: ContainerState) -> None:
+        """Ask a container how it is as long as it runs."""
+        id_, pod = state.id, self.record.pod
+        if id_ in self._probes or not is_running(self.record.states.get(id_)):
             return
-        if not is_running(self.record.states.get(id_)):
+        container = container_of(pod, id_.name)
+        if not has_probes(container):
             return
         about = reference_of(pod, container)
         work = probe(
