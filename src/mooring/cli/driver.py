@@ -36,6 +36,14 @@ class DriverGroup(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
 
-@click.group(name="driver", cls=DriverGroup, context_settings=CONTEXT)
+@click.group(
+    name="driver",
+    cls=DriverGroup,
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 done, 1 no (no devices), 2 usage, 3 cannot read or reach.",
+)
 def command() -> None:
-    """Run drivers, which tell a cluster of devices and give them to pods."""
+    """Run drivers, or see what they find on this machine.
+
+    A driver tells a cluster of devices, and gives them to pods.
+    """
