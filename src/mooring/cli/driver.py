@@ -1,4 +1,4 @@
-"""`moor driver`: run a driver, or see what it would publish."""
+"""`moor driver`: run drivers, and see what they find; each subcommand is a module of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from mooring.cli import CONTEXT
 
-# name: what it is for; mooring.cli.driver_NAME holds a click command called `command`.
+# name: what it is for; the module `driver_NAME` holds a click command called `command`.
 COMMANDS = {
     "devices": "Show what a driver finds on this machine; no cluster is needed.",
     "run": "Run one of the drivers that come with Mooring.",
@@ -16,7 +16,7 @@ COMMANDS = {
 
 
 class DriverGroup(click.Group):
-    """A group that imports a subcommand when it runs, and lists all without importing any."""
+    """A group that imports a subcommand when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of all subcommands."""
