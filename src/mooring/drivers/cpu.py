@@ -20,10 +20,10 @@ from mooring.driver.driver import (
     AllocatedDevice,
     Claim,
     ClaimName,
-    Driver,
     Prepared,
     PrepareError,
 )
+from mooring.drivers.changes import WatchingDriver
 from mooring.drivers.cpus import Cpu, by_core, group_of, groups, one_of, online_cpus
 from mooring.drivers.cpusets import choose
 from mooring.drivers.given import consumed, gone
@@ -46,10 +46,11 @@ class CpuSettings(NamedTuple):
     reserved: tuple[int, ...] = ()  # never given away
 
 
-class CpuDriver(Driver):
+class CpuDriver(WatchingDriver):
     """Gives CPUs away, none to two claims."""
 
     name = DRIVER
+    subsystems = frozenset({"cpu", "node"})
 
     def __init__(self, host: Host, settings: CpuSettings = CpuSettings()) -> None:  # noqa: B008
         self._host = host

@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from mooring.api.binding import MEMORY_NODES, variable
 from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import Device
-from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Driver, Prepared
+from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
+from mooring.drivers.changes import WatchingDriver
 from mooring.drivers.given import consumed, gone, of_request
 from mooring.drivers.host import Host, names, number, numbers, words
 from mooring.hardware.attributes import NUMA_NODES_MAX
@@ -37,10 +38,11 @@ _TOTAL = re.compile(r"MemTotal:\s+([0-9]{1,15}) kB")
 _HUGE = re.compile(r"hugepages-([0-9]{1,9})kB")
 
 
-class MemoryDriver(Driver):
+class MemoryDriver(WatchingDriver):
     """Gives memory away; the machine itself keeps what others took."""
 
     name = DRIVER
+    subsystems = frozenset({"memory", "node"})
 
     def __init__(self, host: Host) -> None:
         self._host = host

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from mooring.api.binding import variable
 from mooring.api.cdi import ContainerEdits, DeviceNode
 from mooring.api.resource.v1 import Device, NetworkDeviceData
-from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Driver, Prepared
+from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
+from mooring.drivers.changes import WatchingDriver
 from mooring.drivers.given import gone, listed, of_request
 from mooring.drivers.host import Host
 from mooring.drivers.interfaces import functions_of, interfaces_of, rdma_files
@@ -29,10 +30,11 @@ RDMA_DEVICES = "MOORING_RDMA_DEVICES"
 FUNCTIONS = "PCIDEVICE"
 
 
-class NetDriver(Driver):
+class NetDriver(WatchingDriver):
     """Gives interfaces away as a whole."""
 
     name = dranet.DRIVER
+    subsystems = frozenset({"net", "infiniband", "pci"})
 
     def __init__(self, host: Host, *, with_sriov: bool = True) -> None:
         self._host = host
@@ -79,10 +81,11 @@ class NetDriver(Driver):
         return {each.device_name: each for each in found}
 
 
-class SriovDriver(Driver):
+class SriovDriver(WatchingDriver):
     """Gives virtual functions away."""
 
     name = sriov.DRIVER
+    subsystems = frozenset({"net", "pci"})
 
     def __init__(self, host: Host) -> None:
         self._host = host

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from mooring.api.binding import variable
 from mooring.api.cdi import ContainerEdits, DeviceNode
 from mooring.api.resource.v1 import Device
-from mooring.driver.driver import Claim, ClaimName, Driver, Prepared
+from mooring.driver.driver import Claim, ClaimName, Prepared
+from mooring.drivers.changes import WatchingDriver
 from mooring.drivers.disks import disks_of
 from mooring.drivers.given import gone, listed, of_request
 from mooring.drivers.host import Host
@@ -22,10 +23,11 @@ from mooring.hardware.drivers.nvme import DRIVER, disk_device
 VARIABLE = "MOORING_DISKS"
 
 
-class NvmeDriver(Driver):
+class NvmeDriver(WatchingDriver):
     """Gives whole disks away."""
 
     name = DRIVER
+    subsystems = frozenset({"block", "nvme"})
 
     def __init__(self, host: Host) -> None:
         self._host = host

@@ -28,12 +28,12 @@ from mooring.driver.driver import (
     Claim,
     ClaimName,
     DeviceHealth,
-    Driver,
     Health,
     Pool,
     Prepared,
     PrepareError,
 )
+from mooring.drivers.changes import WatchingDriver
 from mooring.drivers.given import gone, listed, of_request
 from mooring.drivers.host import Host
 from mooring.drivers.nvidia.cdi import Edits, Exists, OwnEdits, tool_edits
@@ -60,10 +60,11 @@ class Part(NamedTuple):
     partition: Partition | None = None  # if it is there
 
 
-class NvidiaDriver(Driver):
+class NvidiaDriver(WatchingDriver):
     """Gives GPUs away. Without NVML it has none, and `absence` says why."""
 
     name = DRIVER
+    subsystems = frozenset({"pci"})
 
     def __init__(
         self,
@@ -271,9 +272,7 @@ class NvidiaDriver(Driver):
         """Taint devices that went wrong, so that no new claim gets them."""
         for fault in faults:
             self._taints[fault.device] = fault.taint
-        republish = getattr(self, "republish", None)
-        if republish is not None:
-            republish()
+        self.look_again()
 
 
 class _NoEdits:

@@ -1,0 +1,143 @@
+"""Noticing that the machine changed, so that devices are looked for again.
+
+The kernel tells all who listen when a device comes or goes (uevents, over netlink). It does not
+tell of mounts and of pages, so drivers also look again now and then. Where listening is not
+allowed, that is all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import ClassVar
+
+from mooring.driver.driver import Driver
+
+LOG = logging.getLogger(__name__)
+
+LOOK_AGAIN_S = 60.0
+SETTLE_S = 0.5  # devices seldom come alone
+MESSAGE_BYTES_MAX = 65_536
+MESSAGES_MAX = 1_000  # at one go: others want to be served, too
+_UEVENTS = 15  # NETLINK_KOBJECT_UEVENT
+_KERNEL = 1  # the group that the kernel itself sends to
+
+
+def subsystem_of(message: bytes) -> str:
+    """Return what a uevent is about; empty if it does not say.
+
+    message = action "@" path NUL *( name "=" value NUL )
+    """
+    for line in message[:MESSAGE_BYTES_MAX].split(b"\0")[1:]:
+        if line.startswith(b"SUBSYSTEM="):
+            return line.removeprefix(b"SUBSYSTEM=").decode(errors="replace")
+    return ""
+
+
+class Changes:
+    """Calls back some time after something changed, however much changed."""
+
+    def __init__(
+        self,
+        subsystems: frozenset[str],
+        changed: Callable[[], None],
+        *,
+        source: socket.socket | None = None,
+        settle_s: float = SETTLE_S,
+        look_again_s: float = LOOK_AGAIN_S,
+    ) -> None:
+        self._subsystems = subsystems
+        self._changed = changed
+        self._source = source
+        self._settle_s = settle_s
+        self._look_again_s = look_again_s
+        self._soon: asyncio.TimerHandle | None = None
+        self._later: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Listen from now on."""
+        self._source = self._source or _listening()
+        loop = asyncio.get_running_loop()
+        if self._source is not None:
+            self._source.setblocking(False)
+            loop.add_reader(self._source, self._hear)
+        self._later = loop.call_later(self._look_again_s, self._look)
+
+    def stop(self) -> None:
+        """Listen no more."""
+        for timer in (self._soon, self._later):
+            if timer is not None:
+                timer.cancel()
+        if self._source is not None:
+            asyncio.get_running_loop().remove_reader(self._source)
+            self._source.close()
+
+    def _hear(self) -> None:
+        assert self._source is not None
+        for _ in range(MESSAGES_MAX):
+            try:
+                message = self._source.recv(MESSAGE_BYTES_MAX)
+            except BlockingIOError:
+                return
+            except OSError:
+                # More was said than was kept: whatever it was, something changed.
+                self._look_soon()
+                return
+            if not message:
+                return
+            if subsystem_of(message) in self._subsystems:
+                self._look_soon()
+
+    def _look_soon(self) -> None:
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(self._settle_s, self._look)
+
+    def _look(self) -> None:
+        for timer in (self._soon, self._later):
+            if timer is not None:
+                timer.cancel()
+        self._soon = None
+        self._later = asyncio.get_running_loop().call_later(self._look_again_s, self._look)
+        self._changed()
+
+
+class WatchingDriver(Driver):
+    """Base of drivers of devices that come and go."""
+
+    subsystems: ClassVar[frozenset[str]]  # of the kernel, whose changes matter
+    _changes: Changes | None = None
+
+    async def started(self) -> None:
+        """Begin to notice changes."""
+        self._changes = Changes(self.subsystems, self.look_again)
+        self._changes.start()
+
+    async def stopped(self) -> None:
+        """Notice nothing more."""
+        if self._changes is not None:
+            self._changes.stop()
+            self._changes = None
+
+    def look_again(self) -> None:
+        """Have the devices published as they are now."""
+        republish = getattr(self, "republish", None)
+        if republish is not None:
+            republish()
+
+
+def _listening() -> socket.socket | None:
+    """Return what the kernel's uevents arrive at; None where they may not be heard."""
+    try:
+        found = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _UEVENTS)
+    except (AttributeError, OSError) as error:
+        LOG.info("changes of devices are not heard of: %s", error)
+        return None
+    try:
+        found.bind((0, _KERNEL))
+    except OSError as error:
+        found.close()
+        LOG.info("changes of devices are not heard of: %s", error)
+        return None
+    return found
