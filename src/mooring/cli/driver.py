@@ -38,6 +38,14 @@ class DriverGroup(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
 
-@click.group(name="driver", cls=DriverGroup, context_settings=CONTEXT)
+@click.group(
+    name="driver",
+    cls=DriverGroup,
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 done, 1 no, 2 usage, 3 something could not be read, written or reached.",
+)
 def command() -> None:
-    """Write, try and run drivers, which tell a cluster of devices and give them to pods."""
+    """Write, try and run drivers for devices.
+
+    A driver tells a cluster of devices, and gives them to pods.
+    """

@@ -69,7 +69,7 @@ def command(
 ) -> None:
     """Try a DRA driver as a kubelet uses it, and say which promises it keeps.
 
-    Given a COMMAND, it is started beside an API server of its own, killed, started again, and
+    Give a SOCKET|COMMAND…. A COMMAND is started beside an API server of its own, killed, started again, and
     everything is gone afterwards. These words in it stand for what there is: {kubeconfig},
     {node}, {registry} (where it registers), {plugins} (where its own folder goes), {root} (of
     both) and {cdi}. Drivers on Mooring's SDK need none of them: KUBECONFIG, NODE_NAME and the
