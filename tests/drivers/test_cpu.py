@@ -67,6 +67,14 @@ def test_single_cpus_know_their_place_and_come_core_by_core() -> None:
     assert attributes[NUMA_NODE].int_value == 1
 
 
+def test_machines_with_two_sorts_of_cores_say_which() -> None:
+    entries = {**THREADS, "devices/cpu_atom/cpus": "6-7\n"}
+    found = devices_of(CpuDriver(host_of(entries), CpuSettings(is_individual=True)))
+    types = {each.attributes["dra.cpu/coreType"].string_value for each in found.values()}
+    assert types == {"p-core", "e-core"}
+    assert found["cpudev007"].attributes["dra.cpu/coreType"].string_value == "e-core"
+
+
 def test_reserved_and_offline_cpus_are_not_given_away() -> None:
     entries = {**THREADS, **online("0-6", "0-1")}
     driver = CpuDriver(host_of(entries), CpuSettings(is_individual=True, reserved=(0, 4)))

@@ -78,6 +78,11 @@ def test_nodes_that_are_offline_or_empty_are_left_out() -> None:
     assert set(sizes(entries)) == {"memory-numa1"}
 
 
+def test_less_than_the_least_claim_is_no_device() -> None:
+    assert sizes({"devices/system/node/online": "0\n", **node(0, "0", 1023)}) == {}
+    assert sizes({"devices/system/node/online": "0\n", **node(0, "0", 1024)}) != {}
+
+
 def test_a_container_is_told_its_nodes() -> None:
     driver = MemoryDriver(host_of(TWO))
     wanted = claim(

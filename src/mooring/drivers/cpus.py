@@ -4,6 +4,7 @@ devices/system/cpu/online                 0-63; without it, every cpuN whose own
 devices/system/cpu/cpu0/topology/         physical_package_id, core_id, thread_siblings_list
 devices/system/cpu/cpu0/cache/index3/id   the cache that the cores near it share
 devices/system/cpu/cpu0/node0             a link to its NUMA node; a kernel without NUMA has none
+devices/cpu_atom/cpus                     the small cores of a machine that has two sorts
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from mooring.hardware.errors import NoAttributeError
 from mooring.hardware.numbers import CPUS_MAX, format_cpu_list
 from mooring.hardware.tree import Tree
 
+STANDARD, PERFORMANCE, EFFICIENCY = "standard", "p-core", "e-core"
+
 _CPUS = "devices/system/cpu"
 _CPU = re.compile(r"cpu([0-9]{1,5})")
 
@@ -32,6 +35,7 @@ class Cpu(NamedTuple):
     core: int | None
     cache: int | None
     siblings: tuple[int, ...]  # all CPUs of its core, itself too
+    core_type: str = STANDARD
 
 
 def online_cpus(host: Host) -> tuple[Cpu, ...]:
@@ -41,7 +45,9 @@ def online_cpus(host: Host) -> tuple[Cpu, ...]:
     there = set(names(host.sys, _CPUS))
     # One that went offline since is not there any more.
     present = [id_ for id_ in ids[:CPUS_MAX] if f"cpu{id_}" in there]
-    return tuple(_cpu(host.sys, id_, set(present)) for id_ in present)
+    small = numbers(host.sys, "devices/cpu_atom/cpus")
+    found_cpus = (_cpu(host.sys, id_, set(present)) for id_ in present)
+    return tuple(each._replace(core_type=_core_type(each.id, small)) for each in found_cpus)
 
 
 def groups(cpus: Iterable[Cpu], *, by_socket: bool) -> dict[str, tuple[Cpu, ...]]:
@@ -62,7 +68,14 @@ def one_of(cpu: Cpu) -> OneCpu:
     """Return the facts of a CPU that is given away alone."""
     others = format_cpu_list(set(cpu.siblings) - {cpu.id})
     return OneCpu(
-        cpu.id, _has_threads(cpu), cpu.node, cpu.socket, cpu.core, cpu.cache, siblings=others
+        id=cpu.id,
+        has_threads=_has_threads(cpu),
+        node=cpu.node,
+        socket=cpu.socket,
+        core=cpu.core,
+        cache=cpu.cache,
+        siblings=others,
+        core_type=cpu.core_type,
     )
 
 
@@ -79,6 +92,12 @@ def _group_of(cpu: Cpu, by_socket: bool) -> CpuGroup:
 
 def _has_threads(cpu: Cpu) -> bool:
     return len(cpu.siblings) > 1
+
+
+def _core_type(id_: int, small: tuple[int, ...] | None) -> str:
+    if small is None:
+        return STANDARD
+    return EFFICIENCY if id_ in small else PERFORMANCE
 
 
 def _those_on(tree: Tree) -> list[int]:

@@ -25,7 +25,7 @@ from mooring.drivers.changes import WatchingDriver
 from mooring.drivers.given import consumed, gone, of_request
 from mooring.drivers.host import Host, names, number, numbers, words
 from mooring.hardware.attributes import NUMA_NODES_MAX
-from mooring.hardware.drivers.memory import CAPACITY, DRIVER, PAGE, Pages, memory_device
+from mooring.hardware.drivers.memory import CAPACITY, DRIVER, PAGE, SMALLEST, Pages, memory_device
 from mooring.hardware.numbers import format_cpu_list
 from mooring.hardware.tree import Tree
 from mooring.hardware.values import bytes_of
@@ -87,7 +87,7 @@ def _pages(tree: Tree, folder: str, total: int | None, node: int | None) -> Iter
     huge = list(_huge(tree, folder))
     ordinary = total - sum(page * count for page, count in huge)
     ordinary -= ordinary % PAGE.value
-    if ordinary > 0:
+    if ordinary >= SMALLEST.value:
         yield Pages(bytes_of(ordinary), node=node)
     for page, count in huge:
         yield Pages(bytes_of(page * count), bytes_of(page), is_huge=True, node=node)

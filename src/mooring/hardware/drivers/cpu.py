@@ -47,6 +47,7 @@ class OneCpu(NamedTuple):
     core: int | None = None
     cache: int | None = None  # the third level, which others may share
     siblings: str = ""  # the other CPUs of its core
+    core_type: str = "standard"  # p-core and e-core, where there are two sorts
 
     @property
     def name(self) -> str:
@@ -103,7 +104,7 @@ def cpu_device(place: Place, cpu: OneCpu) -> Device:
                 }
             ),
             "dra.cpu/smtEnabled": flag(cpu.has_threads),
-            "dra.cpu/coreType": text("standard"),
+            "dra.cpu/coreType": text(cpu.core_type),
             **siblings,
         },
         node_allocatable_resources={"cpu": NodeAllocatableResource(mapping=mapping)},
