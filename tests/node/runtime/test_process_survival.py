@@ -472,7 +472,7 @@ def counted(bench: Bench, number: int) -> ContainerSpec:
 @pytest.mark.parametrize("answers", [0, 1, 7, 20])
 def test_an_agent_that_is_killed_at_work_is_followed_by_another(bench: Bench, answers: int) -> None:
     command = [sys.executable, "-c", AGENT, str(bench.root)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as agent:
         assert agent.stdout is not None
         for _ in range(answers):
