@@ -8,6 +8,8 @@ import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -442,5 +444,47 @@ def test_changes_end_when_we_are_closed(bench: Bench) -> None:
         await runtime.start(shell("a", FOREVER))
         await runtime.close()
         assert len(await listening) <= 1
+
+    bench.play(story)
+
+
+AGENT = """
+import asyncio, sys
+from pathlib import Path
+from tests.node.runtime.bench import Bench
+from tests.node.runtime.test_process_survival import counted
+
+async def main(bench):
+    runtime = bench.runtime()
+    for number in range(50):
+        await runtime.start(counted(bench, number))
+        print(number, flush=True)
+
+asyncio.run(main(Bench(Path(sys.argv[1]))))
+"""
+
+
+def counted(bench: Bench, number: int) -> ContainerSpec:
+    """Return a container that leaves a line each time that it runs."""
+    return shell(f"c{number}", f"echo x >> {bench.root}/ran-{number}; echo ready; {FOREVER}")
+
+
+@pytest.mark.parametrize("answers", [0, 1, 7, 20])
+def test_an_agent_that_is_killed_at_work_is_followed_by_another(bench: Bench, answers: int) -> None:
+    command = [sys.executable, "-c", AGENT, str(bench.root)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as agent:
+        assert agent.stdout is not None
+        for _ in range(answers):
+            agent.stdout.readline()
+        agent.kill()
+
+    async def story(runtime: ProcessRuntime) -> None:
+        found = {each.id for each in await runtime.containers() if each.phase is Phase.RUNNING}
+        assert {id_of(f"c{number}") for number in range(answers)} <= found
+        for number in range(answers + 10):
+            await runtime.start(counted(bench, number))
+            await said(runtime, id_of(f"c{number}"), "ready")
+            assert (bench.root / f"ran-{number}").read_text() == "x\n"
 
     bench.play(story)

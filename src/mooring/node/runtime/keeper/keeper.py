@@ -150,12 +150,18 @@ class Keeper:
         Those that lost their parent are our children. Whose they are is told by their session,
         their mount namespace, or their environment.
         """
+        while True:
+            ours = set(processes.children(self._self))
+            found = self._found(container, ours)
+            # One that ends while we look leaves its children to us: then we look again.
+            if found or ours.issuperset(processes.children(self._self)):
+                return found
+
+    def _found(self, container: Container, ours: set[int]) -> list[Process]:
         pids = set(container.beside)
         if container.has_first_process:
             pids.add(container.pid)
-        for pid in processes.children(self._self):
-            if pid not in self._owners and self._is_of(pid, container):
-                pids.add(pid)
+        pids.update(pid for pid in ours if pid not in self._owners and self._is_of(pid, container))
         pids = {*processes.tree(pids), *container.cgroup.members()}
         found = (processes.process(pid) for pid in pids)
         return [each for each in found if each is not None and not each.is_zombie]
