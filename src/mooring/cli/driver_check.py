@@ -69,11 +69,11 @@ def command(
 ) -> None:
     """Try a DRA driver as a kubelet uses it, and say which promises it keeps.
 
-    Give a SOCKET|COMMAND…. A COMMAND is started beside an API server of its own, killed, started again, and
-    everything is gone afterwards. These words in it stand for what there is: {kubeconfig},
-    {node}, {registry} (where it registers), {plugins} (where its own folder goes), {root} (of
-    both) and {cdi}. Drivers on Mooring's SDK need none of them: KUBECONFIG, NODE_NAME and the
-    like are in their environment.
+    Give a SOCKET|COMMAND…. A COMMAND is started beside an API server of its own, killed and
+    started again, and everything is gone afterwards. These words in it stand for what there is:
+    {kubeconfig}, {node}, {registry} (where it registers), {plugins} (where its own folder goes),
+    {root} (of both) and {cdi}. Drivers on Mooring's SDK need none of them: KUBECONFIG, NODE_NAME
+    and the like are in their environment.
 
     Given a SOCKET by which a running driver registers, it is tried where it is; what needs a
     restart is skipped.

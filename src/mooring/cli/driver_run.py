@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -86,12 +85,11 @@ async def _serve(
     import asyncio
 
     from mooring.client.connecting import http_client
+    from mooring.driver.errors import DriverError
+    from mooring.driver.serving import serving
+    from mooring.driver.settings import Settings
 
-    # By name, because only whoever runs drivers needs gRPC.
-    serving = importlib.import_module("mooring.driver.serving").serving
-    settings_type = importlib.import_module("mooring.driver.settings").Settings
-    driver_error = importlib.import_module("mooring.driver.errors").DriverError
-    settings = settings_type(
+    settings = Settings(
         node_name=options.node_name,
         kubelet_dir=kubelet_dir,
         cdi_dir=cdi_dir,
@@ -104,8 +102,10 @@ async def _serve(
                 await stack.enter_async_context(serving(driver, settings, client))
                 for driver in drivers
             ]
+            names = ", ".join(driver.name for driver in drivers)
+            click.echo(f"driving {names} for node {settings.node_name}", err=True)
             async with asyncio.TaskGroup() as group:
                 for each in running:
                     group.create_task(each.wait_failed())
-    except* driver_error as failed:
+    except* DriverError as failed:
         fail(str(failed.exceptions[0]))

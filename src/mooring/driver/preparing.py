@@ -27,7 +27,13 @@ from mooring.client.contract import Client
 from mooring.client.errors import ClientError
 from mooring.driver.calling import ask
 from mooring.driver.cdifiles import CdiFiles, device_names
-from mooring.driver.checkpoint import Checkpoint, PreparedClaim, PreparedDevice, stored_edits
+from mooring.driver.checkpoint import (
+    Checkpoint,
+    PreparedClaim,
+    PreparedDevice,
+    edits_of,
+    stored_edits,
+)
 from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Driver, Prepared, PrepareError
 from mooring.driver.metadatafiles import MetadataFiles
 
@@ -66,6 +72,8 @@ class Preparing:
     def restore(self) -> None:
         """Make the files those of the checkpoint: after a crash, or a start of the machine."""
         self._cdi.restore(self._checkpoint)
+        for each in self._checkpoint:
+            self._driver.restored(each.claim, tuple(map(_prepared, each.devices)))
         if self._metadata is not None:
             complete = {each.uid: each.claim for each in self._checkpoint if each.is_complete}
             self._metadata.restore(complete)
@@ -262,3 +270,15 @@ def _has(claim: PreparedClaim, device: AllocatedDevice) -> bool:
         each.is_exclusive and (each.pool, each.name) == (device.pool, device.name)
         for each in claim.devices
     )
+
+
+def _prepared(device: PreparedDevice) -> Prepared:
+    """Return a device as the driver once said it was prepared."""
+    allocated = AllocatedDevice(
+        device.request,
+        device.pool,
+        device.name,
+        device.share_id,
+        has_admin_access=device.has_admin_access,
+    )
+    return Prepared(allocated, edits_of(device), device.cdi_ids)

@@ -122,9 +122,7 @@ class WatchingDriver(Driver):
 
     def look_again(self) -> None:
         """Have the devices published as they are now."""
-        republish = getattr(self, "republish", None)
-        if republish is not None:
-            republish()
+        self.republish()
 
 
 def _listening() -> socket.socket | None:

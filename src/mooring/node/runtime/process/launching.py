@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
+from mooring.api.binding import binding_of
 from mooring.api.cdi import ContainerEdits, DeviceNode, Mount
+from mooring.hardware.numbers import parse_cpu_list
 from mooring.node.runtime.contract import ContainerId, ContainerSpec, RuntimeRefusedError
 from mooring.node.runtime.keeper.launches import Key, Launch, LaunchError, MountLaunch
 
@@ -31,16 +33,18 @@ def launch_of(
             "set `command`, or use --runtime podman",
         )
     notes = list(_notes(spec, edits, controllers, is_root=is_root))
+    environment = _environment(spec, edits)
+    binding = binding_of(environment)
     return Launch(
         key,
         digest=hashlib.sha256(msgspec.json.encode(spec)).hexdigest()[:16],
         command=_checked_words((*spec.command, *spec.args)),
-        environment=_environment(spec, edits),
+        environment={**environment, **binding.variables},
         folder=spec.working_dir or "/",
         mounts=(*_device_mounts(edits.device_nodes), *_mounts(edits.mounts)),
         groups=edits.additional_gids,
-        cpus=spec.limits.cpus,
-        memory_nodes=spec.limits.memory_nodes,
+        cpus=_numbers("CPUs", binding.cpus) or spec.limits.cpus,
+        memory_nodes=_numbers("memory nodes", binding.memory_nodes) or spec.limits.memory_nodes,
         cpu_millis=spec.limits.cpu_millis,
         memory_bytes=spec.limits.memory_bytes,
         tty=spec.tty,
@@ -69,6 +73,15 @@ def _environment(spec: ContainerSpec, edits: ContainerEdits) -> dict[str, str]:
             )
             raise RuntimeRefusedError(REFUSED, text)
     return environment
+
+
+def _numbers(what: str, lists: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the numbers of all lists that devices bind a container to, in order."""
+    try:
+        found = {number for text in lists for number in parse_cpu_list(text)}
+    except ValueError as error:
+        raise RuntimeRefusedError(REFUSED, f"{what} of devices: {error}") from None
+    return tuple(sorted(found))
 
 
 def _checked_words(words: tuple[str, ...]) -> tuple[str, ...]:
