@@ -51,6 +51,7 @@ class NodeSettings(Struct, frozen=True):
     pods_max: int = PODS_MAX
     reserved: Mapping[str, Quantity] | None = None  # None: as a kubelet
     labels: Mapping[str, str] = {}
+    port: int = 0  # of the agent's own door, if there is one
 
 
 class Parts(NamedTuple):
@@ -169,6 +170,7 @@ def describe(
         pods_max=settings.pods_max,
         reserved=kept if settings.reserved is None else settings.reserved,
         labels=settings.labels,
+        port=settings.port,
     )
 
 
