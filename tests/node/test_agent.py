@@ -112,7 +112,7 @@ def test_a_pod_of_a_cluster_runs_here_ends_and_goes(tmp_path: Path) -> None:
 
             events = await it.cluster.admin.list(Event, "default")
             own = {each.reason for each in events.values if each.source.component == "kubelet"}
-            assert {"Created", "Started", "Killing"} <= own
+            assert {"Started", "Killing"} <= own
 
     asyncio.run(run())
 

@@ -34,7 +34,7 @@ def test_a_pod_runs_with_its_devices_and_is_told_ready(tmp_path: Path) -> None:
         "ContainersReady": "True",
     }
     assert world.runtime.specs[world.id("c")].cdi_ids == ("example.com/gpu=c",)
-    assert world.events() == ["Created", "Started"]
+    assert world.events() == ["Started"]
     assert len(world.cluster.writes) == 1  # nothing is told twice
 
 

@@ -125,7 +125,7 @@ class World:
         self.node = node or make_node()
         around = Surroundings("n", "10.0.0.1", "10.0.0.1", self.node.status.allocatable)
         self.room = Room(
-            client=self.cluster,  # type: ignore[arg-type]
+            client=self.cluster,
             runtime=self.runtime,
             devices=self.devices,
             clock=self.clock,
@@ -133,7 +133,7 @@ class World:
             tell=self.told.append,
             around=lambda: around,
             slots=asyncio.Semaphore(8),
-            library=Library(self.cluster, self.clock),  # type: ignore[arg-type]
+            library=Library(self.cluster, self.clock),
         )
         self.keeper = Keeper(self.room, lambda: self.node)
         self.cluster.watchers.append(lambda old, new: self.keeper.changed(old, new))

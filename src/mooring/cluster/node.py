@@ -132,6 +132,7 @@ class NodeProgram:
             pods=lambda: self.agent.keeper.pods,
             active=self._active,
             affected=self._look_at,
+            registered=lambda: self.agent.keeper.try_again(),
             handlers={DEVICE_PLUGIN: PluginsByFolder(self.plugins)},
             others=PluginsBesideClaims(self.plugins),
             clock=around.clock,

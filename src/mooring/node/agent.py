@@ -24,6 +24,7 @@ from mooring.client.recorder import Recorder
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.node.contract import DeviceManager
+from mooring.node.fewcalls import FewCalls
 from mooring.node.heartbeat import Heartbeat
 from mooring.node.nodeobject import Description, PluginResource
 from mooring.node.pods.containerstatuses import HealthOf, no_health
@@ -84,8 +85,9 @@ class Agent:
         self.heartbeat = Heartbeat(
             client, description, clock=clock, more=hooks.more_resources, trouble=self.trouble
         )
+        few = FewCalls(client)
         room = Room(
-            client=client,
+            client=few,
             runtime=runtime,
             devices=devices,
             clock=clock,
@@ -93,7 +95,7 @@ class Agent:
             tell=self._recorder.tell,
             around=self._around,
             slots=asyncio.Semaphore(AT_ONCE),
-            library=Library(client, clock),
+            library=Library(few, clock),
             health_of=hooks.health_of,
         )
         self.keeper = Keeper(room, lambda: self.heartbeat.node)

@@ -62,10 +62,12 @@ class Drivers:
         *,
         follow_health: FollowHealth | None = None,
         observe: Observe = lambda *_: None,
+        registered: Callable[[], None] = lambda: None,
         clock: Clock = REAL,
         call_timeout_s: float = CALL_TIMEOUT_S,
     ) -> None:
         self._watcher, self._follow_health = watcher, follow_health
+        self._registered = registered
         self._observe, self._clock, self._call_timeout_s = observe, clock, call_timeout_s
         self._instances: dict[str, list[Instance]] = {}  # in the order they came
         self._followers: dict[Instance, asyncio.Task[None]] = {}
@@ -114,6 +116,7 @@ class Drivers:
         self._instances[name] = [*instances, instance]
         self._followers[instance] = asyncio.create_task(self._follow(instance))
         self._tell(name)
+        self._registered()
         LOG.info("driver %s registered at %s with %s", name, endpoint, instance.version)
 
     async def deregister(self, plugin: Plugin) -> None:

@@ -49,6 +49,7 @@ class DraSettings(Struct, frozen=True):
     # Uids of pods that may still need their claims; None while that is not known.
     active: Callable[[], Iterable[str] | None]
     affected: PodsAffected = lambda _: None
+    registered: Callable[[], None] = lambda: None  # told when a driver has come
     handlers: Mapping[str, PluginHandler] = {}  # of plugins that are no DRA drivers, by type
     others: OtherDevices | None = None
     clock: Clock = REAL
@@ -79,6 +80,7 @@ class Dra:
             self.wiper,
             follow_health=self.health.follow if has_health else None,
             observe=self.manager.metrics.observe_call,
+            registered=settings.registered,
             clock=clock,
             call_timeout_s=settings.call_timeout_s,
         )

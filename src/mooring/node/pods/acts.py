@@ -203,11 +203,12 @@ class Acts:
         self._room.warn(about, "Failed", f"Error: {message}")
 
     def _tell_started(self, container: Container, state: ContainerState) -> None:
+        """Tell of a start; of steps before it only where a runtime has them: with images."""
         about = reference_of(self._record.pod, container)
         if state.image_id:
             text = f'Container image "{container.image}" already present on machine'
             self._room.tell(Tell(about, "Pulled", text))
-        self._room.tell(Tell(about, "Created", "Container created"))
+            self._room.tell(Tell(about, "Created", "Container created"))
         self._room.tell(Tell(about, "Started", "Container started"))
 
     async def _after_start(self, container: Container, id_: ContainerId) -> None:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from mooring.api.core import Container, Pod
 from mooring.api.core.references import ObjectReference
 from mooring.api.timestamp import Timestamp
-from mooring.client.contract import Client
 from mooring.client.recorder import reference_to
 from mooring.client.writes import Tell
 from mooring.kit.backoff import Backoff
@@ -19,7 +18,7 @@ from mooring.kit.clock import Clock
 from mooring.node.contract import DeviceManager
 from mooring.node.pods.containerstatuses import HealthOf, no_health
 from mooring.node.pods.environment import Surroundings
-from mooring.node.pods.sources import Library
+from mooring.node.pods.sources import Caller, Library
 from mooring.node.pods.status import Place
 from mooring.node.runtime.contract import Runtime
 
@@ -31,7 +30,7 @@ WRITE_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
 class Room(Struct, frozen=True):
     """What workers need."""
 
-    client: Client
+    client: Caller
     runtime: Runtime
     devices: DeviceManager
     clock: Clock

@@ -10,15 +10,16 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mooring.api.authentication import BoundObjectReference, TokenRequest, TokenRequestSpec
 from mooring.api.core import ConfigMap, Container, Pod, Secret
 from mooring.api.meta import ObjectMeta
-from mooring.client.contract import Client
 from mooring.client.errors import ClientError
-from mooring.client.writes import Create
+from mooring.client.writes import Apply, Create, Delete, Patch, Update
 from mooring.kit.clock import Clock
+
+T = TypeVar("T")
 
 CONFIG_MAP, SECRET = "configmap", "secret"
 FRESH_S = 30.0  # how long what was read is taken for true
@@ -94,10 +95,20 @@ def projections(volume: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     return (volume.get("projected") or {}).get("sources") or ()
 
 
+class Caller(Protocol):
+    """What is needed of a client."""
+
+    async def get(self, struct: type[T], namespace: str, name: str) -> T | None:
+        """Return an object, or None when it is not there."""
+
+    async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
+        """Carry out a write and return the object as it is stored now."""
+
+
 class Library:
     """Reads what pods need."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Caller, clock: Clock) -> None:
         self._client = client
         self._clock = clock
         self._kept: dict[tuple[str, Source], tuple[float, Content | None]] = {}
