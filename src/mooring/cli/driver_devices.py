@@ -10,7 +10,7 @@ import click
 from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import Device, DeviceAttribute, ResourceSlice
 from mooring.cli import CONTEXT
-from mooring.cli.driver_options import driver_options
+from mooring.cli.driver_options import one_driver
 from mooring.cli.exits import DOES_NOT_FIT, FITS
 from mooring.cli.listing import NOTHING, print_table, print_tree, printable
 from mooring.drivers.catalogue import drivers_of, published
@@ -23,7 +23,7 @@ from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
     context_settings=CONTEXT,
     epilog="Exit status: 0 there are devices, 1 there are none, 2 usage.",
 )
-@driver_options
+@one_driver
 @click.option(
     "-o",
     "--output",

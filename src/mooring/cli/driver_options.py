@@ -24,8 +24,8 @@ from mooring.drivers.options import (
 F = TypeVar("F", bound=Callable[..., Any])
 
 FOLDER = click.Path(exists=True, file_okay=False)
+_NAME = click.Choice(list(CATALOGUE))
 _OPTIONS = (
-    click.argument("name", type=click.Choice(list(CATALOGUE)), metavar="NAME"),
     click.option(
         "--node-name",
         metavar="NAME",
@@ -99,12 +99,20 @@ _OPTIONS = (
 )
 
 
-def driver_options(function: F) -> F:
+def one_driver(function: F) -> F:
     """Add the name of a driver and its options; the function gets `name` and `options`."""
+    return click.argument("name", type=_NAME, metavar="NAME")(_driver_options(function))
 
+
+def several_drivers(function: F) -> F:
+    """Add names of drivers and their options; the function gets `names` and `options`."""
+    names = click.argument("names", type=_NAME, nargs=-1, required=True, metavar="NAME…")
+    return names(_driver_options(function))
+
+
+def _driver_options(function: F) -> F:
     @wraps(function)
     def with_options(
-        name: str,
         node_name: str | None,
         form_name: str,
         ignored_xids: str,
@@ -117,7 +125,7 @@ def driver_options(function: F) -> F:
             ignored_xids=_numbers(ignored_xids),
             **own,
         )
-        return function(name=name, options=options, **others)
+        return function(options=options, **others)
 
     wrapped: Any = with_options
     for option in reversed(_OPTIONS):

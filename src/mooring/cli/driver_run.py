@@ -11,7 +11,7 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.driver_devices import show
-from mooring.cli.driver_options import driver_options
+from mooring.cli.driver_options import several_drivers
 from mooring.cli.failing import fail
 from mooring.cli.program_options import access_of, cluster_access_options, run_program
 from mooring.drivers.catalogue import drivers_of
@@ -31,7 +31,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     epilog="Exit status: 0 stopped, 1 there are no devices (--dry-run), 2 usage, 3 the cluster or "
     "a folder cannot be reached or used.",
 )
-@driver_options
+@several_drivers
 @cluster_access_options
 @click.option(
     "--kubelet-dir",
@@ -54,7 +54,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @click.option("-v", "--verbosity", type=click.IntRange(0, 10), default=2, help="How much to log.")
 def command(
-    name: str,
+    names: tuple[str, ...],
     options: Options,
     kubelet_dir: Path,
     cdi_dir: Path,
@@ -62,15 +62,19 @@ def command(
     verbosity: int,
     **given: Any,
 ) -> None:
-    """Run a driver on this machine: publish its devices, and prepare them for pods.
+    """Run drivers on this machine: publish their devices, and prepare them for pods.
 
-    NAME is one of cpu, memory, net, nvme, nvidia and sim; net and sim can be several drivers, which
-    then run together.
+    NAME… is one or more of cpu, memory, net, nvme, nvidia and sim; net and sim can be several
+    drivers. All of them run together, in one process.
+
+    \b
+    moor driver run cpu memory --node-name worker-1
+    moor driver run nvidia --mig dynamic --dry-run
     """
     if dry_run:
-        sys.exit(show(name, options, "yaml"))
+        sys.exit(max(show(name, options, "yaml") for name in names))
     try:
-        drivers = drivers_of(name, options)
+        drivers = tuple(driver for name in names for driver in drivers_of(name, options))
     except OptionError as error:
         raise click.UsageError(str(error)) from None
     access = access_of(given)

@@ -60,7 +60,7 @@ def _amounts(
     sections=(
         SECTIONS[0],
         ("The node", ("node_name", "node_ip", "node_labels", "max_pods", "system_reserved")),
-        ("How pods run", ("root_dir", "runtime", "cdi_dirs")),
+        ("How pods run", ("root_dir", "runtime", "cdi_dirs", "stop_containers")),
         ("Logs and commands", ("credentials", "address", "port")),
         ("What it does", ("feature_gates", "gates_preset", "emulated_version")),
         SECTIONS[-1],
@@ -129,6 +129,11 @@ def _amounts(
     help="Where drivers say what comes with a device; can be given again, the last one wins.",
 )
 @click.option(
+    "--stop-containers",
+    is_flag=True,
+    help="End containers when the agent is stopped; else they go on.",
+)
+@click.option(
     "--credentials",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=None,
@@ -178,6 +183,7 @@ def command(gates: Gates, place: Place | None, **given: Any) -> None:
         reserved=given["system_reserved"],
         labels=given["node_labels"],
         door=_door(given),
+        ends_containers=given["stop_containers"],
     )
     if given["credentials"] is not None and not given["kubeconfig"]:
         given["kubeconfig"] = str(given["credentials"] / "kubeconfig")

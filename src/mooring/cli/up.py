@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.api.gates import Gates
+from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
 from mooring.cli.failing import fail
 from mooring.cli.gate_options import gate_options
@@ -25,7 +27,7 @@ from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
-    from mooring.cluster.assembly import Plan
+    from mooring.cluster.assembly import NodePlan, Plan
     from mooring.cluster.statefolder import StateFolder
     from mooring.cluster.supervision import Supervisor
 
@@ -46,6 +48,7 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
     cls=SectionedCommand,
     sections=(
         ("Where", ("data_dir", "bind_address", "port", "detach")),
+        ("This machine", ("has_node", "node_name", "runtime", "drivers")),
         ("Simulated nodes", ("profiles", "form_name")),
         ("How it works", ("config", *GATES)),
     ),
@@ -69,6 +72,35 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
     show_default=True,
     help="The port to listen at; 0 takes a free one.",
 )
+@click.option(
+    "--node/--no-node",
+    "has_node",
+    default=None,
+    help="Whether this machine is a node, and runs pods. Without a word: unless --profile is "
+    "given.",
+)
+@click.option(
+    "--node-name",
+    default=lambda: socket.gethostname().lower(),
+    show_default="the name of this machine",
+    metavar="NAME",
+    help="As which node it registers.",
+)
+@click.option(
+    "--runtime",
+    type=click.Choice(["process", "podman", "sim"]),
+    default="process",
+    show_default=True,
+    help="How pods run here: as processes, by podman, or only on paper.",
+)
+@click.option(
+    "--drivers",
+    default="auto",
+    show_default=True,
+    metavar="NAME,…|auto|none",
+    help="Drivers for what this machine has: cpu, memory, net, nvme, nvidia; auto takes those "
+    "that find something.",
+)
 @click.option("--detach", is_flag=True, help="Return when it works; `moor down` stops it.")
 @click.option(
     "--profile",
@@ -84,7 +116,7 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
     type=click.Choice(["scalar", "list"]),
     default="scalar",
     show_default=True,
-    help="How drivers of simulated machines publish numaNode.",
+    help="How drivers publish numaNode.",
 )
 @click.option(
     "--config",
@@ -95,16 +127,20 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
 @gate_options
 @click.pass_context
 def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:  # noqa: ARG001
-    """Run a cluster: API server, scheduler and controllers, each a process of its own.
+    """Run a cluster on this machine, with its own CPUs, memory, NICs, disks and GPUs.
 
-    kubectl and every client of Kubernetes can use it, by the kubeconfig that is named. A process
-    that ends is started again. Everything is kept in --data-dir, and is there again next time.
+    API server, scheduler, controllers, the agent of this node and the drivers of its devices, each
+    a process of its own. kubectl and every client of Kubernetes can use it, by the kubeconfig that
+    is named. A process that ends is started again. Everything is kept in --data-dir, and is there
+    again next time. Containers are processes of this machine: `command` says which.
 
-    With --profile there are nodes, too: machines of hardware profiles with their devices. Pods that
-    are bound to them become Running; those of jobs end, by what their commands say (`sleep 30`,
-    `false`) or after five seconds.
+    With --profile the nodes are machines of hardware profiles with their devices, simulated. Pods
+    that are bound to them become Running; those of jobs end, by what their commands say (`sleep
+    30`, `false`) or after five seconds.
 
     \b
+    moor up
+    moor up --drivers cpu,nvidia --runtime podman
     moor up --profile dgx-h100=4
     moor up --detach --profile gb200-nvl72 && moor status && moor down
     """
@@ -142,8 +178,35 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
         profiles=given["profiles"],
         form=given["form_name"],
         config=None if config is None else config.absolute(),
+        node=_node(given),
         gates=tuple(word for flag, text in chosen if text for word in (flag, text)),
     )
+
+
+def _node(given: dict[str, Any]) -> NodePlan | None:
+    """Return this machine as a node, if it is to be one."""
+    from mooring.cluster.assembly import NodePlan
+
+    has_node: bool | None = given["has_node"]
+    if not (has_node or (has_node is None and not given["profiles"])):
+        return None
+    if faults := dns1123_subdomain(given["node_name"]):
+        raise click.UsageError(f"--node-name: {given['node_name']!r}: {faults[0]}")
+    return NodePlan(given["node_name"], given["runtime"], _drivers(given["drivers"]))
+
+
+def _drivers(text: str) -> tuple[str, ...]:
+    from mooring.drivers.catalogue import CATALOGUE, finds_devices
+    from mooring.drivers.options import Options
+
+    own = [name for name in CATALOGUE if name != "sim"]
+    if text == "auto":
+        return tuple(name for name in own if finds_devices(name, Options()))
+    names = () if text == "none" else tuple(filter(None, text.split(",")))
+    for name in names:
+        if name not in own:
+            raise click.UsageError(f"--drivers: no driver {name!r}; there are {', '.join(own)}")
+    return names
 
 
 # --- in the foreground ----------------------------------------------------------------------------
@@ -180,7 +243,9 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
-    looking = asyncio.create_task(view.keep_looking(plan.folder / "kubeconfig", supervisor))
+    looking = asyncio.gather(
+        view.keep_looking(plan.folder / "kubeconfig", supervisor), _furnish(view, supervisor, plan)
+    )
     try:
         with suppress(asyncio.CancelledError):
             await task
@@ -190,10 +255,28 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
         view.clear()
 
 
+async def _furnish(view: _View, supervisor: Supervisor, plan: Plan) -> None:
+    """Make the classes of this machine's drivers, once the server is there."""
+    from mooring.client.errors import ClientError
+    from mooring.cluster.classes import make_classes
+
+    drivers = () if plan.node is None else plan.node.drivers
+    if not drivers:
+        return
+    await supervisor.is_up.wait()
+    try:
+        await _asked(plan.folder / "kubeconfig", lambda client: make_classes(client, drivers))
+    except ClientError as error:
+        view.line(f"classes of devices are not made: {error}")
+
+
 def _greet(view: _View, supervisor: Supervisor, plan: Plan) -> None:
     view.line(f"cluster at {supervisor.state.server}")
     view.line(f"kubeconfig: {plan.folder / 'kubeconfig'}")
     view.line(f"logs: {plan.folder / 'log'}")
+    if plan.node is not None:
+        drivers = ", ".join(plan.node.drivers) or "none"
+        view.line(f"node: {plan.node.name}; drivers: {drivers}")
 
 
 class _View:
@@ -290,4 +373,12 @@ def _arguments(plan: Plan) -> list[str]:
     for name in plan.profiles:
         words += ["--profile", name]
     words += ["--config", str(plan.config)] if plan.config is not None else []
+    words += _node_words(plan.node)
     return [*words, *plan.gates]
+
+
+def _node_words(node: NodePlan | None) -> list[str]:
+    if node is None:
+        return ["--no-node"]
+    drivers = ",".join(node.drivers) or "none"
+    return ["--node", "--node-name", node.name, "--runtime", node.runtime, "--drivers", drivers]

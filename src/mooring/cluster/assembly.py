@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mooring.api.cdi import DYNAMIC_FOLDER, STATIC_FOLDER
+from mooring.api.timestamp import Timestamp
 from mooring.apiserver.certificates import Pair
 from mooring.apiserver.credentials import write_privately
 from mooring.apiserver.kubeconfig import kubeconfig
+from mooring.apiserver.nodefolder import write_node_folder
+from mooring.cluster.shortpaths import short_path
 from mooring.cluster.supervision import Part
 
 CREDENTIALS = "pki"
+NODE, CDI = "node", "cdi"  # what a node keeps, and what its drivers say of devices
+SHARED_CDI = (STATIC_FOLDER, DYNAMIC_FOLDER)  # where others say it
 ANY_PORT = "127.0.0.1:0"
+
+
+class NodePlan(Struct, frozen=True):
+    """This machine as a node."""
+
+    name: str
+    runtime: str = "process"
+    drivers: tuple[str, ...] = ()  # by the names that operators use
+
+    def folder(self, plan: Plan) -> Path:
+        """Return where the node keeps what it needs, by a path that is short enough."""
+        return short_path(plan.folder / NODE)
 
 
 class Plan(Struct, frozen=True):
@@ -26,6 +46,7 @@ class Plan(Struct, frozen=True):
     profiles: tuple[str, ...] = ()
     form: str = "scalar"
     config: Path | None = None
+    node: NodePlan | None = None
     gates: tuple[str, ...] = ()  # options that choose gates
 
 
@@ -51,7 +72,28 @@ def parts_of(plan: Plan) -> tuple[Part, ...]:
         server_part(plan),
         Part("scheduler", (*scheduler, *config, *alone), "scheduling at "),
         Part("controllers", (*controllers, *profiles, *alone), "controlling at "),
+        *(node_parts(plan, plan.node) if plan.node is not None else ()),
     )
+
+
+def node_parts(plan: Plan, node: NodePlan) -> Iterator[Part]:
+    """Give the processes of this machine as a node: its agent, and its drivers in one."""
+    root, cdi = str(node.folder(plan)), str(plan.folder / CDI)
+    agent = (
+        *("node", "--node-name", node.name, "--node-ip", plan.address),
+        *("--credentials", str(credentials_of(plan.folder, node.name))),
+        *("--root-dir", root, "--runtime", node.runtime, "--stop-containers", "--port", "0"),
+        *(word for each in (*SHARED_CDI, cdi) for word in ("--cdi-dir", each)),
+        *("--metrics-bind-address", ANY_PORT, *plan.gates),
+    )
+    yield Part("node", agent, "running pods ")
+    if node.drivers:
+        drivers = (
+            *("driver", "run", *node.drivers, "--node-name", node.name),
+            *("--kubeconfig", str(credentials_of(plan.folder, node.name) / "kubeconfig")),
+            *("--kubelet-dir", root, "--cdi-dir", cdi, "--numa-node", plan.form),
+        )
+        yield Part("drivers", drivers, "driving ")
 
 
 def server_part(plan: Plan) -> Part:
@@ -81,7 +123,22 @@ def on_serving(plan: Plan, line: str) -> Part:
         pair = Pair((pki / f"{user}.crt").read_bytes(), (pki / f"{user}.key").read_bytes())
         text = kubeconfig(url, authority, user, pair)
         write_privately(kubeconfig_of(plan.folder, user), text.encode())
+    if plan.node is not None:
+        name = plan.node.name
+        write_node_folder(
+            credentials_of(plan.folder, name),
+            node=name,
+            hosts=(plan.address, name),
+            server=url,
+            pki=pki,
+            now=Timestamp(datetime.now(UTC)).truncated(),
+        )
     return server_part(replace(plan, port=urlsplit(url).port or plan.port))
+
+
+def credentials_of(folder: Path, node: str) -> Path:
+    """Return where the credentials of a node are."""
+    return folder / CREDENTIALS / f"node-{node}"
 
 
 def kubeconfig_of(folder: Path, user: str) -> Path:

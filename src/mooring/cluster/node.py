@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 from collections import Counter
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 AGENT = "kubelet"  # as whom fields are written
 LOCK = "agent.lock"
 PLUGINS = "device-plugins"
+END_GRACE_S = 5.0
 
 
 class NodeError(Exception):
@@ -69,6 +71,7 @@ class NodeSettings(Struct, frozen=True):
     reserved: Mapping[str, Quantity] | None = None  # None: as a kubelet
     labels: Mapping[str, str] = {}
     door: Door | None = None
+    ends_containers: bool = False  # when the agent ends; else they go on
 
 
 @contextmanager
@@ -101,6 +104,7 @@ class NodeProgram:
     ) -> None:
         """Read what an agent before this one knew, or raise NodeError."""
         self.runtime = runtime
+        self._ends_containers = settings.ends_containers
         self.plugins = DevicePlugins(
             settings.folder / PLUGINS,
             around.clock,
@@ -141,8 +145,12 @@ class NodeProgram:
 
     async def run(self) -> None:
         """Run pods until cancelled."""
-        async with self.plugins, self.dra.serving():
-            await self.agent.run()
+        try:
+            async with self.plugins, self.dra.serving():
+                await self.agent.run()
+        finally:
+            if self._ends_containers:
+                await end_containers(self.runtime)
 
     # --- what the parts ask of each other -------------------------------------------------------
 
@@ -220,6 +228,12 @@ class NodeProgram:
         worker = self.agent.keeper.find(pod.metadata.uid)
         states = () if worker is None else worker.record.states.values()
         return sum(state.finished_at is None for state in states)
+
+
+async def end_containers(runtime: Runtime, grace_s: float = END_GRACE_S) -> None:
+    """End all containers that run, each with some grace."""
+    running = [each.id for each in await runtime.containers() if each.finished_at is None]
+    await asyncio.gather(*(runtime.stop(id_, grace_s) for id_ in running))
 
 
 @asynccontextmanager
