@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from mooring import __version__
-from mooring.cli.main import COMMANDS, LazyGroup, moor
+from mooring.cli.lazygroup import LazyGroup
+from mooring.cli.main import COMMANDS, moor
 
 
 def test_help_lists_every_command_without_loading_one() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import os
 import sys
 from typing import Any
@@ -13,6 +11,7 @@ import click
 from mooring import __version__
 from mooring.cli import CONTEXT
 from mooring.cli.exits import INTERRUPTED, UNREADABLE
+from mooring.cli.lazygroup import LazyGroup
 
 # name: what it is for; the module of the same name holds a click command called `command`.
 COMMANDS = {
@@ -34,14 +33,14 @@ COMMANDS = {
     "snapshot": "Write a cluster or files into one archive, for all commands to read.",
     "status": "Show what runs in a folder: processes, nodes, pods, devices.",
     "store": "Check, compact, back up and restore what a server keeps.",
-    "up": "Run a whole cluster on this machine, with simulated nodes.",
+    "up": "Run a whole cluster on this machine, with its devices or simulated nodes.",
     "validate": "Check objects as an API server would, with file and line.",
     "whatif": "Say what changes would mean for pods and devices, before they are made.",
 }
 
 
-class LazyGroup(click.Group):
-    """A group that imports a subcommand when it runs, and lists all without importing any."""
+class Moor(LazyGroup):
+    """The commands of `moor`."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand; stopped from the keyboard, it has no answer, not even no."""
@@ -51,37 +50,11 @@ class LazyGroup(click.Group):
             click.echo("\nstopped: there is no answer", err=True)
             ctx.exit(INTERRUPTED)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a subcommand; for one that there is not, name the nearest."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise click.UsageError(f"{error.message}{hint}", ctx) from None
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the names of all subcommands."""
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Return a subcommand."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"mooring.cli.{cmd_name.replace('-', '_')}")
-        command: click.Command = module.command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the list of subcommands."""
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
-
 
 @click.group(
-    cls=LazyGroup,
+    cls=Moor,
+    lines=COMMANDS,
+    prefix="mooring.cli.",
     context_settings=CONTEXT,
     epilog="Exit status: 0 yes, 1 no (refused, does not fit), 2 usage, 3 cannot read or reach.",
 )
