@@ -9,6 +9,7 @@ made once and again only when a lock file or pyproject.toml changes.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -218,11 +219,17 @@ def ensure_uv() -> Path:
         return uv
     print("fetching uv into .tools …", flush=True)
     shutil.rmtree(TOOLS, ignore_errors=True)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-warn-script-location"]
+    pip = [_with_pip(), "-m", "pip", "install", "--quiet", "--no-warn-script-location"]
     pip += ["--disable-pip-version-check", "--root-user-action=ignore"]
     _run([*pip, "--require-hashes", "--target", TOOLS, "-r", LOCKS / "uv.txt"])
     stamp.write_text(wanted)
     return uv
+
+
+def _with_pip() -> str:
+    """Return a Python that has pip: this one, or the one that its environment was made of."""
+    has_pip = importlib.util.find_spec("pip") is not None
+    return sys.executable if has_pip else getattr(sys, "_base_executable", sys.executable)
 
 
 def ensure_etcd() -> None:
