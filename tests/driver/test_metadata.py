@@ -142,6 +142,24 @@ async def test_mounts_come_back_after_a_start_of_the_machine(
 
 
 @played
+async def test_switched_off_new_claims_get_none_and_old_ones_keep_theirs(
+    folder: Path, client: ApiClient
+) -> None:
+    old, new = await make_claim(client, "old", "a=red"), await make_claim(client, "new", "a=green")
+    async with serving(Telling(), settings_in(folder, metadata=(API_VERSION,)), client) as running:
+        assert running.socket is not None
+        await Kubelet(running.socket).prepare(old)
+    before = mounts(folder)
+    async with serving(Telling(), settings_in(folder), client) as running:
+        assert running.socket is not None
+        kubelet = Kubelet(running.socket)
+        await kubelet.prepare(new)
+        assert mounts(folder) == before
+        await kubelet.unprepare(old)
+        assert mounts(folder) == {}
+
+
+@played
 async def test_a_claim_is_prepared_without_metadata_if_it_must(
     folder: Path, client: ApiClient
 ) -> None:

@@ -89,6 +89,17 @@ def test_one_pool_is_one_slice_owned_by_its_node() -> None:
     assert found.spec.node_name == "node-1"
 
 
+def test_slices_of_the_older_scheme_of_names_are_made_anew() -> None:
+    shelf = Shelf()
+    shelf.settle(Pool(devices=devices(2)))
+    (found,) = shelf.slices.values()
+    older = replace(found, metadata=replace(found.metadata, name="node-1-blinker-x7k2p"))
+    shelf.slices = {older.metadata.name: older}
+    plan = shelf.settle(Pool(devices=devices(2)))
+    assert (len(plan.deletes), len(plan.creates)) == (1, 1)
+    assert all(name.startswith("00000-") for name in shelf.slices)
+
+
 def test_an_empty_pool_is_an_empty_slice() -> None:
     shelf = Shelf()
     shelf.settle(Pool())

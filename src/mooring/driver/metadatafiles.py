@@ -38,7 +38,10 @@ class MetadataWriteError(DriverError):
 
 
 class MetadataFiles:
-    """Writes and removes the metadata of a driver's claims."""
+    """Writes and removes the metadata of a driver's claims.
+
+    Without versions nothing new is written; what claims have from before stays as long as they do.
+    """
 
     def __init__(
         self, driver: str, data_dir: Path, cdi_dir: Path, versions: tuple[str, ...], files: Files
@@ -48,6 +51,11 @@ class MetadataFiles:
         self._cdi_dir = cdi_dir
         self._versions = versions
         self._files = files
+
+    @property
+    def is_on(self) -> bool:
+        """Whether claims get metadata."""
+        return bool(self._versions)
 
     def write(self, claim: Claim, prepared: Iterable[Prepared]) -> dict[str, str]:
         """Write the metadata of a claim; return the CDI id of each request's mount."""

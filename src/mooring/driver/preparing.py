@@ -53,7 +53,7 @@ class Preparing:
         checkpoint: Checkpoint,
         cdi: CdiFiles,
         *,
-        metadata: MetadataFiles | None,
+        metadata: MetadataFiles,
         boot_id: str,
     ) -> None:
         self._driver = driver
@@ -74,9 +74,8 @@ class Preparing:
         self._cdi.restore(self._checkpoint)
         for each in self._checkpoint:
             self._driver.restored(each.claim, tuple(map(_prepared, each.devices)))
-        if self._metadata is not None:
-            complete = {each.uid: each.claim for each in self._checkpoint if each.is_complete}
-            self._metadata.restore(complete)
+        complete = {each.uid: each.claim for each in self._checkpoint if each.is_complete}
+        self._metadata.restore(complete)
 
     @property
     def claims(self) -> tuple[PreparedClaim, ...]:
@@ -181,7 +180,7 @@ class Preparing:
         self, complete: PreparedClaim, claim: Claim, prepared: dict[Key, Prepared]
     ) -> PreparedClaim:
         """Write metadata, and give the first device of each request its mount."""
-        if self._metadata is None:
+        if not self._metadata.is_on:
             return complete
         try:
             every = [prepared.get(each.key, Prepared(each)) for each in claim.devices]
@@ -210,15 +209,14 @@ class Preparing:
     def _forget(self, claim: ClaimName) -> None:
         """Remove all files of a claim; the checkpoint forgets it last."""
         self._cdi.remove(claim.uid)
-        if self._metadata is not None:
-            self._metadata.remove(claim)
+        self._metadata.remove(claim)
         self._checkpoint.remove(claim.uid)
 
     async def update_metadata(
         self, claim: ClaimName, request: str, prepared: Iterable[Prepared]
     ) -> None:
         """Say something else about the devices of a request of a prepared claim."""
-        if self._metadata is None:
+        if not self._metadata.is_on:
             raise PrepareError("device metadata is not enabled")
         await asyncio.to_thread(self._metadata.update, claim, request, tuple(prepared))
 

@@ -184,11 +184,9 @@ class _Parts:
 
     def _preparing(self) -> Preparing:
         settings, driver, files = self._settings, self._driver, self._files
-        metadata = None
-        if settings.metadata:
-            metadata = MetadataFiles(
-                driver.name, self._folder, settings.cdi_dir, settings.metadata, files
-            )
+        metadata = MetadataFiles(
+            driver.name, self._folder, settings.cdi_dir, settings.metadata, files
+        )
         return Preparing(
             driver,
             self._client,
