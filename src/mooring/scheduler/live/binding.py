@@ -29,6 +29,7 @@ from mooring.claims.consumers import is_group_consumer, is_reserved_for
 from mooring.claims.owners import group_name
 from mooring.client.writes import Create, Patch, Target, Tell
 from mooring.scheduler import bindingconditions
+from mooring.scheduler.cluster import ClaimKey
 from mooring.scheduler.live.asks import (
     CONFLICT,
     Done,
@@ -42,7 +43,7 @@ from mooring.scheduler.live.asks import (
     Steps,
     Until,
 )
-from mooring.scheduler.live.claimcache import key_of
+from mooring.scheduler.live.claimcache import key_of, version_of
 from mooring.scheduler.live.claimwrites import (
     WAIT_FIRST_S,
     WAIT_MOST_S,
@@ -144,6 +145,7 @@ def _pre_bind(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[
             if before is None:
                 undoing.special = claim
                 yield from _create(desk, claim)
+            _check_first(live, key_of(claim))  # before more is written
             if not _is_done(live, claim, pod):
                 yield from give(live, claim, consumer_in(claim, pod))
         for claim in reservation.claims:
@@ -159,16 +161,22 @@ def _pre_bind(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[
 
 def _outlast_rivals(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> Steps[None]:
     """Wait until the claim's devices are told back; raise Setback if another was told first."""
-    key, rivals = key_of(claim), live.rivals
+    key = key_of(claim)
+    written = live.claims.stored.get(key)
+    version = None if written is None else version_of(written)
     while True:
         stored = live.claims.stored.get(key)
         if stored is None or stored.status.allocation is None:
             raise Setback(f"claim {'/'.join(key)} got deallocated elsewhere in the meantime")
-        if rivals.has_told(stored):
+        if live.rivals.has_told(stored, version):
             break
         yield Until((told(key), of_claim(*key), of_pod(pod_key_of(pod))), LOOK_AGAIN_S)
         _check_wanted(live, pod)
-    if (first := rivals.first(key)) is not None:
+    _check_first(live, key)
+
+
+def _check_first(live: LiveCluster, key: ClaimKey) -> None:
+    if (first := live.rival_of(key)) is not None:
         raise Rivalled(f"claim {'/'.join(key)} lost its devices to claim {'/'.join(first)}")
 
 
@@ -367,8 +375,8 @@ def _take_back(
     yield from take_back_reservation(live, key, pod, given=None if is_kept else given)
     if given is not None and is_kept:
         live.claims.abandon(key)
-    if has_rivals and live.rivals.first(key) is not None:
-        yield from deallocate(live, claim, pod.metadata.uid)
+    if has_rivals and live.rival_of(key) is not None:
+        yield from deallocate(live, claim, live.holder_of(claim, pod))
 
 
 def _has_node(target: Target) -> Steps[bool]:

@@ -17,7 +17,8 @@ from mooring.claims.specialclaim import is_in_memory
 from mooring.client.writes import Delete, Patch, Target, Tell
 from mooring.scheduler.claimcheck import GivenUp
 from mooring.scheduler.live.asks import CONFLICT, Done, Read, Refused, Setback, Steps
-from mooring.scheduler.live.claimwrites import deallocate, discard
+from mooring.scheduler.live.claimcache import key_of
+from mooring.scheduler.live.claimwrites import deallocate, discard, take_back_reservation
 from mooring.scheduler.live.livecluster import LiveCluster
 from mooring.scheduler.live.moment import Moment
 
@@ -65,6 +66,12 @@ def give_back(live: LiveCluster, claim: ResourceClaim, uid: str) -> Steps[None]:
     """Give back the devices of a claim that nobody but the pod with this uid holds back."""
     with suppress(Setback):
         yield from deallocate(live, claim, uid)
+
+
+def unreserve(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> Steps[None]:
+    """Take a pod's reservation of a claim back; the last one goes with the devices."""
+    with suppress(Setback):
+        yield from take_back_reservation(live, key_of(claim), pod, given=claim.status.allocation)
 
 
 def evict(
