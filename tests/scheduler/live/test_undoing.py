@@ -71,6 +71,24 @@ def test_a_claim_that_another_scheduler_reserved_is_left_alone() -> None:
     assert [each.name for each in found.reserved_for] == ["p"]
 
 
+def test_claims_of_a_pod_that_another_scheduler_works_at_are_left_as_they_are() -> None:
+    """It may bind the pod with what we gave, as soon as it sees it."""
+    made = server(claim("c"), claim("d"), user("p", "c", "d"))
+    one = Rig(made)
+    while not devices_written(made, "c"):
+        one.hear() or one.decide() or one.write()
+    other = claim("d", has=[("node-1", "gpu-2")], reserved=["p"]).status
+    made.put(replace(one.claim("d"), status=other))
+    while one.write():
+        pass
+    assert "allocated elsewhere" in one.told("FailedScheduling")[0]
+    for name in ("c", "d"):
+        assert one.claim(name).status.allocation is not None
+        assert [each.name for each in one.claim(name).status.reserved_for] == ["p"]
+    one.run(for_s=30)
+    assert one.node_of("p") == "node-1"
+
+
 def test_a_pod_that_got_a_node_meanwhile_keeps_its_claims() -> None:
     """The binding of a scheduler that is dead by now can arrive late."""
     made = server(claim("c"), user("p", "c"))

@@ -34,6 +34,7 @@ from mooring.scheduler.live.asks import (
     CONFLICT,
     Done,
     Gone,
+    Joined,
     Lost,
     Read,
     Refused,
@@ -105,6 +106,7 @@ def bind(desk: Desk, reservation: Reservation) -> Steps[Bound | Failed]:
         yield from _post(live, reservation)
     except Setback as setback:
         undoing.has_rivals = isinstance(setback, Rivalled)
+        undoing.is_joined = isinstance(setback, Joined)
         yield from _undo(live, reservation, undoing)
         return Failed(str(setback), is_gone=isinstance(setback, Gone))
     for claim in reservation.claims:
@@ -121,6 +123,7 @@ class _Undoing(Struct):
 
     special: ResourceClaim | None = None  # created, or perhaps
     has_rivals: bool = False  # others got devices first, so that claims cannot keep theirs
+    is_joined: bool = False  # another scheduler is at the same pod, and may use what we gave
     has_status: bool = False  # the pod's status tells of claims, or perhaps
 
 
@@ -339,6 +342,7 @@ def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Ste
     """Take a decision back, here and at the server; what cannot be is left to the next try.
 
     A pod that another scheduler has bound keeps what it has, and so do claims that we never wrote.
+    One that another is about to bind keeps its claims, too: the next try finds them as they are.
     """
     pod = reservation.pod
     keys = [key_of(claim) for claim in reservation.claims]
@@ -351,7 +355,7 @@ def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Ste
         try:
             if undoing.special is claim:
                 yield from discard(live, claim)
-            elif key_of(claim) in ours:
+            elif key_of(claim) in ours and not undoing.is_joined:
                 yield from _take_back(live, claim, pod, has_rivals=undoing.has_rivals)
         except Setback:
             continue  # the claim controller, or the next try, finds what is left

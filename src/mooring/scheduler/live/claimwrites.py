@@ -29,6 +29,7 @@ from mooring.scheduler.live.asks import (
     NOT_FOUND,
     Done,
     EndTurn,
+    Joined,
     Read,
     Refused,
     Setback,
@@ -66,7 +67,7 @@ def give(
     end_turn: EndTurn = yield Turn(key)
     try:
         for _ in range(CONFLICTS_MAX):
-            stored = _check(known, mine)
+            stored = _check(known, mine, consumer)
             if consumer in stored.status.reserved_for and stored.status.allocation is not None:
                 return
             claim, is_status = _next(known, stored, mine, consumer)
@@ -171,7 +172,9 @@ def deallocate(known: Claims, seen: ResourceClaim, uid: str) -> Steps[bool]:
 # --- the next write -------------------------------------------------------------------------------
 
 
-def _check(known: Claims, mine: ResourceClaim) -> ResourceClaim:
+def _check(
+    known: Claims, mine: ResourceClaim, consumer: ResourceClaimConsumerReference
+) -> ResourceClaim:
     """Return the claim as it is stored, if the devices can still be given to it."""
     stored = known.claims.stored.get(key_of(mine))
     is_there = stored is not None and stored.metadata.deletion_timestamp is None
@@ -182,7 +185,8 @@ def _check(known: Claims, mine: ResourceClaim) -> ResourceClaim:
         if not known.claims.is_decided(key_of(mine)):
             raise Setback(f"claim {_shown(mine)} got deallocated elsewhere in the meantime")
     elif not _is_same(allocation, mine.status.allocation):
-        raise Setback(f"claim {_shown(mine)} got allocated elsewhere in the meantime")
+        struct = Joined if consumer in stored.status.reserved_for else Setback
+        raise struct(f"claim {_shown(mine)} got allocated elsewhere in the meantime")
     return stored
 
 
