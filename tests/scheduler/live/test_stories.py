@@ -99,6 +99,20 @@ def test_devices_that_fail_are_given_back_and_found_anew() -> None:
     rig.check()
 
 
+def test_devices_that_failed_are_never_left_to_nobody() -> None:
+    """A scheduler that dies before the next try would leave them to nobody."""
+    made = server(claim("c"), user("p", "c"), user("q", "c"), **FABRIC)
+    rig = Rig(made)
+    rig.run()
+    report(rig, "c", "broken")
+    for _ in range(400):
+        rig.elapsed_s += 0.1
+        rig.hear() or rig.decide() or rig.write()
+        found = rig.claim("c").status
+        assert bool(found.reserved_for) == (found.allocation is not None), found
+    assert any("deallocation of ResourceClaim" in each for each in rig.told("FailedScheduling"))
+
+
 def test_devices_that_take_too_long_are_given_back() -> None:
     made = server(claim("c"), user("p", "c"), **FABRIC)
     rig = Rig(made, Config(binding_timeout_s=60))

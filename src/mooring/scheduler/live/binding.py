@@ -374,11 +374,10 @@ def _take_back(
     """Take a pod's reservation back, with the devices that we gave if nobody else uses them."""
     key = key_of(claim)
     given = live.claims.given(key)
-    # Kubernetes tells in the next try that devices which did not get ready are given back.
+    # Kubernetes tells in the next try that devices which did not get ready are given back. Until
+    # then the reservation says what they are for: a program can die meanwhile.
     is_kept = bindingconditions.has_conditions(claim) and live.is_wanted(pod_key_of(pod))
-    yield from take_back_reservation(live, key, pod, given=None if is_kept else given)
-    if given is not None and is_kept:
-        live.claims.abandon(key)
+    yield from take_back_reservation(live, key, pod, given=given, is_kept=is_kept)
     if has_rivals and live.rival_of(key) is not None:
         yield from deallocate(live, claim, live.holder_of(claim, pod))
 

@@ -104,12 +104,18 @@ def create(known: Claims, claim: ResourceClaim) -> Steps[None]:
 
 
 def take_back_reservation(
-    known: Claims, key: ClaimKey, pod: Pod, *, given: AllocationResult | None
+    known: Claims,
+    key: ClaimKey,
+    pod: Pod,
+    *,
+    given: AllocationResult | None,
+    is_kept: bool = False,
 ) -> Steps[None]:
     """Take a pod out of the consumers of a claim; what a group has stays.
 
     Devices that were given for it go in the same write if nobody else uses them: who writes twice
-    can die in between, and nobody would know what the devices are for.
+    can die in between, and nobody would know what the devices are for. If they are to be kept, the
+    last consumer stays, too.
     """
     end_turn: EndTurn = yield Turn(key)
     try:
@@ -119,6 +125,8 @@ def take_back_reservation(
             if stored is None or consumer not in stored.status.reserved_for:
                 return
             kept = tuple(each for each in stored.status.reserved_for if each != consumer)
+            if not kept and is_kept:
+                return
             freed = replace(stored, status=replace(stored.status, reserved_for=kept))
             if not kept and given is not None and stored.status.allocation == given:
                 freed = deallocated(stored)

@@ -98,7 +98,6 @@ class LiveScheduler:
             key = key_of(value)
             self.queue.discard(self._item_key(value), key, now.elapsed_s)
             self._refusals.forget(key)
-            self._free_claims(value)
         self._spread()
 
     def answer(self, request: Request, answer: Answer, now: Moment) -> None:
@@ -254,18 +253,10 @@ class LiveScheduler:
         key = key_of(pod)
         self._count(ERROR, self._s - start_s)
         if failed.is_gone or not self.live.is_waiting(key):
-            self._free_claims(pod)
             return
         item.pods = {key: self.live.pods[key]}
         self.queue.back_off(item, self._s)
         self._refusals.complain(key, failed.message, self._moment)
-
-    def _free_claims(self, pod: Pod) -> None:
-        """Give devices back that the pod's claims got for it, now that nobody uses them."""
-        for name in claim_names(pod):
-            claim = self.live.claims.pop_abandoned((pod.metadata.namespace, name))
-            if claim is not None:
-                self.jobs.start(reporting.give_back(self.live, claim, pod.metadata.uid))
 
     # --- a group ------------------------------------------------------------------------------
 
