@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
 from mooring.api.scheduling import PodGroup
 from mooring.client.writes import Patch
 from mooring.scheduler import cycle
@@ -111,6 +111,16 @@ def test_devices_that_failed_are_never_left_to_nobody() -> None:
         found = rig.claim("c").status
         assert bool(found.reserved_for) == (found.allocation is not None), found
     assert any("deallocation of ResourceClaim" in each for each in rig.told("FailedScheduling"))
+
+
+def test_a_pod_whose_claim_loses_its_devices_while_it_waits_is_not_bound() -> None:
+    made = server(claim("c"), user("p", "c"), **FABRIC)
+    rig = Rig(made)
+    rig.run()
+    made.put(replace(rig.claim("c"), status=ResourceClaimStatus()))
+    rig.run()
+    assert rig.node_of("p") == ""
+    assert "c got deallocated elsewhere in the meantime" in rig.told("FailedScheduling")[0]
 
 
 def test_devices_that_take_too_long_are_given_back() -> None:

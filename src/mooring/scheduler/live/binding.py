@@ -107,7 +107,9 @@ def bind(desk: Desk, reservation: Reservation) -> Steps[Bound | Failed]:
     except Setback as setback:
         undoing.has_rivals = isinstance(setback, Rivalled)
         undoing.is_joined = isinstance(setback, Joined)
+        live.taking_back.add(key)
         yield from _undo(live, reservation, undoing)
+        live.taking_back.discard(key)
         return Failed(str(setback), is_gone=isinstance(setback, Gone))
     for claim in reservation.claims:
         live.claims.unwant(key_of(claim), key)
@@ -143,11 +145,10 @@ def consumer_in(claim: ResourceClaim, pod: Pod) -> ResourceClaimConsumerReferenc
 def _pre_bind(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[None]:
     live, pod = desk.live, reservation.pod
     try:
-        for claim, before in zip(reservation.claims, reservation.before, strict=True):
+        _check_wanted(live, pod)
+        yield from _create_special(desk, reservation, undoing)
+        for claim in reservation.claims:
             _check_wanted(live, pod)
-            if before is None:
-                undoing.special = claim
-                yield from _create(desk, claim)
             _check_first(live, key_of(claim))  # before more is written
             if not _is_done(live, claim, pod):
                 yield from give(live, claim, consumer_in(claim, pod))
@@ -156,6 +157,8 @@ def _pre_bind(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[
         _check_wanted(live, pod)
         yield from _tell_pod(live, pod, undoing)
         yield from _get_ready(desk, reservation)
+        for claim in reservation.claims:
+            _check_held(live, claim, pod)
     except Gone:
         raise
     except Setback as setback:
@@ -170,7 +173,7 @@ def _outlast_rivals(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> Steps[
     while True:
         stored = live.claims.stored.get(key)
         if stored is None or stored.status.allocation is None:
-            raise Setback(f"claim {'/'.join(key)} got deallocated elsewhere in the meantime")
+            raise _deallocated(key)
         if live.rivals.has_told(stored, version):
             break
         yield Until((told(key), of_claim(*key), of_pod(pod_key_of(pod))), LOOK_AGAIN_S)
@@ -192,18 +195,35 @@ def _is_done(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> bool:
     return same and is_reserved_for(stored, pod, live.cluster.features.claims)
 
 
+def _check_held(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> None:
+    stored = live.claims.stored.get(key_of(claim))
+    if stored is None or stored.status.allocation is None:
+        raise _deallocated(key_of(claim))
+    if not is_reserved_for(stored, pod, live.cluster.features.claims):
+        raise Setback(f"claim {'/'.join(key_of(claim))} is no longer reserved for the pod")
+
+
+def _deallocated(key: ClaimKey) -> Setback:
+    return Setback(f"claim {'/'.join(key)} got deallocated elsewhere in the meantime")
+
+
 def _check_wanted(live: LiveCluster, pod: Pod) -> None:
     if not live.is_wanted(pod_key_of(pod)):
         raise Gone("the pod is being deleted")
 
 
-def _create(desk: Desk, claim: ResourceClaim) -> Steps[None]:
-    try:
-        yield from create(desk.live, _to_create(claim))
-    except Setback:
-        desk.noted.created("failure")
-        raise
-    desk.noted.created("success")
+def _create_special(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[None]:
+    """Create the special claim if there is none: first, for that is what a quota refuses."""
+    for claim, before in zip(reservation.claims, reservation.before, strict=True):
+        if before is not None:
+            continue
+        undoing.special = claim
+        try:
+            yield from create(desk.live, _to_create(claim))
+        except Setback:
+            desk.noted.created("failure")
+            raise
+        desk.noted.created("success")
 
 
 def _to_create(claim: ResourceClaim) -> ResourceClaim:
@@ -285,6 +305,8 @@ def _check_ready(
         raise Setback("a claim got deleted in the meantime")
     left_s: float | None = None
     for claim in claims:
+        if claim.status.allocation is None:
+            raise _deallocated(key_of(claim))
         if (failed := bindingconditions.failure(claim)) is not None:
             text = f'reason={failed.reason}, message="{failed.message}"'
             raise Setback(f"device binding failed: claim={claim.metadata.name}, {text}")

@@ -100,7 +100,7 @@ def create(known: Claims, claim: ResourceClaim) -> Steps[None]:
                 # An answer got lost and this is the claim that it told of.
                 if stored is not None and _is_same_owner(stored, claim):
                     return
-            raise Setback(f"create claim for extended resources {_shown(claim)}: {message}")
+            raise Setback(_not_created(claim, message))
 
 
 def take_back_reservation(
@@ -213,6 +213,13 @@ def _next(
         reserved_for=known.claims.consumers(stored, consumer),
     )
     return replace(stored, status=status), True
+
+
+def _not_created(claim: ResourceClaim, message: str) -> str:
+    """Return why, without the name, which is another in every try: so it is said once."""
+    prefix = claim.metadata.generate_name
+    message = message.replace(claim.metadata.name, prefix)
+    return f"create claim for extended resources {claim.metadata.namespace}/{prefix}: {message}"
 
 
 def _doing(stored: ResourceClaim, *, is_status: bool) -> str:

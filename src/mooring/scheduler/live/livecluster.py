@@ -3,6 +3,7 @@
 Each change is put into a `Cluster`, and the topics that it fires are gathered for the queue.
 
     # in flight: a pod that was given a node here and is being bound
+    # taking back: a pod that could not be bound, while what was written for it is taken back
     # assumed: a pod that was bound here, and is not told with its node yet
 """
 
@@ -68,6 +69,7 @@ class LiveCluster:
         self.rivals = Rivals(cluster.inventory.slices_of, self._is_used)
         self.pods: dict[str, Pod] = {}
         self.in_flight: dict[str, Reservation] = {}
+        self.taking_back: set[str] = set()
         self.assumed: set[str] = set()
         self.members: dict[ClaimKey, dict[str, Pod]] = {}  # the pods of each group
         self._nodes: dict[str, Node] = {}
@@ -137,6 +139,7 @@ class LiveCluster:
             and pod.metadata.deletion_timestamp is None
             and pod.status.phase not in FINISHED
             and key not in self.in_flight
+            and key not in self.taking_back
             and key not in self.assumed
         )
 
