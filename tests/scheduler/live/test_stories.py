@@ -113,6 +113,24 @@ def test_devices_that_failed_are_never_left_to_nobody() -> None:
     assert any("deallocation of ResourceClaim" in each for each in rig.told("FailedScheduling"))
 
 
+def test_devices_that_get_ready_while_they_are_given_back_are_not_taken_from_the_next_try() -> None:
+    for number in range(60):
+        made = server(claim("c"), user("p", "c"), **FABRIC)
+        rig = Rig(made, Config(binding_timeout_s=20))
+        rig.run(for_s=21)
+        for step in range(number + 30):
+            if step == number and rig.claim("c").status.allocation is not None:
+                report(rig, "c", "ready")
+            rig.elapsed_s += 0.1
+            rig.hear()
+            rig.decide()
+            if step % 3 == 0:  # answers are late
+                rig.write()
+        rig.run(for_s=5)
+        has_devices = rig.claim("c").status.allocation is not None
+        assert has_devices or not rig.node_of("p"), number
+
+
 def test_a_pod_whose_claim_loses_its_devices_while_it_waits_is_not_bound() -> None:
     made = server(claim("c"), user("p", "c"), **FABRIC)
     rig = Rig(made)

@@ -150,8 +150,8 @@ def _pre_bind(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[
         for claim in reservation.claims:
             _check_wanted(live, pod)
             _check_first(live, key_of(claim))  # before more is written
-            if not _is_done(live, claim, pod):
-                yield from give(live, claim, consumer_in(claim, pod))
+            # Also if nothing is left to write: whoever gives the claim back has its turn.
+            yield from give(live, claim, consumer_in(claim, pod))
         for claim in reservation.claims:
             yield from _outlast_rivals(live, claim, pod)
         _check_wanted(live, pod)
@@ -184,15 +184,6 @@ def _outlast_rivals(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> Steps[
 def _check_first(live: LiveCluster, key: ClaimKey) -> None:
     if (first := live.rival_of(key)) is not None:
         raise Rivalled(f"claim {'/'.join(key)} lost its devices to claim {'/'.join(first)}")
-
-
-def _is_done(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> bool:
-    """Tell whether a claim has its devices and may be used by the pod, so nothing is to write."""
-    stored = live.claims.stored.get(key_of(claim))
-    if stored is None or stored.status.allocation is None:
-        return False
-    same = stored.status.allocation == claim.status.allocation
-    return same and is_reserved_for(stored, pod, live.cluster.features.claims)
 
 
 def _check_held(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> None:

@@ -113,6 +113,10 @@ class ClaimCache:
         """Note that a pod waits for a claim to be reserved."""
         self._wanting.setdefault(key, {})[pod] = consumer
 
+    def is_wanted(self, key: ClaimKey) -> bool:
+        """Tell whether a pod that is being bound uses a claim."""
+        return key in self._wanting
+
     def given(self, key: ClaimKey) -> AllocationResult | None:
         """Return the devices that a write of ours gave to a claim, if it still has them."""
         return self._given.get(key)

@@ -143,7 +143,8 @@ def discard(known: Claims, claim: ResourceClaim) -> Steps[None]:
     try:
         for _ in range(CONFLICTS_MAX):
             stored = known.claims.stored.get(key)
-            if stored is None or not _is_same_owner(stored, claim):
+            is_ours = stored is not None and _is_same_owner(stored, claim)
+            if stored is None or not is_ours or known.claims.is_wanted(key):
                 return
             if stored.status.allocation is not None or stored.status.reserved_for:
                 more = yield from _update(known, deallocated(stored), STATUS)
@@ -164,8 +165,8 @@ def deallocate(known: Claims, seen: ResourceClaim, uid: str) -> Steps[bool]:
     try:
         for _ in range(CONFLICTS_MAX):
             stored = known.claims.stored.get(key)
-            if stored is None or not is_at_most_for(stored, uid):
-                return False
+            if stored is None or known.claims.is_wanted(key) or not is_at_most_for(stored, uid):
+                return False  # it is gone, or somebody uses it
             if stored.status.allocation is None:
                 return True
             if stored.status.allocation != seen.status.allocation:

@@ -70,6 +70,8 @@ def give_back(live: LiveCluster, claim: ResourceClaim, uid: str) -> Steps[None]:
 
 def unreserve(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> Steps[None]:
     """Take a pod's reservation of a claim back; the last one goes with the devices."""
+    if live.claims.is_wanted(key_of(claim)):
+        return  # it is being bound once more
     with suppress(Setback):
         yield from take_back_reservation(live, key_of(claim), pod, given=claim.status.allocation)
 
