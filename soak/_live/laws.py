@@ -47,7 +47,7 @@ from mooring.scheduler.groups import Gang, schedule_group
 from mooring.scheduler.preemption import Preemption
 from mooring.scheduler.reserving import Fresh, Reservation
 from mooring.scheduler.shape import Settings
-from soak._live.pools import BANDWIDTH, CORES, CORES_CPUS, MEMORY, MIG, NIC, PARTS
+from soak._live.pools import BANDWIDTH, MEMORY, MIG, NIC, PARTS
 from soak._live.things import CPUS, RESOURCE, SCHEDULERS
 
 OVER = (SUCCEEDED, FAILED)
@@ -161,6 +161,9 @@ class Laws:
                 for field in term.match_fields
                 for value in field.values
             }
+            if node not in there and not self.is_fair:
+                self.counts["without devices"] += 1
+                return
             assert node in there, f"{name}: claim {claim_name} is for {there}, not {node}"
 
     def _check_ready(self, pod: Pod) -> None:
@@ -181,13 +184,18 @@ class Laws:
         taken = sum(self._cpus(pod) for pod in there)
         assert taken <= CPUS, f"node {node} has given out {taken}/{CPUS} cpus"
 
-    def _cpus(self, pod: Pod) -> float:
+    @staticmethod
+    def _cpus(pod: Pod) -> float:
         (container,) = pod.spec.containers
-        asked = container.resources.requests["cpu"].nano / 1e9
-        claims = (self._objects.find(ResourceClaim, "default", name) for name in claim_names(pod))
-        given = (claim.status.allocation for claim in claims if claim is not None)
-        results = (each for all_ in given if all_ is not None for each in all_.devices.results)
-        return asked + CORES_CPUS * sum(each.driver == CORES for each in results)
+        asked = container.resources.requests["cpu"].nano
+        # As it was told when the pod was bound: later the device may not be published any more.
+        told = (
+            each.quantity.nano
+            for status in pod.status.node_allocatable_resource_claim_statuses or ()
+            for each in status.mapping
+            if each.quantity is not None
+        )
+        return (asked + sum(told)) / 1e9
 
     # --- at rest --------------------------------------------------------------------------------
 

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
 from mooring.api.scheduling import PodGroup
-from mooring.client.writes import Patch
+from mooring.client.writes import Delete, Patch
 from mooring.scheduler import cycle
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending
 from mooring.scheduler.live import Config, core
-from tests.scheduler.live.fakeserver import FakeServer
+from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import (
@@ -182,6 +182,24 @@ def test_devices_in_the_wrong_place_are_given_back() -> None:
     rig.run(for_s=5)
     assert rig.node_of("p") == "node-2"
     rig.check()
+
+
+def test_a_pod_whose_victim_could_not_be_deleted_is_tried_again() -> None:
+    for code in (403, 503):
+        made = server(pod("low", requests={"cpu": "3"}), pod("keeper", requests={"cpu": "3"}))
+        rig = Rig(made)
+        rig.run()
+        rig.trouble = lambda write, code=code: (  # type: ignore[misc]
+            (ServerError(code, "Forbidden", "not now"), False)
+            if isinstance(write, Delete)
+            else None
+        )
+        made.put(pod("high", priority=9, requests={"cpu": "3"}))
+        rig.run(for_s=30)
+        assert rig.node_of("high") == ""
+        rig.trouble = lambda write: None
+        rig.run(for_s=30)
+        assert rig.node_of("high").startswith("node-"), code
 
 
 def test_pods_of_lower_priority_leave_for_one_of_higher() -> None:

@@ -143,6 +143,10 @@ class LiveCluster:
             and key not in self.assumed
         )
 
+    def wake(self, key: str) -> None:
+        """Have a pod tried again that waits."""
+        self._fired.add(hints.of_pod(key))
+
     def is_wanted(self, key: str) -> bool:
         """Tell whether a pod is still there to be bound."""
         pod = self.pods.get(key)

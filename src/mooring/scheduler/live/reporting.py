@@ -16,15 +16,26 @@ from mooring.api.timestamp import Timestamp
 from mooring.claims.specialclaim import is_in_memory
 from mooring.client.writes import Delete, Patch, Target, Tell
 from mooring.scheduler.claimcheck import GivenUp
-from mooring.scheduler.live.asks import CONFLICT, Done, Read, Refused, Setback, Steps
+from mooring.scheduler.live.asks import (
+    CONFLICT,
+    NOT_FOUND,
+    Done,
+    Read,
+    Refused,
+    Setback,
+    Sleep,
+    Steps,
+)
 from mooring.scheduler.live.claimcache import key_of
 from mooring.scheduler.live.claimwrites import deallocate, discard, take_back_reservation
 from mooring.scheduler.live.livecluster import LiveCluster
 from mooring.scheduler.live.moment import Moment
+from mooring.scheduler.shapes import key_of as pod_key_of
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 MESSAGE_MAX = 4096
+AGAIN_S = 5.0
 NOTE_MAX = 1024  # of an event, as the API has it
 
 
@@ -79,8 +90,12 @@ def unreserve(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> Steps[None]:
 def evict(
     live: LiveCluster, victims: Iterable[str], pod: Pod, node: str, now: Moment
 ) -> Steps[None]:
-    """Delete pods of lower priority that are in a pod's way."""
+    """Delete pods of lower priority that are in a pod's way; if one stays, the pod is tried again.
+
+    Nobody else would wake it: all that it waits for is that they go.
+    """
     name = pod.spec.scheduler_name
+    are_going = True
     for key in victims:
         victim = live.pods.get(key)
         if victim is None or victim.metadata.deletion_timestamp is not None:
@@ -97,6 +112,11 @@ def evict(
         if isinstance(answer, Done):
             text = f"Preempted by pod {pod.metadata.uid} on node {node}"
             yield Tell(victim, "Preempted", text, action="Preempting")
+        elif not (isinstance(answer, Refused) and answer.reason == NOT_FOUND):
+            are_going = False
+    if not are_going:
+        yield Sleep(AGAIN_S)
+        live.wake(pod_key_of(pod))
 
 
 def _set_condition(
