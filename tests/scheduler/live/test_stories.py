@@ -202,6 +202,20 @@ def test_a_pod_whose_victim_could_not_be_deleted_is_tried_again() -> None:
         assert rig.node_of("high").startswith("node-"), code
 
 
+def test_devices_help_a_pod_that_then_displaces_others() -> None:
+    """All that nodes say is that they have no cpus, but it takes a device, too."""
+    made = server(claim("c"), claim("other", has=[("node-1", "gpu-0")], reserved=["elsewhere"]))
+    for name in ("node-1", "node-2"):
+        made.put(pod(f"low-{name}", requests={"cpu": "3"}, nodeName=name))
+    made.put(user("high", "c", requests={"cpu": "3"}, priority=9))
+    rig = Rig(made)
+    rig.run(for_s=30)
+    assert rig.node_of("high") == ""
+    made.put(replace(rig.claim("other"), status=ResourceClaimStatus()))
+    rig.run(for_s=30)
+    assert rig.node_of("high") == "node-1"
+
+
 def test_pods_of_lower_priority_leave_for_one_of_higher() -> None:
     full = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     low = pod("low", requests={"cpu": "3"}, nodeName="node-1")
