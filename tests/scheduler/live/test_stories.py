@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
 from mooring.api.scheduling import PodGroup
-from mooring.client.writes import Delete, Patch
+from mooring.client.writes import Delete, Patch, Update
 from mooring.scheduler import cycle
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending
@@ -139,6 +139,19 @@ def test_a_pod_whose_claim_loses_its_devices_while_it_waits_is_not_bound() -> No
     rig.run()
     assert rig.node_of("p") == ""
     assert "c got deallocated elsewhere in the meantime" in rig.told("FailedScheduling")[0]
+
+
+def test_a_claim_that_could_not_be_given_back_is_given_back_later() -> None:
+    made = server(claim("c", has=[("node-1", "gpu-0")], at=only_on("node-9")), user("p", "c"))
+    rig = Rig(made)
+    rig.trouble = lambda write: (
+        (ServerError(403, "Forbidden", "not now"), False) if isinstance(write, Update) else None
+    )
+    rig.run(for_s=30)
+    assert rig.claim("c").status.allocation is not None
+    rig.trouble = lambda write: None
+    rig.run(for_s=30)
+    assert rig.node_of("p") == "node-1"
 
 
 def test_devices_that_take_too_long_are_given_back() -> None:

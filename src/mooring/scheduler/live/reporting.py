@@ -59,18 +59,30 @@ def say(
 
 
 def make_room(live: LiveCluster, key: str, given_up: GivenUp) -> Steps[None]:
-    """Give back the devices of a claim that is in a pod's way, or delete it."""
+    """Give back the devices of a claim that is in a pod's way, or delete it.
+
+    If that fails the pod is tried again after a while: all that it waits for is that claim.
+    """
     pod = live.pods.get(key)
     if pod is None or is_in_memory(given_up.claim):
         return
     answer = yield Read(Target.of(pod))
-    if not isinstance(answer, Done) or answer.value is None or answer.value.spec.node_name:
-        return  # it got a node meanwhile, from a scheduler before us or beside us
+    is_done = False
+    if isinstance(answer, Done):
+        if answer.value is None or answer.value.spec.node_name:
+            return  # it got a node meanwhile, from a scheduler before us or beside us
+        with suppress(Setback):
+            is_done = yield from _give_up(live, given_up, pod.metadata.uid)
+    if not is_done:
+        yield Sleep(AGAIN_S)
+        live.wake(key)
+
+
+def _give_up(live: LiveCluster, given_up: GivenUp, uid: str) -> Steps[bool]:
     if not given_up.is_deleted:
-        yield from give_back(live, given_up.claim, pod.metadata.uid)
-        return
-    with suppress(Setback):  # it is tried again with the pod
-        yield from discard(live, given_up.claim)
+        return (yield from deallocate(live, given_up.claim, uid))
+    yield from discard(live, given_up.claim)
+    return key_of(given_up.claim) not in live.claims.stored
 
 
 def give_back(live: LiveCluster, claim: ResourceClaim, uid: str) -> Steps[None]:
