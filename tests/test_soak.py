@@ -92,7 +92,10 @@ def test_a_live_scheduler_places_every_pod_that_fits() -> None:
 def test_a_control_plane_gives_nothing_twice_and_leaks_nothing() -> None:
     outcome = live.run(Plan(SEED, cases=CASES // 16))
     assert outcome.faults == ()
-    figures = ("writes", "crashes", "lost answers", "watches cut off", "pods on nodes, at rest")
+    figures = (
+        *("writes", "crashes", "lost answers", "watches cut off", "pods on nodes, at rest"),
+        *("devices that got ready", "claims refused by quota"),
+    )
     for figure in figures:
         assert int(outcome.figures[figure].replace(",", "")) > 0, figure
 

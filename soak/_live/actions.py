@@ -20,7 +20,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.scheduling import PodGroup
 from mooring.client.writes import Delete, Target, Update
-from soak._live import things
+from soak._live import pools, things
 
 if TYPE_CHECKING:
     from soak._live.history import World
@@ -171,11 +171,11 @@ def _meddle(world: World, claim: ResourceClaim) -> None:
 
 def _republish(world: World, random: Random) -> None:
     """Publish a pool in a newer generation: the new slices in any order, the old ones go last."""
-    driver, pool = random.choice(things.POOLS)
+    driver, pool = random.choice(pools.POOLS)
     old = world.slices(driver, pool)
     generation = max((each.spec.pool.generation for each in old), default=world.generation(pool))
     world.note_generation(pool, generation + 1)
-    made = things.slices(driver, pool, generation + 1, random)
+    made = pools.slices(driver, pool, generation + 1, random)
     if random.random() < 0.2:
         made = made[1:]  # incomplete, until it is published again
     for each in made:
@@ -186,18 +186,18 @@ def _republish(world: World, random: Random) -> None:
 
 
 def _publish_all(world: World, random: Random) -> None:
-    driver, pool = random.choice(things.POOLS)
+    driver, pool = random.choice(pools.POOLS)
     old = world.slices(driver, pool)
     generation = max((each.spec.pool.generation for each in old), default=world.generation(pool))
     world.note_generation(pool, generation + 1)
-    for each in things.slices(driver, pool, generation + 1, None):
+    for each in pools.slices(driver, pool, generation + 1, None):
         world.create(each)
     for each in old:
         world.act(Delete(Target.of(each)))
 
 
 def _vanish(world: World, random: Random) -> None:
-    driver, pool = random.choice(things.POOLS)
+    driver, pool = random.choice(pools.POOLS)
     for each in world.slices(driver, pool):
         world.act(Delete(Target.of(each)))
 
@@ -218,7 +218,7 @@ def _delete_rule(world: World, random: Random) -> None:
 
 
 def _put_class(world: World, random: Random) -> None:
-    name = random.choice(["gpu", "gpu", "nic", "mig"])
+    name = random.choice(["gpu", "gpu", "nic", "mig", "fabric", "cores"])
     found = world.find(DeviceClass, name)
     made = things.device_class(name, random if random.random() < 0.3 else None)
     if found is None:
@@ -232,19 +232,33 @@ def _delete_class(world: World, random: Random) -> None:
         world.act(Delete(Target.of(found)))
 
 
+def _report(world: World, random: Random) -> None:
+    """Let a driver say that a device is ready, or never will be."""
+    world.drivers(random)
+
+
+def _put_quota(world: World, random: Random) -> None:
+    world.quota = things.quota(random)
+
+
+def _delete_quota(world: World, random: Random) -> None:
+    del random
+    world.quota = None
+
+
 # --- nodes --------------------------------------------------------------------------------------
 
 
 def _lose_node(world: World, random: Random) -> None:
     if (node := world.some(Node, random)) is not None:
         world.act(Delete(Target.of(node)))
-        for each in world.slices(things.GPU, node.metadata.name):
+        for each in world.slices(pools.GPU, node.metadata.name):
             if random.random() < 0.5:
                 world.act(Delete(Target.of(each)))
 
 
 def _return_node(world: World, random: Random) -> None:
-    for name in things.NODES:
+    for name in pools.NODES:
         if world.find(Node, name) is None and random.random() < 0.7:
             world.create(things.node(name))
 
@@ -315,6 +329,9 @@ ACTIONS: dict[str, tuple[float, Callable[[World, Random], None]]] = {
     "delete taint rule": (1.5, _delete_rule),
     "put class": (1.5, _put_class),
     "delete class": (0.5, _delete_class),
+    "report of a device": (3, _report),
+    "put quota": (1, _put_quota),
+    "delete quota": (1, _delete_quota),
     "lose node": (1, _lose_node),
     "return nodes": (2, _return_node),
     "cordon or not": (1, _cordon),

@@ -24,13 +24,13 @@ from mooring.client.errors import ClientError
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import Surroundings
-from soak._live import things
+from soak._live import pools, things
 from soak._live.laws import check_given
 
 ROUNDS = 4
 ACTIONS_MAX = 12
 WAIT_S = 60.0
-DEVICES = 3 * len(things.NODES)
+DEVICES = 3 * len(pools.NODES)
 
 
 def run_embedded(seed: str) -> Counter[str]:
@@ -84,13 +84,13 @@ async def _try(cluster: EmbeddedCluster, write: Create | Delete | Patch) -> Any:
 
 
 async def _furnish(cluster: EmbeddedCluster) -> None:
-    for name in things.NODES:
+    for name in pools.NODES:
         node = things.node(name)
         made = await cluster.admin.write(Create(replace(node, status=type(node.status)())))
-        room = {"cpu": "8", "memory": "16Gi", "pods": "20"}
+        room = {"cpu": str(things.CPUS), "memory": "16Gi", "pods": "20"}
         status = {"allocatable": room, "capacity": room}
         await cluster.admin.write(Patch(Target.of(made), {"status": status}, "status"))
-        for each in things.slices(things.GPU, name, 1, None):
+        for each in pools.slices(pools.GPU, name, 1, None):
             await cluster.admin.write(Create(each))
     await cluster.admin.write(Create(things.device_class("gpu")))
     await cluster.admin.write(Create(things.template("t-gpu")))

@@ -14,6 +14,7 @@ from itertools import count
 from random import Random
 from typing import Any, NamedTuple
 
+from mooring.api.core import ResourceQuota
 from mooring.api.core.namespace import Namespace
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
@@ -26,15 +27,18 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.api.scheduling import PodGroup
+from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError
-from mooring.client.writes import Create, Delete, Target
+from mooring.client.writes import Create, Delete, Target, Update
 from mooring.cluster.programs import Controlling, Scheduling, Surroundings
+from mooring.controllers.controller import Refused
 from mooring.kit.clock import ManualClock
 from mooring.scheduler.live import Backoff, Config
 from mooring.scheduler.reserving import Fresh
-from soak._live import things
+from soak._live import drivers, pools, things
 from soak._live.actions import Action, apply
 from soak._live.laws import Laws, allows
+from soak._live.quotas import check_quota
 from soak._live.server import Sent, Server, SimClient
 from soak._live.turnstile import play
 
@@ -46,6 +50,8 @@ QUIET_S = 90.0  # nothing is written for this long: it is at rest
 REST_S_MAX = 6 * 3600.0
 STEPS_MAX = 60_000
 LOGGED_MAX = 20  # how often one text is logged in a history, with all restarts
+BINDING_TIMEOUT_S = 30.0
+BROKEN_PART = 0.2  # of the reports of devices say that they failed
 TIMER_PART = 0.06  # of the steps let a timer go off although there is other work
 USED: frozenset[type[Any]] = frozenset(
     (
@@ -83,6 +89,8 @@ class World:
         self.clock = ManualClock()
         self.server = Server(self.random, self.clock, USED)
         self.server.model.allows = allows
+        self.server.model.admits = self._admits
+        self.quota: ResourceQuota | None = None
         self.laws = Laws(self.server.model.objects)
         self.server.checks.append(self.laws.check)
         self.programs: list[Program] = []
@@ -156,7 +164,12 @@ class World:
         if kind in SCHEDULERS:
             # Nothing is tried only because it waited long: what can help it must wake it.
             backoff = Backoff(parked_most_s=NEVER_S)
-            config = Config((SCHEDULERS[kind],), backoff=backoff, filter_timeout_s=0.0)
+            config = Config(
+                (SCHEDULERS[kind],),
+                backoff=backoff,
+                filter_timeout_s=0.0,
+                binding_timeout_s=BINDING_TIMEOUT_S,
+            )
             program = Scheduling(client, around, config=config)
         else:
             program = Controlling(client, around)
@@ -213,6 +226,26 @@ class World:
                 return True
         return False
 
+    def drivers(self, random: Random | None = None) -> bool:
+        """Let a driver report a device that is waited for: ready, or by chance failed.
+
+        False if none is waited for.
+        """
+        for claim in sorted(self.server.model.objects.all(ResourceClaim), key=_name_of):
+            if drivers.is_waited_for(claim):
+                is_broken = random is not None and random.random() < BROKEN_PART
+                self.counts["devices that failed"] += is_broken
+                self.counts["devices that got ready"] += not is_broken
+                now = Timestamp(self.clock.now()).truncated()
+                self.act(Update(drivers.reported(claim, now, is_broken=is_broken), "status"))
+                return True
+        return False
+
+    def _admits(self, value: Any) -> Refused | None:
+        refused = check_quota(self.quota, value, self.server.model)
+        self.counts["refused by quota"] += refused is not None
+        return refused
+
     def go(self, steps: int) -> Iterator[None]:
         """Let some requests and changes through, and sometimes time pass."""
         for _ in range(steps):
@@ -221,6 +254,8 @@ class World:
                 self.clock.skip()
             elif chance < 2 * TIMER_PART:
                 self.kubelets()
+            elif chance < 2.5 * TIMER_PART:
+                self.drivers(self.random)
             elif not self.server.serve():
                 self.clock.skip()
             yield
@@ -231,12 +266,12 @@ class World:
         """Let everything go on, without faults, until nothing is written for a while."""
         yield  # what time has brought is done first
         faults, self.server.faults = self.server.faults, 0.0
-        written, since_s = self.server.model.revision, self.clock.monotonic()
+        written, since_s = self._written, self.clock.monotonic()
         end_s = since_s + REST_S_MAX
         for _ in range(STEPS_MAX):
-            if self.server.model.revision != written:
-                written, since_s = self.server.model.revision, self.clock.monotonic()
-            if not self.server.serve() and not self.kubelets():
+            if self._written != written:
+                written, since_s = self._written, self.clock.monotonic()
+            if not (self.server.serve() or self.kubelets() or self.drivers()):
                 next_s = self.clock.next_s
                 if next_s is None or next_s > since_s + QUIET_S:
                     self.server.faults = faults
@@ -248,10 +283,20 @@ class World:
                 break
         raise Broken("it does not come to rest")
 
+    @property
+    def _written(self) -> int:
+        # Pods whose claims a quota refuses are tried again and again, as in Kubernetes: in turns
+        # they say that the quota, and that others who try have the devices.
+        return self.server.model.revision if self.quota is None else self.server.moved
+
     def _check_programs(self) -> None:
         for each in self.programs:
             if each.task.done():
                 raise Broken(f"{each.kind} ended: {each.task.exception()!r}")
+
+
+def _name_of(value: Any) -> str:
+    return str(value.metadata.name)
 
 
 def _first_of(programs: Sequence[Program], clients: list[SimClient]) -> Program:
@@ -307,13 +352,13 @@ def _rest(world: World) -> Iterator[None]:
     if world.rivalry == OTHER:
         world.start(SECOND)  # its pods wait for it
     yield from world.rest()
-    world.counts.update(world.laws.check_rest())
+    world.counts.update(world.laws.check_rest(has_quota=world.quota is not None))
 
 
 def _end(world: World) -> Iterator[None]:
     """Let all pods go; then everything must be free."""
     model = world.server.model
-    for name in things.NODES:
+    for name in pools.NODES:
         if world.find(Node, name) is None:
             world.create(things.node(name))
     for struct in (Pod, PodGroup):
@@ -329,13 +374,13 @@ def _end(world: World) -> Iterator[None]:
 
 def _furnish(world: World) -> None:
     world.create(Namespace(metadata=ObjectMeta(name="default")))
-    for name in things.NODES:
+    for name in pools.NODES:
         world.create(things.node(name))
-    for name in ("gpu", "nic", "mig"):
+    for name in things.DRIVERS:
         world.create(things.device_class(name))
-    for driver, pool in things.POOLS:
+    for driver, pool in pools.POOLS:
         world.note_generation(pool, 1)
-        for each in things.slices(driver, pool, 1, None):
+        for each in pools.slices(driver, pool, 1, None):
             world.create(each)
     for name in things.TEMPLATES:
         world.create(things.template(name))

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.api.core.pod import Pod
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Added, Event, Page, Removed
 from mooring.client.errors import (
@@ -122,6 +123,7 @@ class Server:
         self.faults = 0.0  # the part of requests that go wrong
         self.checks: list[Callable[[Change], None]] = []
         self.author = ""  # who writes at the moment
+        self.moved = 0  # the revision of the last change that was more than words
         self.used = used
         self._changes: dict[type[Any], list[tuple[int, Event]]] = {kind: [] for kind in used}
         self._forgotten = 0  # changes up to this revision can no longer be watched
@@ -232,6 +234,7 @@ class Server:
     def write(self, sent: Sent) -> Any:
         """Carry out a write now."""
         self.counts["writes"] += 1
+        self.counts["displaced"] += _displaces(sent, self.author)
         self.model.now = Timestamp(self.clock.now()).truncated()
         try:
             return self.model.write(sent)
@@ -242,6 +245,8 @@ class Server:
         struct = type(change.value)
         changes = self._changes.setdefault(struct, [])
         revision = self.model.revision
+        if not _only_says(change):
+            self.moved = revision
         if change.new is None:
             metadata = replace(change.value.metadata, resource_version=str(revision))
             changes.append((revision, Removed(replace(change.value, metadata=metadata))))
@@ -292,6 +297,20 @@ class SimClient:
             self._server.counts["events"] += 1
             return None
         return await self._server.ask(self, lambda: self._server.write(write), write)
+
+
+def _only_says(change: Change) -> bool:
+    """Tell whether of a pod nothing but its conditions have changed."""
+    old, new = change.old, change.new
+    if not isinstance(old, Pod) or not isinstance(new, Pod):
+        return False
+    version, conditions = new.metadata.resource_version, new.status.conditions
+    metadata = replace(old.metadata, resource_version=version)
+    return replace(old, metadata=metadata, status=replace(old.status, conditions=conditions)) == new
+
+
+def _displaces(sent: Sent, author: str) -> bool:
+    return isinstance(sent, Delete) and sent.target.struct is Pod and "scheduler" in author
 
 
 def _is_event(write: Sent) -> bool:

@@ -1,12 +1,4 @@
-"""What there can be in a cluster: three nodes, devices of three drivers, claims and pods.
-
-A device of a pool is always the same: it may come and go, be tainted and republished, but it never
-gets another size. So what is given too often can be counted from the names alone.
-
-gpu  one to three devices on each node, each for one claim
-nic  two devices for all nodes, each shared by bandwidth
-mig  on node-1: a whole device, or two halves, or one half and two quarters, from one counter set
-"""
+"""What there can be in a cluster: three nodes, classes, rules, claims and pods."""
 
 from __future__ import annotations
 
@@ -16,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.codec import decode_tree
+from mooring.api.core import ResourceQuota
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import (
@@ -23,18 +16,16 @@ from mooring.api.resource.v1 import (
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimTemplate,
-    ResourceSlice,
 )
 from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
+from soak._live.pools import CORES, FABRIC, GPU, MIG, NIC, POOLS, made
 
 Tree = dict[str, Any]
 
-NODES = ("node-1", "node-2", "node-3")
-GPU, NIC, MIG = "gpu.example.com", "nic.example.com", "mig.example.com"
+CPUS = 4  # of each node
 RESOURCE = "example.com/gpu"
-BANDWIDTH = 10  # of each nic
-PARTS = {"whole": 4, "half-0": 2, "half-1": 2, "quarter-2": 1, "quarter-3": 1}
-MEMORY = 4  # of the counter set of the mig device
+DRIVERS = {"gpu": GPU, "nic": NIC, "mig": MIG, "fabric": FABRIC, "cores": CORES}
+PRIORITIES = (0, 0, 0, 0, 10, 100)
 SCHEDULERS = ("default-scheduler", "second-scheduler")
 NAMES = tuple(f"p-{number}" for number in range(12))
 CLAIMS: dict[str, Tree] = {
@@ -42,13 +33,10 @@ CLAIMS: dict[str, Tree] = {
     "c-two": {"class": "gpu", "count": 2},
     "c-nic": {"class": "nic", "capacity": "4"},
     "c-mig": {"class": "mig"},
+    "c-fabric": {"class": "fabric"},
+    "c-cores": {"class": "cores"},
+    "c-admin": {"class": "gpu", "is_admin": True},
 }
-POOLS = (*((GPU, name) for name in NODES), (NIC, "net"), (MIG, "mig"))
-
-
-def _made(struct: type[Any], name: str, *, is_global: bool = False, **fields: Any) -> Any:
-    metadata = {"name": name} if is_global else {"name": name, "namespace": "default"}
-    return decode_tree({"metadata": metadata, **fields}, struct).value
 
 
 # --- nodes, classes and rules -------------------------------------------------------------------
@@ -57,23 +45,22 @@ def _made(struct: type[Any], name: str, *, is_global: bool = False, **fields: An
 def node(name: str) -> Node:
     """Return a node."""
     tree = {"kubernetes.io/hostname": name}
-    allocatable = {"cpu": "8", "memory": "16Gi", "pods": "20"}
-    made: Node = decode_tree(
+    allocatable = {"cpu": str(CPUS), "memory": "16Gi", "pods": "20"}
+    found: Node = decode_tree(
         {"metadata": {"name": name, "labels": tree}, "status": {"allocatable": allocatable}}, Node
     ).value
-    return made
+    return found
 
 
 def device_class(name: str, random: Random | None = None) -> DeviceClass:
     """Return a class, sometimes one that selects nothing, or without its extended resource."""
-    driver = {"gpu": GPU, "nic": NIC, "mig": MIG}[name]
-    expression = f'device.driver == "{driver}"'
+    expression = f'device.driver == "{DRIVERS[name]}"'
     if random is not None and random.random() < 0.3:
         expression = "false"
     spec: Tree = {"selectors": [{"cel": {"expression": expression}}]}
     if name == "gpu" and (random is None or random.random() < 0.8):
         spec["extendedResourceName"] = RESOURCE
-    found: DeviceClass = _made(DeviceClass, name, is_global=True, spec=spec)
+    found: DeviceClass = made(DeviceClass, name, is_global=True, spec=spec)
     return found
 
 
@@ -83,73 +70,8 @@ def taint_rule(name: str, random: Random) -> DeviceTaintRule:
     selector = random.choice([{"driver": driver}, {"driver": driver, "pool": pool}])
     taint = {"key": "broken", "effect": random.choice(["NoSchedule", "NoExecute", "None"])}
     spec = {"deviceSelector": selector, "taint": taint}
-    found: DeviceTaintRule = _made(DeviceTaintRule, name, is_global=True, spec=spec)
+    found: DeviceTaintRule = made(DeviceTaintRule, name, is_global=True, spec=spec)
     return found
-
-
-# --- slices -------------------------------------------------------------------------------------
-
-
-def slices(driver: str, pool: str, generation: int, random: Random | None) -> list[ResourceSlice]:
-    """Return the slices of a pool; with a random number, perhaps not all of its devices."""
-    if driver == MIG:
-        counters = {"memory": {"value": str(MEMORY)}}
-        shared = {"sharedCounters": [{"name": "set", "counters": counters}]}
-        devices = {"devices": [_part(name, random) for name in PARTS]}
-        return [
-            _slice(driver, pool, generation, 2, "counters", {"nodeName": "node-1", **shared}),
-            _slice(driver, pool, generation, 2, "devices", {"nodeName": "node-1", **devices}),
-        ]
-    devices_there = [_gpu(n, random) for n in range(3)] if driver == GPU else _nics(random)
-    if random is not None:
-        devices_there = devices_there[: random.randint(0, len(devices_there))]
-    where: Tree = {"nodeName": pool} if driver == GPU else {"allNodes": True}
-    if random is not None and random.random() < 0.3 and len(devices_there) > 1:
-        parts = [devices_there[:1], devices_there[1:]]
-    else:
-        parts = [devices_there]
-    return [
-        _slice(driver, pool, generation, len(parts), str(number), {**where, "devices": part})
-        for number, part in enumerate(parts)
-    ]
-
-
-def _slice(
-    driver: str, pool: str, generation: int, count: int, name: str, more: Tree
-) -> ResourceSlice:
-    place = {"name": pool, "generation": generation, "resourceSliceCount": count}
-    spec = {"driver": driver, "pool": place, **more}
-    name = f"{driver.partition('.')[0]}-{pool}-{generation}-{name}"
-    found: ResourceSlice = _made(ResourceSlice, name, is_global=True, spec=spec)
-    return found
-
-
-def _gpu(number: int, random: Random | None) -> Tree:
-    return {"name": f"gpu-{number}", **_taints(random)}
-
-
-def _nics(random: Random | None) -> list[Tree]:
-    return [
-        {
-            "name": f"nic-{number}",
-            "allowMultipleAllocations": True,
-            "capacity": {"bandwidth": {"value": str(BANDWIDTH)}},
-            **_taints(random),
-        }
-        for number in range(2)
-    ]
-
-
-def _part(name: str, random: Random | None) -> Tree:
-    counters = {"memory": {"value": str(PARTS[name])}}
-    consumed = [{"counterSet": "set", "counters": counters}]
-    return {"name": name, "consumesCounters": consumed, **_taints(random)}
-
-
-def _taints(random: Random | None) -> Tree:
-    if random is None or random.random() < 0.85:
-        return {}
-    return {"taints": [{"key": "sick", "effect": random.choice(["NoSchedule", "NoExecute"])}]}
 
 
 # --- claims -------------------------------------------------------------------------------------
@@ -168,6 +90,8 @@ def request(wanted: Tree) -> Tree:
     exactly["count"] = wanted.get("count", 1)
     if "capacity" in wanted:
         exactly["capacity"] = {"requests": {"bandwidth": wanted["capacity"]}}
+    if wanted.get("is_admin"):
+        exactly["adminAccess"] = True
     if wanted.get("tolerates"):
         toleration = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}
         exactly["tolerations"] = [toleration]
@@ -181,20 +105,30 @@ TEMPLATES: dict[str, Tree] = {
     "t-nic": {"class": "nic", "capacity": "4"},
     "t-mig": {"class": "mig"},
     "t-patient": {"class": "gpu", "tolerates": True},
+    "t-fabric": {"class": "fabric"},
+    "t-cores": {"class": "cores"},
+    "t-admin": {"class": "gpu", "is_admin": True},
 }
 
 
 def claim(name: str) -> ResourceClaim:
     """Return one of the claims that pods share by name."""
     devices = {"requests": [request(CLAIMS[name])]}
-    found: ResourceClaim = _made(ResourceClaim, name, spec={"devices": devices})
+    found: ResourceClaim = made(ResourceClaim, name, spec={"devices": devices})
     return found
 
 
 def template(name: str) -> ResourceClaimTemplate:
     """Return a template."""
     spec = {"spec": {"devices": {"requests": [request(TEMPLATES[name])]}}}
-    found: ResourceClaimTemplate = _made(ResourceClaimTemplate, name, spec=spec)
+    found: ResourceClaimTemplate = made(ResourceClaimTemplate, name, spec=spec)
+    return found
+
+
+def quota(random: Random) -> ResourceQuota:
+    """Return a quota of gpus."""
+    hard = {"gpu.deviceclass.resource.k8s.io/devices": str(random.randint(0, 6))}
+    found: ResourceQuota = made(ResourceQuota, "quota", spec={"hard": hard})
     return found
 
 
@@ -218,7 +152,8 @@ def pod(name: str, random: Random, *, rivalry: str) -> Pod:
         entries.append({"name": f"e-{number}", **source})
     if extended and random.random() < (0.2 if entries else 0.6):
         resources[RESOURCE] = random.choice(["1", "1", "2"])
-    return _pod(name, entries, resources, schedulerName=scheduler)
+    priority = random.choice(PRIORITIES)
+    return _pod(name, entries, resources, schedulerName=scheduler, priority=priority)
 
 
 def template_pod(name: str, template_name: str) -> Pod:
@@ -248,13 +183,13 @@ def _pod(name: str, entries: list[Tree], resources: dict[str, str], **more: Any)
         "schedulerName": SCHEDULERS[0],
         **more,
     }
-    found: Pod = _made(Pod, name, spec=spec, status={"phase": "Pending"})
+    found: Pod = made(Pod, name, spec=spec, status={"phase": "Pending"})
     return found
 
 
 def group(name: str, least: int, entries: list[Tree]) -> PodGroup:
     """Return a group of pods that go together."""
     spec = {"schedulingPolicy": {"gang": {"minCount": least}}, "resourceClaims": entries}
-    found: PodGroup = _made(PodGroup, name, spec=spec)
+    found: PodGroup = made(PodGroup, name, spec=spec)
     # As the server does with every group.
     return replace(found, metadata=replace(found.metadata, finalizers=(PROTECTION_FINALIZER,)))

@@ -123,6 +123,23 @@ def test_a_handler_that_comes_late_is_told_what_is_there(tmp_path: Path) -> None
     play(tmp_path, scenario)
 
 
+def test_an_informer_says_what_is_told_from_a_list(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        heard: list[tuple[str, bool]] = []
+
+        def hear(_: Any, new: Any) -> None:
+            heard.append((new.metadata.name, world.informer.is_listing))
+
+        await world.create("a")
+        await until(lambda: world.told)
+        world.informer.on_change(hear)
+        await world.create("b")
+        await until(lambda: len(heard) == 2)
+        assert heard == [("a", True), ("b", False)]
+
+    play(tmp_path, scenario)
+
+
 def test_a_handler_that_fails_harms_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

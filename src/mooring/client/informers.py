@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -71,6 +71,12 @@ class Informer:
         self._failures = 0
         self._cause = ""
         self._has_synced = asyncio.Event()
+        self._is_listing = False
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether what handlers are told just now is from a list: in any order, with gaps."""
+        return self._is_listing
 
     @property
     def struct(self) -> type[Any]:
@@ -100,9 +106,11 @@ class Informer:
     def on_change(self, handler: Handler) -> None:
         """Have a handler called with every change; what is there already comes as new at once."""
         self._handlers.append(handler)
+        was_listing, self._is_listing = self._is_listing, True
         for value in tuple(self._objects.all(self._struct)):
             if key_of(value) in self._keys:
                 self._call(handler, None, value)
+        self._is_listing = was_listing
 
     async def wait_synced(self) -> None:
         """Wait until all objects that there were at the start are there."""
@@ -146,15 +154,22 @@ class Informer:
     async def _list(self) -> None:
         """Take in all that there is, and find out what is gone."""
         page = await list_all(self._client, self._struct, limit=self._page, **self._selection)
+        self._is_listing = True
+        try:
+            self._take_all(page.values)
+        finally:
+            self._is_listing = False
+        self._revision = page.revision
+        self._has_synced.set()
+        self._note("")
+
+    def _take_all(self, values: Iterable[Any]) -> None:
         found = set()
-        for value in page.values:
+        for value in values:
             found.add(key_of(value))
             self._put(value)
         for key in sorted(self._keys - found):  # in the same order every time
             self._remove(key)
-        self._revision = page.revision
-        self._has_synced.set()
-        self._note("")
 
     async def _check_time(self) -> None:
         """See whether the server went back in time, as with a restored backup: then list anew.

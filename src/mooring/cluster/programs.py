@@ -6,6 +6,7 @@ import asyncio
 import random as system_random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec import Struct
 from mooring.api.gates import Gates
 from mooring.api.schedulerconfig import KubeSchedulerConfiguration
 from mooring.client.contract import Client
-from mooring.client.informers import Informers
+from mooring.client.informers import Informer, Informers
 from mooring.client.recorder import Recorder, Style
 from mooring.controllers.controller import Controller
 from mooring.controllers.dra import DraMetrics, dra_controllers
@@ -68,7 +69,10 @@ class Scheduling:
         self.loop = Loop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
         for kind in kinds_of(config.features):
             informer = self.informers.follow(kind, optional=kind in NOT_EVERYWHERE)
-            informer.on_change(self.loop.changed)
+            informer.on_change(partial(self._changed, informer))
+
+    def _changed(self, informer: Informer, old: Any | None, new: Any | None) -> None:
+        self.loop.changed(old, new, is_listed=informer.is_listing)
 
     async def run(self) -> None:
         """Schedule until cancelled, from when all kinds are there."""

@@ -9,6 +9,8 @@ It decides and changes nothing; `reserve` writes what was decided.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
@@ -50,6 +52,8 @@ class Pending(Struct, frozen=True):
     is_fault: bool = False  # the attempt failed; Kubernetes tries again by itself
     preemption: Preemption | None = None  # the pods that Kubernetes would remove for it
     given_up: GivenUp | None = None  # the claim that Kubernetes would deallocate or delete for it
+    # What nodes say even with all pods of lower priority thought away.
+    refused_alone: Mapping[str, Refusal] = {}
 
 
 Outcome = Placed | Pending
@@ -152,25 +156,25 @@ class Attempt(Struct, frozen=True):
         if not alone:
             return Pending(self.pod, survey, said, said)
         given_up = self.check.given_up(survey) if self.check is not None else None
-        preemption, text = self._preempted(survey)
+        preemption, text, outcomes = self._preempted(survey)
         after = (text,) if preemption is not None else (*_of_claim(given_up), text)
         message = messages.unavailable(survey, *after)
-        return Pending(self.pod, survey, said, message, False, preemption, given_up)
+        return Pending(self.pod, survey, said, message, False, preemption, given_up, outcomes)
 
     def _placed(self, node: str, grant: Grant) -> Placed:
         return Placed(self.pod, node, None if self.check is None else self.check.needs, grant)
 
-    def _preempted(self, survey: Survey) -> tuple[Preemption | None, str]:
-        """Return which pods could make room, and what is said of that."""
+    def _preempted(self, survey: Survey) -> tuple[Preemption | None, str, Mapping[str, Refusal]]:
+        """Return which pods could make room, what is said of that, and what nodes would say."""
         if self.pod.spec.preemption_policy == NEVER_PREEMPTS:
-            return None, messages.no_preemption()
+            return None, messages.no_preemption(), {}
         priority = self.pod.spec.priority or 0
         found = preempt(self.cluster, self.shape, priority, survey, self.ask)
         if isinstance(found, Preemption):
-            return found, messages.preempting(found.node, len(found.victims))
+            return found, messages.preempting(found.node, len(found.victims)), {}
         if found.fault is not None:
-            return None, messages.preemption_fault(found.fault)
-        return None, messages.preemption(survey, found.outcomes)
+            return None, messages.preemption_fault(found.fault), {}
+        return None, messages.preemption(survey, found.outcomes), found.outcomes
 
 
 # --- pods that are stopped before nodes are asked -------------------------------------------------

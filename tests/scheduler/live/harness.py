@@ -32,6 +32,7 @@ class Rig:
     """One scheduler at a server; what happens is told to it when `run` comes to it."""
 
     def __init__(self, server: FakeServer, config: Config | None = None, **more: Any) -> None:
+        """Begin with a list of all that there is."""
         self.server = server
         self.elapsed_s = 0.0
         self.trouble: Trouble = lambda _: None
@@ -41,6 +42,7 @@ class Rig:
         self._told: deque[Change] = deque()
         self._requests: deque[Request] = deque()
         server.watch(self._told.append)
+        self._listed = len(self._told)
 
     @property
     def now(self) -> Moment:
@@ -49,9 +51,14 @@ class Rig:
     # --- single steps -----------------------------------------------------------------------------
 
     def hear(self) -> bool:
-        """Take in one change."""
+        """Take in one change, or the list."""
         if not self._told:
             return False
+        while self._listed > 0:
+            self._listed -= 1
+            self.scheduler.put(self._told.popleft()[1], self.now, is_listed=True)
+        if not self._told:
+            return True
         old, new = self._told.popleft()
         if new is not None:
             self.scheduler.put(new, self.now)

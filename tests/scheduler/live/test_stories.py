@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
 from mooring.api.scheduling import PodGroup
-from mooring.client.writes import Patch
+from mooring.client.writes import Delete, Patch, Update
 from mooring.scheduler import cycle
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending
 from mooring.scheduler.live import Config, core
-from tests.scheduler.live.fakeserver import FakeServer
+from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import (
@@ -99,6 +99,61 @@ def test_devices_that_fail_are_given_back_and_found_anew() -> None:
     rig.check()
 
 
+def test_devices_that_failed_are_never_left_to_nobody() -> None:
+    """A scheduler that dies before the next try would leave them to nobody."""
+    made = server(claim("c"), user("p", "c"), user("q", "c"), **FABRIC)
+    rig = Rig(made)
+    rig.run()
+    report(rig, "c", "broken")
+    for _ in range(400):
+        rig.elapsed_s += 0.1
+        rig.hear() or rig.decide() or rig.write()
+        found = rig.claim("c").status
+        assert bool(found.reserved_for) == (found.allocation is not None), found
+    assert any("deallocation of ResourceClaim" in each for each in rig.told("FailedScheduling"))
+
+
+def test_devices_that_get_ready_while_they_are_given_back_are_not_taken_from_the_next_try() -> None:
+    for number in range(60):
+        made = server(claim("c"), user("p", "c"), **FABRIC)
+        rig = Rig(made, Config(binding_timeout_s=20))
+        rig.run(for_s=21)
+        for step in range(number + 30):
+            if step == number and rig.claim("c").status.allocation is not None:
+                report(rig, "c", "ready")
+            rig.elapsed_s += 0.1
+            rig.hear()
+            rig.decide()
+            if step % 3 == 0:  # answers are late
+                rig.write()
+        rig.run(for_s=5)
+        has_devices = rig.claim("c").status.allocation is not None
+        assert has_devices or not rig.node_of("p"), number
+
+
+def test_a_pod_whose_claim_loses_its_devices_while_it_waits_is_not_bound() -> None:
+    made = server(claim("c"), user("p", "c"), **FABRIC)
+    rig = Rig(made)
+    rig.run()
+    made.put(replace(rig.claim("c"), status=ResourceClaimStatus()))
+    rig.run()
+    assert rig.node_of("p") == ""
+    assert "c got deallocated elsewhere in the meantime" in rig.told("FailedScheduling")[0]
+
+
+def test_a_claim_that_could_not_be_given_back_is_given_back_later() -> None:
+    made = server(claim("c", has=[("node-1", "gpu-0")], at=only_on("node-9")), user("p", "c"))
+    rig = Rig(made)
+    rig.trouble = lambda write: (
+        (ServerError(403, "Forbidden", "not now"), False) if isinstance(write, Update) else None
+    )
+    rig.run(for_s=30)
+    assert rig.claim("c").status.allocation is not None
+    rig.trouble = lambda write: None
+    rig.run(for_s=30)
+    assert rig.node_of("p") == "node-1"
+
+
 def test_devices_that_take_too_long_are_given_back() -> None:
     made = server(claim("c"), user("p", "c"), **FABRIC)
     rig = Rig(made, Config(binding_timeout_s=60))
@@ -140,6 +195,38 @@ def test_devices_in_the_wrong_place_are_given_back() -> None:
     rig.run(for_s=5)
     assert rig.node_of("p") == "node-2"
     rig.check()
+
+
+def test_a_pod_whose_victim_could_not_be_deleted_is_tried_again() -> None:
+    for code in (403, 503):
+        made = server(pod("low", requests={"cpu": "3"}), pod("keeper", requests={"cpu": "3"}))
+        rig = Rig(made)
+        rig.run()
+        rig.trouble = lambda write, code=code: (  # type: ignore[misc]
+            (ServerError(code, "Forbidden", "not now"), False)
+            if isinstance(write, Delete)
+            else None
+        )
+        made.put(pod("high", priority=9, requests={"cpu": "3"}))
+        rig.run(for_s=30)
+        assert rig.node_of("high") == ""
+        rig.trouble = lambda write: None
+        rig.run(for_s=30)
+        assert rig.node_of("high").startswith("node-"), code
+
+
+def test_devices_help_a_pod_that_then_displaces_others() -> None:
+    """All that nodes say is that they have no cpus, but it takes a device, too."""
+    made = server(claim("c"), claim("other", has=[("node-1", "gpu-0")], reserved=["elsewhere"]))
+    for name in ("node-1", "node-2"):
+        made.put(pod(f"low-{name}", requests={"cpu": "3"}, nodeName=name))
+    made.put(user("high", "c", requests={"cpu": "3"}, priority=9))
+    rig = Rig(made)
+    rig.run(for_s=30)
+    assert rig.node_of("high") == ""
+    made.put(replace(rig.claim("other"), status=ResourceClaimStatus()))
+    rig.run(for_s=30)
+    assert rig.node_of("high") == "node-1"
 
 
 def test_pods_of_lower_priority_leave_for_one_of_higher() -> None:

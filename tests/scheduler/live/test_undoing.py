@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
-from mooring.client.writes import Create, Update, Write
+from mooring.client.writes import Create, Patch, Tell, Update, Write
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig, check_devices
 from tests.scheduler.makers import node, pod
@@ -71,6 +71,40 @@ def test_a_claim_that_another_scheduler_reserved_is_left_alone() -> None:
     assert [each.name for each in found.reserved_for] == ["p"]
 
 
+def test_a_pod_is_not_tried_again_before_all_is_taken_back() -> None:
+    """Else what is taken back late is taken from the next try."""
+    made = server(claim("c"), user("p", "c"), user("q", "c"))
+    rig = Rig(made)
+    rig.trouble = refuse_binding
+    for number in range(300):
+        if number % 7 == 0:
+            found = made.get(Pod, "p")
+            metadata = replace(found.metadata, labels={"number": str(number)})
+            made.put(replace(found, metadata=metadata))
+        rig.elapsed_s += 0.05
+        rig.hear() or rig.decide() or rig.write()
+        trying = rig.scheduler.live.in_flight.keys() & rig.scheduler.live.taking_back
+        assert not trying
+
+
+def test_claims_of_a_pod_that_another_scheduler_works_at_are_left_as_they_are() -> None:
+    """It may bind the pod with what we gave, as soon as it sees it."""
+    made = server(claim("c"), claim("d"), user("p", "c", "d"))
+    one = Rig(made)
+    while not devices_written(made, "c"):
+        one.hear() or one.decide() or one.write()
+    other = claim("d", has=[("node-1", "gpu-2")], reserved=["p"]).status
+    made.put(replace(one.claim("d"), status=other))
+    while one.write():
+        pass
+    assert "allocated elsewhere" in one.told("FailedScheduling")[0]
+    for name in ("c", "d"):
+        assert one.claim(name).status.allocation is not None
+        assert [each.name for each in one.claim(name).status.reserved_for] == ["p"]
+    one.run(for_s=30)
+    assert one.node_of("p") == "node-1"
+
+
 def test_a_pod_that_got_a_node_meanwhile_keeps_its_claims() -> None:
     """The binding of a scheduler that is dead by now can arrive late."""
     made = server(claim("c"), user("p", "c"))
@@ -84,6 +118,26 @@ def test_a_pod_that_got_a_node_meanwhile_keeps_its_claims() -> None:
     status = rig.claim("c").status
     assert status.allocation is not None
     assert [each.name for each in status.reserved_for] == ["p"]
+
+
+def test_a_special_claim_that_is_refused_again_and_again_is_complained_of_once() -> None:
+    """Its name is another in every try; a condition that named it would be written for ever."""
+    made = server(claim("c"), user("p", "c", requests={RESOURCE: "1"}))
+    rig = Rig(made)
+    rig.trouble = lambda write: (
+        (ServerError(403, "Forbidden", f"{write.value.metadata.name!r} exceeds the quota"), False)
+        if isinstance(write, Create)
+        else None
+    )
+    rig.run(for_s=60)
+    text = "create claim for extended resources default/p-extended-resources-: "
+    text += "'p-extended-resources-' exceeds the quota"
+    assert rig.condition("p").endswith(text)
+    (only,) = [write for write in made.writes if not isinstance(write, Tell)]
+    assert isinstance(only, Patch), "nothing else is written to be taken back"
+    rig.trouble = lambda write: None
+    rig.run(for_s=30)
+    assert rig.node_of("p") == "node-1"
 
 
 def test_the_special_claim_of_a_pod_that_got_a_node_meanwhile_is_not_deleted() -> None:

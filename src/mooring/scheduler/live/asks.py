@@ -92,5 +92,9 @@ class Rivalled(Setback):
     """Another claim got the devices first."""
 
 
+class Joined(Setback):
+    """Another scheduler has given other devices to a claim, for the very same pod."""
+
+
 class Gone(Setback):
     """The pod is being deleted, or is not there any more."""

@@ -29,10 +29,12 @@ from mooring.claims.consumers import is_group_consumer, is_reserved_for
 from mooring.claims.owners import group_name
 from mooring.client.writes import Create, Patch, Target, Tell
 from mooring.scheduler import bindingconditions
+from mooring.scheduler.cluster import ClaimKey
 from mooring.scheduler.live.asks import (
     CONFLICT,
     Done,
     Gone,
+    Joined,
     Lost,
     Read,
     Refused,
@@ -42,7 +44,7 @@ from mooring.scheduler.live.asks import (
     Steps,
     Until,
 )
-from mooring.scheduler.live.claimcache import key_of
+from mooring.scheduler.live.claimcache import key_of, version_of
 from mooring.scheduler.live.claimwrites import (
     WAIT_FIRST_S,
     WAIT_MOST_S,
@@ -104,7 +106,10 @@ def bind(desk: Desk, reservation: Reservation) -> Steps[Bound | Failed]:
         yield from _post(live, reservation)
     except Setback as setback:
         undoing.has_rivals = isinstance(setback, Rivalled)
+        undoing.is_joined = isinstance(setback, Joined)
+        live.taking_back.add(key)
         yield from _undo(live, reservation, undoing)
+        live.taking_back.discard(key)
         return Failed(str(setback), is_gone=isinstance(setback, Gone))
     for claim in reservation.claims:
         live.claims.unwant(key_of(claim), key)
@@ -120,6 +125,7 @@ class _Undoing(Struct):
 
     special: ResourceClaim | None = None  # created, or perhaps
     has_rivals: bool = False  # others got devices first, so that claims cannot keep theirs
+    is_joined: bool = False  # another scheduler is at the same pod, and may use what we gave
     has_status: bool = False  # the pod's status tells of claims, or perhaps
 
 
@@ -139,18 +145,20 @@ def consumer_in(claim: ResourceClaim, pod: Pod) -> ResourceClaimConsumerReferenc
 def _pre_bind(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[None]:
     live, pod = desk.live, reservation.pod
     try:
-        for claim, before in zip(reservation.claims, reservation.before, strict=True):
+        _check_wanted(live, pod)
+        yield from _create_special(desk, reservation, undoing)
+        for claim in reservation.claims:
             _check_wanted(live, pod)
-            if before is None:
-                undoing.special = claim
-                yield from _create(desk, claim)
-            if not _is_done(live, claim, pod):
-                yield from give(live, claim, consumer_in(claim, pod))
+            _check_first(live, key_of(claim))  # before more is written
+            # Also if nothing is left to write: whoever gives the claim back has its turn.
+            yield from give(live, claim, consumer_in(claim, pod))
         for claim in reservation.claims:
             yield from _outlast_rivals(live, claim, pod)
         _check_wanted(live, pod)
         yield from _tell_pod(live, pod, undoing)
         yield from _get_ready(desk, reservation)
+        for claim in reservation.claims:
+            _check_held(live, claim, pod)
     except Gone:
         raise
     except Setback as setback:
@@ -159,26 +167,35 @@ def _pre_bind(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[
 
 def _outlast_rivals(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> Steps[None]:
     """Wait until the claim's devices are told back; raise Setback if another was told first."""
-    key, rivals = key_of(claim), live.rivals
+    key = key_of(claim)
+    written = live.claims.stored.get(key)
+    version = None if written is None else version_of(written)
     while True:
         stored = live.claims.stored.get(key)
         if stored is None or stored.status.allocation is None:
-            raise Setback(f"claim {'/'.join(key)} got deallocated elsewhere in the meantime")
-        if rivals.has_told(stored):
+            raise _deallocated(key)
+        if live.rivals.has_told(stored, version):
             break
         yield Until((told(key), of_claim(*key), of_pod(pod_key_of(pod))), LOOK_AGAIN_S)
         _check_wanted(live, pod)
-    if (first := rivals.first(key)) is not None:
+    _check_first(live, key)
+
+
+def _check_first(live: LiveCluster, key: ClaimKey) -> None:
+    if (first := live.rival_of(key)) is not None:
         raise Rivalled(f"claim {'/'.join(key)} lost its devices to claim {'/'.join(first)}")
 
 
-def _is_done(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> bool:
-    """Tell whether a claim has its devices and may be used by the pod, so nothing is to write."""
+def _check_held(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> None:
     stored = live.claims.stored.get(key_of(claim))
     if stored is None or stored.status.allocation is None:
-        return False
-    same = stored.status.allocation == claim.status.allocation
-    return same and is_reserved_for(stored, pod, live.cluster.features.claims)
+        raise _deallocated(key_of(claim))
+    if not is_reserved_for(stored, pod, live.cluster.features.claims):
+        raise Setback(f"claim {'/'.join(key_of(claim))} is no longer reserved for the pod")
+
+
+def _deallocated(key: ClaimKey) -> Setback:
+    return Setback(f"claim {'/'.join(key)} got deallocated elsewhere in the meantime")
 
 
 def _check_wanted(live: LiveCluster, pod: Pod) -> None:
@@ -186,13 +203,18 @@ def _check_wanted(live: LiveCluster, pod: Pod) -> None:
         raise Gone("the pod is being deleted")
 
 
-def _create(desk: Desk, claim: ResourceClaim) -> Steps[None]:
-    try:
-        yield from create(desk.live, _to_create(claim))
-    except Setback:
-        desk.noted.created("failure")
-        raise
-    desk.noted.created("success")
+def _create_special(desk: Desk, reservation: Reservation, undoing: _Undoing) -> Steps[None]:
+    """Create the special claim if there is none: first, for that is what a quota refuses."""
+    for claim, before in zip(reservation.claims, reservation.before, strict=True):
+        if before is not None:
+            continue
+        undoing.special = claim
+        try:
+            yield from create(desk.live, _to_create(claim))
+        except Setback:
+            desk.noted.created("failure")
+            raise
+        desk.noted.created("success")
 
 
 def _to_create(claim: ResourceClaim) -> ResourceClaim:
@@ -274,6 +296,8 @@ def _check_ready(
         raise Setback("a claim got deleted in the meantime")
     left_s: float | None = None
     for claim in claims:
+        if claim.status.allocation is None:
+            raise _deallocated(key_of(claim))
         if (failed := bindingconditions.failure(claim)) is not None:
             text = f'reason={failed.reason}, message="{failed.message}"'
             raise Setback(f"device binding failed: claim={claim.metadata.name}, {text}")
@@ -331,6 +355,7 @@ def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Ste
     """Take a decision back, here and at the server; what cannot be is left to the next try.
 
     A pod that another scheduler has bound keeps what it has, and so do claims that we never wrote.
+    One that another is about to bind keeps its claims, too: the next try finds them as they are.
     """
     pod = reservation.pod
     keys = [key_of(claim) for claim in reservation.claims]
@@ -343,7 +368,7 @@ def _undo(live: LiveCluster, reservation: Reservation, undoing: _Undoing) -> Ste
         try:
             if undoing.special is claim:
                 yield from discard(live, claim)
-            elif key_of(claim) in ours:
+            elif key_of(claim) in ours and not undoing.is_joined:
                 yield from _take_back(live, claim, pod, has_rivals=undoing.has_rivals)
         except Setback:
             continue  # the claim controller, or the next try, finds what is left
@@ -362,13 +387,12 @@ def _take_back(
     """Take a pod's reservation back, with the devices that we gave if nobody else uses them."""
     key = key_of(claim)
     given = live.claims.given(key)
-    # Kubernetes tells in the next try that devices which did not get ready are given back.
+    # Kubernetes tells in the next try that devices which did not get ready are given back. Until
+    # then the reservation says what they are for: a program can die meanwhile.
     is_kept = bindingconditions.has_conditions(claim) and live.is_wanted(pod_key_of(pod))
-    yield from take_back_reservation(live, key, pod, given=None if is_kept else given)
-    if given is not None and is_kept:
-        live.claims.abandon(key)
-    if has_rivals and live.rivals.first(key) is not None:
-        yield from deallocate(live, claim, pod.metadata.uid)
+    yield from take_back_reservation(live, key, pod, given=given, is_kept=is_kept)
+    if has_rivals and live.rival_of(key) is not None:
+        yield from deallocate(live, claim, live.holder_of(claim, pod))
 
 
 def _has_node(target: Target) -> Steps[bool]:

@@ -8,7 +8,6 @@ Between a decision and its write, a claim has devices for the scheduler and none
 A newer version without devices does not take these back: it is put beneath them.
 
     # stored: the newest version that the server is known to have
-    # abandoned: a claim that keeps the devices we gave it, though we took back its only consumer
     # wanting: who waits for a claim to be reserved; one write reserves it for all of them
     # ours: of these, for whom a write of ours reserved it; other schedulers write, too
     # given: the devices that a write of ours gave to a claim, as long as it has them
@@ -32,7 +31,6 @@ from mooring.scheduler.cluster import ClaimKey, Cluster
 from mooring.scheduler.holds import Hold
 
 GONE_MAX = 8192
-ABANDONED_MAX = 8192
 CONSUMERS_MAX = 256
 
 
@@ -61,7 +59,6 @@ class ClaimCache:
         self._wanting: dict[ClaimKey, dict[str, ResourceClaimConsumerReference]] = {}
         self._ours: dict[ClaimKey, set[str]] = {}
         self._given: dict[ClaimKey, AllocationResult] = {}
-        self._abandoned: OrderedDict[ClaimKey, None] = OrderedDict()
         self._gone: OrderedDict[str, None] = OrderedDict()  # uids
 
     def seen(self, claim: ResourceClaim) -> bool:
@@ -112,25 +109,13 @@ class ClaimCache:
         hold = self._cluster.holds.get(key)
         return hold is not None and hold.before.status.allocation is None
 
-    def abandon(self, key: ClaimKey) -> None:
-        """Note that a claim has devices by a decision that was taken back."""
-        self._abandoned[key] = None
-        if len(self._abandoned) > ABANDONED_MAX:
-            self._abandoned.popitem(last=False)
-
-    def pop_abandoned(self, key: ClaimKey) -> ResourceClaim | None:
-        """Return a claim that has devices for nobody, once, if it is such a one."""
-        if key not in self._abandoned:
-            return None
-        del self._abandoned[key]
-        stored = self.stored.get(key)
-        if stored is None or stored.status.allocation is None or stored.status.reserved_for:
-            return None
-        return None if key in self._cluster.holds else stored
-
     def want(self, key: ClaimKey, pod: str, consumer: ResourceClaimConsumerReference) -> None:
         """Note that a pod waits for a claim to be reserved."""
         self._wanting.setdefault(key, {})[pod] = consumer
+
+    def is_wanted(self, key: ClaimKey) -> bool:
+        """Tell whether a pod that is being bound uses a claim."""
+        return key in self._wanting
 
     def given(self, key: ClaimKey) -> AllocationResult | None:
         """Return the devices that a write of ours gave to a claim, if it still has them."""

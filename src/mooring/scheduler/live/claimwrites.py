@@ -29,6 +29,7 @@ from mooring.scheduler.live.asks import (
     NOT_FOUND,
     Done,
     EndTurn,
+    Joined,
     Read,
     Refused,
     Setback,
@@ -66,7 +67,7 @@ def give(
     end_turn: EndTurn = yield Turn(key)
     try:
         for _ in range(CONFLICTS_MAX):
-            stored = _check(known, mine)
+            stored = _check(known, mine, consumer)
             if consumer in stored.status.reserved_for and stored.status.allocation is not None:
                 return
             claim, is_status = _next(known, stored, mine, consumer)
@@ -99,16 +100,22 @@ def create(known: Claims, claim: ResourceClaim) -> Steps[None]:
                 # An answer got lost and this is the claim that it told of.
                 if stored is not None and _is_same_owner(stored, claim):
                     return
-            raise Setback(f"create claim for extended resources {_shown(claim)}: {message}")
+            raise Setback(_not_created(claim, message))
 
 
 def take_back_reservation(
-    known: Claims, key: ClaimKey, pod: Pod, *, given: AllocationResult | None
+    known: Claims,
+    key: ClaimKey,
+    pod: Pod,
+    *,
+    given: AllocationResult | None,
+    is_kept: bool = False,
 ) -> Steps[None]:
     """Take a pod out of the consumers of a claim; what a group has stays.
 
     Devices that were given for it go in the same write if nobody else uses them: who writes twice
-    can die in between, and nobody would know what the devices are for.
+    can die in between, and nobody would know what the devices are for. If they are to be kept, the
+    last consumer stays, too.
     """
     end_turn: EndTurn = yield Turn(key)
     try:
@@ -118,6 +125,8 @@ def take_back_reservation(
             if stored is None or consumer not in stored.status.reserved_for:
                 return
             kept = tuple(each for each in stored.status.reserved_for if each != consumer)
+            if not kept and is_kept:
+                return
             freed = replace(stored, status=replace(stored.status, reserved_for=kept))
             if not kept and given is not None and stored.status.allocation == given:
                 freed = deallocated(stored)
@@ -134,7 +143,8 @@ def discard(known: Claims, claim: ResourceClaim) -> Steps[None]:
     try:
         for _ in range(CONFLICTS_MAX):
             stored = known.claims.stored.get(key)
-            if stored is None or not _is_same_owner(stored, claim):
+            is_ours = stored is not None and _is_same_owner(stored, claim)
+            if stored is None or not is_ours or known.claims.is_wanted(key):
                 return
             if stored.status.allocation is not None or stored.status.reserved_for:
                 more = yield from _update(known, deallocated(stored), STATUS)
@@ -155,8 +165,8 @@ def deallocate(known: Claims, seen: ResourceClaim, uid: str) -> Steps[bool]:
     try:
         for _ in range(CONFLICTS_MAX):
             stored = known.claims.stored.get(key)
-            if stored is None or not is_at_most_for(stored, uid):
-                return False
+            if stored is None or known.claims.is_wanted(key) or not is_at_most_for(stored, uid):
+                return False  # it is gone, or somebody uses it
             if stored.status.allocation is None:
                 return True
             if stored.status.allocation != seen.status.allocation:
@@ -171,7 +181,9 @@ def deallocate(known: Claims, seen: ResourceClaim, uid: str) -> Steps[bool]:
 # --- the next write -------------------------------------------------------------------------------
 
 
-def _check(known: Claims, mine: ResourceClaim) -> ResourceClaim:
+def _check(
+    known: Claims, mine: ResourceClaim, consumer: ResourceClaimConsumerReference
+) -> ResourceClaim:
     """Return the claim as it is stored, if the devices can still be given to it."""
     stored = known.claims.stored.get(key_of(mine))
     is_there = stored is not None and stored.metadata.deletion_timestamp is None
@@ -182,7 +194,8 @@ def _check(known: Claims, mine: ResourceClaim) -> ResourceClaim:
         if not known.claims.is_decided(key_of(mine)):
             raise Setback(f"claim {_shown(mine)} got deallocated elsewhere in the meantime")
     elif not _is_same(allocation, mine.status.allocation):
-        raise Setback(f"claim {_shown(mine)} got allocated elsewhere in the meantime")
+        struct = Joined if consumer in stored.status.reserved_for else Setback
+        raise struct(f"claim {_shown(mine)} got allocated elsewhere in the meantime")
     return stored
 
 
@@ -201,6 +214,13 @@ def _next(
         reserved_for=known.claims.consumers(stored, consumer),
     )
     return replace(stored, status=status), True
+
+
+def _not_created(claim: ResourceClaim, message: str) -> str:
+    """Return why, without the name, which is another in every try: so it is said once."""
+    prefix = claim.metadata.generate_name
+    message = message.replace(claim.metadata.name, prefix)
+    return f"create claim for extended resources {claim.metadata.namespace}/{prefix}: {message}"
 
 
 def _doing(stored: ResourceClaim, *, is_status: bool) -> str:

@@ -17,7 +17,7 @@ from mooring.allocator.allocation import BUDGET
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.scheduling import PodGroup
-from mooring.claims.consumers import is_at_most_for
+from mooring.claims.consumers import is_at_most_for, pod_consumer
 from mooring.claims.owners import group_name
 from mooring.claims.references import claim_names
 from mooring.scheduler.cluster import Cluster
@@ -82,10 +82,10 @@ class LiveScheduler:
 
     # --- what happens -------------------------------------------------------------------------
 
-    def put(self, value: Any, now: Moment) -> None:
-        """Take in an object, or its newer version."""
+    def put(self, value: Any, now: Moment, *, is_listed: bool = False) -> None:
+        """Take in an object, or its newer version; all of a list come before the next step."""
         self._at(now)
-        self.live.put(value)
+        self.live.put(value, is_listed=is_listed)
         if isinstance(value, Pod):
             self._enqueue(key_of(value))
         self._spread()
@@ -98,7 +98,6 @@ class LiveScheduler:
             key = key_of(value)
             self.queue.discard(self._item_key(value), key, now.elapsed_s)
             self._refusals.forget(key)
-            self._free_claims(value)
         self._spread()
 
     def answer(self, request: Request, answer: Answer, now: Moment) -> None:
@@ -112,6 +111,7 @@ class LiveScheduler:
     def step(self, now: Moment) -> bool:
         """Decide about the next pod or group; False if there is none to decide about now."""
         self._at(now)
+        self.live.catch_up()
         self.jobs.tick(now.elapsed_s)
         self._spread()
         if self.jobs.running - self.jobs.idle >= self._config.jobs_max:
@@ -197,11 +197,15 @@ class LiveScheduler:
         for name in claim_names(pod):
             key = (pod.metadata.namespace, name)
             claim = self.live.claims.stored.get(key)
-            if claim is None or self.live.rivals.first(key) is None:
+            if claim is None or self.live.rival_of(key) is None:
                 continue
-            if is_at_most_for(claim, pod.metadata.uid):
+            holder = self.live.holder_of(claim, pod)
+            if is_at_most_for(claim, holder):
                 found = True
-                self.jobs.start(reporting.give_back(self.live, claim, pod.metadata.uid))
+                self.jobs.start(reporting.give_back(self.live, claim, holder))
+            elif pod_consumer(pod) in claim.status.reserved_for:
+                found = True  # who else waits for it does the same, and the last gives it back
+                self.jobs.start(reporting.unreserve(self.live, claim, pod))
         return found
 
     def _set_aside(self, item: Item, pending: Pending, kind: Kind | None) -> None:
@@ -249,18 +253,10 @@ class LiveScheduler:
         key = key_of(pod)
         self._count(ERROR, self._s - start_s)
         if failed.is_gone or not self.live.is_waiting(key):
-            self._free_claims(pod)
             return
         item.pods = {key: self.live.pods[key]}
         self.queue.back_off(item, self._s)
         self._refusals.complain(key, failed.message, self._moment)
-
-    def _free_claims(self, pod: Pod) -> None:
-        """Give devices back that the pod's claims got for it, now that nobody uses them."""
-        for name in claim_names(pod):
-            claim = self.live.claims.pop_abandoned((pod.metadata.namespace, name))
-            if claim is not None:
-                self.jobs.start(reporting.give_back(self.live, claim, pod.metadata.uid))
 
     # --- a group ------------------------------------------------------------------------------
 

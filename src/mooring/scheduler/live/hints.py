@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims.owners import controller_of, group_name
@@ -88,7 +90,9 @@ def waits_of(pending: Pending) -> Waits:
     own = frozenset(own_topics(pending.pod))
     obstacle = pending.survey.obstacle
     if obstacle is None:
-        return Waits(own, frozenset(_of_refusals(pending.survey)))
+        # Something may also help to displace others, even where that alone does not help.
+        alone = replace(pending.survey, refusals=pending.refused_alone)
+        return Waits(own, frozenset((*_of_refusals(pending.survey), *_of_refusals(alone))))
     if not pending.message:
         return Waits(own, is_gated=True)
     if obstacle.plugin == GANG_SCHEDULING:

@@ -3,6 +3,7 @@
 Each change is put into a `Cluster`, and the topics that it fires are gathered for the queue.
 
     # in flight: a pod that was given a node here and is being bound
+    # taking back: a pod that could not be bound, while what was written for it is taken back
     # assumed: a pod that was bound here, and is not told with its node yet
 """
 
@@ -21,7 +22,9 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.api.scheduling import PodGroup
+from mooring.claims.consumers import is_group_consumer
 from mooring.claims.owners import group_name
+from mooring.claims.references import claim_names
 from mooring.scheduler.cluster import FINISHED, ClaimKey, Cluster
 from mooring.scheduler.cycle import Placed
 from mooring.scheduler.features import Features
@@ -66,10 +69,12 @@ class LiveCluster:
         self.rivals = Rivals(cluster.inventory.slices_of, self._is_used)
         self.pods: dict[str, Pod] = {}
         self.in_flight: dict[str, Reservation] = {}
+        self.taking_back: set[str] = set()
         self.assumed: set[str] = set()
         self.members: dict[ClaimKey, dict[str, Pod]] = {}  # the pods of each group
         self._nodes: dict[str, Node] = {}
         self._fired: set[Topic] = set()
+        self._told: list[tuple[ResourceClaim | ClaimKey, bool]] = []  # and whether in a list
         self._put: dict[type[Any], Callable[[Any], None]] = {
             Namespace: self._put_namespace,
             Node: self._put_node,
@@ -77,7 +82,7 @@ class LiveCluster:
             DeviceTaintRule: self._put_rule,
             ResourceSlice: self._put_slice,
             PodGroup: self._put_group,
-            ResourceClaim: self._hear_claim,
+            ResourceClaim: self.put_claim,
             Pod: self._put_pod,
         }
         self._remove: dict[type[Any], Callable[[Any], None]] = {
@@ -87,17 +92,36 @@ class LiveCluster:
             DeviceTaintRule: self._remove_rule,
             ResourceSlice: self._remove_slice,
             PodGroup: self._remove_group,
-            ResourceClaim: self._hear_of_no_claim,
+            ResourceClaim: self.remove_claim,
             Pod: self._remove_pod,
         }
 
-    def put(self, value: Any) -> None:
+    def put(self, value: Any, *, is_listed: bool = False) -> None:
         """Take in an object, or its newer version."""
+        if isinstance(value, ResourceClaim):
+            self._told.append((value, is_listed))
         self._put[type(value)](value)
 
     def remove(self, value: Any) -> None:
         """Take in that an object is gone."""
+        if isinstance(value, ResourceClaim):
+            self._told.append((key_of(value), False))
         self._remove[type(value)](value)
+
+    def catch_up(self) -> None:
+        """Take in who has which devices by what was told of claims.
+
+        Of a list all are told by now; in the midst of it, who was first may still be to come.
+        """
+        told, self._told = self._told, []
+        for claim, is_listed in told:
+            if isinstance(claim, ResourceClaim):
+                self.rivals.told(claim, is_listed=is_listed)
+                self._fired.add(hints.told(key_of(claim)))
+            else:
+                self.rivals.gone(claim)
+                self._fired.add(hints.told(claim))
+        self.rivals.caught_up()
 
     def fired(self) -> set[Topic]:
         """Return the topics that were fired since this was last asked."""
@@ -115,8 +139,13 @@ class LiveCluster:
             and pod.metadata.deletion_timestamp is None
             and pod.status.phase not in FINISHED
             and key not in self.in_flight
+            and key not in self.taking_back
             and key not in self.assumed
         )
+
+    def wake(self, key: str) -> None:
+        """Have a pod tried again that waits."""
+        self._fired.add(hints.of_pod(key))
 
     def is_wanted(self, key: str) -> bool:
         """Tell whether a pod is still there to be bound."""
@@ -222,16 +251,6 @@ class LiveCluster:
 
     # --- claims and groups ------------------------------------------------------------------------
 
-    def _hear_claim(self, claim: ResourceClaim) -> None:
-        self.rivals.told(claim)
-        self._fired.add(hints.told(key_of(claim)))
-        self.put_claim(claim)
-
-    def _hear_of_no_claim(self, claim: ResourceClaim) -> None:
-        self.rivals.gone(key_of(claim))
-        self._fired.add(hints.told(key_of(claim)))
-        self.remove_claim(claim)
-
     def put_claim(self, claim: ResourceClaim) -> None:
         """Take in a claim, told or answered."""
         before = self.cluster.claims.get(key_of(claim))
@@ -242,8 +261,34 @@ class LiveCluster:
         """Tell whether a claim is reserved for a pod that is on a node."""
         stored = self.claims.stored.get(key)
         consumers = () if stored is None else stored.status.reserved_for
-        pods = (self.pods.get(each.uid) for each in consumers)
-        return any(pod is not None and pod.spec.node_name for pod in pods)
+        for each in consumers:
+            if is_group_consumer(each):
+                members = self.members.get((key[0], each.name), {}).values()
+                if any(pod.spec.node_name and key[1] in claim_names(pod) for pod in members):
+                    return True
+            elif (pod := self.pods.get(each.uid)) is not None and pod.spec.node_name:
+                return True
+        return False
+
+    def rival_of(self, key: ClaimKey) -> ClaimKey | None:
+        """Return a claim that may have been first with devices that this one has, too."""
+        stored = self.claims.stored.get(key)
+        has_devices = stored is not None and stored.status.allocation is not None
+        return self.rivals.first(key) if has_devices else None
+
+    def holder_of(self, claim: ResourceClaim, pod: Pod) -> str:
+        """Return whose uid holds a claim back for a pod without a node: its own, or its group's.
+
+        That is the group's only as long as no other pod of it uses the claim.
+        """
+        for consumer in claim.status.reserved_for:
+            if is_group_consumer(consumer) and consumer.name == group_name(pod):
+                key = (pod.metadata.namespace, consumer.name)
+                members = self.members.get(key, {}).items()
+                users = (each for each, member in members if _uses(member, claim))
+                if not any(self.has_node(each) for each in users):
+                    return consumer.uid
+        return pod.metadata.uid
 
     def remove_claim(self, claim: ResourceClaim) -> None:
         """Take in that a claim is gone."""
@@ -348,6 +393,10 @@ def _is_same(one: Occupant, other: Occupant) -> bool:
         other.priority,
         other.group,
     )
+
+
+def _uses(pod: Pod, claim: ResourceClaim) -> bool:
+    return claim.metadata.name in claim_names(pod)
 
 
 def _is_alike(one: ResourceClaim, other: ResourceClaim) -> bool:

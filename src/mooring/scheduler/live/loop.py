@@ -79,10 +79,10 @@ class Loop:
         self._is_awake = asyncio.Event()
         self._causes: set[str] = set()
 
-    def changed(self, old: Any | None, new: Any | None) -> None:
+    def changed(self, old: Any | None, new: Any | None, *, is_listed: bool = False) -> None:
         """Take in a change, as informers tell it: what was there, and what is there now."""
         if new is not None:
-            self.scheduler.put(new, self._moment())
+            self.scheduler.put(new, self._moment(), is_listed=is_listed)
         elif old is not None:
             self.scheduler.remove(old, self._moment())
         self._is_awake.set()

@@ -16,14 +16,26 @@ from mooring.api.timestamp import Timestamp
 from mooring.claims.specialclaim import is_in_memory
 from mooring.client.writes import Delete, Patch, Target, Tell
 from mooring.scheduler.claimcheck import GivenUp
-from mooring.scheduler.live.asks import CONFLICT, Done, Read, Refused, Setback, Steps
-from mooring.scheduler.live.claimwrites import deallocate, discard
+from mooring.scheduler.live.asks import (
+    CONFLICT,
+    NOT_FOUND,
+    Done,
+    Read,
+    Refused,
+    Setback,
+    Sleep,
+    Steps,
+)
+from mooring.scheduler.live.claimcache import key_of
+from mooring.scheduler.live.claimwrites import deallocate, discard, take_back_reservation
 from mooring.scheduler.live.livecluster import LiveCluster
 from mooring.scheduler.live.moment import Moment
+from mooring.scheduler.shapes import key_of as pod_key_of
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 MESSAGE_MAX = 4096
+AGAIN_S = 5.0
 NOTE_MAX = 1024  # of an event, as the API has it
 
 
@@ -47,18 +59,30 @@ def say(
 
 
 def make_room(live: LiveCluster, key: str, given_up: GivenUp) -> Steps[None]:
-    """Give back the devices of a claim that is in a pod's way, or delete it."""
+    """Give back the devices of a claim that is in a pod's way, or delete it.
+
+    If that fails the pod is tried again after a while: all that it waits for is that claim.
+    """
     pod = live.pods.get(key)
     if pod is None or is_in_memory(given_up.claim):
         return
     answer = yield Read(Target.of(pod))
-    if not isinstance(answer, Done) or answer.value is None or answer.value.spec.node_name:
-        return  # it got a node meanwhile, from a scheduler before us or beside us
+    is_done = False
+    if isinstance(answer, Done):
+        if answer.value is None or answer.value.spec.node_name:
+            return  # it got a node meanwhile, from a scheduler before us or beside us
+        with suppress(Setback):
+            is_done = yield from _give_up(live, given_up, pod.metadata.uid)
+    if not is_done:
+        yield Sleep(AGAIN_S)
+        live.wake(key)
+
+
+def _give_up(live: LiveCluster, given_up: GivenUp, uid: str) -> Steps[bool]:
     if not given_up.is_deleted:
-        yield from give_back(live, given_up.claim, pod.metadata.uid)
-        return
-    with suppress(Setback):  # it is tried again with the pod
-        yield from discard(live, given_up.claim)
+        return (yield from deallocate(live, given_up.claim, uid))
+    yield from discard(live, given_up.claim)
+    return key_of(given_up.claim) not in live.claims.stored
 
 
 def give_back(live: LiveCluster, claim: ResourceClaim, uid: str) -> Steps[None]:
@@ -67,11 +91,23 @@ def give_back(live: LiveCluster, claim: ResourceClaim, uid: str) -> Steps[None]:
         yield from deallocate(live, claim, uid)
 
 
+def unreserve(live: LiveCluster, claim: ResourceClaim, pod: Pod) -> Steps[None]:
+    """Take a pod's reservation of a claim back; the last one goes with the devices."""
+    if live.claims.is_wanted(key_of(claim)):
+        return  # it is being bound once more
+    with suppress(Setback):
+        yield from take_back_reservation(live, key_of(claim), pod, given=claim.status.allocation)
+
+
 def evict(
     live: LiveCluster, victims: Iterable[str], pod: Pod, node: str, now: Moment
 ) -> Steps[None]:
-    """Delete pods of lower priority that are in a pod's way."""
+    """Delete pods of lower priority that are in a pod's way; if one stays, the pod is tried again.
+
+    Nobody else would wake it: all that it waits for is that they go.
+    """
     name = pod.spec.scheduler_name
+    are_going = True
     for key in victims:
         victim = live.pods.get(key)
         if victim is None or victim.metadata.deletion_timestamp is not None:
@@ -88,6 +124,11 @@ def evict(
         if isinstance(answer, Done):
             text = f"Preempted by pod {pod.metadata.uid} on node {node}"
             yield Tell(victim, "Preempted", text, action="Preempting")
+        elif not (isinstance(answer, Refused) and answer.reason == NOT_FOUND):
+            are_going = False
+    if not are_going:
+        yield Sleep(AGAIN_S)
+        live.wake(pod_key_of(pod))
 
 
 def _set_condition(

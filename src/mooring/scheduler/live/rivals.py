@@ -5,7 +5,12 @@ to everyone the same. So of claims that cannot all have what they have, those th
 have it, and all schedulers that look see alike. A pod is bound only after the allocation of its
 claims was told back, and only if there is enough besides what was told first; else they give back.
 
+A list hides the order: the version of a claim tells when it was written last, not when it got its
+devices. That was after all that was told before, and not after this version. Whoever cannot be
+certain to be first gives way. Two may give way to each other; then both begin anew.
+
     # told: heard as a change, not only answered to our own write
+    # since: when a claim got its devices, as far as that is known
     # whole: a device that a claim has for itself alone; else it has a share of it
 """
 
@@ -13,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
+from typing import Any, NamedTuple
 
 from mooring.api.resource.v1 import (
     Counter,
@@ -31,6 +37,13 @@ SlicesOf = Callable[[str, str], Iterable[ResourceSlice]]  # by driver and pool
 Amounts = dict[str, int]  # in nano
 
 
+class Since(NamedTuple):
+    """The versions between which a claim got its devices, both included."""
+
+    earliest: int
+    latest: int
+
+
 class Rivals:
     """Which claims have which devices as told, and since when."""
 
@@ -42,51 +55,55 @@ class Rivals:
         self._slices_of = slices_of
         self._is_used = is_used  # whether a pod on a node uses a claim: then it came first
         self._given: dict[ClaimKey, Given] = {}
-        self._orders: dict[ClaimKey, int] = {}
-        self._owners: dict[DeviceKey, tuple[ClaimKey, ...]] = {}  # the first first
+        self._since: dict[ClaimKey, Since] = {}
+        self._versions: dict[ClaimKey, int] = {}  # of claims with devices, as told last
+        self._owners: dict[DeviceKey, dict[ClaimKey, None]] = {}
         self._pools: dict[tuple[str, str], dict[ClaimKey, None]] = {}  # with whole devices
-        self._numbers = count()
+        self._numbers = count(1)  # instead of versions, for servers whose versions are no numbers
+        self._complete = 0  # all that happened up to this version was told
+        self._newest = 0
 
-    def told(self, claim: ResourceClaim) -> None:
-        """Note a claim that was told."""
+    def told(self, claim: ResourceClaim, *, is_listed: bool = False) -> None:
+        """Note a claim that was told, as a change or in a list."""
         key = (claim.metadata.namespace, claim.metadata.name)
         given = given_to(claim)
-        if given == self._given.get(key, ()):
-            return
-        self.gone(key)
+        version = version_of(claim)
+        version = next(self._numbers) if version is None else version
+        self._newest = max(self._newest, version)
+        is_same = given == self._given.get(key, ())
+        since = Since(self._complete + 1, version) if is_listed else Since(version, version)
+        if is_same and given:
+            # A list may hide that the devices were given back, and given again.
+            since = Since(self._since[key].earliest, version) if is_listed else self._since[key]
+        else:
+            self.gone(key)
         if given:
-            self._given[key] = given
-            # The version is the order of changes, also of those that come at once in a list.
-            version = version_of(claim)
-            self._orders[key] = next(self._numbers) if version is None else version
-            for result in given:
-                device = _device_key(result)
-                self._owners[device] = (*self._owners.get(device, ()), key)
-                if result.share_id is None:
-                    self._pools.setdefault(device[:2], {})[key] = None
+            self._since[key], self._versions[key] = since, version
+            if not is_same:
+                self._put(key, given)
+
+    def caught_up(self) -> None:
+        """Note that a list is over, if there was one: all that happened before was told."""
+        self._complete = self._newest
 
     def gone(self, key: ClaimKey) -> None:
         """Note that a claim was told to be gone, or to have no devices."""
-        self._orders.pop(key, None)
+        self._since.pop(key, None)
+        self._versions.pop(key, None)
         for result in self._given.pop(key, ()):
             device = _device_key(result)
-            owners = tuple(each for each in self._owners.get(device, ()) if each != key)
-            if owners:
-                self._owners[device] = owners
-            else:
-                self._owners.pop(device, None)
-            claims = self._pools.get(device[:2], {})
-            claims.pop(key, None)
-            if not claims:
-                self._pools.pop(device[:2], None)
+            _discard(self._owners, device, key)
+            _discard(self._pools, device[:2], key)
 
-    def has_told(self, claim: ResourceClaim) -> bool:
-        """Return whether a claim was told with the devices that it has here."""
+    def has_told(self, claim: ResourceClaim, version: int | None) -> bool:
+        """Return whether a claim was told with the devices that it has here, in this version."""
         key = (claim.metadata.namespace, claim.metadata.name)
-        return self._given.get(key, ()) == given_to(claim)
+        if self._given.get(key, ()) != given_to(claim):
+            return False
+        return version is None or self._versions.get(key, version) >= version
 
     def first(self, key: ClaimKey) -> ClaimKey | None:
-        """Return a claim that was told before this one with something that this one lacks now."""
+        """Return a claim that may have been first with something that this one lacks now."""
         for result in self._given.get(key, ()):
             device = _device_key(result)
             earlier = self._earlier(key, self._owners[device])
@@ -98,12 +115,23 @@ class Rivals:
                 return earlier[-1]
         return None
 
-    def _earlier(self, key: ClaimKey, others: Iterable[ClaimKey]) -> list[ClaimKey]:
-        mine = self._place(key)
-        return [each for each in others if each != key and self._place(each) < mine]
+    def _put(self, key: ClaimKey, given: Given) -> None:
+        self._given[key] = given
+        for result in given:
+            device = _device_key(result)
+            self._owners.setdefault(device, {})[key] = None
+            if result.share_id is None:
+                self._pools.setdefault(device[:2], {})[key] = None
 
-    def _place(self, key: ClaimKey) -> tuple[bool, int]:
-        return not self._is_used(key), self._orders[key]
+    def _earlier(self, key: ClaimKey, others: Iterable[ClaimKey]) -> list[ClaimKey]:
+        return [each for each in others if each != key and self._may_precede(each, key)]
+
+    def _may_precede(self, other: ClaimKey, key: ClaimKey) -> bool:
+        """Tell whether another claim may have got its devices first."""
+        is_used = self._is_used(other)
+        if is_used != self._is_used(key):
+            return is_used
+        return self._since[other].earliest < self._since[key].latest
 
     # --- shares ---------------------------------------------------------------------------------
 
@@ -121,7 +149,7 @@ class Rivals:
         return any(amount > has.get(name, amount) for name, amount in total.items())
 
     def _find(self, device: DeviceKey) -> Device | None:
-        there = (each for slice_ in self._newest(device[:2]) for each in slice_.devices or ())
+        there = (each for slice_ in self._slices(device[:2]) for each in slice_.devices or ())
         return next((each for each in there if each.name == device[2]), None)
 
     # --- counters -------------------------------------------------------------------------------
@@ -130,7 +158,7 @@ class Rivals:
         self, pool: tuple[str, str], key: ClaimKey, earlier: list[ClaimKey]
     ) -> bool:
         """Tell whether the counters of a pool are too low for a claim beside earlier ones."""
-        slices = self._newest(pool)
+        slices = self._slices(pool)
         has: dict[str, Amounts] = {
             each.name: _nano(each.counters)
             for slice_ in slices
@@ -159,10 +187,17 @@ class Rivals:
             if _device_key(result)[:2] == pool and device is not None:
                 yield {each.counter_set: _nano(each.counters) for each in device.consumes_counters}
 
-    def _newest(self, pool: tuple[str, str]) -> list[ResourceSliceSpec]:
+    def _slices(self, pool: tuple[str, str]) -> list[ResourceSliceSpec]:
         specs = [slice_.spec for slice_ in self._slices_of(*pool)]
         newest = max((spec.pool.generation for spec in specs), default=0)
         return [spec for spec in specs if spec.pool.generation == newest]
+
+
+def _discard(owners: dict[Any, dict[ClaimKey, None]], place: Any, key: ClaimKey) -> None:
+    there = owners.get(place, {})
+    there.pop(key, None)
+    if not there:
+        owners.pop(place, None)
 
 
 def given_to(claim: ResourceClaim) -> Given:
