@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -46,21 +47,11 @@ class Background:
             self.loop.call_soon_threadsafe(closing.set)
             running.result(WAIT_S)
 
-    def close(self) -> None:
-        """End the loop and its thread."""
-        self.run(self._settle())
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(WAIT_S)
-        self.loop.close()
 
-    async def _settle(self) -> None:
-        own = asyncio.current_task()
-        others = [each for each in asyncio.all_tasks() if each is not own]
-        for each in others:
-            each.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await self.loop.shutdown_asyncgens()
-        await self.loop.shutdown_default_executor()
+@cache
+def background() -> Background:
+    """Return the one of this process, which stays: gRPC cannot do without a loop it has met."""
+    return Background()
 
 
 async def _hold(

@@ -42,7 +42,7 @@ from mooring.kit.clock import REAL
 from mooring.node.endpoint import Files
 from mooring.node.runtime.process import ProcessRuntime
 from mooring.testing.allocations import assert_allocated
-from mooring.testing.background import Background
+from mooring.testing.background import background
 
 if TYPE_CHECKING:
     from mooring.driver.driver import Driver
@@ -58,10 +58,8 @@ ENDED = ("Succeeded", "Failed")
 class Cluster:
     """A cluster that runs; all methods wait."""
 
-    def __init__(
-        self, background: Background, folder: Path, parts: EmbeddedCluster, gates: Gates
-    ) -> None:
-        self._background, self._folder, self._parts = background, folder, parts
+    def __init__(self, folder: Path, parts: EmbeddedCluster, gates: Gates) -> None:
+        self._background, self._folder, self._parts = background(), folder, parts
         self._gates = gates
 
     # --- where it is ----------------------------------------------------------------------------
@@ -246,12 +244,10 @@ def cluster(*, runtime: str = "process", gates: Gates | None = None) -> Iterator
     gates = gates or Gates.parse()
     # Paths of sockets must be short, and those of pytest are not.
     folder = Path(tempfile.mkdtemp(prefix="moor-", dir="/tmp"))
-    background = Background()
     try:
-        with background.entered(_running(folder, runtime, gates)) as parts:
-            yield Cluster(background, folder, parts, gates)
+        with background().entered(_running(folder, runtime, gates)) as parts:
+            yield Cluster(folder, parts, gates)
     finally:
-        background.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -36,7 +36,7 @@ from mooring.node.dra.instances import CallError
 from mooring.node.dra.manager import Asked
 from mooring.node.dra.running import Dra, DraSettings
 from mooring.node.runtime.cdi import CdiSpecs
-from mooring.testing.background import Background
+from mooring.testing.background import background
 from mooring.testing.check.bench import Bench, Folders
 from mooring.testing.check.claims import Claims
 
@@ -60,8 +60,8 @@ class Fault(Enum):
 class FakeKubelet:
     """A node that prepares claims; all methods wait."""
 
-    def __init__(self, background: Background, bench: Bench) -> None:
-        self._background, self._bench = background, bench
+    def __init__(self, bench: Bench) -> None:
+        self._background, self._bench = background(), bench
         self._stack = AsyncExitStack()
         self._faults: list[Fault] = []
         self._pods: dict[str, Pod] = {}  # by the uid of their claim
@@ -229,23 +229,21 @@ class _Faulty:
 def fake_kubelet() -> Iterator[FakeKubelet]:
     """Give a kubelet for as long as a block lasts; nothing is left of it."""
     folder = Path(tempfile.mkdtemp(prefix="moor-", dir="/tmp"))
-    background = Background()
     try:
-        with background.entered(_running(background, folder)) as found:
+        with background().entered(_running(folder)) as found:
             yield found
     finally:
-        background.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @asynccontextmanager
-async def _running(background: Background, folder: Path) -> AsyncIterator[FakeKubelet]:
+async def _running(folder: Path) -> AsyncIterator[FakeKubelet]:
     folders = Folders(folder / "kubelet", folder / "cdi")
     folders.make()
     async with assembled(ServerSettings(folder / "server", allows_all=True)) as server:
         client = call_client(server.application)
         node = await client.write(Create(Node(metadata=ObjectMeta(name=NODE_NAME))))
-        found = FakeKubelet(background, Bench(folders, folder / "none", client, node))
+        found = FakeKubelet(Bench(folders, folder / "none", client, node))
         await found.start()
         try:
             yield found
