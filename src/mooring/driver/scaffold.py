@@ -78,7 +78,7 @@ def test_a_pod_is_told_which_device_it_has(dra_cluster):
     with dra_cluster.run($class_name()):
         dra_cluster.apply(EXAMPLE)
         dra_cluster.wait_for("$short-user", "Succeeded")
-        assert dra_cluster.logs("$short-user") == "$short-0\n"
+        assert dra_cluster.logs("$short-user") == "$short-0\\n"
 ''')
 
 _MANIFEST = Template("""\
