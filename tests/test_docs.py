@@ -49,6 +49,7 @@ STORIES = ROOT / "examples" / "stories" / "README.md"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), STORIES])
 LINKED_FOLDERS = ("conformance", "docs", "examples")
 TIMEOUT_S = 60
+SEARCH_PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 def name_of(page: Path) -> str:
@@ -143,10 +144,9 @@ class Shell:
         return b""
 
     def _run_bash(self, stage: str, stdin: bytes) -> bytes:
-        search_path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-c", f"(exit {self._status})\n{stage}"],
-            env={**os.environ, "PATH": search_path, "LC_ALL": "C.UTF-8"},
+            env={**os.environ, "PATH": SEARCH_PATH, "LC_ALL": "C.UTF-8"},
             input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -173,6 +173,7 @@ def test_commands_print_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", SEARCH_PATH)
     for name in LINKED_FOLDERS:
         Path(name).symlink_to(ROOT / name)
     shell = Shell()

@@ -187,6 +187,30 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
             raise
 
 
+@asynccontextmanager
+async def listening(made: Assembled, settings: Settings) -> AsyncIterator[str]:
+    """Have an assembled server listen for as long as a block lasts; give its URL.
+
+    The kubeconfig is written then. In a main thread, signals are the server's.
+    """
+    from mooring.apiserver.network import NetworkServer
+
+    context = None if made.credentials is None else _context(settings)
+    server = NetworkServer(made.application, settings.address, settings.port, context=context)
+    url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    async with AsyncExitStack() as stack:
+        _beside(_tell(server, settings, made.credentials, url.set_result), stack)
+        serving = asyncio.create_task(server.serve())
+        await asyncio.wait((serving, url), return_when=asyncio.FIRST_COMPLETED)
+        try:
+            if serving.done():
+                serving.result()  # raises OSError: it cannot listen
+            yield await url
+        finally:
+            server.should_exit = True
+            await asyncio.gather(serving, return_exceptions=True)
+
+
 def _service(
     settings: Settings, store: Store, now: Callable[[], Timestamp] | None = None
 ) -> Service:

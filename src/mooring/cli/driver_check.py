@@ -34,6 +34,12 @@ _WIDTH = max(map(len, CHECKS))
     epilog="Exit status: 0 nothing failed, 1 something failed, 2 usage, 3 it could not be tried.",
 )
 @click.option("--only", metavar="CHECK,…", default="", help="Make these checks only.")
+@click.option(
+    "--driver",
+    metavar="NAME",
+    default="",
+    help="With a COMMAND that runs several drivers: which one; else the first that answers.",
+)
 @click.option("--list", "lists", is_flag=True, help="List the checks, and exit.")
 @click.option(
     "--kubeconfig",
@@ -59,6 +65,7 @@ _WIDTH = max(map(len, CHECKS))
 @click.argument("subject", nargs=-1, type=click.UNPROCESSED, metavar="SOCKET|COMMAND…")
 def command(
     only: str,
+    driver: str,
     lists: bool,
     kubeconfig: str,
     node_name: str,
@@ -72,8 +79,9 @@ def command(
     Give a SOCKET|COMMAND…. A COMMAND is started beside an API server of its own, killed and
     started again, and everything is gone afterwards. These words in it stand for what there is:
     {kubeconfig}, {node}, {registry} (where it registers), {plugins} (where its own folder goes),
-    {root} (of both) and {cdi}. Drivers on Mooring's SDK need none of them: KUBECONFIG, NODE_NAME
-    and the like are in their environment.
+    {root} (of both) and {cdi}. Drivers on Mooring's SDK need none of them, as they read their
+    environment, where they find KUBECONFIG, NODE_NAME, KUBELET_DIR and CDI_ROOT, and others find
+    KUBELET_REGISTRAR_DIRECTORY_PATH and KUBELET_PLUGINS_DIRECTORY_PATH as well.
 
     Given a SOCKET by which a running driver registers, it is tried where it is; what needs a
     restart is skipped.
@@ -95,7 +103,7 @@ def command(
         raise click.UsageError("nothing to check: give a SOCKET or a COMMAND")
     try:
         report = asyncio.run(
-            _check(subject, chosen, kubeconfig, node_name, cdi_dir, output == "text", log)
+            _check(subject, driver, chosen, kubeconfig, node_name, cdi_dir, output == "text", log)
         )
     except (BenchError, ClientError) as error:
         fail(str(error))
@@ -108,6 +116,7 @@ def command(
 
 async def _check(
     subject: tuple[str, ...],
+    driver: str,
     only: frozenset[str],
     kubeconfig: str,
     node_name: str,
@@ -124,7 +133,7 @@ async def _check(
     if shutil.which(subject[0]) is None:
         raise BenchError(f"{subject[0]}: neither a socket nor a program that can be run")
     async with bench() as place:
-        trial = check_process(place, subject)
+        trial = check_process(place, subject, name=driver)
         report = await run_checks(trial, only=only, tell=tell)
         if log and trial.process is not None:
             click.echo(f"\nThe driver's last words:\n{trial.process.last_words(40)}", err=True)

@@ -38,6 +38,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     type=FOLDER,
     default=KUBELET_FOLDER,
     show_default=True,
+    envvar="KUBELET_DIR",
+    show_envvar=True,
     metavar="DIR",
     help="The folder of the node's agent, with plugins and plugins_registry.",
 )
@@ -46,6 +48,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     type=FOLDER,
     default="/var/run/cdi",
     show_default=True,
+    envvar="CDI_ROOT",
+    show_envvar=True,
     metavar="DIR",
     help="Where CDI specs are written.",
 )

@@ -69,7 +69,12 @@ def parser(driver: Driver, environment: Mapping[str, str]) -> argparse.ArgumentP
     first_line = (type(driver).__doc__ or f"The DRA driver {driver.name}.").strip().splitlines()[0]
     found = argparse.ArgumentParser(description=first_line, allow_abbrev=False)
     add = found.add_argument
-    add("--kubeconfig", default="", metavar="FILE", help="how to reach the server; in a pod: none")
+    add(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="how to reach the server (default: $KUBECONFIG, or as a pod)",
+    )
     add(
         "--node-name",
         default=environment.get("NODE_NAME", ""),
@@ -79,18 +84,19 @@ def parser(driver: Driver, environment: Mapping[str, str]) -> argparse.ArgumentP
     add(
         "--kubelet-dir",
         type=Path,
-        default=Path(KUBELET_DIR),
+        default=Path(environment.get("KUBELET_DIR") or KUBELET_DIR),
         metavar="DIR",
-        help="the folder of the kubelet, with plugins and plugins_registry (default: %(default)s)",
+        help="the folder of the kubelet, with plugins and plugins_registry "
+        f"(default: $KUBELET_DIR, or {KUBELET_DIR})",
     )
     add("--registrar-dir", type=Path, metavar="DIR", help="where the node looks for drivers")
     add("--data-dir", type=Path, metavar="DIR", help="where the driver keeps its own files")
     add(
         "--cdi-dir",
         type=Path,
-        default=Path(DYNAMIC_FOLDER),
+        default=Path(environment.get("CDI_ROOT") or DYNAMIC_FOLDER),
         metavar="DIR",
-        help="where CDI specs are written (default: %(default)s)",
+        help=f"where CDI specs are written (default: $CDI_ROOT, or {DYNAMIC_FOLDER})",
     )
     add(
         "--pod-uid",

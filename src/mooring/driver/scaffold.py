@@ -52,13 +52,11 @@ if __name__ == "__main__":
 _TEST = Template('''\
 """$name offers its devices and tells containers which they have."""
 
-import subprocess
-import sys
 from pathlib import Path
 
-from mooring.driver import AllocatedDevice, Claim
-
 from driver import $class_name
+
+EXAMPLE = Path(__file__).with_name("example.yaml")
 
 
 def test_devices_have_names_of_their_own():
@@ -66,19 +64,21 @@ def test_devices_have_names_of_their_own():
     assert len(names) == len(set(names)) == 4
 
 
-def test_a_container_is_told_which_device_it_has():
-    device = AllocatedDevice(request="one", pool="node-1", name="$short-0")
-    claim = Claim("uid-1", "default", "claim-1", devices=(device,))
-    (prepared,) = $class_name().prepare(claim)
-    assert prepared.device == device
-    assert prepared.edits.env == ("$variable=$short-0",)
+def test_a_claim_survives_a_kubelet_that_lost_its_memory(fake_kubelet):
+    with fake_kubelet.run($class_name()):
+        claim = fake_kubelet.claim("$name")
+        edits = fake_kubelet.prepare(claim)
+        assert edits.env == ("$variable=$short-0",)
+        fake_kubelet.forget()
+        assert fake_kubelet.prepare(claim) == edits
+        fake_kubelet.unprepare(claim)
 
 
-def test_it_is_a_program():
-    program = Path(__file__).with_name("driver.py")
-    command = [sys.executable, program, "--help"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert "--node-name" in done.stdout
+def test_a_pod_is_told_which_device_it_has(dra_cluster):
+    with dra_cluster.run($class_name()):
+        dra_cluster.apply(EXAMPLE)
+        dra_cluster.wait_for("$short-user", "Succeeded")
+        assert dra_cluster.logs("$short-user") == "$short-0\\n"
 ''')
 
 _MANIFEST = Template("""\
@@ -129,8 +129,9 @@ _README = Template("""\
 
 A driver for Dynamic Resource Allocation, written with the SDK of Mooring.
 
-    pip install 'mooring[drivers]' pytest
-    pytest                                     # its tests
+    pip install 'mooring[drivers,server]' pytest
+    pytest                                     # its tests, with a cluster of their own
+    moor driver check -- python driver.py      # whether it does all that a kubelet expects
     moor validate -f example.yaml              # the class, a template for claims, and a pod
     python driver.py --node-name $$(hostname)   # on a node, as root, with a kubeconfig
 

@@ -5,7 +5,8 @@ stand for what there is:
 
 {kubeconfig}  {node}  {root}  {registry}  {plugins}  {cdi}
 
-and in its environment: KUBECONFIG, NODE_NAME.
+and in its environment, under the names that drivers use already: KUBECONFIG, NODE_NAME,
+KUBELET_DIR, KUBELET_REGISTRAR_DIRECTORY_PATH, KUBELET_PLUGINS_DIRECTORY_PATH and CDI_ROOT.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -29,6 +31,16 @@ from mooring.client.connecting import find_access, http_client
 from mooring.client.writes import Create
 
 NODE_NAME = "check"
+# In the environment of a driver; the last three are those of Kubernetes' example driver, which
+# others took over.
+VARIABLES = {
+    "KUBECONFIG": "kubeconfig",
+    "NODE_NAME": "node",
+    "KUBELET_DIR": "root",
+    "KUBELET_REGISTRAR_DIRECTORY_PATH": "registry",
+    "KUBELET_PLUGINS_DIRECTORY_PATH": "plugins",
+    "CDI_ROOT": "cdi",
+}
 START_S = 30.0
 STOP_S = 10.0
 _SERVER = (sys.executable, "-m", "mooring.cli.main", "server", "--port", "0")
@@ -139,15 +151,34 @@ async def _server(folder: Path) -> AsyncIterator[Path]:
         await end(process)
 
 
+class Program(Protocol):
+    """A driver that can be started, killed and started again."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+
+    async def start(self) -> None:
+        """Start it, or raise BenchError."""
+
+    async def kill(self) -> None:
+        """End it as a crash would."""
+
+    async def stop(self) -> bool:
+        """Ask it to end; return whether it did, in time."""
+
+    def last_words(self, lines: int = 8) -> str:
+        """Return the end of what it said."""
+
+
 class DriverProcess:
-    """The driver as a program that is started, killed and started again."""
+    """A program of any language."""
 
     def __init__(self, command: Sequence[str], words: Mapping[str, str], log: Path) -> None:
         self._command = [_filled(word, words) for word in command]
         self._environment = {
             **os.environ,
-            "KUBECONFIG": words["kubeconfig"],
-            "NODE_NAME": words["node"],
+            **{name: words[word] for name, word in VARIABLES.items()},
         }
         self._log = log
         self._process: asyncio.subprocess.Process | None = None

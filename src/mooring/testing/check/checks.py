@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,13 +22,14 @@ from mooring.testing.check.outcomes import CheckFailedError, CheckSkippedError
 from mooring.testing.check.plug import (
     DRA_VERSIONS,
     HEALTH_VERSIONS,
+    LISTEN_S,
+    REPORTS_MAX,
     ClaimKey,
     PlugError,
     ask_info,
-    plugged,
     tell_registered,
 )
-from mooring.testing.check.trial import Trial
+from mooring.testing.check.trial import Trial, shown
 from mooring.wire.services import DRA_PLUGIN, HEALTH_V1
 
 DRIVER_NAME_MAX = 63
@@ -69,7 +71,7 @@ async def versions(trial: Trial) -> None:
     info = trial.plug.info
     named = [each for each in info.versions if each in DRA_VERSIONS]
     for version in named:
-        async with plugged(info, trial.socket, version) as plug:
+        async with trial.plugged(info, version) as plug:
             answer = await _called(plug.prepare())
             if answer:
                 raise CheckFailedError(f"{version}: no claims were asked for, and {answer} came")
@@ -126,7 +128,7 @@ async def idempotence(trial: Trial) -> None:
     claim = await trial.claim()
     first, second = await trial.prepare(claim), await trial.prepare(claim)
     if first != second:
-        raise CheckFailedError(f"it said {first} and then {second}")
+        raise CheckFailedError(f"it said {shown(first)} and then {shown(second)}")
     await trial.clear(claim)
 
 
@@ -228,7 +230,7 @@ async def restart(trial: Trial) -> None:
     await trial.crash()
     await _called(trial.begin())
     if (after := await trial.prepare(claim)) != before:
-        raise CheckFailedError(f"it said {before} and then {after}")
+        raise CheckFailedError(f"it said {shown(before)} and then {shown(after)}")
     trial.edits(after[claim.metadata.uid])
     await trial.clear(claim)
 
@@ -267,7 +269,7 @@ async def republish(trial: Trial) -> None:
 
 
 async def health(trial: Trial) -> None:
-    """If it tells the health of devices, it begins at once, with devices that it published."""
+    """If it tells the health of devices, it begins at once, says what is new, and lies not."""
     named = [each for each in HEALTH_VERSIONS if each in trial.plug.info.versions]
     if not named:
         raise CheckSkippedError(f"it does not name {HEALTH_V1}")
@@ -278,12 +280,16 @@ async def health(trial: Trial) -> None:
     }
     for version in named:
         try:
-            told = await trial.plug.first_health(version)
+            reports = await trial.plug.health(version)
         except PlugError as error:
             if "UNIMPLEMENTED" in str(error):
                 raise CheckSkippedError("it names health, and says that it has none") from None
             raise CheckFailedError(str(error)) from None
-        for each in told:
+        if len(reports) > REPORTS_MAX:
+            raise CheckFailedError(
+                f"{version}: over {REPORTS_MAX} reports within {LISTEN_S} s of the first"
+            )
+        for each in chain.from_iterable(reports):
             if (each.device.pool_name, each.device.device_name) not in there:
                 name = f"{each.device.pool_name}/{each.device.device_name}"
                 raise CheckFailedError(f"{version}: {name} is not published")

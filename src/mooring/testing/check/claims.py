@@ -52,6 +52,11 @@ class Claims:
         mine = [each for each in page.values if each.spec.driver == self._driver]
         return [each for each in mine if each.spec.node_name in (None, "", node)]
 
+    @property
+    def left(self) -> list[ResourceClaim]:
+        """What was made and not dropped."""
+        return list(self._made.values())
+
     async def new(self) -> ResourceClaim:
         """Return a claim without devices, as the server has it."""
         await self._ensure_class()

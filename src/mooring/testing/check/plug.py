@@ -33,6 +33,7 @@ from mooring.wire.services import (
 
 CALL_S = 15.0
 LOOK_S = 0.05
+LISTEN_S, REPORTS_MAX = 0.2, 20  # how long health is listened to, and what is too much
 DRA_VERSIONS = (DRA_V1, DRA_V1BETA1)
 HEALTH_VERSIONS = (HEALTH_V1, HEALTH_V1ALPHA1)
 
@@ -65,9 +66,16 @@ class Registered(Struct, frozen=True):
 
 
 async def find_socket(
-    registry: Path, within_s: float, given_up: Callable[[], str | None] = lambda: None
+    registry: Path,
+    within_s: float,
+    given_up: Callable[[], str | None] = lambda: None,
+    *,
+    name: str = "",
 ) -> Path:
-    """Wait for a socket that answers; `given_up` says why there is no use in waiting longer."""
+    """Wait for a socket where a driver answers, of any name or this one.
+
+    `given_up` says why there is no use in waiting longer.
+    """
     last = "no socket appeared"
     loop = asyncio.get_running_loop()
     until = loop.time() + within_s
@@ -76,11 +84,13 @@ async def find_socket(
             raise PlugError(why)
         for path in sorted(each for each in registry.rglob("*") if each.is_socket()):
             try:
-                await ask_info(path, timeout_s=1.0)
+                found = await ask_info(path, timeout_s=1.0)
             except PlugError as error:
                 last = str(error)
-            else:
+                continue
+            if name in ("", found.name):
                 return path
+            last = f"no driver {name}, only {found.name},"
         await asyncio.sleep(LOOK_S)
     raise PlugError(f"{last} in {registry} within {within_s:.0f} s")
 
@@ -88,7 +98,10 @@ async def find_socket(
 async def ask_info(path: Path, *, timeout_s: float = CALL_S) -> Registered:
     """Return who is behind a socket for registration."""
     async with open_socket(path) as channel:
-        info = await _answer(channel, GET_INFO, registration.InfoRequest(), timeout_s)
+        # It may have bound its socket, and not listen yet.
+        info = await _answer(
+            channel, GET_INFO, registration.InfoRequest(), timeout_s, wait_for_ready=True
+        )
     return Registered(info.type, info.name, info.endpoint, tuple(info.supported_versions))
 
 
@@ -102,52 +115,78 @@ async def tell_registered(path: Path, error: str = "") -> None:
 class Plug:
     """A driver that is registered, in one version of its interface."""
 
-    def __init__(self, channel: grpc.aio.Channel, info: Registered, version: str) -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, info: Registered, version: str, timeout_s: float
+    ) -> None:
         self._channel, self.info, self.version = channel, info, version
+        self._timeout_s = timeout_s
 
     async def prepare(self, *claims: ClaimKey) -> dict[str, dra.NodePrepareResourceResponse]:
         """Have claims prepared; return what is said of each, by uid."""
         request = dra.NodePrepareResourcesRequest(claims=_named(claims))
-        answer = await _answer(self._channel, PREPARE.of(self.version), request, CALL_S)
+        answer = await _answer(self._channel, PREPARE.of(self.version), request, self._timeout_s)
         return dict(answer.claims)
 
     async def unprepare(self, *claims: ClaimKey) -> dict[str, str]:
         """Have claims taken back; return the error of each, by uid, "" where there is none."""
         request = dra.NodeUnprepareResourcesRequest(claims=_named(claims))
-        answer = await _answer(self._channel, UNPREPARE.of(self.version), request, CALL_S)
+        answer = await _answer(self._channel, UNPREPARE.of(self.version), request, self._timeout_s)
         return {uid: each.error for uid, each in answer.claims.items()}
 
-    async def first_health(self, version: str) -> Sequence[health.DeviceHealth]:
-        """Return the first report of the health stream."""
+    async def health(self, version: str) -> list[Sequence[health.DeviceHealth]]:
+        """Return the first report of the health stream, and those that follow at once."""
         watch = call(self._channel, WATCH_HEALTH.of(version))
-        stream = watch(health.NodeWatchResourcesRequest(), timeout=CALL_S)
+        stream = watch(health.NodeWatchResourcesRequest())
+        reports: list[Sequence[health.DeviceHealth]] = []
         try:
-            async for each in stream:
-                return list(each.devices)
+            async with asyncio.timeout(self._timeout_s) as limit:
+                async for each in stream:
+                    reports.append(list(each.devices))
+                    if len(reports) == 1:
+                        limit.reschedule(asyncio.get_running_loop().time() + LISTEN_S)
+                    if len(reports) > REPORTS_MAX:
+                        break
+        except TimeoutError:
+            if not reports:
+                raise PlugError(
+                    f"NodeWatchResources: no report within {self._timeout_s:g} s"
+                ) from None
         except grpc.aio.AioRpcError as error:
             raise PlugError(f"NodeWatchResources: {_said(error)}") from None
         finally:
             stream.cancel()
-        raise PlugError("NodeWatchResources: the stream ended without a report")
+        if not reports:
+            raise PlugError("NodeWatchResources: the stream ended without a report")
+        return reports
 
 
 @asynccontextmanager
-async def plugged(info: Registered, socket: Path, version: str = "") -> AsyncIterator[Plug]:
+async def plugged(
+    info: Registered, socket: Path, version: str = "", *, timeout_s: float = CALL_S
+) -> AsyncIterator[Plug]:
     """Give the plug of a driver that is registered by a socket."""
     known = [each for each in info.versions if each in DRA_VERSIONS]
     if not version and not known:
         raise PlugError(f"no version that is known, of {list(info.versions)}")
     async with open_socket(info.endpoint or socket) as channel:
-        yield Plug(channel, info, version or known[0])
+        yield Plug(channel, info, version or known[0], timeout_s)
 
 
 def _named(claims: Iterable[ClaimKey]) -> list[dra.Claim]:
     return [dra.Claim(uid=c.uid, namespace=c.namespace, name=c.name) for c in claims]
 
 
-async def _answer(channel: grpc.aio.Channel, method: Method, request: Any, timeout_s: float) -> Any:
+async def _answer(
+    channel: grpc.aio.Channel,
+    method: Method,
+    request: Any,
+    timeout_s: float,
+    *,
+    wait_for_ready: bool = False,
+) -> Any:
     try:
-        return await call(channel, method)(request, timeout=timeout_s, wait_for_ready=True)
+        asked = call(channel, method)
+        return await asked(request, timeout=timeout_s, wait_for_ready=wait_for_ready)
     except grpc.aio.AioRpcError as error:
         raise PlugError(f"{method.name}: {_said(error)}") from None
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from mooring.client.errors import ClientError
 from mooring.testing.check.bench import Bench, DriverProcess
-from mooring.testing.check.checks import ADVICE, CHECKS, Check
+from mooring.testing.check.checks import ADVICE, CHECKS, Check, end
 from mooring.testing.check.outcomes import (
     CheckFailedError,
     CheckSkippedError,
@@ -25,9 +25,10 @@ START = "start"
 Tell = Callable[[Outcome], None]
 
 
-def check_process(bench: Bench, command: Sequence[str]) -> Trial:
-    """Return the trial of a driver that the bench starts."""
-    return Trial(bench, process=DriverProcess(command, bench.words, bench.folders.root / LOG_NAME))
+def check_process(bench: Bench, command: Sequence[str], *, name: str = "") -> Trial:
+    """Return the trial of a driver that the bench starts, of this name if there are several."""
+    process = DriverProcess(command, bench.words, bench.folders.root / LOG_NAME)
+    return Trial(bench, process=process, name=name)
 
 
 def check_socket(bench: Bench, socket: Path) -> Trial:
@@ -38,7 +39,10 @@ def check_socket(bench: Bench, socket: Path) -> Trial:
 async def run_checks(
     trial: Trial, *, only: Collection[str] = (), tell: Tell = lambda _: None
 ) -> Report:
-    """Return what came of the checks; each is told as soon as it is over."""
+    """Return what came of the checks; each is told as soon as it is over.
+
+    Raises BenchError or ClientError if the bench fails, and not the driver.
+    """
     outcomes: list[Outcome] = []
 
     def note(outcome: Outcome) -> None:
@@ -55,16 +59,32 @@ async def run_checks(
         for check, function in CHECKS.items():
             if not only or check in only:
                 note(await _outcome(trial, check, function))
+                if function is not end:
+                    await _put_right(trial)
         return Report(name, outcomes)
 
 
 async def _outcome(trial: Trial, name: str, check: Check) -> Outcome:
     promise = (check.__doc__ or "").strip()
+    why = ""
     try:
         await check(trial)
     except CheckSkippedError as error:
         return Outcome(name, promise, Result.SKIPPED, str(error))
     except (CheckFailedError, PlugError, ClientError) as error:
-        result = Result.ADVISED if name in ADVICE else Result.FAILED
-        return Outcome(name, promise, result, str(error))
-    return Outcome(name, promise, Result.PASSED)
+        why = str(error)
+    death = None if check is end else trial.death()
+    if death is not None and death not in why:
+        why = f"{why}\n{death}".strip()
+    if not why:
+        return Outcome(name, promise, Result.PASSED)
+    is_advice = name in ADVICE and death is None  # to die by itself is never right
+    return Outcome(name, promise, Result.ADVISED if is_advice else Result.FAILED, why)
+
+
+async def _put_right(trial: Trial) -> None:
+    """Have the next check begin as the first: without claims, with a driver that runs."""
+    if trial.death() is not None:
+        with suppress(PlugError):  # the next check says that it is not registered
+            await trial.revive()
+    await trial.tidy()

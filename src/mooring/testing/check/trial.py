@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from pathlib import Path
 
 from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
 from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
-from mooring.testing.check.bench import Bench, DriverProcess
+from mooring.testing.check.bench import Bench, Program
 from mooring.testing.check.claims import Claims, results_of
 from mooring.testing.check.outcomes import CheckFailedError, CheckSkippedError
 from mooring.testing.check.plug import (
+    CALL_S,
     LOOK_S,
     ClaimKey,
     Plug,
@@ -26,7 +27,7 @@ from mooring.testing.check.plug import (
 )
 from mooring.wire import dra_v1_pb2 as dra
 
-PUBLISH_S = 30.0
+START_S = 30.0
 
 Said = dra.NodePrepareResourceResponse
 
@@ -38,12 +39,16 @@ class Trial:
         self,
         bench: Bench,
         *,
-        process: DriverProcess | None = None,
+        process: Program | None = None,
         socket: Path | None = None,
-        start_s: float = PUBLISH_S,
+        name: str = "",
+        start_s: float = START_S,
+        call_s: float = CALL_S,
     ) -> None:
         self.bench, self.process = bench, process
-        self._given, self._start_s = socket, start_s
+        self._given, self._start_s, self._call_s = socket, start_s, call_s
+        self._name = name  # empty: the first that answers; then it is that one
+        self._publishes = True  # until it was waited for in vain
         self._stack = AsyncExitStack()
         self._socket: Path | None = None
         self._plug: Plug | None = None
@@ -56,29 +61,33 @@ class Trial:
         if self.process is not None:
             await self.process.start()
         self._socket = self._given or await find_socket(
-            self.bench.folders.registry, self._start_s, self._given_up
+            self.bench.folders.registry, self._start_s, self.death, name=self._name
         )
         info = await ask_info(self._socket)
+        self._name = info.name
         await tell_registered(self._socket)
-        self._plug = await self._stack.enter_async_context(plugged(info, self._socket))
+        self._plug = await self._stack.enter_async_context(self.plugged(info))
         self._claims = self._claims or Claims(self.bench, info.name)
         return info
 
+    def plugged(self, info: Registered, version: str = "") -> AbstractAsyncContextManager[Plug]:
+        """Give a plug of the driver, of a version."""
+        return plugged(info, self.socket, version, timeout_s=self._call_s)
+
     async def end(self) -> None:
         """Unplug and stop the driver."""
-        await self._stack.aclose()
-        self._stack = AsyncExitStack()
+        await self._unplug()
         if self.process is not None:
             await self.process.stop()
 
     async def crash(self) -> None:
         """Kill the driver."""
-        await self._stack.aclose()
-        self._stack = AsyncExitStack()
-        await self.own_process.kill()
+        process = self.own_process
+        await self._unplug()
+        await process.kill()
 
     @property
-    def own_process(self) -> DriverProcess:
+    def own_process(self) -> Program:
         """The driver's process; a check that needs one is skipped without."""
         if self.process is None:
             raise CheckSkippedError("the driver was not started here: give its command")
@@ -97,12 +106,24 @@ class Trial:
             raise CheckSkippedError("the driver is not registered")
         return self._plug
 
-    def _given_up(self) -> str | None:
-        code = None if self.process is None else self.process.exit_code
-        if code is None:
+    def death(self) -> str | None:
+        """Return how the driver ended by itself; None if it runs."""
+        if self.process is None or (code := self.process.exit_code) is None:
             return None
-        assert self.process is not None
-        return f"the driver ended with status {code}; its last words:\n{self.process.last_words()}"
+        words = self.process.last_words()
+        return f"the driver ended with status {code}" + (
+            f"; its last words:\n{words}" * bool(words)
+        )
+
+    async def revive(self) -> None:
+        """Start a driver again that ended by itself."""
+        await self._unplug()
+        await self.begin()
+
+    async def _unplug(self) -> None:
+        self._plug = None
+        await self._stack.aclose()
+        self._stack = AsyncExitStack()
 
     # --- claims ---------------------------------------------------------------------------------
 
@@ -117,11 +138,14 @@ class Trial:
         """Wait until the driver has published whole pools, and return their slices."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._start_s
+        if not self._publishes:
+            raise CheckSkippedError("it publishes no devices")
         while True:
             slices = await self.claims.slices()
             if slices and _are_whole(slices):
                 return slices
             if loop.time() > until:
+                self._publishes = False
                 raise CheckFailedError(_what_lacks(slices, self._start_s))
             await asyncio.sleep(LOOK_S)
 
@@ -158,6 +182,15 @@ class Trial:
         await self.unprepare(*claims)
         for claim in claims:
             await self.claims.drop(claim)
+
+    async def tidy(self) -> None:
+        """Take back and out of the world what a check left that came to a sudden end."""
+        if self._claims is None:
+            return
+        for claim in self._claims.left:
+            with suppress(CheckFailedError, CheckSkippedError):
+                await self.unprepare(claim)
+            await self._claims.drop(claim)
 
     async def refusal(self, key: ClaimKey) -> str:
         """Have a claim prepared that must be refused; return the words, "" if it was not.
@@ -242,3 +275,13 @@ def _what_lacks(slices: list[ResourceSlice], within_s: float) -> str:
         for name, pool in pools
     )
     return f"no pool was whole within {within_s:.0f} s: {counts}"
+
+
+def shown(answer: Mapping[str, Said]) -> str:
+    """Return what a driver says of claims, in a line."""
+    devices = (device for said in answer.values() for device in said.devices)
+    parts = (
+        f"{device.pool_name}/{device.device_name} ({', '.join(device.cdi_device_ids) or 'no ids'})"
+        for device in devices
+    )
+    return "; ".join(parts) or "nothing"

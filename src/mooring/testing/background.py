@@ -1,0 +1,72 @@
+"""An event loop in a thread of its own, so that tests need none."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+WAIT_S = 60.0
+
+
+class Background:
+    """Runs what is asynchronous, while the test waits."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="mooring-testing", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def run(self, work: Coroutine[Any, Any, T], within_s: float = WAIT_S) -> T:
+        """Return what a coroutine returns; it must not be called in this very loop."""
+
+        async def bounded() -> T:
+            async with asyncio.timeout(within_s):
+                return await work
+
+        return asyncio.run_coroutine_threadsafe(bounded(), self.loop).result()
+
+    @contextmanager
+    def entered(self, manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
+        """Have an asynchronous block go on in the background."""
+        opened: asyncio.Future[T] = self.loop.create_future()
+        closing = asyncio.Event()
+        running = asyncio.run_coroutine_threadsafe(_hold(manager, opened, closing), self.loop)
+        try:
+            yield self.run(_waited(opened))
+        finally:
+            self.loop.call_soon_threadsafe(closing.set)
+            running.result(WAIT_S)
+
+
+@cache
+def background() -> Background:
+    """Return the one of this process, which stays: gRPC cannot do without a loop it has met."""
+    return Background()
+
+
+async def _hold(
+    manager: AbstractAsyncContextManager[T], opened: asyncio.Future[T], closing: asyncio.Event
+) -> None:
+    """Enter and leave in one task, as task groups need it."""
+    try:
+        async with manager as value:
+            opened.set_result(value)
+            await closing.wait()
+    except BaseException as error:
+        if opened.done():
+            raise
+        opened.set_exception(error)
+
+
+async def _waited(future: asyncio.Future[T]) -> T:
+    return await future

@@ -1,0 +1,251 @@
+"""The half of a kubelet that speaks with drivers, and the faults that it can have.
+
+The real claim manager of the node, on real sockets, with a server of its own and without pods:
+a test makes claims, has them prepared and taken back, and disturbs what goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from msgspec.structs import replace
+
+from mooring.api.cdi import ContainerEdits
+from mooring.api.core import Node, Pod
+from mooring.api.core.container import Container
+from mooring.api.core.pod import PodResourceClaim, PodSpec
+from mooring.api.core.resources import ContainerClaim, ResourceRequirements
+from mooring.api.gates import Gates
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
+from mooring.apiserver.server import assembled
+from mooring.apiserver.settings import Settings as ServerSettings
+from mooring.client.connecting import call_client
+from mooring.client.writes import Create, Update
+from mooring.node.dra.checkpoint import FILE_NAME
+from mooring.node.dra.drivers import NotRegisteredError
+from mooring.node.dra.instances import CallError
+from mooring.node.dra.manager import Asked
+from mooring.node.dra.running import Dra, DraSettings
+from mooring.node.runtime.cdi import CdiSpecs
+from mooring.testing.background import background
+from mooring.testing.check.bench import Bench, Folders
+from mooring.testing.check.claims import Claims
+
+if TYPE_CHECKING:
+    from mooring.driver.driver import Driver
+    from mooring.driver.serving import Running
+    from mooring.wire.services import Method
+
+NODE_NAME = "node-1"
+CONTAINER = "main"
+
+
+class Fault(Enum):
+    """What becomes of a call to a driver."""
+
+    CUT = "the connection was cut before the driver heard of it"
+    LOST = "the driver answered, and the answer was lost"
+    GIVEN_UP = "the driver was asked, and nobody waited for the answer"
+
+
+class FakeKubelet:
+    """A node that prepares claims; all methods wait."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._background, self._bench = background(), bench
+        self._stack = AsyncExitStack()
+        self._faults: list[Fault] = []
+        self._pods: dict[str, Pod] = {}  # by the uid of their claim
+        self._claims: dict[str, Claims] = {}
+        self._dra: Dra | None = None
+
+    @property
+    def kubelet_dir(self) -> Path:
+        """Where drivers register."""
+        return self._bench.folders.root
+
+    @property
+    def cdi_dir(self) -> Path:
+        """Where drivers write CDI specs."""
+        return self._bench.folders.cdi
+
+    # --- claims ---------------------------------------------------------------------------------
+
+    def claim(self, driver: str) -> ResourceClaim:
+        """Return a new claim with a device of a driver that no other has."""
+        claims = self._claims.setdefault(driver, Claims(self._bench, driver))
+        found = self._background.run(claims.allocated())
+        if found is None:
+            raise AssertionError(f"{driver} has no device left")
+        return found
+
+    def prepare(self, claim: ResourceClaim) -> ContainerEdits:
+        """Have a claim prepared, as for a pod; return what its container gets.
+
+        Raises DevicesRefusedError with the text that users of the pod would read.
+        """
+        return self._background.run(self._prepare(claim))
+
+    def unprepare(self, claim: ResourceClaim) -> None:
+        """Have a claim taken back, as when its pod ended."""
+        self._background.run(self.dra.manager.unprepare(self._pods[claim.metadata.uid]))
+
+    async def _prepare(self, claim: ResourceClaim) -> ContainerEdits:
+        pod = self._pods.get(claim.metadata.uid) or await self._new_pod(claim)
+        await self.dra.manager.prepare(pod)
+        given = self.dra.manager.given(pod, CONTAINER)
+        return CdiSpecs([self.cdi_dir]).edits(dict.fromkeys(given.cdi_ids))
+
+    async def _new_pod(self, claim: ResourceClaim) -> Pod:
+        """Make a pod that may use a claim."""
+        uid, name = f"pod-of-{claim.metadata.uid}", f"pod-of-{claim.metadata.name}"
+        reference = ResourceClaimConsumerReference(resource="pods", name=name, uid=uid)
+        status = replace(claim.status, reserved_for=(reference,))
+        await self._bench.client.write(Update(replace(claim, status=status), "status"))
+        wanted = ResourceRequirements(claims=(ContainerClaim(name="devices"),))
+        spec = PodSpec(
+            node_name=NODE_NAME,
+            containers=(Container(name=CONTAINER, resources=wanted),),
+            resource_claims=(
+                PodResourceClaim(name="devices", resource_claim_name=claim.metadata.name),
+            ),
+        )
+        metadata = ObjectMeta(name=name, namespace=claim.metadata.namespace, uid=uid)
+        self._pods[claim.metadata.uid] = pod = Pod(metadata=metadata, spec=spec)
+        return pod
+
+    # --- faults ---------------------------------------------------------------------------------
+
+    def fail(self, fault: Fault, calls: int = 1) -> None:
+        """Have the next calls to drivers fail, in a way."""
+        self._faults += [fault] * calls
+
+    def restart(self) -> None:
+        """Stop, start again with what was saved, and have the drivers registered."""
+        self._background.run(self._restart(lambda: None))
+
+    def forget(self) -> None:
+        """Restart without what was saved: the checkpoint is lost."""
+        checkpoint = self.kubelet_dir / FILE_NAME
+        self._background.run(self._restart(lambda: checkpoint.unlink(missing_ok=True)))
+
+    def lose_specs(self) -> None:
+        """Empty the folder of CDI specs, as a reboot does."""
+        self._bench.reboot()
+
+    async def _restart(self, meanwhile: Callable[[], None]) -> None:
+        names = list(self._claims)
+        await self.stop()
+        meanwhile()
+        await self.start()
+        for name in names:
+            await self.until_registered(name)
+
+    # --- life -----------------------------------------------------------------------------------
+
+    @property
+    def dra(self) -> Dra:
+        """The node's half of DRA."""
+        assert self._dra is not None
+        return self._dra
+
+    async def start(self) -> None:
+        """Serve claims."""
+        settings = DraSettings(
+            root=self.kubelet_dir,
+            node=NODE_NAME,
+            gates=Gates.parse(),
+            pods=lambda: list(self._pods.values()),
+            active=lambda: None,
+        )
+        self._dra = dra = Dra(self._bench.client, settings)
+        dra.manager.use(lambda name: _Faulty(dra.drivers.get(name), self._faults))
+        await self._stack.enter_async_context(dra.serving())
+
+    async def stop(self) -> None:
+        """Serve claims no more."""
+        stack, self._stack = self._stack, AsyncExitStack()
+        await stack.aclose()
+
+    async def until_registered(self, driver: str) -> None:
+        """Wait until a driver can be asked."""
+        while True:
+            try:
+                self.dra.drivers.get(driver)
+            except NotRegisteredError:
+                await asyncio.sleep(0.01)
+            else:
+                return
+
+    @contextmanager
+    def run(self, driver: Driver) -> Iterator[Running]:
+        """Serve a driver for as long as a block lasts, registered and published."""
+        with self._background.entered(self._serving(driver)) as running:
+            yield running
+
+    @asynccontextmanager
+    async def _serving(self, driver: Driver) -> AsyncIterator[Running]:
+        from mooring.driver.serving import serving
+        from mooring.driver.settings import Settings
+
+        settings = Settings(node_name=NODE_NAME, kubelet_dir=self.kubelet_dir, cdi_dir=self.cdi_dir)
+        async with serving(driver, settings, self._bench.client) as running:
+            await running.wait_published()
+            await self.until_registered(driver.name)
+            yield running
+
+
+class _Faulty:
+    """A driver between which and the node something goes wrong."""
+
+    def __init__(self, driver: Asked, faults: list[Fault]) -> None:
+        self._driver, self._faults = driver, faults
+
+    async def ask(self, method: Method, request: Any) -> Any:
+        """Return its answer, or raise CallError."""
+        if not self._faults:
+            return await self._driver.ask(method, request)
+        match fault := self._faults.pop(0):
+            case Fault.LOST:
+                await self._driver.ask(method, request)
+            case Fault.GIVEN_UP:
+                asked = asyncio.ensure_future(self._driver.ask(method, request))
+                await asyncio.wait((asked,), timeout=0.01)
+                asked.cancel()
+                await asyncio.gather(asked, return_exceptions=True)
+        raise CallError(grpc.StatusCode.UNAVAILABLE, fault.value)
+
+
+@contextmanager
+def fake_kubelet() -> Iterator[FakeKubelet]:
+    """Give a kubelet for as long as a block lasts; nothing is left of it."""
+    folder = Path(tempfile.mkdtemp(prefix="moor-", dir="/tmp"))
+    try:
+        with background().entered(_running(folder)) as found:
+            yield found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def _running(folder: Path) -> AsyncIterator[FakeKubelet]:
+    folders = Folders(folder / "kubelet", folder / "cdi")
+    folders.make()
+    async with assembled(ServerSettings(folder / "server", allows_all=True)) as server:
+        client = call_client(server.application)
+        node = await client.write(Create(Node(metadata=ObjectMeta(name=NODE_NAME))))
+        found = FakeKubelet(Bench(folders, folder / "none", client, node))
+        await found.start()
+        try:
+            yield found
+        finally:
+            await found.stop()

@@ -1,0 +1,290 @@
+"""A driver that keeps its promises passes every check; one that breaks one is told which."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
+from mooring.client.paging import list_all
+from mooring.client.writes import Delete, Target
+from mooring.testing.check.bench import Bench, bench
+from mooring.testing.check.checks import ADVICE, CHECKS
+from mooring.testing.check.outcomes import Report, Result
+from mooring.testing.check.suite import run_checks
+from mooring.testing.check.trial import Trial
+from mooring.wire import dra_v1_pb2 as dra
+from mooring.wire.services import DRA_V1, DRA_V1BETA1
+from tests.testing.plaindriver import PlainDriver
+
+
+class Tried:
+    """A bench for all tests of the module, and one driver after the other on it."""
+
+    def __init__(self, runner: asyncio.Runner, place: Bench) -> None:
+        self._runner, self._bench = runner, place
+
+    def check(self, kind: Callable[[Bench], PlainDriver], *only: str, start_s: float = 5) -> Report:
+        return self._runner.run(self._check(kind, only, start_s))
+
+    async def _check(
+        self, kind: Callable[[Bench], PlainDriver], only: tuple[str, ...], start_s: float
+    ) -> Report:
+        async with asyncio.timeout(30):
+            trial = Trial(self._bench, process=kind(self._bench), start_s=start_s, call_s=1.0)
+            try:
+                return await run_checks(trial, only=only)
+            finally:
+                await self._clean()
+
+    async def _clean(self) -> None:
+        client = self._bench.client
+        left = await list_all(client, ResourceClaim)
+        assert not left.values, "checks clean up after themselves"
+        for each in (await list_all(client, ResourceSlice)).values:
+            await client.write(Delete(Target.of(each)))
+        for folder in (self._bench.folders.plugins, self._bench.folders.registry):
+            for path in folder.rglob("*"):
+                if not path.is_dir():
+                    path.unlink()
+
+
+@pytest.fixture(scope="module")
+def tried() -> Iterator[Tried]:
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        yield Tried(runner, runner.run(stack.enter_async_context(bench())))
+        runner.run(stack.aclose())
+
+
+def failed(report: Report) -> dict[str, str]:
+    bad = (Result.FAILED, Result.ADVISED)
+    return {each.check: each.why for each in report.outcomes if each.result in bad}
+
+
+def test_a_good_driver_keeps_every_promise(tried: Tried) -> None:
+    report = tried.check(PlainDriver)
+    assert {each.check: each.why for each in report.outcomes if each.why} == {}
+    assert [each.check for each in report.outcomes] == list(CHECKS)
+    assert report.is_good
+    assert report.driver == PlainDriver.name
+
+
+# --- drivers that are bad in one way ------------------------------------------------------------
+
+
+class WrongType(PlainDriver):
+    type = "DevicePlugin"
+
+
+class BadName(PlainDriver):
+    name = "Not A Name"
+
+    async def publish(self) -> None:
+        """Publish nothing: the server would not take it."""
+
+
+class PromisesMore(PlainDriver):
+    versions = (DRA_V1, DRA_V1BETA1)
+
+
+class Forgets(PlainDriver):
+    """Loses what it prepared when it is killed, and is surprised."""
+
+    async def start(self) -> None:
+        self.note_path = self.bench.folders.plugins / self.name / "prepared.json"
+        self.note_path.unlink(missing_ok=True)
+        await super().start()
+
+    async def unprepare(self, claim: dra.Claim) -> str:
+        if claim.uid not in self.prepared() and claim.name != "nobody":
+            return f"claim {claim.name} was never prepared"
+        return await super().unprepare(claim)
+
+
+class EachTimeAnother(PlainDriver):
+    numbers = itertools.count()
+
+    async def prepare(self, claim: dra.Claim) -> list[dra.Device]:
+        (device,) = await super().prepare(claim)
+        device.cdi_device_ids.append(f"vendor.example.com/run=n{next(self.numbers)}")
+        return [device]
+
+
+class OnlyTheFirst(PlainDriver):
+    async def _prepare(self, request: Any, context: Any) -> dra.NodePrepareResourcesResponse:
+        del request.claims[1:]
+        return await super()._prepare(request, context)
+
+
+class AllOrNothing(PlainDriver):
+    async def _prepare(self, request: Any, context: Any) -> dra.NodePrepareResourcesResponse:
+        answer = await super()._prepare(request, context)
+        errors = [each.error for each in answer.claims.values() if each.error]
+        for each in answer.claims.values():
+            each.error = errors[0] if errors else ""
+        return answer
+
+
+class Meaningless(PlainDriver):
+    def write_specs(self) -> None:
+        """Name devices that no spec has."""
+        (self.bench.folders.cdi / "plain.json").unlink(missing_ok=True)
+
+
+class NoIds(PlainDriver):
+    def device(self, name: str) -> dra.Device:
+        device = super().device(name)
+        device.cdi_device_ids[:] = ["nonsense"]
+        return device
+
+
+class Unchecked(PlainDriver):
+    is_checked = False
+
+
+class Generous(PlainDriver):
+    def prepared(self) -> dict[str, list[str]]:
+        return {}
+
+
+class Mortal(PlainDriver):
+    async def prepare(self, claim: dra.Claim) -> list[dra.Device]:
+        if claim.name == "nobody":
+            await self.die()
+        return await super().prepare(claim)
+
+
+class Flooding(PlainDriver):
+    async def _health(self, _: Any, __: Any) -> AsyncIterator[Any]:
+        while True:
+            yield self.report("a")
+
+
+class Silent(PlainDriver):
+    async def _health(self, _: Any, __: Any) -> AsyncIterator[Any]:
+        await asyncio.Event().wait()
+        yield
+
+
+class Inventive(PlainDriver):
+    async def _health(self, _: Any, __: Any) -> AsyncIterator[Any]:
+        yield self.report("z")
+
+
+class Stubborn(PlainDriver):
+    async def stop(self) -> bool:
+        await super().stop()
+        return False
+
+
+class Untidy(PlainDriver):
+    async def stop(self) -> bool:
+        # A server removes its socket when it is closed: another name of it stays.
+        kept = self.socket.with_name("kept")
+        kept.hardlink_to(self.socket)
+        await super().stop()
+        kept.rename(self.socket)
+        return True
+
+
+class Neglectful(PlainDriver):
+    def _slice_changed(self, old: Any, new: Any) -> None:
+        """Let slices be deleted."""
+
+
+BAD: tuple[tuple[type[PlainDriver], tuple[str, ...], str, str], ...] = (
+    # (driver, checks to make, the one that fails, part of why)
+    (WrongType, (), "registration", "its type is 'DevicePlugin', not DRAPlugin"),
+    (BadName, ("registration",), "registration", "its name 'Not A Name' is not valid"),
+    (PromisesMore, ("versions", "prepare"), "versions", "UNIMPLEMENTED"),
+    (EachTimeAnother, ("idempotence", "batch"), "idempotence", "vendor.example.com/run=n"),
+    (OnlyTheFirst, ("prepare", "batch"), "batch", "has no entry for the claim"),
+    (AllOrNothing, ("batch", "partial-errors"), "partial-errors", "of the good claim it says"),
+    (Meaningless, ("prepare", "idempotence"), "prepare", "plain.example.com/device=a"),
+    (NoIds, ("prepare", "idempotence"), "prepare", "nonsense"),
+    (Generous, ("prepare", "two-owners"), "two-owners", "prepared for two claims"),
+    (Mortal, ("batch", "unknown-claims", "replaced-claims"), "unknown-claims", "panic: no such"),
+    (Flooding, ("health", "prepare"), "health", "over 20 reports within 0.2 s"),
+    (Silent, ("health", "prepare"), "health", "no report within 1 s"),
+    (Inventive, ("health", "prepare"), "health", "check/z is not published"),
+    (Stubborn, ("prepare", "end"), "end", "did not end within"),
+    (Untidy, ("prepare", "end"), "end", "dra.sock behind"),
+    (Forgets, ("idempotence", "restart-unprepare"), "restart-unprepare", "was never prepared"),
+)
+
+
+@pytest.mark.parametrize(("kind", "only", "check", "why"), BAD, ids=lambda each: str(each)[:40])
+def test_a_promise_that_is_not_kept_is_named(
+    tried: Tried, kind: type[PlainDriver], only: tuple[str, ...], check: str, why: str
+) -> None:
+    report = tried.check(kind, *only)
+    assert list(failed(report)) == [check]
+    assert why in failed(report)[check]
+    assert report.is_good == (check in ADVICE)
+
+
+def test_claims_that_are_not_looked_at_are_prepared_wrongly(tried: Tried) -> None:
+    found = failed(tried.check(Unchecked, "prepare", "unallocated", "replaced-claims"))
+    assert found == {
+        "unallocated": "it prepared a claim that has no devices",
+        "replaced-claims": "it prepared a claim by its name, though the uid is another",
+    }
+
+
+def test_a_driver_of_no_known_version_cannot_be_tried(tried: Tried) -> None:
+    class Unknown(PlainDriver):
+        versions = ("v7.DRAPlugin",)
+
+    report = tried.check(Unknown)
+    assert [(each.check, each.result) for each in report.outcomes] == [("start", Result.FAILED)]
+    assert "no version that is known, of ['v7.DRAPlugin']" in report.outcomes[0].why
+
+
+def test_what_needs_devices_is_skipped_at_once_where_there_are_none(tried: Tried) -> None:
+    class Empty(PlainDriver):
+        async def publish(self) -> None:
+            """Have nothing."""
+
+    report = tried.check(Empty, "slices", "prepare", "idempotence", "republish", start_s=0.2)
+    whys = [(each.result, each.why) for each in report.outcomes]
+    assert whys[0][0] is Result.FAILED
+    assert "no ResourceSlice of the driver for this node" in whys[0][1]
+    assert set(whys[1:]) == {(Result.SKIPPED, "it publishes no devices")}
+
+
+def test_slices_that_are_deleted_and_stay_away_are_noticed(tried: Tried) -> None:
+    found = failed(tried.check(Neglectful, "prepare", "republish", start_s=0.3))
+    assert list(found) == ["republish"]
+
+
+def test_a_driver_with_one_device_is_spared_what_needs_two(tried: Tried) -> None:
+    class Single(PlainDriver):
+        devices = ("a",)
+
+    report = tried.check(Single)
+    skipped = {each.check for each in report.outcomes if each.result is Result.SKIPPED}
+    assert skipped == {"batch"}
+    assert failed(report) == {}
+
+
+def test_a_driver_that_runs_already_is_not_restarted(tried: Tried, tmp_path: Path) -> None:
+    async def check() -> Report:
+        place = tried._bench
+        driver = PlainDriver(place)
+        await driver.start()
+        try:
+            return await run_checks(Trial(place, socket=driver.registrar), only=("prepare", "end"))
+        finally:
+            await driver.stop()
+            await tried._clean()
+
+    report = tried._runner.run(check())
+    assert [each.result for each in report.outcomes] == [Result.PASSED, Result.SKIPPED]
+    assert report.outcomes[1].why == "the driver was not started here: give its command"
