@@ -232,11 +232,17 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
     from mooring.cluster.statefolder import ClusterState
     from mooring.cluster.supervision import Part, Supervisor
 
+    is_serving = asyncio.Event()
+
     def on_working(name: str, line: str) -> Part | None:
-        return on_serving(plan, line) if name == "server" else None
+        if name != "server":
+            return None
+        is_serving.set()
+        return on_serving(plan, line)
 
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles)
+    node = None if plan.node is None else plan.node.state(plan)
+    state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles, node=node)
     view = _View()
     supervisor = Supervisor(folder, state, parts_of(plan), tell=view.line, on_working=on_working)
     task = asyncio.ensure_future(supervisor.run(lambda: _greet(view, supervisor, plan)))
@@ -244,7 +250,7 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
     looking = asyncio.gather(
-        view.keep_looking(plan.folder / "kubeconfig", supervisor), _furnish(view, supervisor, plan)
+        view.keep_looking(plan.folder / "kubeconfig", supervisor), _furnish(view, is_serving, plan)
     )
     try:
         with suppress(asyncio.CancelledError):
@@ -255,7 +261,7 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
         view.clear()
 
 
-async def _furnish(view: _View, supervisor: Supervisor, plan: Plan) -> None:
+async def _furnish(view: _View, is_serving: asyncio.Event, plan: Plan) -> None:
     """Make the classes of this machine's drivers, once the server is there."""
     from mooring.client.errors import ClientError
     from mooring.cluster.classes import make_classes
@@ -263,7 +269,7 @@ async def _furnish(view: _View, supervisor: Supervisor, plan: Plan) -> None:
     drivers = () if plan.node is None else plan.node.drivers
     if not drivers:
         return
-    await supervisor.is_up.wait()
+    await is_serving.wait()
     try:
         await _asked(plan.folder / "kubeconfig", lambda client: make_classes(client, drivers))
     except ClientError as error:

@@ -17,6 +17,7 @@ from mooring.apiserver.credentials import write_privately
 from mooring.apiserver.kubeconfig import kubeconfig
 from mooring.apiserver.nodefolder import write_node_folder
 from mooring.cluster.shortpaths import short_path
+from mooring.cluster.statefolder import NodeState
 from mooring.cluster.supervision import Part
 
 CREDENTIALS = "pki"
@@ -35,6 +36,10 @@ class NodePlan(Struct, frozen=True):
     def folder(self, plan: Plan) -> Path:
         """Return where the node keeps what it needs, by a path that is short enough."""
         return short_path(plan.folder / NODE)
+
+    def state(self, plan: Plan) -> NodeState:
+        """Return what is noted of the node."""
+        return NodeState(self.name, self.runtime, str(self.folder(plan)), self.drivers)
 
 
 class Plan(Struct, frozen=True):
