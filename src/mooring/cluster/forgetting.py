@@ -5,6 +5,8 @@ A folder may have more in it than ours: files of the user stay, and so does the 
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -17,10 +19,12 @@ from mooring.cluster.runs.manifests import FOLDER as RUNS
 from mooring.cluster.shortpaths import link_of, remove_short_path
 from mooring.cluster.statefolder import LOCK, LOGS, RECORD, FolderError, NodeState, StateFolder
 from mooring.node.runtime.contract import RuntimeRefusedError
+from mooring.store.errors import StoreError
+from mooring.store.sqlite.folder import Folder
 
-CONTAINERS = "containers"
+STORE, CONTAINERS = "store", "containers"
 # The lock is last: until then nobody starts a cluster here.
-OURS = ("store", CREDENTIALS, "kubeconfig", NODE, CDI, RUNS, LOGS, RECORD, LOCK)
+OURS = (STORE, CREDENTIALS, "kubeconfig", NODE, CDI, RUNS, LOGS, RECORD, LOCK)
 
 
 class ForgettingError(Exception):
@@ -41,6 +45,7 @@ async def forget(folder: Path) -> tuple[Path, ...]:
     names = found(folder)  # before the lock is made
     try:
         with state.locked():
+            _check_store(folder / STORE)
             known = state.read()
             if (folder / NODE).is_dir():
                 await _end_containers(folder / NODE, None if known is None else known.node)
@@ -55,6 +60,16 @@ async def forget(folder: Path) -> tuple[Path, ...]:
     return tuple(removed)
 
 
+def _check_store(store: Path) -> None:
+    """Raise ForgettingError if a server uses the store, as one that was started alone."""
+    if store.is_dir():
+        try:
+            with Folder(store):
+                pass
+        except StoreError as error:
+            raise ForgettingError(str(error)) from None
+
+
 async def _end_containers(node: Path, known: NodeState | None) -> None:
     """End what still runs of a node whose agent is gone."""
     try:
@@ -62,11 +77,18 @@ async def _end_containers(node: Path, known: NodeState | None) -> None:
             if known is not None and known.runtime == "podman":
                 await _end_podman(known)
             elif (node / CONTAINERS).is_dir():
-                from mooring.node.runtime.process import ProcessRuntime
-
-                await ProcessRuntime(node / CONTAINERS).shut_down(END_GRACE_S)
+                await _end_processes(node / CONTAINERS)
     except RuntimeRefusedError as error:
         raise ForgettingError(f"containers cannot be ended: {error}") from None
+
+
+async def _end_processes(containers: Path) -> None:
+    from mooring.node.runtime.keeper.main import LOCK as KEEPER_LOCK
+    from mooring.node.runtime.process import ProcessRuntime
+
+    await ProcessRuntime(containers).shut_down(END_GRACE_S)
+    with (containers / KEEPER_LOCK).open("rb") as lock:  # which the keeper has until it ends
+        await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
 
 
 async def _end_podman(known: NodeState) -> None:

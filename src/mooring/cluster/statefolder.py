@@ -44,6 +44,9 @@ class NodeState(Struct, frozen=True):
     folder: str
     drivers: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.runtime} runtime; drivers: {', '.join(self.drivers) or 'none'}"
+
 
 class ClusterState(Struct, frozen=True):
     """What runs in a folder."""

@@ -103,7 +103,7 @@ async def start_command(launch: Launch, around: Surroundings) -> asyncio.subproc
         failure = await asyncio.to_thread(_heard, process.pid, report)
     if failure is not None:
         await process.wait()
-        raise CommandError(failure.text, NOT_FOUND if failure.is_program else 1)
+        raise CommandError(failure.text, _failure_status(failure))
     return process
 
 
@@ -116,6 +116,13 @@ def _heard(pid: int, report: socket.socket) -> Failure | None:
             os.close(heard.namespace)
         if heard.is_over:
             return heard.failure
+
+
+def _failure_status(failure: Failure) -> int:
+    if not failure.is_program:
+        return 1  # it could not have what its devices bring
+    is_missing = failure.text.endswith(("not found in $PATH", "no such file or directory"))
+    return NOT_FOUND if is_missing else NOT_EXECUTABLE
 
 
 def exit_status(code: int) -> int:
