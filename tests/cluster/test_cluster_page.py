@@ -25,7 +25,7 @@ HERE = socket.gethostname().lower()
 _VARYING = re.compile(
     r"\b\d+(?:ms|[smhd])\b"  # ages
     r"|\S+/state/\S+"
-    r"|(?<=dra.nvme )\d/\d"  # disks
+    r"|, dra.nvme \d+/\d+"  # a machine may have no disks
     r"|(?<=dra.memory )\d+/\d+"  # NUMA nodes, with and without huge pages
     r"|(?<=dra.cpu )\d+/\d+"
     r"|\d+ on the node → \d+ of the class|(?<=1k → )\d+"
