@@ -76,7 +76,7 @@ def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None
     """Run a command on this machine with devices of its own, and give them back at its end.
 
     A cluster must run here, as `moor up` runs it. The devices are allocated and prepared as for a
-    pod; nobody else gets them meanwhile. COMMAND runs in this terminal and folder, with the
+    pod; nobody else gets them meanwhile. COMMAND… runs in this terminal and folder, with the
     variables, CPUs, memory nodes, device files and mounts that its devices bring.
 
     \b

@@ -100,7 +100,12 @@ async def start_command(launch: Launch, around: Surroundings) -> asyncio.subproc
         told.close()
         with open(ours, "w", encoding="utf-8") as file, suppress(BrokenPipeError):
             json.dump(launch.message(), file)
-        failure = await asyncio.to_thread(_heard, process.pid, report)
+        try:
+            failure = await asyncio.to_thread(_heard, process.pid, report)
+        except asyncio.CancelledError:  # nobody may use devices that are given back
+            process.kill()
+            await process.wait()
+            raise
     if failure is not None:
         await process.wait()
         raise CommandError(failure.text, _failure_status(failure))
