@@ -134,7 +134,9 @@ def _option_row(option: click.Option) -> tuple[str, str]:
     meaning = option.help or ""
     if option.required:
         meaning += " Required."
-    if option.show_default and not option.is_flag:
+    if isinstance(option.show_default, str):  # words for what is worked out
+        meaning += f" Default: {option.show_default}."
+    elif option.show_default and not option.is_flag:
         meaning += f" Default: `{option.default}`."
     return (f"{names} `{value}`" if value else names), meaning
 

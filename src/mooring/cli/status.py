@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     help="How to print.",
 )
 def command(data_dir: Path, output: str) -> None:
-    """Show what `moor up` runs in a folder: its processes, nodes, pods, and devices in use."""
+    """Show what `moor up` runs in a folder: its processes, nodes, pods, and devices in use.
+
+    Of this machine as a node it shows runtime and drivers."""
     from mooring.cluster.statefolder import StateFolder
 
     folder = StateFolder(data_dir)
@@ -75,8 +77,12 @@ def _print(state: ClusterState, overview: Overview | None, fault: str) -> None:
     print_table(header, map(_row, state.processes), is_wide=True)
     click.echo("")
     click.echo(f"server   {state.server}, since {state.began}")
+    if state.node is not None:
+        click.echo(f"node     {state.node}")
     for name, text in overview.lines() if overview is not None else [("error", fault)]:
         click.echo(f"{name:<8} {text}")
+    if overview is not None and state.node is not None and overview.by_driver:
+        click.echo(f"{'':<8} {overview.drivers}")
 
 
 def _row(process: ProcessState) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from mooring.cli.failing import fail
 from mooring.cli.gate_options import gate_options
 from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import data_dir_option
+from mooring.cli.upview import View, standing_lines
 
 if TYPE_CHECKING:
     from mooring.cluster.assembly import NodePlan, Plan
@@ -213,13 +214,14 @@ def _drivers(text: str) -> tuple[str, ...]:
 
 
 def _run(folder: StateFolder, plan: Plan) -> None:
+    from mooring.cluster.shortpaths import ShortPathError
     from mooring.cluster.statefolder import FolderError
     from mooring.cluster.supervision import PartFailedError
 
     try:
         with folder.locked():
             asyncio.run(_supervise(folder, plan))
-    except (FolderError, PartFailedError) as error:
+    except (FolderError, PartFailedError, ShortPathError) as error:
         fail(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -232,19 +234,26 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
     from mooring.cluster.statefolder import ClusterState
     from mooring.cluster.supervision import Part, Supervisor
 
+    is_serving = asyncio.Event()
+
     def on_working(name: str, line: str) -> Part | None:
-        return on_serving(plan, line) if name == "server" else None
+        if name != "server":
+            return None
+        is_serving.set()
+        return on_serving(plan, line)
 
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles)
-    view = _View()
+    node = None if plan.node is None else plan.node.state(plan)
+    state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles, node=node)
+    view = View(is_terminal=sys.stdout.isatty())
     supervisor = Supervisor(folder, state, parts_of(plan), tell=view.line, on_working=on_working)
     task = asyncio.ensure_future(supervisor.run(lambda: _greet(view, supervisor, plan)))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
     looking = asyncio.gather(
-        view.keep_looking(plan.folder / "kubeconfig", supervisor), _furnish(view, supervisor, plan)
+        _keep_looking(view, plan.folder / "kubeconfig", supervisor),
+        _furnish(view, is_serving, plan),
     )
     try:
         with suppress(asyncio.CancelledError):
@@ -255,7 +264,7 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
         view.clear()
 
 
-async def _furnish(view: _View, supervisor: Supervisor, plan: Plan) -> None:
+async def _furnish(view: View, is_serving: asyncio.Event, plan: Plan) -> None:
     """Make the classes of this machine's drivers, once the server is there."""
     from mooring.client.errors import ClientError
     from mooring.cluster.classes import make_classes
@@ -263,56 +272,35 @@ async def _furnish(view: _View, supervisor: Supervisor, plan: Plan) -> None:
     drivers = () if plan.node is None else plan.node.drivers
     if not drivers:
         return
-    await supervisor.is_up.wait()
+    await is_serving.wait()
     try:
         await _asked(plan.folder / "kubeconfig", lambda client: make_classes(client, drivers))
     except ClientError as error:
         view.line(f"classes of devices are not made: {error}")
 
 
-def _greet(view: _View, supervisor: Supervisor, plan: Plan) -> None:
+def _greet(view: View, supervisor: Supervisor, plan: Plan) -> None:
     view.line(f"cluster at {supervisor.state.server}")
     view.line(f"kubeconfig: {plan.folder / 'kubeconfig'}")
     view.line(f"logs: {plan.folder / 'log'}")
-    if plan.node is not None:
-        drivers = ", ".join(plan.node.drivers) or "none"
-        view.line(f"node: {plan.node.name}; drivers: {drivers}")
+    if supervisor.state.node is not None:
+        view.line(f"node {supervisor.state.node}")
 
 
-class _View:
-    """Lines, and below them how the cluster is doing, where somebody looks at a terminal."""
+async def _keep_looking(view: View, kubeconfig: Path, supervisor: Supervisor) -> None:
+    """Show how the cluster is doing, as long as it runs and somebody looks."""
+    if not view.is_terminal:
+        return
+    from mooring.client.errors import ClientError
+    from mooring.cluster.overview import look_over
 
-    def __init__(self) -> None:
-        self._is_terminal = sys.stdout.isatty()
-        self._below = ""
-
-    def line(self, text: str) -> None:
-        """Write a line."""
-        self.clear()
-        click.echo(text)
-
-    def clear(self) -> None:
-        """Take away what stands below."""
-        if self._below:
-            click.echo("\r\x1b[K", nl=False)
-            self._below = ""
-
-    async def keep_looking(self, kubeconfig: Path, supervisor: Supervisor) -> None:
-        """Show how the cluster is doing, as long as it runs."""
-        if not self._is_terminal:
-            return
-        from mooring.client.errors import ClientError
-        from mooring.cluster.overview import look_over
-
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            if not supervisor.state.is_working:
-                continue
+    overview = None
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        if supervisor.state.is_working:
             with suppress(ClientError):
                 overview = await _asked(kubeconfig, look_over)
-                self.clear()
-                self._below = " · ".join(f"{name}: {text}" for name, text in overview.lines())
-                click.echo(self._below[: _columns() - 1], nl=False)
+        view.show(standing_lines(supervisor.state, overview))
 
 
 async def _asked(kubeconfig: Path, question: Callable[[Any], Any]) -> Any:
@@ -320,12 +308,6 @@ async def _asked(kubeconfig: Path, question: Callable[[Any], Any]) -> Any:
 
     async with http_client(find_access(str(kubeconfig))) as client:
         return await question(client)
-
-
-def _columns() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().columns
 
 
 # --- in the background ----------------------------------------------------------------------------

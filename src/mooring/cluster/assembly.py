@@ -17,6 +17,7 @@ from mooring.apiserver.credentials import write_privately
 from mooring.apiserver.kubeconfig import kubeconfig
 from mooring.apiserver.nodefolder import write_node_folder
 from mooring.cluster.shortpaths import short_path
+from mooring.cluster.statefolder import NodeState
 from mooring.cluster.supervision import Part
 
 CREDENTIALS = "pki"
@@ -33,8 +34,14 @@ class NodePlan(Struct, frozen=True):
     drivers: tuple[str, ...] = ()  # by the names that operators use
 
     def folder(self, plan: Plan) -> Path:
-        """Return where the node keeps what it needs, by a path that is short enough."""
-        return short_path(plan.folder / NODE)
+        """Make the folder of what the node needs; return a path of it that is short enough."""
+        folder = plan.folder / NODE
+        folder.mkdir(mode=0o750, parents=True, exist_ok=True)  # a link to nowhere is no folder
+        return short_path(folder)
+
+    def state(self, plan: Plan) -> NodeState:
+        """Return what is noted of the node."""
+        return NodeState(self.name, self.runtime, str(self.folder(plan)), self.drivers)
 
 
 class Plan(Struct, frozen=True):

@@ -25,6 +25,14 @@ class Overview(Struct, frozen=True):
     pods: dict[str, int]  # by phase
     devices: int
     devices_in_use: int
+    by_driver: dict[str, tuple[int, int]] = {}  # devices in use, and all
+
+    @property
+    def drivers(self) -> str:
+        """What is in use of each driver's devices, in words."""
+        return ", ".join(
+            f"{name} {used:,}/{all_:,}" for name, (used, all_) in self.by_driver.items()
+        )
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the numbers in words, by what they are about."""
@@ -54,13 +62,18 @@ def count(
     """Return the numbers of these objects."""
     nodes = tuple(nodes)
     phases = Counter(each.status.phase or "Pending" for each in pods)
+    specs = [each.spec for each in slices]
+    there = Counter(spec.driver for spec in specs for _ in spec.devices or ())
+    taken = {device for claim in claims for device in _devices(claim)}
+    used = Counter(driver for driver, _, _ in taken)
     return Overview(
         nodes=len(nodes),
         nodes_ready=sum(map(_is_ready, nodes)),
         nodes_simulated=sum(map(is_simulated, nodes)),
         pods=dict(sorted(phases.items())),
-        devices=sum(len(each.spec.devices or ()) for each in slices),
-        devices_in_use=len({device for claim in claims for device in _devices(claim)}),
+        devices=there.total(),
+        devices_in_use=len(taken),
+        by_driver={name: (used[name], there[name]) for name in sorted(there)},
     )
 
 

@@ -36,6 +36,18 @@ class ProcessState(Struct, frozen=True):
     trouble: str = ""  # why it does not run
 
 
+class NodeState(Struct, frozen=True):
+    """This machine as a node of a cluster."""
+
+    name: str
+    runtime: str
+    folder: str
+    drivers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.runtime} runtime; drivers: {', '.join(self.drivers) or 'none'}"
+
+
 class ClusterState(Struct, frozen=True):
     """What runs in a folder."""
 
@@ -43,6 +55,7 @@ class ClusterState(Struct, frozen=True):
     began: str
     server: str = ""  # its URL
     profiles: tuple[str, ...] = ()
+    node: NodeState | None = None
     processes: tuple[ProcessState, ...] = ()
 
     @property

@@ -72,7 +72,6 @@ class Supervisor:
         self._folder, self._tell, self._clock = folder, tell, clock
         self._on_working = on_working
         self._state = replace(state, processes=tuple(ProcessState(each.name) for each in parts))
-        self.is_up = asyncio.Event()  # all parts have come to work
         self._runners = tuple(_Runner(self, each) for each in parts)
 
     @property
@@ -90,7 +89,6 @@ class Supervisor:
                 tasks += [asyncio.create_task(runner.run()) for runner in runners]
                 for runner in runners:
                     await self._until_working(runner, tasks)
-            self.is_up.set()
             working()
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in done:

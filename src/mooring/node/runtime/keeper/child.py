@@ -153,11 +153,19 @@ def _run_child(
     told: socket.socket,
     parent: int,
 ) -> NoReturn:
-    try:
+    def on_word(told: socket.socket) -> None:
         signal.set_wakeup_fd(-1)
         os.close(word)
         if os.read(heard, 1) == b"!" and os.getppid() == parent:
             become(told)
+
+    attempt(on_word, told)
+
+
+def attempt(become: Callable[[socket.socket], None], told: socket.socket) -> NoReturn:
+    """Become something; what goes wrong is told, and this process ends."""
+    try:
+        become(told)
     except _ProgramError as error:
         _tell(told, Failure(True, str(error)))
     except BaseException as error:
@@ -244,14 +252,19 @@ def run_program(
     os.umask(0o022)
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)  # which would be inherited
-    parent = os.getppid()
+    end_with_parent(os.getppid())
+    execute(command, environment)
+
+
+def end_with_parent(parent: int) -> None:
+    """Be killed when our parent ends, or end now if it has."""
     system.die_with_parent(signal.SIGKILL)
     if os.getppid() != parent:  # it ended a moment before
         os._exit(127)
-    _execute(command, environment)
 
 
-def _execute(command: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
+def execute(command: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
+    """Run a program instead of this one, found as a shell finds it."""
     name = command[0]
     if "/" in name:
         candidates = [name]

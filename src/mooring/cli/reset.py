@@ -1,0 +1,46 @@
+"""`moor reset`: forget the cluster of a folder."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from mooring.cli import CONTEXT
+from mooring.cli.failing import fail
+from mooring.cli.server_options import data_dir_option
+
+
+@click.command(
+    name="reset",
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 it is forgotten, or there was none; 1 it was not wanted; 2 usage; 3 it "
+    "runs, or something cannot be removed.",
+)
+@data_dir_option
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def command(data_dir: Path, yes: bool) -> None:
+    """Forget the cluster of a folder: its objects, credentials, logs and containers.
+
+    `moor down` stops it first. What else is in the folder stays.
+    """
+    from mooring.cluster.forgetting import ForgettingError, forget, found
+    from mooring.cluster.statefolder import StateFolder
+
+    data_dir = data_dir.absolute()
+    if pid := StateFolder(data_dir).runner():
+        fail(f"{data_dir}: a cluster runs here, as process {pid}; `moor down` stops it")
+    names = found(data_dir)
+    if not names:
+        click.echo(f"no cluster is in {data_dir}")
+        return
+    if not yes:
+        question = f"Remove {', '.join(names)} from {data_dir}? All objects of the cluster are lost"
+        click.confirm(question, abort=True)
+    try:
+        removed = asyncio.run(forget(data_dir))
+    except ForgettingError as error:
+        fail(str(error))
+    for path in removed:
+        click.echo(f"removed {path}")

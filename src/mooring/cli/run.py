@@ -1,0 +1,294 @@
+"""`moor run`: one local command, with devices of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mooring.cli import CONTEXT
+from mooring.cli.durations import Duration
+from mooring.cli.exits import DOES_NOT_FIT
+from mooring.cli.failing import fail
+from mooring.cli.server_options import data_dir_option
+
+if TYPE_CHECKING:
+    from mooring.cluster.runs.holding import Held
+    from mooring.cluster.runs.manifests import Run
+    from mooring.cluster.statefolder import NodeState
+
+STAGING = "staging"
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+
+
+@click.command(
+    name="run",
+    context_settings={**CONTEXT, "allow_interspersed_args": False},
+    epilog="Exit status: that of COMMAND; 128 and its number for a signal. Without devices: 1 none "
+    "were given, 2 usage, 3 no cluster runs, 126 COMMAND cannot be run, 127 it is not there.",
+)
+@data_dir_option
+@click.option(
+    "--claim",
+    "claims",
+    multiple=True,
+    required=True,
+    metavar="NAME=AMOUNT,…",
+    help="What is wanted: cpu, memory, hugepages, nic, net, vf, disk, gpu, mig, tpu, or the name "
+    "of a class. A number of devices; of cpu and memory how much. May be repeated.",
+)
+@click.option(
+    "--match",
+    "matches",
+    multiple=True,
+    metavar="ATTRIBUTE",
+    help="An attribute that is the same on all devices: numaNode, pcieRoot, or with a domain. May "
+    "be repeated.",
+)
+@click.option(
+    "--selector",
+    "selectors",
+    multiple=True,
+    metavar="NAME=CEL",
+    help="An expression that devices for NAME satisfy. May be repeated.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=Duration(1, 86400),
+    default="30s",
+    show_default=True,
+    help="How long to wait for the devices.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the claim and the pod, and make nothing.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not say which devices were given.")
+@click.argument("command_line", metavar="COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None:
+    """Run a command on this machine with devices of its own, and give them back at its end.
+
+    A cluster must run here, as `moor up` runs it. The devices are allocated and prepared as for a
+    pod; nobody else gets them meanwhile. COMMAND… runs in this terminal and folder, with the
+    variables, CPUs, memory nodes, device files and mounts that its devices bring.
+
+    \b
+    moor run --claim cpu=2,memory=4Gi --match numaNode -- make test
+    moor run --claim gpu=1,nic=1 --match pcieRoot -- python train.py
+    """
+    from mooring.cluster.runs.commands import CommandError, check_command
+
+    try:
+        if not given["dry_run"]:
+            check_command(command_line, os.environ.get("PATH"))
+        sys.exit(asyncio.run(_run(data_dir.absolute(), command_line, given)))
+    except CommandError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_status)
+
+
+async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, Any]) -> int:
+    from mooring.client.connecting import find_access, http_client
+    from mooring.client.errors import ClientError, InvalidError
+    from mooring.cluster.runs.asking import AskError
+    from mooring.cluster.runs.holding import NotGivenError
+    from mooring.node.runtime.cdi import UnresolvableError
+    from mooring.node.runtime.contract import RuntimeRefusedError
+
+    node = _node(data_dir)
+    try:
+        async with http_client(find_access(str(data_dir / "kubeconfig"))) as client:
+            devices = await _devices(client, node, given)
+            return await _with_devices(client, data_dir, node, devices, command_line, given)
+    except AskError as error:
+        raise click.UsageError(str(error)) from None
+    except InvalidError as error:
+        raise click.UsageError(error.message) from None
+    except (NotGivenError, UnresolvableError, RuntimeRefusedError) as error:
+        click.echo(f"error: {error}", err=True)
+        return DOES_NOT_FIT
+    except ClientError as error:
+        fail(error.message)
+
+
+def _node(data_dir: Path) -> NodeState:
+    """Return this machine as a node of the cluster that runs, or end."""
+    from mooring.cluster.statefolder import StateFolder
+
+    folder = StateFolder(data_dir)
+    pid, state = folder.runner(), folder.read()
+    if not pid or state is None or state.pid != pid:
+        fail(f"no cluster runs in {data_dir}; `moor up --detach` starts one")
+    if state.node is None:
+        fail(f"the cluster in {data_dir} has no node on this machine; `moor up --node` adds it")
+    if state.node.runtime != "process":
+        fail(
+            f"pods run here by the {state.node.runtime} runtime; a local command needs "
+            "`moor up --runtime process`"
+        )
+    return state.node
+
+
+async def _devices(client: Any, node: NodeState, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what the claim asks for, or raise AskError."""
+    from mooring.api.resource.v1 import DeviceClass, ResourceSlice
+    from mooring.client.paging import list_all
+    from mooring.cluster.runs.asking import Offer, claim_devices, read_asks
+
+    asks = read_asks(given["claims"])
+    classes = (await list_all(client, DeviceClass)).values
+    slices = (await list_all(client, ResourceSlice)).values
+    offer = Offer.of(classes, slices, node=node.name)
+    return claim_devices(asks, offer, matches=given["matches"], selectors=given["selectors"])
+
+
+async def _with_devices(
+    client: Any,
+    data_dir: Path,
+    node: NodeState,
+    devices: dict[str, Any],
+    command_line: tuple[str, ...],
+    given: dict[str, Any],
+) -> int:
+    """Run the command with its devices, and give them back however it ends."""
+    from mooring.cluster.runs.holding import Holder, remove_leftovers
+    from mooring.cluster.runs.manifests import FOLDER, Run
+
+    name = f"run-{secrets.token_hex(4)}"
+    run = Run(name, os.getpid(), data_dir / FOLDER / name, node.name)
+    if given["dry_run"]:
+        return _print(run, devices)
+    await remove_leftovers(client)
+    with _pipe(run.pipe):
+        holder = Holder(client, run, node_folder=Path(node.folder))
+        async with _signals() as signals:
+            try:
+                held = await holder.take(devices, timeout_s=given["timeout_s"], tell=_say)
+                if not given["quiet"]:
+                    _say("; ".join(held.devices))
+                return await _command(data_dir, command_line, held, signals)
+            except asyncio.CancelledError:
+                return 128 + signals.last
+            finally:
+                signals.ignore()
+                if not await holder.release():
+                    _say(f"the devices are not free yet: pod and claim {name} are still there")
+
+
+async def _command(
+    data_dir: Path, command_line: tuple[str, ...], held: Held, signals: _Signals
+) -> int:
+    from mooring.api.cdi import DYNAMIC_FOLDER, STATIC_FOLDER
+    from mooring.cluster.assembly import CDI
+    from mooring.cluster.runs.commands import (
+        Surroundings,
+        command_launch,
+        exit_status,
+        start_command,
+    )
+    from mooring.cluster.runs.manifests import FOLDER
+    from mooring.node.runtime.cdi import CdiSpecs
+
+    specs = CdiSpecs([Path(STATIC_FOLDER), Path(DYNAMIC_FOLDER), data_dir / CDI])
+    around = Surroundings(os.environ, os.getcwd(), data_dir / FOLDER / STAGING)
+    launch = command_launch(command_line, specs.edits(held.cdi_ids), around)
+    if launch.note:
+        _say(launch.note)
+    process = await start_command(launch, around)
+    signals.pass_on_to(process.pid)
+    return exit_status(await process.wait())
+
+
+@contextmanager
+def _pipe(path: Path) -> Iterator[None]:
+    """Have a pipe open, by whose end others see that we ended."""
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        os.mkfifo(path, 0o600)
+        pipe = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        fail(f"{path}: {error.strerror}")
+    try:
+        yield
+    finally:
+        os.close(pipe)
+        path.unlink(missing_ok=True)
+
+
+class _Signals:
+    """Signals that we get: they end the wait for devices, go to the command, then nowhere."""
+
+    def __init__(self, cancel: Callable[[], object]) -> None:
+        self.last = 0
+        self._cancel = cancel
+        self._pid = 0
+        self._is_over = False
+
+    def pass_on_to(self, pid: int) -> None:
+        """From now on they are the command's."""
+        self._pid = pid
+
+    def ignore(self) -> None:
+        """From now on nothing stops us."""
+        self._is_over = True
+
+    def got(self, number: int) -> None:
+        """Do what is right with a signal."""
+        self.last = number
+        if self._is_over:
+            return
+        if not self._pid:
+            self._cancel()
+        elif number not in FROM_TERMINAL or not _is_in_foreground():
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+
+
+@asynccontextmanager
+async def _signals() -> AsyncIterator[_Signals]:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    signals = _Signals(task.cancel)
+    numbers = [each for each in PASSED_ON if signal.getsignal(each) is not signal.SIG_IGN]
+    for number in numbers:
+        loop.add_signal_handler(number, signals.got, number)
+    try:
+        yield signals
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+def _is_in_foreground() -> bool:
+    """Return whether a terminal sends its signals to us and our child alike."""
+    with suppress(OSError):
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            return os.tcgetpgrp(terminal) == os.getpgrp()
+        finally:
+            os.close(terminal)
+    return False
+
+
+def _say(text: str) -> None:
+    from mooring.cli.listing import printable
+
+    click.echo(f"moor run: {printable(text)}", err=True)
+
+
+def _print(run: Run, devices: dict[str, Any]) -> int:
+    """Print the manifests."""
+    import yaml
+
+    from mooring.cluster.runs.manifests import claim_tree, pod_tree
+
+    trees = [claim_tree(run, devices), pod_tree(run)]
+    click.echo(yaml.safe_dump_all(trees, sort_keys=False, allow_unicode=True).rstrip("\n"))
+    return 0
