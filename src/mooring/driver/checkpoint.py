@@ -8,7 +8,7 @@ undo it, and its devices are given to nobody else before that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -80,6 +80,11 @@ class _Data(Struct):
     claims: list[PreparedClaim] = field(default_factory=list)
 
 
+class _Written(Struct):
+    version: str
+    claims: list[Raw]
+
+
 class _File(Struct, rename="camel"):
     checksum: int
     data: Raw
@@ -92,6 +97,7 @@ class Checkpoint:
         self.path = folder / FILE
         self._files = files
         self._claims: dict[str, PreparedClaim] = {}
+        self._made: dict[str, tuple[PreparedClaim, Raw]] = {}  # what the file has of each
 
     def load(self) -> None:
         """Read the file, or raise CheckpointError; without one nothing is prepared."""
@@ -118,14 +124,16 @@ class Checkpoint:
             self._store({key: each for key, each in self._claims.items() if key != uid})
 
     def _store(self, claims: dict[str, PreparedClaim]) -> None:
-        self._files.write(self.path, encoded(claims.values()), 0o600)
+        self._made = {uid: (claim, self._encoded(claim)) for uid, claim in claims.items()}
+        data = msgspec.json.encode(_Written(VERSION, [made for _, made in self._made.values()]))
+        content = msgspec.json.encode(_File(crc32(data), Raw(data)))
+        self._files.write(self.path, content, 0o600)
         self._claims = claims
 
-
-def encoded(claims: Iterable[PreparedClaim]) -> bytes:
-    """Return the file of claims."""
-    data = msgspec.json.encode(_Data(VERSION, list(claims)))
-    return msgspec.json.encode(_File(crc32(data), Raw(data)))
+    def _encoded(self, claim: PreparedClaim) -> Raw:
+        """Return a claim as the file has it; made once, as long as it stays the same."""
+        before, made = self._made.get(claim.uid, (None, None))
+        return made if made is not None and before is claim else Raw(msgspec.json.encode(claim))
 
 
 def edits_of(device: PreparedDevice) -> ContainerEdits:

@@ -86,7 +86,8 @@ class ClaimManager:
         """Read what an agent before this one knew; raises CheckpointError if that is damaged."""
         path = folder / checkpoint.FILE_NAME
         self.book = ClaimBook(checkpoint.read(path))
-        self.file = SavedFile(path, lambda: checkpoint.encode(self.book))
+        encoder = checkpoint.Encoder()
+        self.file = SavedFile(path, lambda: encoder.encode(self.book))
         self.metrics = NodeMetrics(self.book.in_use)
         self.features = features
         self._client, self._clock = client, clock
