@@ -36,6 +36,7 @@ from mooring.driver import (
     Prepared,
 )
 from mooring.driver.checkpoint import FILE
+from mooring.driver.errors import DriverError
 from mooring.driver.files import Files
 from mooring.driver.program import parser, settings_of
 from mooring.driver.serving import serving
@@ -177,8 +178,10 @@ def main(arguments: list[str]) -> None:
     own.add_argument("--trap", type=Path, default=Path("/nonexistent"))
     options, rest = own.parse_known_args(arguments)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    with suppress(KeyboardInterrupt):
+    try:
         asyncio.run(_run(Lamps(options), rest))
+    except DriverError as error:
+        sys.exit(f"error: {error}")
 
 
 async def _run(driver: Lamps, arguments: list[str]) -> None:

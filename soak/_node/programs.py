@@ -1,4 +1,4 @@
-"""The processes of a node: a cluster, an agent and drivers; each can be killed and started again."""
+"""The processes of a node: a cluster, an agent and drivers; each can be killed and started."""
 
 from __future__ import annotations
 
@@ -84,6 +84,10 @@ class Program:
                 self._process.wait()
             self._process = None
 
+    def forget(self) -> None:
+        """Take that it has ended."""
+        self._process = None
+
     def said(self) -> str:
         """Return what the process said."""
         with self.log.open("rb") as log:
@@ -160,6 +164,18 @@ class Site:
         except (FileNotFoundError, ValueError):
             return 0
         return pid if _is_python(pid) else 0
+
+    def journal(self, driver: str) -> Path:
+        """Return where a driver keeps its journal."""
+        return self.folder / f"{driver}.journal"
+
+    def trap(self, driver: str) -> Path:
+        """Return where a driver looks for its trap."""
+        return self.folder / f"{driver}.trap"
+
+    def checkpoint(self, driver: str) -> Path:
+        """Return where a driver has written down what it prepared."""
+        return self.root / "plugins" / driver / "checkpoint.json"
 
     def _moor(self, name: str, ready: str, *arguments: object) -> Program:
         command = [sys.executable, "-m", "mooring.cli.main", *map(str, arguments)]
