@@ -88,6 +88,12 @@ class WatchedFiles(Files):
         super().write(path, data, mode, lasts=lasts)
         self._trap.at(f"after {what}")
 
+    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+        """Add to a file."""
+        self._trap.at("before checkpoint")
+        super().append(path, data, lasts=lasts)
+        self._trap.at("after checkpoint")
+
     def remove(self, path: Path) -> None:
         """Remove a file."""
         super().remove(path)

@@ -20,6 +20,9 @@ from typing import Any
 
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
 from mooring.client.apiclient import ApiClient
+from mooring.driver.checkpoint import Checkpoint
+from mooring.driver.errors import CheckpointError
+from mooring.driver.files import Files
 from soak._node.programs import Site
 from soak._node.things import MARK
 
@@ -85,9 +88,12 @@ def _lines(path: Path) -> list[str]:
 def in_checkpoints(site: Site) -> Iterator[Owned]:
     """Yield who has which device by the checkpoints of drivers; shares are devices here, too."""
     for driver in site.drivers:
-        for claim in _json(site.checkpoint(driver)).get("data", {}).get("claims", ()):
-            for device in claim["devices"]:
-                yield f"{driver} {device['name']} {device.get('share_id', '')}", claim["uid"]
+        checkpoint = Checkpoint(site.checkpoint(driver).parent, Files())
+        with suppress(CheckpointError):  # it is just written anew; drivers see to real damage
+            checkpoint.load()
+        for claim in checkpoint:
+            for device in claim.devices:
+                yield f"{driver} {device.name} {device.share_id}", claim.uid
 
 
 def in_cdi_files(site: Site) -> Iterator[Owned]:
