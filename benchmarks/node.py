@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from mooring.api.core import Pod
@@ -26,7 +27,7 @@ from soak._node import things
 from soak._node.programs import Site, processor_s, resident_mb
 
 DRIVERS = tuple(f"lamp{number}.example.com" for number in range(8))
-PODS, SINGLES, ROUNDS = 500, 40, 2
+PODS, SINGLES = 500, 40
 WAIT_S = 300.0
 
 
@@ -91,8 +92,8 @@ async def _measure(site: Site) -> None:
         await _make_templates(client)
         await _print_latency(site, client, watch)
         _print_memory(site, "at first")
-        for number in range(ROUNDS):
-            await _print_many(site, client, watch, number)
+        for number, is_spread in enumerate((True, False, False)):
+            await _print_many(site, client, watch, number, is_spread=is_spread)
             _print_memory(site, f"after {PODS * (number + 1)} pods")
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
@@ -102,7 +103,8 @@ async def _make_templates(client: ApiClient) -> None:
     for each in DRIVERS:
         await client.write(Create(things.device_class(each)))
     await client.write(Create(things.template("all", *DRIVERS)))
-    await client.write(Create(things.template("one", DRIVERS[0])))
+    for number, each in enumerate(DRIVERS):
+        await client.write(Create(things.template(f"one-{number}", each)))
 
 
 # --- one pod after the other --------------------------------------------------------------------
@@ -110,7 +112,7 @@ async def _make_templates(client: ApiClient) -> None:
 
 async def _print_latency(site: Site, client: ApiClient, watch: Watch) -> None:
     """Print how long it takes from when a pod is bound until its process runs."""
-    for template in ("one", "all"):
+    for template in ("one-0", "all"):
         taken_ms = []
         for number in range(SINGLES):
             name = f"{template}-{number}"
@@ -121,14 +123,14 @@ async def _print_latency(site: Site, client: ApiClient, watch: Watch) -> None:
                 f"date +%s.%N > {file}.new; mv {file}.new {file}; exec sleep 1000",
             ]
             await client.write(Create(things.pod(name, command, templates=[template])))
-            await watch.until(lambda name=name: name in watch.running_s)
+            await watch.until(partial(watch.running_s.__contains__, name))
             while not file.exists():
                 await asyncio.sleep(0.005)
             started_s = float(file.read_text())
             taken_ms.append((started_s - watch.bound_s[name]) * 1000)
             await client.write(Delete(Target.of(things.pod(name, [])), grace_s=0))
-            await watch.until(lambda name=name: name in watch.gone)
-        drivers = 1 if template == "one" else len(DRIVERS)
+            await watch.until(partial(watch.gone.__contains__, name))
+        drivers = 1 if template == "one-0" else len(DRIVERS)
         ordered = sorted(taken_ms)
         print(
             f"bound to started, {drivers} drivers: p50 {statistics.median(ordered):.0f} ms, "
@@ -139,7 +141,10 @@ async def _print_latency(site: Site, client: ApiClient, watch: Watch) -> None:
 # --- many ---------------------------------------------------------------------------------------
 
 
-async def _print_many(site: Site, client: ApiClient, watch: Watch, round_: int) -> None:
+async def _print_many(
+    site: Site, client: ApiClient, watch: Watch, round_: int, *, is_spread: bool
+) -> None:
+    """Print how fast pods come and go, each with a device of one driver or of all."""
     names = [f"many-{round_}-{number}" for number in range(PODS)]
     before = _processor(site)
     began_s = time.perf_counter()
@@ -147,7 +152,9 @@ async def _print_many(site: Site, client: ApiClient, watch: Watch, round_: int) 
 
     async def create(name: str) -> None:
         async with slots:
-            await client.write(Create(things.pod(name, ["sleep", "1000"], templates=["all"])))
+            number = int(name.rpartition("-")[2]) % len(DRIVERS)
+            template = f"one-{number}" if is_spread else "all"
+            await client.write(Create(things.pod(name, ["sleep", "1000"], templates=[template])))
 
     async def delete(name: str) -> None:
         async with slots:
@@ -164,7 +171,8 @@ async def _print_many(site: Site, client: ApiClient, watch: Watch, round_: int) 
     ended_s = time.perf_counter()
     whole_s = ended_s - began_s
     print(
-        f"{PODS} pods, {len(DRIVERS)} drivers: {PODS / whole_s:.1f} pods/s started and stopped "
+        f"{PODS} pods, devices of {'one' if is_spread else 'all'} of {len(DRIVERS)} drivers each: "
+        f"{PODS / whole_s:.1f} pods/s started and stopped "
         f"(goal: 20); created {created_s - began_s:.1f} s, running {running_s - began_s:.1f} s, "
         f"gone {whole_s:.1f} s; agent {peak:.0f} MB while they run; "
         f"{sum(watch.changes[name] for name in names) / PODS:.1f} changes of each pod; "

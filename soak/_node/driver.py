@@ -40,6 +40,7 @@ from mooring.driver.errors import DriverError
 from mooring.driver.files import Files
 from mooring.driver.program import parser, settings_of
 from mooring.driver.serving import serving
+from mooring.kit.collector import few_arenas
 
 UNITS = 8  # that claims share of each device
 REPUBLISH_EVERY_S = 0.7
@@ -184,6 +185,7 @@ def main(arguments: list[str]) -> None:
     own.add_argument("--trap", type=Path, default=Path("/nonexistent"))
     options, rest = own.parse_known_args(arguments)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    few_arenas()
     try:
         asyncio.run(_run(Lamps(options), rest))
     except DriverError as error:

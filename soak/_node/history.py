@@ -47,7 +47,7 @@ COMMANDS = (
     (("sh", "-c", "sleep 0.2; exit 3"), "Never"),
     (("sh", "-c", "trap '' TERM; sleep 1000"), "Never"),
 )
-TRAP_S = 1.2  # how long a trap is waited for
+TRAP_S = 2.0  # how long a trap is waited for
 REST_EVERY = 8
 REST_S_MAX = 90.0
 LOOK_S = 0.1
@@ -92,7 +92,7 @@ class History:
 
     async def _work(self) -> None:
         actions: list[Callable[[], Awaitable[None]]] = [self._create, self._delete, self._force]
-        for do in self._random.choices([*actions, self._renew], [10, 5, 2, 1], k=4):
+        for do in self._random.choices([*actions, self._renew], [10, 7, 2, 1], k=4):
             with suppress(NotFoundError, AlreadyExistsError):
                 await do()
             await asyncio.sleep(self._random.choice([0, 0, 0.02, 0.1]))
@@ -159,12 +159,13 @@ class History:
         aside.replace(self._site.trap(driver))
 
     async def _wait_trap(self, pid: int) -> None:
+        """Work until the trap has sprung, or for long enough."""
         end_s = time.monotonic() + TRAP_S
         while time.monotonic() < end_s:
             if not _is_alive(pid):
                 self.counts["kills at a chosen step"] += 1
                 return
-            await asyncio.sleep(0.01)
+            await self._work()
 
     async def _kill(self, victim: Program | None, pid: int) -> None:
         self.counts["kills"] += 1
@@ -242,8 +243,8 @@ class History:
         """Damage checkpoints: whoever reads one refuses, and names the file."""
         agent_file = self._site.root / "dra_manager_state"
         await self._damage(self._site.agent, agent_file)
-        for name in (LAMP, PIPE):
-            await self._damage(self._site.drivers[name], self._site.checkpoint(name))
+        name = self._random.choice([*DEVICES])
+        await self._damage(self._site.drivers[name], self._site.checkpoint(name))
 
     async def _damage(self, program: Program, path: os.PathLike[str]) -> None:
         program.kill()
