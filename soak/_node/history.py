@@ -191,6 +191,9 @@ class History:
         """Wait until every pod has come to something."""
         for each in (self._site.agent, *self._site.drivers.values()):
             await each.wait_ready()
+        for claim in _claims().values():  # one that was to be renewed may be gone
+            with suppress(AlreadyExistsError):
+                await self._client.write(Create(claim))
         await self._until(self._unsettled, "pods that come to nothing")
         laws.look(self._site)
         self.counts["rests"] += 1
@@ -198,6 +201,8 @@ class History:
     async def _unsettled(self) -> list[str]:
         claims = (await self._client.list(ResourceClaim)).values
         free = _free(claims)
+        if any(each.metadata.deletion_timestamp is not None for each in claims):
+            free = dict.fromkeys(free, 0)  # nobody new gets such a claim: pods may wait for it
         pods = (await self._client.list(Pod)).values
         counts = Counter(pod.status.phase for pod in pods)
         found = [f"{pod.metadata.name}: {pod.status}" for pod in pods if not _is_settled(pod, free)]
