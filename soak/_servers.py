@@ -48,7 +48,7 @@ class Server:
         self._began = time.monotonic()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603
-                command, env=_environment(), stdout=log, stderr=log
+                command, env=environment(), stdout=log, stderr=log
             )
 
     async def serving(self) -> Address:
@@ -110,7 +110,7 @@ def client_context(folder: Path) -> ssl.SSLContext:
     return context
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return an environment in which Python keeps what it has compiled: starts are many."""
     environment = dict(os.environ)
     if environment.pop("PYTHONDONTWRITEBYTECODE", ""):

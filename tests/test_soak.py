@@ -13,6 +13,7 @@ from soak import (
     http_fuzz,
     live,
     livescheduler,
+    node,
     reading,
     scheduler,
     server_crash,
@@ -23,6 +24,8 @@ from soak import (
 from soak.__main__ import campaigns, main
 from soak._live.actions import Action
 from soak._live.history import shrink
+from soak._node.laws import BrokenLawError, held
+from soak._node.programs import Site
 from soak._servers import Server
 from tests.allocator.problems import FAMILIES
 
@@ -31,7 +34,8 @@ SEED = 6
 CASES = 400
 
 NAMES = (
-    *("allocator", "cel", "http-fuzz", "live", "livescheduler", "reading", "scheduler"),
+    *("allocator", "cel", "http-fuzz", "live", "livescheduler", "node", "reading"),
+    "scheduler",
     *("server-crash", "server-watch", "store-crash", "store-watch"),
 )
 
@@ -134,6 +138,25 @@ def test_a_killed_server_loses_nothing_that_was_answered() -> None:
     assert outcome.faults == ()
     assert outcome.figures["kills"] == "2"
     assert int(outcome.figures["answered writes"].replace(",", "")) > 0
+
+
+def test_a_node_whose_programs_are_killed_gives_nothing_twice_and_leaks_nothing() -> None:
+    outcome = node.run(Plan(SEED, cases=1), rounds=2)
+    assert outcome.faults == ()
+    assert outcome.figures["kills"] == "2"
+    assert outcome.figures["damaged checkpoints refused"] == "2"
+    assert int(outcome.figures["pods"]) > 0
+
+
+def test_a_device_with_two_owners_is_seen_in_a_journal(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    journal = site.journal("lamp.example.com")
+    journal.write_text("prepare a lamp-1\nprepare a lamp-1\nunprepare a\nprepare b lamp-1\n")
+    assert held(site, "lamp.example.com") == {"lamp-1": "b"}
+    with journal.open("a") as file:
+        file.write("prepare c lamp-1\n")
+    with pytest.raises(BrokenLawError, match="lamp-1 of b prepared for c"):
+        held(site, "lamp.example.com")
 
 
 def test_watchers_of_a_server_that_is_compacted_and_killed_miss_nothing() -> None:

@@ -58,6 +58,14 @@ class MortalFiles(Files):
         self._fate.step()
         super().write(path, data, mode, lasts=False)
 
+    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+        try:
+            self._fate.step()
+        except DeadError:
+            super().append(path, data[: len(data) // 2], lasts=False)
+            raise
+        super().append(path, data, lasts=False)
+
     def remove(self, path: Path) -> None:
         self._fate.step()
         super().remove(path)

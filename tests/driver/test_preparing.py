@@ -434,6 +434,12 @@ class FullDisk(Files):
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         super().write(path, data, mode, lasts=lasts)
 
+    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+        if self.is_full:
+            super().append(path, data[:5], lasts=lasts)
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        super().append(path, data, lasts=lasts)
+
 
 @played
 async def test_a_full_disk_is_told_of_the_claim_and_over_when_it_is(
@@ -473,6 +479,10 @@ class Mortal(Files):
         self._step()
         super().write(path, data, mode, lasts=lasts)
 
+    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+        self._step()
+        super().append(path, data, lasts=lasts)
+
     def remove(self, path: Path) -> None:
         self._step()
         super().remove(path)
@@ -482,7 +492,7 @@ class Mortal(Files):
         super().remove_folder(path)
 
 
-@pytest.mark.parametrize("steps", range(11))
+@pytest.mark.parametrize("steps", range(12))
 def test_after_any_step_a_restart_leads_to_the_same_end(steps: int) -> None:
     @played
     async def scene(folder: Path, client: ApiClient) -> None:
@@ -496,7 +506,7 @@ def test_after_any_step_a_restart_leads_to_the_same_end(steps: int) -> None:
             await Kubelet(running.socket).prepare(claim)
             if not disk.is_dead:
                 await Kubelet(running.socket).unprepare(claim)
-        assert disk.is_dead == (steps < 10)
+        assert disk.is_dead == (steps < 11)
         async with serving(driver, settings, client) as running:
             assert running.socket is not None
             kubelet = Kubelet(running.socket)

@@ -87,10 +87,11 @@ class MemoryRuntime:
         """Return the containers that run."""
         return [state for state in self._states.values() if state.phase is Phase.RUNNING]
 
-    async def containers(self) -> Sequence[ContainerState]:
+    async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
         if self.trouble is not None:
             raise self.trouble
-        return tuple(self._states.values())
+        states = self._states.values()
+        return tuple(each for each in states if pod_uid in ("", each.id.pod_uid))
 
     async def changes(self) -> AsyncIterator[ContainerState]:
         queue: asyncio.Queue[ContainerState | Exception] = asyncio.Queue()

@@ -16,6 +16,7 @@ from mooring.cli.failing import fail
 from mooring.cli.program_options import access_of, cluster_access_options, run_program
 from mooring.drivers.catalogue import drivers_of
 from mooring.drivers.options import OptionError, Options
+from mooring.kit.collector import few_arenas
 
 if TYPE_CHECKING:
     from mooring.client.connecting import Access
@@ -82,6 +83,7 @@ def command(
     except OptionError as error:
         raise click.UsageError(str(error)) from None
     access = access_of(given)
+    few_arenas()
     work = _serve(drivers, options, access, kubelet_dir.absolute(), cdi_dir.absolute())
     run_program(work, verbosity=verbosity, server=access.server)
 

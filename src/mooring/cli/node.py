@@ -172,6 +172,7 @@ def command(gates: Gates, place: Place | None, **given: Any) -> None:
     moor node --root-dir ~/node --runtime process --node-labels zone=a
     """
     from mooring.cluster.node import NodeSettings
+    from mooring.kit.collector import few_arenas
 
     settings = NodeSettings(
         name=given["node_name"] or socket.gethostname().lower(),
@@ -188,6 +189,7 @@ def command(gates: Gates, place: Place | None, **given: Any) -> None:
     if given["credentials"] is not None and not given["kubeconfig"]:
         given["kubeconfig"] = str(given["credentials"] / "kubeconfig")
     access = access_of(given)
+    few_arenas()
     run_program(
         _run(access, gates, settings, place), verbosity=given["verbosity"], server=access.server
     )

@@ -1,14 +1,18 @@
-"""What is prepared, kept across restarts: one file with a checksum.
+"""What is prepared, kept across restarts: one file with all claims, one with the changes since.
 
-    {"checksum": crc32 of data, "data": {"version": "v1", "claims": […]}}
+    checkpoint.json      {"checksum": crc32 of data, "data": {"version": "v1", "claims": […]}}
+    checkpoint.changes   crc32 {"after": checksum of the data that the changes are of}
+                         crc32 {"put": a claim}
+                         crc32 {"remove": its UID}
 
 A claim is noted before its driver is called, so that a driver that died on the way is asked to
-undo it, and its devices are given to nobody else before that.
+undo it, and its devices are given to nobody else before that. Changes are added at the end, a line
+each; after many of them all is written anew. A last line without its end was never answered for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -22,7 +26,9 @@ from mooring.driver.driver import AllocatedDevice, ClaimName
 from mooring.driver.errors import CheckpointError
 from mooring.driver.files import Files
 
-FILE = "checkpoint.json"
+FILE, CHANGES = "checkpoint.json", "checkpoint.changes"
+CHANGES_MAX = 1000
+REMEDY = "drain the node, remove both files of the checkpoint and start the driver again"
 VERSION = "v1"
 
 
@@ -80,26 +86,41 @@ class _Data(Struct):
     claims: list[PreparedClaim] = field(default_factory=list)
 
 
+class _Change(Struct, omit_defaults=True):
+    after: int | None = None
+    put: PreparedClaim | None = None
+    remove: str = ""
+
+
 class _File(Struct, rename="camel"):
     checksum: int
     data: Raw
 
 
 class Checkpoint:
-    """The claims that are prepared, by UID, as the file has them."""
+    """The claims that are prepared, by UID, as the files have them."""
 
     def __init__(self, folder: Path, files: Files) -> None:
         self.path = folder / FILE
+        self.changes_path = folder / CHANGES
         self._files = files
         self._claims: dict[str, PreparedClaim] = {}
+        self._room = 0  # how many changes may still be added; 0: all is written anew
 
     def load(self) -> None:
-        """Read the file, or raise CheckpointError; without one nothing is prepared."""
-        try:
-            data = self._files.read(self.path)
-        except OSError as error:
-            raise CheckpointError(f"checkpoint {self.path} cannot be read: {error}") from None
-        self._claims = {} if data is None else _decoded(data, self.path)
+        """Read the files, or raise CheckpointError; without any nothing is prepared."""
+        data, changes = self._read(self.path), self._read(self.changes_path)
+        claims, checksum = ({}, 0) if data is None else _decoded(data, self.path)
+        lines = _lines(changes or b"", self.changes_path)
+        is_ours = bool(lines) and lines[0].after == checksum
+        for change in lines[1:] if is_ours else ():
+            if change.put is not None:
+                claims[change.put.uid] = change.put
+            else:
+                claims.pop(change.remove, None)
+        self._claims = claims
+        is_whole = changes is not None and changes.endswith(b"\n")
+        self._room = max(CHANGES_MAX - len(lines), 0) if is_ours and is_whole else 0
 
     def get(self, uid: str) -> PreparedClaim | None:
         """Return a claim, if it is known."""
@@ -108,24 +129,55 @@ class Checkpoint:
     def __iter__(self) -> Iterator[PreparedClaim]:
         return iter(tuple(self._claims.values()))
 
-    def put(self, claim: PreparedClaim) -> None:
-        """Note a claim, on disk first."""
-        self._store({**self._claims, claim.uid: claim})
+    def put(self, claim: PreparedClaim, *, lasts: bool = True) -> None:
+        """Note a claim, in the file first; what lasts is on the disk then."""
+        self._store({**self._claims, claim.uid: claim}, _Change(put=claim), lasts=lasts)
 
     def remove(self, uid: str) -> None:
         """Forget a claim."""
         if uid in self._claims:
-            self._store({key: each for key, each in self._claims.items() if key != uid})
+            left = {key: each for key, each in self._claims.items() if key != uid}
+            self._store(left, _Change(remove=uid), lasts=True)
 
-    def _store(self, claims: dict[str, PreparedClaim]) -> None:
-        self._files.write(self.path, encoded(claims.values()), 0o600)
-        self._claims = claims
+    def _store(self, claims: dict[str, PreparedClaim], change: _Change, *, lasts: bool) -> None:
+        room, self._room = self._room, 0  # after a failure nobody knows what the file has
+        if room > 0:
+            self._files.append(self.changes_path, _line(change), lasts=lasts)
+        else:
+            data = msgspec.json.encode(_Data(VERSION, list(claims.values())))
+            checksum = crc32(data)
+            content = msgspec.json.encode(_File(checksum, Raw(data)))
+            self._files.write(self.path, content, 0o600)
+            self._files.write(self.changes_path, _line(_Change(after=checksum)), 0o600)
+            room = CHANGES_MAX
+        self._claims, self._room = claims, room - 1
+
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            return self._files.read(path)
+        except OSError as error:
+            raise CheckpointError(f"checkpoint {path} cannot be read: {error}") from None
 
 
-def encoded(claims: Iterable[PreparedClaim]) -> bytes:
-    """Return the file of claims."""
-    data = msgspec.json.encode(_Data(VERSION, list(claims)))
-    return msgspec.json.encode(_File(crc32(data), Raw(data)))
+def _line(change: _Change) -> bytes:
+    data = msgspec.json.encode(change)
+    return b"%08x %s\n" % (crc32(data), data)
+
+
+def _lines(content: bytes, path: Path) -> list[_Change]:
+    """Return the changes of a file, but for one at the end that was never wholly written."""
+    *whole, _ = content.split(b"\n")
+    found = []
+    for number, line in enumerate(whole, 1):
+        checksum, _, data = line.partition(b" ")
+        try:
+            if checksum != b"%08x" % crc32(data):
+                raise ValueError("its checksum is not that of its data")
+            found.append(msgspec.json.decode(data, type=_Change))
+        except (ValueError, RecursionError) as error:
+            text = f"checkpoint {path} is corrupted: line {number}: {error}; {REMEDY}"
+            raise CheckpointError(text) from None
+    return found
 
 
 def edits_of(device: PreparedDevice) -> ContainerEdits:
@@ -139,23 +191,22 @@ def stored_edits(edits: ContainerEdits) -> Any:
     return None if edits == ContainerEdits() else msgspec.json.decode(encode_json(edits))
 
 
-def _decoded(data: bytes, path: Path) -> dict[str, PreparedClaim]:
-    remedy = "drain the node, remove the file and start the driver again"
+def _decoded(data: bytes, path: Path) -> tuple[dict[str, PreparedClaim], int]:
     try:
         file = msgspec.json.decode(data, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CheckpointError(f"checkpoint {path} is corrupted: {error}; {remedy}") from None
+        raise CheckpointError(f"checkpoint {path} is corrupted: {error}; {REMEDY}") from None
     if crc32(bytes(file.data)) != file.checksum:
         raise CheckpointError(
-            f"checkpoint {path} is corrupted: its checksum is not that of its data; {remedy}"
+            f"checkpoint {path} is corrupted: its checksum is not that of its data; {REMEDY}"
         )
     try:
         found = msgspec.json.decode(file.data, type=_Data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CheckpointError(f"checkpoint {path} cannot be read: {error}; {remedy}") from None
+        raise CheckpointError(f"checkpoint {path} cannot be read: {error}; {REMEDY}") from None
     if found.version != VERSION:
         raise CheckpointError(
             f"checkpoint {path} is of version {found.version[:64]!r}, and this driver knows "
             f"{VERSION!r} only"
         )
-    return {each.uid: each for each in found.claims}
+    return {each.uid: each for each in found.claims}, file.checksum

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -35,6 +36,17 @@ class Files:
             raise
         if lasts:
             _keep_folder(path.parent)
+
+    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+        """Add to the end of a file that is there; what lasts is on the disk then."""
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+        try:
+            if os.write(handle, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            if lasts:
+                os.fdatasync(handle)
+        finally:
+            os.close(handle)
 
     def read(self, path: Path) -> bytes | None:
         """Return what is in a file; None if it is not there."""

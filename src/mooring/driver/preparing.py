@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -110,7 +111,8 @@ class Preparing:
         """Write all files of a claim, the checkpoint last."""
         self._cdi.write(complete)
         complete = self._with_metadata(complete, claim, prepared)
-        self._checkpoint.put(complete)
+        # A machine that loses power prepares anew: this need not last as the beginning must.
+        self._checkpoint.put(complete, lasts=False)
         return complete
 
     def _still_holds(self, before: PreparedClaim, claim: Claim) -> bool:
@@ -202,7 +204,8 @@ class Preparing:
         """Undo a claim, or raise; one that is not known is nothing to the files."""
         before = self._checkpoint.get(claim.uid)
         if before is not None and before.is_complete:
-            await self._store(self._checkpoint.put, replace(before, is_complete=False))
+            begun = replace(before, is_complete=False)
+            await self._store(partial(self._checkpoint.put, lasts=False), begun)
         await ask(self._driver.unprepare, claim)
         await self._store(self._forget, claim)
 

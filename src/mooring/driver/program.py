@@ -21,6 +21,7 @@ from mooring.driver.errors import DriverError
 from mooring.driver.serving import serving
 from mooring.driver.settings import KUBELET_DIR, METADATA_VERSIONS, Settings
 from mooring.hardware.attributes import Form
+from mooring.kit.collector import few_arenas
 
 LOG = logging.getLogger("mooring.driver")
 
@@ -44,6 +45,7 @@ def main(
         level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    few_arenas()
     try:
         settings = settings_of(options)
         settings.check()

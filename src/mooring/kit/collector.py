@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 YOUNG_MAX = 20_000  # objects made and not freed before a look at the young ones
 ROUNDS_BETWEEN = (20, 100)  # looks at the young before one at the middle-aged, and at the old
+_M_ARENA_MAX, ARENAS_MAX = -8, 2
 
 
 def calm_collector() -> None:
@@ -19,6 +21,23 @@ def calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_MAX, *ROUNDS_BETWEEN)
+
+
+def few_arenas() -> None:
+    """Have all threads take memory from the same places, where the C library can.
+
+    glibc gives each thread places of its own, and what is free there is lost to the others: a
+    program with some threads grows to twice the size.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, ARENAS_MAX)
+
+
+def clean_up() -> None:
+    """Free what is in cycles and has grown old, and give memory back to the machine."""
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager

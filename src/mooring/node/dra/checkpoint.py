@@ -59,16 +59,41 @@ class _Data(Struct):
     claims: list[_Claim] | None = msgspec.field(default=None, name="ClaimInfoStateList")
 
 
+class _Written(Struct):
+    kind: str
+    api_version: str = msgspec.field(name="apiVersion")
+    claims: list[msgspec.Raw] = msgspec.field(name="ClaimInfoStateList")
+
+
 class _Checkpoint(Struct, rename="pascal"):
     data: str
     checksum: int
 
 
+class Encoder:
+    """Makes the content of the file again and again; only claims that changed cost something."""
+
+    def __init__(self) -> None:
+        self._made: dict[ClaimKey, tuple[ClaimState, msgspec.Raw]] = {}
+
+    def encode(self, states: Iterable[ClaimState]) -> bytes:
+        """Return the content of the file for claims."""
+        ordered = sorted(states, key=lambda state: state.key)
+        self._made = {state.key: (state, self._claim(state)) for state in ordered}
+        claims = [claim for _, claim in self._made.values()]
+        data = msgspec.json.encode(_Written(KIND, API_VERSION, claims))
+        return msgspec.json.encode(_Checkpoint(data.decode(), crc32(data)))
+
+    def _claim(self, state: ClaimState) -> msgspec.Raw:
+        before, made = self._made.get(state.key, (None, None))
+        if made is None or before is not state:
+            made = msgspec.Raw(msgspec.json.encode(_stored(state)))
+        return made
+
+
 def encode(states: Iterable[ClaimState]) -> bytes:
     """Return the content of the file for claims."""
-    claims = [_stored(state) for state in sorted(states, key=lambda state: state.key)]
-    data = msgspec.json.encode(_Data(KIND, API_VERSION, claims))
-    return msgspec.json.encode(_Checkpoint(data.decode(), crc32(data)))
+    return Encoder().encode(states)
 
 
 def decode(content: bytes) -> list[ClaimState]:

@@ -49,6 +49,7 @@ from mooring.wire import services
 LOG = logging.getLogger(__name__)
 
 RECONCILE_S = 60.0
+SOON_S = 2.0
 
 
 class Asked(Protocol):
@@ -86,7 +87,8 @@ class ClaimManager:
         """Read what an agent before this one knew; raises CheckpointError if that is damaged."""
         path = folder / checkpoint.FILE_NAME
         self.book = ClaimBook(checkpoint.read(path))
-        self.file = SavedFile(path, lambda: checkpoint.encode(self.book))
+        encoder = checkpoint.Encoder()
+        self.file = SavedFile(path, lambda: encoder.encode(self.book))
         self.metrics = NodeMetrics(self.book.in_use)
         self.features = features
         self._client, self._clock = client, clock
@@ -136,12 +138,17 @@ class ClaimManager:
         await asyncio.gather(*(self._unprepare_gone(uid, keys) for uid, keys in gone))
 
     async def follow_active(self, active: Callable[[], Iterable[str] | None]) -> None:
-        """Reconcile every minute until cancelled; None says that pods are not known yet."""
+        """Reconcile every minute until cancelled; None says that pods are not known yet.
+
+        Sooner while there is something to do: pods that went while no agent was here keep devices
+        from others, and their drivers may not have registered yet.
+        """
         while True:
             uids = active()
             if uids is not None:
                 await self.reconcile(uids)
-            await self._clock.sleep(RECONCILE_S)
+            is_done = uids is not None and not self.book.inactive(uids)
+            await self._clock.sleep(RECONCILE_S if is_done else SOON_S)
 
     # --- prepare --------------------------------------------------------------------------------
 

@@ -254,9 +254,8 @@ class Acts:
         state = self._record.states.get(id_)
         if state is None or state.finished_at is not None:
             return
-        for each in await self._room.runtime.containers():
-            if each.id.pod_uid == id_.pod_uid:
-                self._record.note(each)
+        for each in await self._room.runtime.containers(id_.pod_uid):
+            self._record.note(each)
 
     async def forget(self, id_: ContainerId) -> None:
         """Forget an old attempt; if that fails, it stays until the pod goes."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from mooring.api.core import Node, Pod
 from mooring.api.core.podstatus import FAILED
 from mooring.api.timestamp import NO_TIME
+from mooring.kit.collector import clean_up
 from mooring.node.pods.admission import ADMISSION_PREFIX, check, demand
 from mooring.node.pods.known import Ending, is_running
 from mooring.node.pods.recalling import lost, recalled
@@ -24,6 +25,7 @@ from mooring.node.runtime.contract import ContainerState
 LOG = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
+PODS_BETWEEN = 100  # looks for what ended pods left
 
 
 class Keeper:
@@ -37,6 +39,7 @@ class Keeper:
         self._demands: dict[str, dict[str, int]] = {}  # of the pods that the node has taken
         self._used: Counter[str] = Counter()
         self._states: dict[str, list[ContainerState]] = {}  # of pods that are not seen yet
+        self._ended = 0
 
     @property
     def pods(self) -> list[Pod]:
@@ -191,6 +194,13 @@ class Keeper:
         finally:
             self.free(uid)
             self._workers.pop(uid, None)
+            self._clean_up()
+
+    def _clean_up(self) -> None:
+        """Free what ended pods left, now and then: it is in cycles, and has grown old."""
+        self._ended += 1
+        if self._ended % PODS_BETWEEN == 0:
+            clean_up()
 
 
 def _folders(folder: Path) -> list[Path]:

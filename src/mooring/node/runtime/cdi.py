@@ -4,16 +4,17 @@
     specs.edits(["vendor.example/gpu=gpu-0"])      the edits, or UnresolvableError
 
 A device in a later folder is taken before one in an earlier folder. Two files of one folder that
-have the same device conflict, and nobody gets it. Files are read again only when they change. A
-file that cannot be read hides nothing but itself; `faults` tells of it, and so does the error of
-an id that is not found.
+have the same device conflict, and nobody gets it. Files are read again only when they change; a
+change in place, not by a new file, is seen when a device of that file is wanted, or one is not
+found. A file that cannot be read hides nothing but itself; `faults` tells of it, and so does the
+error of an id that is not found.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,10 @@ class _Stamp(NamedTuple):
     size: int
     modified_ns: int
     changed_ns: int
+
+
+_NO_STAMP = _Stamp(0, 0, 0, 0)
+_ALL = None  # of the devices
 
 
 class _Read(NamedTuple):
@@ -66,15 +71,13 @@ class CdiSpecs:
     """The specs of some folders; the last of the folders comes first."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = tuple(folders)
-        self._files: dict[Path, _Read] = {}
-        self._devices: dict[str, _Found | _Conflict] = {}
-        self._faults: tuple[str, ...] = ()
+        self._folders = tuple(map(_Folder, folders))
 
     def faults(self) -> tuple[str, ...]:
         """Return what is wrong in the folders now, a line for each fact."""
-        self._refresh()
-        return self._faults
+        for folder in self._folders:
+            folder.look(_ALL)
+        return tuple(fault for folder in self._folders for fault in folder.faults())
 
     def edits(self, ids: Iterable[str]) -> ContainerEdits:
         """Return what the devices bring, in their order, or raise UnresolvableError.
@@ -84,7 +87,6 @@ class CdiSpecs:
         wanted = tuple(dict.fromkeys(ids))
         if not wanted:
             return ContainerEdits()
-        self._refresh()
         total, seen = ContainerEdits(), set()
         for found in self._all_found(wanted):
             if found.path not in seen:
@@ -94,12 +96,23 @@ class CdiSpecs:
         return total
 
     def _all_found(self, ids: Sequence[str]) -> list[_Found]:
-        looked_up = {id_: self._devices.get(id_) for id_ in ids}
+        for folder in self._folders:
+            folder.look(ids)
+        looked_up = {id_: self._device(id_) for id_ in ids}
         found = [each for each in looked_up.values() if isinstance(each, _Found)]
+        if len(found) < len(ids):
+            for folder in self._folders:
+                folder.look(_ALL)
+            looked_up = {id_: self._device(id_) for id_ in ids}
+            found = [each for each in looked_up.values() if isinstance(each, _Found)]
         if len(found) < len(ids):
             lost = {id_: each for id_, each in looked_up.items() if not isinstance(each, _Found)}
             raise UnresolvableError(self._refusal(lost))
         return found
+
+    def _device(self, id_: str) -> _Found | _Conflict | None:
+        found = (folder.device(id_) for folder in reversed(self._folders))
+        return next((each for each in found if each is not None), None)
 
     def _refusal(self, lost: dict[str, _Conflict | None]) -> str:
         facts = []
@@ -108,63 +121,111 @@ class CdiSpecs:
                 facts.append(_conflict_text(id_, conflict))
             elif (fault := _fault_of_id(id_)) is not None:
                 facts.append(fault)
-        facts += [each for each in self._faults if each not in facts][:FAULTS_SHOWN_MAX]
+        faults = [fault for folder in self._folders for fault in folder.faults()]
+        facts += [each for each in faults if each not in facts][:FAULTS_SHOWN_MAX]
         return "; ".join([f"unresolvable CDI devices {', '.join(lost)}", *facts])
 
-    def _refresh(self) -> None:
-        """Read what changed since the last time, and put all files together again if any did."""
-        files: dict[Path, _Read] = {}
-        folder_faults: list[str] = []
-        for folder in self._folders:
-            for path, stamp in _listed(folder, folder_faults):
-                known = self._files.get(path)
-                files[path] = known if known and known.stamp == stamp else _read(path, stamp)
-        if files != self._files or folder_faults or not self._files:
-            self._files = files
-            self._devices, conflicts = self._combined()
-            faults = (each.fault for each in files.values() if each.fault)
-            self._faults = (*folder_faults, *faults, *conflicts)
 
-    def _combined(self) -> tuple[dict[str, _Found | _Conflict], list[str]]:
-        devices: dict[str, _Found | _Conflict] = {}
-        conflicts = []
-        for folder in self._folders:
-            of_folder: dict[str, list[_Found]] = {}
-            for path, read in self._files.items():
-                if read.spec is not None and path.parent == folder:
-                    for device in read.spec.devices:
-                        id_ = str(CdiId(read.spec.kind, device.name))
-                        of_folder.setdefault(id_, []).append(_Found(path, read.spec, device))
-            for id_, found in of_folder.items():
-                conflict = _Conflict(tuple(each.path for each in found))
-                devices[id_] = found[0] if len(found) == 1 else conflict
-                if len(found) > 1:
-                    conflicts.append(_conflict_text(id_, conflict))
-        return devices, conflicts
+class _Folder:
+    """The specs of one folder, as they were when it was last looked at.
 
+    There is a file for each claim that is prepared, and a look for each container that starts. So a
+    look lists names and inodes, and reads what is new; only files that have a wanted device are
+    also asked whether they changed in place.
+    """
 
-def _listed(folder: Path, faults: list[str]) -> Iterator[tuple[Path, _Stamp]]:
-    """Yield the specs of a folder in the order of their names."""
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(each.name for each in entries if each.name.endswith(SUFFIXES))
-    except FileNotFoundError:
-        return  # a machine without such devices
-    except OSError as error:
-        faults.append(f"{folder}: {error.strerror}")
-        return
-    if len(names) > FILES_MAX:
-        faults.append(f"{folder}: {len(names)} specs, only the first {FILES_MAX} are read")
-    for name in names[:FILES_MAX]:
-        path = folder / name
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files: dict[str, _Read] = {}
+        self._holders: dict[str, list[str]] = {}  # by id, the files that have the device
+        self._fault = ""
+
+    def look(self, ids: Sequence[str] | None) -> None:
+        """Read what changed: new and replaced files, and those that have these devices, or all."""
+        listed = self._listed()
+        for name in [name for name in self._files if name not in listed]:
+            self._drop(name)
+        wanted = {name for id_ in ids for name in self._holders.get(id_, ())} if ids else None
+        for name, inode in listed.items():
+            known = self._files.get(name)
+            if known is None or known.stamp.inode != inode or wanted is None or name in wanted:
+                self._look_at(name)
+
+    def device(self, id_: str) -> _Found | _Conflict | None:
+        """Return a device, or who has it if several do."""
+        names = sorted(self._holders.get(id_, ()))
+        if len(names) > 1:
+            return _Conflict(tuple(self._path / name for name in names))
+        spec = self._files[names[0]].spec if names else None
+        if spec is None:
+            return None
+        device = next(each for each in spec.devices if f"{spec.kind}={each.name}" == id_)
+        return _Found(self._path / names[0], spec, device)
+
+    def faults(self) -> list[str]:
+        """Return what is wrong, a line for each fact."""
+        conflicts = [
+            _conflict_text(id_, _Conflict(tuple(self._path / name for name in sorted(names))))
+            for id_, names in self._holders.items()
+            if len(names) > 1
+        ]
+        of_files = [read.fault for _, read in sorted(self._files.items()) if read.fault]
+        return [*filter(None, [self._fault]), *of_files, *conflicts]
+
+    def _look_at(self, name: str) -> None:
+        """Read a file, unless it is as it was."""
+        path, known = self._path / name, self._files.get(name)
         try:
-            status = path.stat()
+            stamp = _stamp(path)
+        except FileNotFoundError:  # it has just gone
+            self._drop(name)
+            return
         except OSError as error:
-            if error.errno != 2:  # it has just gone
-                faults.append(f"{path}: {error.strerror}")
-            continue
-        times = status.st_mtime_ns, status.st_ctime_ns
-        yield path, _Stamp(status.st_ino, status.st_size, *times)
+            self._drop(name)
+            self._files[name] = _Read(_NO_STAMP, None, f"{path}: {error.strerror}")
+            return
+        if known is None or known.stamp != stamp:
+            self._drop(name)
+            self._files[name] = read = _read(path, stamp)
+            for id_ in _ids_of(read):
+                self._holders.setdefault(id_, []).append(name)
+
+    def _drop(self, name: str) -> None:
+        read = self._files.pop(name, None)
+        for id_ in _ids_of(read) if read is not None else ():
+            left = [each for each in self._holders.pop(id_) if each != name]
+            if left:
+                self._holders[id_] = left
+
+    def _listed(self) -> dict[str, int]:
+        """Return the inodes of the specs that are there, by name."""
+        self._fault = ""
+        try:
+            with os.scandir(self._path) as entries:
+                found = {each.name: each.inode() for each in entries if _is_spec(each.name)}
+        except FileNotFoundError:
+            return {}  # a machine without such devices
+        except OSError as error:
+            self._fault = f"{self._path}: {error.strerror}"
+            return {}
+        if len(found) > FILES_MAX:
+            self._fault = f"{self._path}: {len(found)} specs, only the first {FILES_MAX} are read"
+            found = dict(sorted(found.items())[:FILES_MAX])
+        return found
+
+
+def _is_spec(name: str) -> bool:
+    return name.endswith(SUFFIXES)
+
+
+def _stamp(path: Path) -> _Stamp:
+    status = path.stat()
+    return _Stamp(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _ids_of(read: _Read) -> list[str]:
+    spec = read.spec
+    return [] if spec is None else [f"{spec.kind}={device.name}" for device in spec.devices]
 
 
 def _read(path: Path, stamp: _Stamp) -> _Read:

@@ -128,8 +128,11 @@ class Runtime(Protocol):
     def name(self) -> str:
         """What it is called, with its version: `process://1`."""
 
-    async def containers(self) -> Sequence[ContainerState]:
-        """Return all containers that are not removed, also those of an agent before this one."""
+    async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
+        """Return the containers that are not removed, also those of an agent before this one.
+
+        Those of one pod, if its uid is given.
+        """
 
     def changes(self) -> AsyncIterator[ContainerState]:
         """Yield each container whose phase changed, from now on."""

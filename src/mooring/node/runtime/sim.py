@@ -84,9 +84,10 @@ class SimRuntime:
         """What it is called."""
         return "sim://1"
 
-    async def containers(self) -> Sequence[ContainerState]:
-        """Return all containers on paper."""
-        return [each.state() for each in self._all().values()]
+    async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
+        """Return the containers on paper."""
+        states = [each.state() for each in self._all().values()]
+        return [each for each in states if pod_uid in ("", each.id.pod_uid)]
 
     def changes(self) -> AsyncIterator[ContainerState]:
         """Yield each container that starts or ends, from now on."""

@@ -240,9 +240,13 @@ class Connection:
         told = {"protocol": PROTOCOL, "pid": os.getpid(), "controllers": controllers}
         self.tell({"n": number, "ok": told})
 
-    def _containers(self, number: Any, _: dict[str, Any]) -> None:
-        known = self._keeper.containers.values()
-        states = [each.state() for each in known if each.stage is not Stage.STARTING]
+    def _containers(self, number: Any, message: dict[str, Any]) -> None:
+        pod_uid = message.get("pod_uid", "")  # empty: of all pods
+        states = [
+            each.state()
+            for key, each in self._keeper.containers.items()
+            if each.stage is not Stage.STARTING and (not pod_uid or key.pod_uid == pod_uid)
+        ]
         self.tell({"n": number, "ok": states})
 
     def _watch_changes(self, number: Any, _: dict[str, Any]) -> None:

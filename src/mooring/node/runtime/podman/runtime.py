@@ -108,9 +108,10 @@ class PodmanRuntime:
 
     # --- containers ---------------------------------------------------------------------------
 
-    async def containers(self) -> Sequence[ContainerState]:
-        """Return all our containers that were started."""
-        return [each for each in map(state_of, await self._listed()) if each is not None]
+    async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
+        """Return our containers that were started."""
+        states = [each for each in map(state_of, await self._listed()) if each is not None]
+        return [each for each in states if pod_uid in ("", each.id.pod_uid)]
 
     def changes(self) -> AsyncIterator[ContainerState]:
         """Yield each container that starts or ends, from now on."""

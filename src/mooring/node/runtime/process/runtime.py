@@ -66,9 +66,11 @@ class ProcessRuntime:
         await self._link.ensure()
         return self._link.keeper_pid
 
-    async def containers(self) -> Sequence[ContainerState]:
-        """Return all containers that are not removed, also those of an agent before this one."""
-        return [_state(each) for each in await self._link.ask("containers")]
+    async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
+        """Return the containers that are not removed, also those of an agent before this one."""
+        states = map(_state, await self._link.ask("containers", pod_uid=pod_uid))
+        # A keeper of an older version tells of all.
+        return [each for each in states if pod_uid in ("", each.id.pod_uid)]
 
     def changes(self) -> AsyncIterator[ContainerState]:
         """Yield each container whose phase changed, from now on, until we are closed."""
