@@ -8,6 +8,7 @@ import pytest
 
 from mooring.api.coordination import Lease
 from mooring.api.core import Node, Pod
+from mooring.controllers.conditions import is_true
 from mooring.controllers.nodelifecycle import LEASES, NodeLifecycle
 from mooring.controllers.nodetaints import NodeTaintEvictions
 from tests.controllers.things import NOW, World, later, thing
@@ -69,6 +70,15 @@ def test_a_node_whose_agent_is_silent_becomes_unknown_and_is_tainted() -> None:
     assert taints(world) == [(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")]
     (told,) = world.get(Pod, "p").status.conditions
     assert (told.type, told.status) == ("Ready", "False")
+
+
+def test_pods_that_come_to_be_ready_on_a_lost_node_are_not() -> None:
+    world = world_of(node(), lease(), pod())
+    silent(world)
+    late = world.get(Pod, "p")
+    world.report(late, "Running", ready=True)
+    world.advance(10)
+    assert not is_true(world.get(Pod, "p").status.conditions, "Ready")
 
 
 def test_a_node_whose_lease_is_renewed_stays_ready() -> None:

@@ -89,10 +89,12 @@ class NodeLifecycle(Controller):
             return
         lease = objects.find(Lease, LEASES, key[1])
         if lease is not None:
-            if self._is_silent(key[1], lease, now) and not _is_unknown(node):
-                yield from _lost(objects, node, now)
-                return  # the taints follow when that was told
             yield LookAgain(key, LOOK_S)
+            if self._is_silent(key[1], lease, now):
+                yield from _pods_lost(objects, node, now)  # first: the rest may be refused
+                if not _is_unknown(node):
+                    yield from _lost(node, now)
+                    return  # the taints follow when that was told
         taints = _taints(node, now)
         if taints != node.spec.taints:
             body = {
@@ -117,8 +119,15 @@ def _is_unknown(node: Node) -> bool:
     return ready is not None and bool(ready.status == "Unknown")
 
 
-def _lost(objects: Objects, node: Node, now: Timestamp) -> Iterator[Step]:
-    """Say of a node that nothing is known of it, and of its pods that they are not ready."""
+def _pods_lost(objects: Objects, node: Node, now: Timestamp) -> Iterator[Step]:
+    """Say of the pods of a node that they are not ready."""
+    for pod in objects.by(Pod, NODE, node.metadata.name):
+        if is_true(pod.status.conditions, READY):
+            yield from _not_ready(pod, now)
+
+
+def _lost(node: Node, now: Timestamp) -> Iterator[Step]:
+    """Say of a node that nothing is known of it."""
     conditions = node.status.conditions
     for kind in _SPOKEN_FOR:
         old = condition_of(conditions, kind)
@@ -139,9 +148,6 @@ def _lost(objects: Objects, node: Node, now: Timestamp) -> Iterator[Step]:
     yield Patch(Target.of(node), body, "status")
     name = node.metadata.name
     yield Tell(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
-    for pod in objects.by(Pod, NODE, name):
-        if is_true(pod.status.conditions, READY):
-            yield from _not_ready(pod, now)
 
 
 def _not_ready(pod: Pod, now: Timestamp) -> Iterator[Step]:
