@@ -24,7 +24,7 @@ HERE = socket.gethostname().lower()
 
 _VARYING = re.compile(
     r"\b\d+(?:ms|[smhd])\b"  # ages
-    r"|\S+/state/\S+"
+    r"|\S+/state/\S+|/\S+/moor-\S+"  # with its short path
     r"|, dra.nvme \d+/\d+"  # a machine may have no disks
     r"|(?<=dra.memory )\d+/\d+"  # NUMA nodes, with and without huge pages
     r"|(?<=dra.cpu )\d+/\d+"

@@ -126,6 +126,8 @@ def command(
     devices = wanted.chosen(found.devices, snapshot, selected)
     devices.sort(key=lambda each: list(map(natural, each.id)))
     devices.sort(key=SORTS[sort])
+    if given.unreadable and not found.devices:
+        sys.exit(given.exit_status(FITS))  # there is nothing to say of what was not seen
     if is_summary:
         _print_summary(devices, output)
     else:

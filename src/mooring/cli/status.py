@@ -48,7 +48,7 @@ def command(data_dir: Path, output: str) -> None:
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(_tree(state, overview, fault))).decode())
     else:
-        _print(state, overview, fault)
+        _print(data_dir, state, overview, fault)
     sys.exit(FITS if state.is_working and overview is not None else DOES_NOT_FIT)
 
 
@@ -70,7 +70,7 @@ def _tree(state: ClusterState, overview: Overview | None, fault: str) -> dict[st
     return {"running": True, **built, "overview": counted, "fault": fault}
 
 
-def _print(state: ClusterState, overview: Overview | None, fault: str) -> None:
+def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault: str) -> None:
     from mooring.cli.listing import print_table
 
     header = ("PROCESS", "STATE", "PID", "RESTARTS", "METRICS")
@@ -79,10 +79,20 @@ def _print(state: ClusterState, overview: Overview | None, fault: str) -> None:
     click.echo(f"server   {state.server}, since {state.began}")
     if state.node is not None:
         click.echo(f"node     {state.node}")
+        click.echo(f"{'':<8} for drivers of your own: {_folders(data_dir)}")
     for name, text in overview.lines() if overview is not None else [("error", fault)]:
         click.echo(f"{name:<8} {text}")
     if overview is not None and state.node is not None and overview.by_driver:
         click.echo(f"{'':<8} {overview.drivers}")
+
+
+def _folders(data_dir: Path) -> str:
+    """Return the options by which a driver finds the node."""
+    from mooring.cluster.assembly import CDI, NODE
+    from mooring.cluster.shortpaths import short_path
+
+    folder = data_dir.absolute()
+    return f"--kubelet-dir {short_path(folder / NODE)} --cdi-dir {folder / CDI}"
 
 
 def _row(process: ProcessState) -> tuple[str, ...]:

@@ -152,7 +152,8 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
     plan = _plan(ctx, given)
     folder = StateFolder(plan.folder)
     if detach:
-        _detach(folder, plan)
+        is_named = ctx.get_parameter_source("data_dir") is click.core.ParameterSource.COMMANDLINE
+        _detach(folder, plan, f" --data-dir {given['data_dir']}" if is_named else "")
     else:
         _run(folder, plan)
 
@@ -313,8 +314,8 @@ async def _asked(kubeconfig: Path, question: Callable[[Any], Any]) -> Any:
 # --- in the background ----------------------------------------------------------------------------
 
 
-def _detach(folder: StateFolder, plan: Plan) -> None:
-    """Start a process that runs the cluster, and return when it works."""
+def _detach(folder: StateFolder, plan: Plan, where: str) -> None:
+    """Start a process that runs the cluster, and return when it works; `where` names the folder."""
     from mooring.cluster.statefolder import FolderError
 
     try:
@@ -337,7 +338,7 @@ def _detach(folder: StateFolder, plan: Plan) -> None:
         if state is not None and state.pid == process.pid and state.is_working:
             click.echo(f"cluster at {state.server}")
             click.echo(f"kubeconfig: {plan.folder / 'kubeconfig'}")
-            click.echo("`moor status` shows it, `moor down` stops it")
+            click.echo(f"`moor status{where}` shows it, `moor down{where}` stops it")
             return
         if process.poll() is not None:
             said = folder.log("up").read_text(errors="replace").strip().splitlines()

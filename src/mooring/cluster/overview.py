@@ -63,8 +63,9 @@ def count(
     nodes = tuple(nodes)
     phases = Counter(each.status.phase or "Pending" for each in pods)
     specs = [each.spec for each in slices]
-    there = Counter(spec.driver for spec in specs for _ in spec.devices or ())
-    taken = {device for claim in claims for device in _devices(claim)}
+    published = {(s.driver, s.pool.name, each.name) for s in specs for each in s.devices or ()}
+    there = Counter(driver for driver, _, _ in published)
+    taken = {device for claim in claims for device in _devices(claim)} & published
     used = Counter(driver for driver, _, _ in taken)
     return Overview(
         nodes=len(nodes),

@@ -110,10 +110,12 @@ class Trial:
         """Return how the driver ended by itself; None if it runs."""
         if self.process is None or (code := self.process.exit_code) is None:
             return None
-        words = self.process.last_words()
-        return f"the driver ended with status {code}" + (
-            f"; its last words:\n{words}" * bool(words)
-        )
+        return f"the driver ended with status {code}{self._words_of_driver()}"
+
+    def _words_of_driver(self) -> str:
+        """Return what the driver said last, to be put behind a fact."""
+        words = "" if self.process is None else self.process.last_words()
+        return f"; its last words:\n{words}" if words else ""
 
     async def revive(self) -> None:
         """Start a driver again that ended by itself."""
@@ -146,7 +148,8 @@ class Trial:
                 return slices
             if loop.time() > until:
                 self._publishes = False
-                raise CheckFailedError(_what_lacks(slices, self._start_s))
+                said = self._words_of_driver()
+                raise CheckFailedError(f"{_what_lacks(slices, self._start_s)}{said}")
             await asyncio.sleep(LOOK_S)
 
     async def claim(self) -> ResourceClaim:
