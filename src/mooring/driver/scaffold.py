@@ -133,7 +133,8 @@ A driver for Dynamic Resource Allocation, written with the SDK of Mooring.
     pytest                                     # its tests, with a cluster of their own
     moor driver check -- python driver.py      # whether it does all that a kubelet expects
     moor validate -f example.yaml              # the class, a template for claims, and a pod
-    python driver.py --node-name $$(hostname)   # on a node, as root, with a kubeconfig
+    python driver.py --node-name $$(hostname)   # on a node, as root, with a kubeconfig;
+                                               # beside `moor up` with the folders of `moor status`
 
 `driver.py` has the three methods that make a driver. All else is done for it: its sockets and
 registration, slices, CDI specs, a checkpoint, restarts. `python driver.py --help` tells more.
