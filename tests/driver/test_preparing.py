@@ -11,12 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mooring.api.cdi import CdiId
 from mooring.api.core import Namespace
-from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
+from mooring.api.resource.v1 import (
+    ADMIN_NAMESPACE_LABEL,
+    AllocationResult,
+    DeviceAllocationResult,
+    ResourceClaimStatus,
+)
 from mooring.client.apiclient import ApiClient
-from mooring.client.writes import Patch, Target
+from mooring.client.writes import Patch, Target, Update
 from mooring.driver import Claim, ClaimName, Prepared, PrepareError
 from mooring.driver.cdifiles import device_names
 from mooring.driver.driver import AllocatedDevice
@@ -422,6 +428,27 @@ async def test_a_claim_that_is_half_undone_is_prepared_anew(
 
 
 # --- faults ---------------------------------------------------------------------------------------
+
+
+@played
+async def test_a_claim_that_is_allocated_anew_gives_back_what_it_had(
+    folder: Path, client: ApiClient
+) -> None:
+    claim = await make_claim(client, "lamp", "red")
+    driver = Blinkers()
+    async with serving(driver, settings_in(folder), client) as running:
+        assert running.socket is not None
+        kubelet = Kubelet(running.socket)
+        await kubelet.prepare(claim)
+        assert claim.status.allocation is not None
+        (result,) = claim.status.allocation.devices.results
+        devices = DeviceAllocationResult(results=(replace(result, device="green"),))
+        bare = await client.write(Update(replace(claim, status=ResourceClaimStatus()), "status"))
+        status = ResourceClaimStatus(allocation=AllocationResult(devices=devices))
+        await client.write(Update(replace(bare, status=status), "status"))
+        await kubelet.prepare(claim)
+        assert driver.calls == ["prepare lamp", "unprepare lamp", "prepare lamp"]
+        assert driver.lit == {claim.metadata.uid: ("green",)}
 
 
 class FullDisk(Files):

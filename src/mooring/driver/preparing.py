@@ -91,6 +91,9 @@ class Preparing:
         if before is not None and self._still_holds(before, claim):
             await asyncio.to_thread(self._cdi.write, before)  # it may have been removed
             return before
+        if before is not None and not _has_the_same(before, claim):
+            # Allocated anew: nobody else would give back what it had.
+            await self.unprepare(before.claim)
         begun = PreparedClaim(
             claim.uid,
             claim.namespace,
@@ -117,12 +120,11 @@ class Preparing:
 
     def _still_holds(self, before: PreparedClaim, claim: Claim) -> bool:
         """Tell whether what was prepared is what is wanted, and still there."""
-        keys = [each.key for each in claim.devices]
         return (
             self._driver.remembers
             and before.is_complete
             and before.boot_id == self._boot_id
-            and [each.key for each in before.devices] == keys
+            and _has_the_same(before, claim)
         )
 
     async def _clear_the_way(self, claim: Claim) -> None:
@@ -264,6 +266,10 @@ def _check_cdi_id(text: str) -> None:
         CdiId.parse(text)
     except ValueError as error:
         raise PrepareError(f"the driver named a CDI device that cannot be: {error}") from None
+
+
+def _has_the_same(before: PreparedClaim, claim: Claim) -> bool:
+    return [each.key for each in before.devices] == [each.key for each in claim.devices]
 
 
 def _has(claim: PreparedClaim, device: AllocatedDevice) -> bool:

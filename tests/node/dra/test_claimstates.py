@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from mooring.api.resource.v1 import DeviceRequestAllocationResult as Result
 from mooring.claims.refusals import Refused
@@ -17,6 +18,7 @@ from mooring.node.dra.claimstates import (
     DriverShare,
     Phase,
     PreparedDevice,
+    Slot,
 )
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
@@ -104,6 +106,33 @@ def test_a_claim_allocated_anew_is_still_unprepared_by_the_driver_it_had() -> No
     (last,) = book.detach("p", [known.key])
     assert sorted(last.drivers_to_ask(UNPREPARE)) == [GPU, NIC]
     assert list(last.devices) == []
+
+
+def test_a_claim_allocated_anew_is_for_nobody_until_what_it_had_is_unprepared() -> None:
+    book = ClaimBook()
+    old = replace(wanted("c"), allocated=frozenset({Slot(GPU, "pool", "a")}))
+    new = replace(wanted("c"), allocated=frozenset({Slot(GPU, "pool", "b")}))
+    attached(book, "p", old)
+    book.note_prepared([old])
+    attached(book, "q", old)
+    refused = book.attach("r", [new])
+    assert isinstance(refused, Refused)
+    assert "allocated anew" in refused.reason
+    book.detach("q", [old.key])
+    book.note_unprepared(book.detach("p", [old.key]))
+    assert attached(book, "r", new) == ["c"]
+
+
+def test_a_device_is_for_nobody_else_as_long_as_a_claim_is_not_unprepared() -> None:
+    book = ClaimBook()
+    one = replace(wanted("one"), allocated=frozenset({Slot(GPU, "pool", "a")}))
+    two = replace(wanted("two"), allocated=frozenset({Slot(GPU, "pool", "a")}))
+    attached(book, "p", one)
+    refused = book.attach("q", [two])
+    assert isinstance(refused, Refused)
+    assert "device a of driver gpu.example.com is still prepared" in refused.reason
+    book.note_unprepared(book.detach("p", [one.key]))
+    assert attached(book, "q", two) == ["two"]
 
 
 def test_claims_in_use_are_counted_by_driver_and_in_all() -> None:

@@ -14,6 +14,7 @@ from mooring.api.gates import Gates
 from mooring.client.errors import UnavailableError
 from mooring.kit.clock import ManualClock
 from mooring.node.contract import DevicesRefusedError
+from mooring.node.dra import manager
 from mooring.wire import dra_v1_pb2 as dra_wire
 from mooring.wire.services import DRA_V1, DRA_V1BETA1
 from tests.node.dra.worlds import World, connected, make_claim, play, until
@@ -484,6 +485,30 @@ def test_claims_of_pods_that_vanished_are_unprepared() -> None:
             assert driver.uids("unprepare") == ["uid-c2", "uid-c2"]
             assert driver.prepared == {"uid-c1"}
             assert [state.pods for state in dra.manager.book] == [{"pod-q"}]
+
+    play(scenario)
+
+
+def test_what_vanished_pods_use_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager, "SOON_S", 0.001)
+
+    async def scenario(world: World) -> None:
+        world.claim("c", GPU)
+        async with world.agent() as dra, FakeDriver(world.root, GPU) as driver:
+            await connected(dra, GPU)
+            await dra.manager.prepare(world.pod("p", "c"))
+            driver.unprepare_errors = {"uid-c": "not yet"}
+            known: list[list[str] | None] = [None, None, []]  # first they are not known yet
+
+            def active() -> list[str] | None:
+                return known.pop(0) if len(known) > 1 else known[0]
+
+            following = asyncio.create_task(dra.manager.follow_active(active))
+            await driver.until(lambda: len(driver.uids("unprepare")) > 1)
+            driver.unprepare_errors = {}
+            await until(lambda: not dra.manager.book.of_pod("pod-p"))
+            following.cancel()
+            assert driver.prepared == set()
 
     play(scenario)
 

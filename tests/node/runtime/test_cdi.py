@@ -86,6 +86,25 @@ def test_changes_of_files_are_seen(tmp_path: Path, specs: CdiSpecs) -> None:
         specs.edits([f"{KIND}=a"])
 
 
+def test_a_device_that_came_by_a_change_in_place_is_found(tmp_path: Path, specs: CdiSpecs) -> None:
+    path = write(tmp_path / "dynamic/gpu.json", {"a": env("A=1")})
+    write(tmp_path / "dynamic/other.json", {"c": env("C=1")})
+    assert specs.edits([f"{KIND}=c"]).env == ("C=1",)
+    write(path, {"a": env("A=1"), "b": env("B=2")})
+    assert specs.edits([f"{KIND}=b", f"{KIND}=c"]).env == ("B=2", "C=1")
+
+
+def test_a_file_that_is_replaced_may_conflict_with_another(tmp_path: Path, specs: CdiSpecs) -> None:
+    path = write(tmp_path / "dynamic/gpu.json", {"a": env("A=1")})
+    write(tmp_path / "dynamic/other.json", {"c": env("C=1")})
+    assert specs.edits([f"{KIND}=c"]).env == ("C=1",)
+    write(tmp_path / "dynamic/new", {"c": env("C=2")}).replace(path)
+    with pytest.raises(UnresolvableError, match="conflicting device"):
+        specs.edits([f"{KIND}=c"])
+    path.unlink()
+    assert specs.edits([f"{KIND}=c"]).env == ("C=1",)
+
+
 def test_yaml_is_read_and_other_files_are_not(tmp_path: Path, specs: CdiSpecs) -> None:
     text = (
         f"cdiVersion: 0.5.0\nkind: {KIND}\ndevices:\n- name: '0'\n  containerEdits:\n    env: [A=1]"

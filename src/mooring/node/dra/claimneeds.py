@@ -15,7 +15,7 @@ from mooring.claims.features import Features
 from mooring.claims.owners import check_made_for_pod
 from mooring.claims.references import Named, reference_of
 from mooring.claims.refusals import Refused
-from mooring.node.dra.claimstates import ALL, ClaimKey, ClaimState, DriverShare
+from mooring.node.dra.claimstates import ALL, ClaimKey, ClaimState, DriverShare, Slot
 
 GATE_OFF = "DRAOptionalNodeOperations feature gate is disabled on kubelet"
 
@@ -52,10 +52,20 @@ def check_claim(
         )
     if claim.status.allocation is None:
         return Refused(f"ResourceClaim {name}: not allocated")
-    drivers = driver_shares(claim.status.allocation.devices.results)
+    results = claim.status.allocation.devices.results
+    drivers = driver_shares(results)
     if not features.optional_operations and any(share.skips for share in drivers.values()):
         return Refused(f"ResourceClaim {name}: {GATE_OFF}")
-    return ClaimState(ClaimKey(claim.metadata.namespace, name), claim.metadata.uid, drivers=drivers)
+    return ClaimState(
+        ClaimKey(claim.metadata.namespace, name),
+        claim.metadata.uid,
+        drivers=drivers,
+        allocated=frozenset(
+            Slot(each.driver, each.pool, each.device, each.share_id or "")
+            for each in results
+            if not each.admin_access
+        ),
+    )
 
 
 def driver_shares(results: tuple[DeviceRequestAllocationResult, ...]) -> dict[str, DriverShare]:

@@ -53,6 +53,15 @@ class DriverShare(Struct, frozen=True):
         return operation not in self.skips and ALL not in self.skips
 
 
+class Slot(NamedTuple):
+    """A device, or a share of one, that no two claims have."""
+
+    driver: str
+    pool: str
+    device: str
+    share_id: str = ""
+
+
 class Phase(Enum):
     """How far a claim is."""
 
@@ -69,6 +78,7 @@ class ClaimState(Struct, frozen=True):
     pods: frozenset[str] = frozenset()  # by uid
     drivers: Mapping[str, DriverShare] = field(default_factory=dict)
     phase: Phase = Phase.WANTED
+    allocated: frozenset[Slot] = frozenset()  # not written down: it is read with the claim
 
     @property
     def devices(self) -> Iterator[tuple[str, PreparedDevice]]:
@@ -185,7 +195,7 @@ class ClaimBook:
     def _refusal(self, claim: ClaimState) -> Refused | None:
         known = self._states.get(claim.key)
         if known is None:
-            return None
+            return self._holder(claim)
         if known.uid != claim.uid:
             return Refused(
                 f"old ResourceClaim with same name {claim.key.name} and different UID {known.uid} "
@@ -193,6 +203,22 @@ class ClaimBook:
             )
         if known.phase is Phase.UNPREPARING:
             return Refused(f"ResourceClaim {claim.key.name} is being unprepared")
+        if known.phase is Phase.PREPARED and known.allocated != claim.allocated:
+            return Refused(
+                f"ResourceClaim {claim.key.name} was allocated anew, but is prepared as before "
+                "(previous pod force-deleted?!)"
+            )
+        return None
+
+    def _holder(self, claim: ClaimState) -> Refused | None:
+        """Return why devices are not free here, although the cluster has given them to a claim."""
+        for other in self:
+            if other.key != claim.key and not other.allocated.isdisjoint(claim.allocated):
+                slot = min(other.allocated & claim.allocated)
+                return Refused(
+                    f"device {slot.device} of driver {slot.driver} is still prepared for "
+                    f"ResourceClaim {other.key.name} (previous pod force-deleted?!)"
+                )
         return None
 
     def _same(self, claim: ClaimState) -> ClaimState | None:
@@ -213,4 +239,4 @@ def _attached(known: ClaimState | None, claim: ClaimState, pod: str) -> ClaimSta
         driver: replace(share, devices=known.drivers.get(driver, share).devices)
         for driver, share in claim.drivers.items()
     }
-    return replace(known, drivers={**old, **now})
+    return replace(known, drivers={**old, **now}, allocated=claim.allocated)
