@@ -421,6 +421,16 @@ def test_an_agent_that_starts_again_goes_on_with_what_runs(tmp_path: Path) -> No
     assert world.pod().status.container_statuses[0].restart_count == 1
 
 
+def test_an_agent_that_goes_lets_go_of_no_devices(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod())
+        await settle()
+        await world.keeper.close()
+        assert world.keeper.active == {"uid-p"}
+
+    assert play(tmp_path, story).runtime.running() == ["c"]
+
+
 def test_pods_that_went_while_the_agent_was_away_leave_nothing(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         world.cluster.put(make_pod(name="gone", volumes=[{"name": "v", "emptyDir": {}}]))

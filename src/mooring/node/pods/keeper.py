@@ -188,13 +188,12 @@ class Keeper:
         try:
             await worker.run(cleared=lambda: self.free(uid))
         except asyncio.CancelledError:
-            raise
+            raise  # the pod goes on, and has its devices
         except Exception:
             LOG.exception("pod %s is left alone", uid)
-        finally:
-            self.free(uid)
-            self._workers.pop(uid, None)
-            self._clean_up()
+        self.free(uid)
+        self._workers.pop(uid, None)
+        self._clean_up()
 
     def _clean_up(self) -> None:
         """Free what ended pods left, now and then: it is in cycles, and has grown old."""
