@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mooring.api.codec import to_tree
 from mooring.client.errors import UnavailableError
 from mooring.kit.clock import settle
@@ -450,6 +452,50 @@ def test_pods_that_went_while_the_agent_was_away_leave_nothing(tmp_path: Path) -
     assert not world.devices.prepared
     assert list(tmp_path.iterdir()) == []
     assert world.keeper.active == frozenset()
+
+
+def test_a_process_that_cannot_be_killed_keeps_its_devices_and_no_pod_waiting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod(name="gone", volumes=[{"name": "v", "emptyDir": {}}]))
+        await settle()
+        await world.keeper.close()
+        world.cluster.remove("gone")
+        world.runtime.unkillable.add("uid-gone")
+        await world.restart()
+        world.cluster.put(make_pod(container("other")))
+        await world.clock.advance(60)
+        assert world.runtime.running() == ["c", "other"]
+        assert world.keeper.active == {"uid-gone", "uid-p"}
+        assert "uid-gone" in world.devices.prepared
+        assert (tmp_path / "uid-gone").exists()
+        assert "containers of pod uid-gone are still not removed" in caplog.text
+        world.runtime.unkillable.clear()
+        await world.clock.advance(1)
+
+    world = play(tmp_path, story)
+    assert world.keeper.active == {"uid-p"}
+    assert world.runtime.running() == ["other"]
+    assert not (tmp_path / "uid-gone").exists()
+
+
+def test_a_pod_that_is_seen_late_starts_after_what_it_left_is_gone(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        pod = world.cluster.put(make_pod())
+        await settle()
+        await world.keeper.close()
+        world.cluster.watchers.clear()
+        world.cluster.remove("p")
+        world.runtime.unkillable.add("uid-p")
+        await world.restart()
+        world.keeper.see(world.cluster.put(pod))
+        await settle()
+        assert world.runtime.log == ["start c", "remove uid-p"]
+        world.runtime.unkillable.clear()
+        await world.clock.advance(1)
+
+    assert play(tmp_path, story).runtime.running() == ["c"]
 
 
 def test_containers_that_a_reboot_took_run_again_and_it_is_told(tmp_path: Path) -> None:

@@ -160,7 +160,8 @@ class World:
         await self.keeper.close()
         self.keeper = Keeper(self.room, lambda: self.node)
         states: list[ContainerState] = list(await self.runtime.containers())
-        await self.keeper.take_over(states, self.cluster.pods.values())
+        self.keeper.take_over(states, self.cluster.pods.values())
+        await settle()
         self.devices.reconcile(self.keeper.active)
 
 

@@ -180,7 +180,8 @@ class Agent:
         if self.has_taken_over.is_set():
             self.keeper.compare(states)
             return
-        await self.keeper.take_over(states, self.informers.objects.all(Pod))
+        # Nothing is awaited between, so that no pod goes unseen.
+        self.keeper.take_over(states, self.informers.objects.all(Pod))
         self._pods.on_change(self.keeper.changed)
         self.has_taken_over.set()
 
