@@ -10,7 +10,7 @@ from mooring.api.codec import to_tree
 from mooring.client.errors import UnavailableError
 from mooring.kit.clock import settle
 from mooring.node.runtime.contract import RuntimeRefusedError
-from tests.node.world import World, container, make_node, make_pod, play
+from tests.node.world import SLOTS, World, container, make_node, make_pod, play
 
 
 def test_a_pod_runs_with_its_devices_and_is_told_ready(tmp_path: Path) -> None:
@@ -179,6 +179,20 @@ def test_a_pod_without_devices_waits_and_says_why(tmp_path: Path) -> None:
         "Failed to prepare dynamic resources: prepare dynamic resources: "
         "DRA driver d is not registered"
     )
+
+
+def test_drivers_that_hang_keep_no_other_pod_waiting(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.devices.slow_s = 45
+        for number in range(SLOTS + 1):
+            world.cluster.put(make_pod(name=f"slow-{number}"))
+        await settle()
+        world.devices.slow_s = 0
+        world.cluster.put(make_pod(container("other")))
+        await settle()
+        assert world.runtime.running() == ["other"]
+
+    play(tmp_path, story)
 
 
 def test_pods_that_wait_for_a_driver_start_when_it_comes(tmp_path: Path) -> None:

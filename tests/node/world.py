@@ -22,6 +22,7 @@ from mooring.node.pods.sources import Library
 from mooring.node.runtime.contract import ContainerId, ContainerState
 from tests.node.memoryruntime import MemoryDevices, MemoryRuntime
 
+SLOTS = 8
 NOW = Timestamp.parse("2026-11-15T12:00:00Z")
 
 
@@ -132,7 +133,7 @@ class World:
             folder=folder,
             tell=self.told.append,
             around=lambda: around,
-            slots=asyncio.Semaphore(8),
+            slots=asyncio.Semaphore(SLOTS),
             library=Library(self.cluster, self.clock),
         )
         self.keeper = Keeper(self.room, lambda: self.node)

@@ -37,7 +37,7 @@ from mooring.node.runtime.contract import Runtime
 LOG = logging.getLogger(__name__)
 
 SOURCE = "kubelet"  # as whom events are told
-AT_ONCE = 32  # how many pods are set up or containers started at the same time
+AT_ONCE = 32  # how many pods have volumes made or containers started at the same time
 RUNTIME_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
 
 

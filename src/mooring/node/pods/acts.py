@@ -73,7 +73,7 @@ class Acts:
         try:
             async with room.slots:
                 await self._make_volumes()
-                await room.devices.prepare(record.pod)
+            await room.devices.prepare(record.pod)  # a driver that hangs has no slot
         except (ConfigError, SourceError) as error:
             self._trouble("FailedMount", str(error))
         except PodRefusedError as error:
@@ -155,11 +155,10 @@ class Acts:
 
     async def start(self, step: Start) -> None:
         """Start a container."""
-        record, room = self._record, self._room
+        record = self._record
         container = container_of(record.pod, step.name)
         try:
-            async with room.slots:
-                state = await self._start(container, step.attempt)
+            state = await self._start(container, step.attempt)
         except (ConfigError, SourceError) as error:
             self._not_started(container, CONFIG_ERROR, str(error))
         except RuntimeRefusedError as error:
@@ -193,7 +192,8 @@ class Acts:
         )
         volumes.make_parts(spec.edits.mounts, self._volumes)
         await room.devices.before_start(record.pod, container.name)
-        return await room.runtime.start(spec)
+        async with room.slots:
+            return await room.runtime.start(spec)
 
     def _not_started(self, container: Container, reason: str, message: str) -> None:
         record = self._record

@@ -37,7 +37,7 @@ class Room(Struct, frozen=True):
     folder: Path  # of pods: one folder for each, by uid
     tell: Callable[[Tell], None]
     around: Callable[[], Surroundings]
-    slots: asyncio.Semaphore  # so many are set up or started at the same time
+    slots: asyncio.Semaphore  # so many have volumes made or start at the same time
     library: Library
     health_of: HealthOf = no_health
 
