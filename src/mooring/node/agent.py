@@ -38,6 +38,7 @@ LOG = logging.getLogger(__name__)
 
 SOURCE = "kubelet"  # as whom events are told
 AT_ONCE = 32  # how many pods have volumes made or containers started at the same time
+LEFT_S = 2.0  # what unknown pods left is mostly gone by then, and its devices are free at once
 RUNTIME_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
 
 
@@ -183,6 +184,7 @@ class Agent:
         # Nothing is awaited between, so that no pod goes unseen.
         self.keeper.take_over(states, self.informers.objects.all(Pod))
         self._pods.on_change(self.keeper.changed)
+        await self.keeper.left(LEFT_S)
         self.has_taken_over.set()
 
     def _note(self, trouble: str) -> None:

@@ -84,6 +84,11 @@ class Keeper:
         for pod in pods:
             self.see(pod)
 
+    async def left(self, within_s: float) -> None:
+        """Wait until nothing is left of unknown pods, but not for long."""
+        if self._leaving:
+            await asyncio.wait(self._leaving.values(), timeout=within_s)
+
     async def _remove(self, uid: str) -> None:
         """Remove what is left of a pod that the cluster does not know."""
         LOG.info("pod %s is not known any more: its containers are removed", uid)
