@@ -241,6 +241,14 @@ def test_a_volume_that_cannot_be_is_named(
         make(volumes_of(pod, Materials(tmp_path)))
 
 
+def test_what_cannot_be_removed_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    volumes.remove(tmp_path / "none")
+    assert not caplog.text
+    (tmp_path / "file").touch()
+    volumes.remove(tmp_path / "file")
+    assert f"{tmp_path}/file cannot be removed: Not a directory" in caplog.text
+
+
 def test_a_part_of_a_volume_never_leads_out_of_it(tmp_path: Path) -> None:
     pod = make_pod(
         container(volumeMounts=[{"name": "v", "mountPath": "/m", "subPath": "link/x"}]),

@@ -418,6 +418,18 @@ def test_a_node_has_room_again_when_a_pod_is_over(tmp_path: Path) -> None:
     assert play(tmp_path, story, make_node(cpu="4")).phase("b") == "Running"
 
 
+def test_large_volumes_keep_nobody_waiting(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod(volumes=[{"name": "v", "emptyDir": {}}]))
+        await settle()
+        assert world.asides == ["make"]
+        world.cluster.delete("p")
+        await settle()
+        assert set(world.asides[1:]) == {"remove"}
+
+    assert play(tmp_path, story).phase() == "gone"
+
+
 # --- agents that go and come --------------------------------------------------------------------
 
 

@@ -123,6 +123,7 @@ class World:
         self.devices = MemoryDevices(self.runtime)
         self.cluster = MemoryCluster()
         self.told: list[Tell] = []
+        self.asides: list[str] = []  # what would be done in a thread
         self.node = node or make_node()
         around = Surroundings("n", "10.0.0.1", "10.0.0.1", self.node.status.allocatable)
         self.room = Room(
@@ -135,9 +136,14 @@ class World:
             around=lambda: around,
             slots=asyncio.Semaphore(SLOTS),
             library=Library(self.cluster, self.clock),
+            aside=self._aside,
         )
         self.keeper = Keeper(self.room, lambda: self.node)
         self.cluster.watchers.append(lambda old, new: self.keeper.changed(old, new))
+
+    async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        self.asides.append(work.__name__)
+        return work(*arguments)
 
     async def listen(self) -> None:
         async for state in self.runtime.changes():

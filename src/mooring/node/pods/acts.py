@@ -108,7 +108,7 @@ class Acts:
             await room.library.tokens(pod, wishes),
         )
         self._volumes = volumes.volumes_of(pod, materials)
-        volumes.make(self._volumes)
+        await room.aside(volumes.make, self._volumes)
         if wishes:
             seconds = REFRESHED_PART * min(wish.seconds for wish in wishes)
             self._record.refresh_at = later(room.now(), seconds)
@@ -128,7 +128,7 @@ class Acts:
         try:
             await room.devices.unprepare(record.pod)
             if record.pod.spec.volumes:
-                volumes.remove(room.folder_of(record.pod.metadata.uid))
+                await room.aside(volumes.remove, room.folder_of(record.pod.metadata.uid))
         except DevicesRefusedError as error:
             text = f"Failed to unprepare dynamic resources: {error}"
             self._trouble("FailedUnprepareDynamicResources", text)
@@ -293,4 +293,4 @@ class Acts:
             except Exception as error:
                 LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
                 await self._room.clock.sleep(AGAIN_S)
-        volumes.remove(self._room.folder_of(uid))
+        await self._room.aside(volumes.remove, self._room.folder_of(uid))

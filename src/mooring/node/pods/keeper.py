@@ -66,7 +66,7 @@ class Keeper:
     # --- the beginning --------------------------------------------------------------------------
 
     def take_over(self, states: Iterable[ContainerState], pods: Iterable[Pod]) -> None:
-        """Go on with the containers that are there; those of pods that are not are removed.
+        """Go on with the containers that are there; what unknown pods left is removed.
 
         Nobody waits for that: a process that cannot be killed holds up no other pod.
         """
@@ -74,12 +74,10 @@ class Keeper:
         known = {pod.metadata.uid for pod in pods}
         for state in states:
             self._states.setdefault(state.id.pod_uid, []).append(state)
-        kept = {self._room.folder_of(uid) for uid in (*known, *self._states)}
-        for folder in _folders(self._room.folder):
-            if folder not in kept:
-                remove(folder)
-        for uid in [uid for uid in self._states if uid not in known]:
-            del self._states[uid]
+        kept = {self._room.folder_of(uid).name for uid in (*known, *self._states)}
+        folders = {folder.name for folder in _folders(self._room.folder)}
+        for uid in sorted(({*self._states} - known) | (folders - kept)):
+            self._states.pop(uid, None)
             self._leaving[uid] = self._spawn(self._remove(uid))
         for pod in pods:
             self.see(pod)
@@ -91,14 +89,14 @@ class Keeper:
 
     async def _remove(self, uid: str) -> None:
         """Remove what is left of a pod that the cluster does not know."""
-        LOG.info("pod %s is not known any more: its containers are removed", uid)
+        LOG.info("pod %s is not known any more: what it left is removed", uid)
         text = "containers of pod %s are still not removed; they keep their devices"
         timer = self._room.clock.call_later(STUCK_S, lambda: LOG.warning(text, uid))
         try:
             await self._remove_containers(uid)
         finally:
             timer.cancel()
-        remove(self._room.folder_of(uid))
+        await self._room.aside(remove, self._room.folder_of(uid))
         del self._leaving[uid]
 
     async def _remove_containers(self, uid: str) -> None:

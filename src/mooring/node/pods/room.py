@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -40,6 +41,7 @@ class Room(Struct, frozen=True):
     slots: asyncio.Semaphore  # so many have volumes made or start at the same time
     library: Library
     health_of: HealthOf = no_health
+    aside: Callable[..., Awaitable[Any]] = asyncio.to_thread  # work that would hold up all others
 
     def now(self) -> Timestamp:
         """Return the time."""

@@ -7,6 +7,7 @@ Which folders and files there are to be is planned first (pure); `make` and `rem
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -34,6 +35,8 @@ from mooring.node.pods.sources import (
     projections,
     wish_of,
 )
+
+LOG = logging.getLogger(__name__)
 
 POD_MODE, FOLDER_MODE, SHARED_MODE, FILE_MODE = 0o750, 0o755, 0o777, 0o644
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -253,4 +256,10 @@ def make_parts(mounts: Iterable[Mount], volumes: Mapping[str, Volume]) -> None:
 
 def remove(folder: Path) -> None:
     """Remove what was made for a pod; nothing of what it only pointed to."""
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)  # as much as can be
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        LOG.warning("%s cannot be removed: %s", error.filename or folder, error.strerror or error)
