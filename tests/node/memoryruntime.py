@@ -60,6 +60,7 @@ class MemoryRuntime:
         self.specs: dict[ContainerId, ContainerSpec] = {}
         self.refusals: dict[str, RuntimeRefusedError] = {}  # by container
         self.stubborn: set[str] = set()  # containers that must be killed
+        self.unkillable: set[str] = set()  # uids of pods whose containers cannot be removed
         self.answers: dict[str, int] = {}  # exit codes of commands run beside, by the command
         self.asked: list[tuple[str, ...]] = []
         self.log: list[str] = []
@@ -163,6 +164,8 @@ class MemoryRuntime:
 
     async def remove(self, pod_uid: str) -> None:
         self.log.append(f"remove {pod_uid}")
+        while pod_uid in self.unkillable:
+            await self.clock.sleep(1)
         for id_ in [id_ for id_ in self._states if id_.pod_uid == pod_uid]:
             self.end(id_, KILLED)
             del self._states[id_]

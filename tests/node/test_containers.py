@@ -179,6 +179,45 @@ def test_volumes_are_made_from_what_they_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("volume", "option"),
+    [
+        ({"emptyDir": {}}, "rw"),
+        ({"hostPath": {"path": "/tmp"}}, "rw"),
+        ({"secret": {"secretName": "hidden"}}, "ro"),
+        ({"configMap": {"name": "config"}}, "ro"),
+        ({"downwardAPI": {"items": []}}, "ro"),
+        ({"projected": {"sources": []}}, "ro"),
+    ],
+)
+def test_what_we_write_is_not_a_container_s_to_change(
+    volume: dict[str, Any], option: str, tmp_path: Path
+) -> None:
+    one = container(volumeMounts=[{"name": "v", "mountPath": "/m"}])
+    pod = make_pod(one, volumes=[{"name": "v", **volume}])
+    made = volumes_of(pod, Materials(tmp_path, AROUND, {CONFIG: {}, SECRET: {}}))
+    (mount,) = mounts_of(pod.spec.containers[0], made, {})
+    assert mount.options == ("rbind", option)
+
+
+def test_nobody_else_reads_what_is_written_for_a_pod(tmp_path: Path) -> None:
+    secret = {"secretName": "hidden", "defaultMode": 0o400}
+    pod = make_pod(volumes=[{"name": "v", "secret": secret}])
+    folder = tmp_path / "uid"
+    old, new = ({SECRET: {"s": each}} for each in (b"old", b"new"))
+    make(volumes_of(pod, Materials(folder, AROUND, old)))
+    assert folder.stat().st_mode & 0o777 == 0o750
+    other = tmp_path / "other"
+    other.write_text("of the machine")
+    (folder / "volumes/v/.s.new").symlink_to(other)  # as someone may have put it there
+    with (folder / "volumes/v/s").open() as before:
+        make(volumes_of(pod, Materials(folder, AROUND, new)))
+        assert before.read() == "old"
+    assert (folder / "volumes/v/s").read_text() == "new"
+    assert (folder / "volumes/v/s").stat().st_mode & 0o777 == 0o400
+    assert other.read_text() == "of the machine"
+
+
+@pytest.mark.parametrize(
     ("volume", "fault"),
     [
         ({"nfs": {"server": "s"}}, 'volume "v" : nfs is not supported by this node'),
@@ -200,6 +239,14 @@ def test_a_volume_that_cannot_be_is_named(
     pod = make_pod(volumes=[{"name": "v", **volume}])
     with pytest.raises(ConfigError, match=fault):
         make(volumes_of(pod, Materials(tmp_path)))
+
+
+def test_what_cannot_be_removed_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    volumes.remove(tmp_path / "none")
+    assert not caplog.text
+    (tmp_path / "file").touch()
+    volumes.remove(tmp_path / "file")
+    assert f"{tmp_path}/file cannot be removed: Not a directory" in caplog.text
 
 
 def test_a_part_of_a_volume_never_leads_out_of_it(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mooring.api.codec import to_tree
 from mooring.client.errors import UnavailableError
 from mooring.kit.clock import settle
 from mooring.node.runtime.contract import RuntimeRefusedError
-from tests.node.world import World, container, make_node, make_pod, play
+from tests.node.world import SLOTS, World, container, make_node, make_pod, play
 
 
 def test_a_pod_runs_with_its_devices_and_is_told_ready(tmp_path: Path) -> None:
@@ -177,6 +179,20 @@ def test_a_pod_without_devices_waits_and_says_why(tmp_path: Path) -> None:
         "Failed to prepare dynamic resources: prepare dynamic resources: "
         "DRA driver d is not registered"
     )
+
+
+def test_drivers_that_hang_keep_no_other_pod_waiting(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.devices.slow_s = 45
+        for number in range(SLOTS + 1):
+            world.cluster.put(make_pod(name=f"slow-{number}"))
+        await settle()
+        world.devices.slow_s = 0
+        world.cluster.put(make_pod(container("other")))
+        await settle()
+        assert world.runtime.running() == ["other"]
+
+    play(tmp_path, story)
 
 
 def test_pods_that_wait_for_a_driver_start_when_it_comes(tmp_path: Path) -> None:
@@ -402,6 +418,18 @@ def test_a_node_has_room_again_when_a_pod_is_over(tmp_path: Path) -> None:
     assert play(tmp_path, story, make_node(cpu="4")).phase("b") == "Running"
 
 
+def test_large_volumes_keep_nobody_waiting(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod(volumes=[{"name": "v", "emptyDir": {}}]))
+        await settle()
+        assert world.asides == ["make"]
+        world.cluster.delete("p")
+        await settle()
+        assert set(world.asides[1:]) == {"remove"}
+
+    assert play(tmp_path, story).phase() == "gone"
+
+
 # --- agents that go and come --------------------------------------------------------------------
 
 
@@ -419,6 +447,16 @@ def test_an_agent_that_starts_again_goes_on_with_what_runs(tmp_path: Path) -> No
     world = play(tmp_path, story)
     assert world.runtime.running() == ["c"]
     assert world.pod().status.container_statuses[0].restart_count == 1
+
+
+def test_an_agent_that_goes_lets_go_of_no_devices(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod())
+        await settle()
+        await world.keeper.close()
+        assert world.keeper.active == {"uid-p"}
+
+    assert play(tmp_path, story).runtime.running() == ["c"]
 
 
 def test_pods_that_went_while_the_agent_was_away_leave_nothing(tmp_path: Path) -> None:
@@ -440,6 +478,50 @@ def test_pods_that_went_while_the_agent_was_away_leave_nothing(tmp_path: Path) -
     assert not world.devices.prepared
     assert list(tmp_path.iterdir()) == []
     assert world.keeper.active == frozenset()
+
+
+def test_a_process_that_cannot_be_killed_keeps_its_devices_and_no_pod_waiting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod(name="gone", volumes=[{"name": "v", "emptyDir": {}}]))
+        await settle()
+        await world.keeper.close()
+        world.cluster.remove("gone")
+        world.runtime.unkillable.add("uid-gone")
+        await world.restart()
+        world.cluster.put(make_pod(container("other")))
+        await world.clock.advance(60)
+        assert world.runtime.running() == ["c", "other"]
+        assert world.keeper.active == {"uid-gone", "uid-p"}
+        assert "uid-gone" in world.devices.prepared
+        assert (tmp_path / "uid-gone").exists()
+        assert "containers of pod uid-gone are still not removed" in caplog.text
+        world.runtime.unkillable.clear()
+        await world.clock.advance(1)
+
+    world = play(tmp_path, story)
+    assert world.keeper.active == {"uid-p"}
+    assert world.runtime.running() == ["other"]
+    assert not (tmp_path / "uid-gone").exists()
+
+
+def test_a_pod_that_is_seen_late_starts_after_what_it_left_is_gone(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        pod = world.cluster.put(make_pod())
+        await settle()
+        await world.keeper.close()
+        world.cluster.watchers.clear()
+        world.cluster.remove("p")
+        world.runtime.unkillable.add("uid-p")
+        await world.restart()
+        world.keeper.see(world.cluster.put(pod))
+        await settle()
+        assert world.runtime.log == ["start c", "remove uid-p"]
+        world.runtime.unkillable.clear()
+        await world.clock.advance(1)
+
+    assert play(tmp_path, story).runtime.running() == ["c"]
 
 
 def test_containers_that_a_reboot_took_run_again_and_it_is_told(tmp_path: Path) -> None:

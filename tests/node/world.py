@@ -22,6 +22,7 @@ from mooring.node.pods.sources import Library
 from mooring.node.runtime.contract import ContainerId, ContainerState
 from tests.node.memoryruntime import MemoryDevices, MemoryRuntime
 
+SLOTS = 8
 NOW = Timestamp.parse("2026-11-15T12:00:00Z")
 
 
@@ -122,6 +123,7 @@ class World:
         self.devices = MemoryDevices(self.runtime)
         self.cluster = MemoryCluster()
         self.told: list[Tell] = []
+        self.asides: list[str] = []  # what would be done in a thread
         self.node = node or make_node()
         around = Surroundings("n", "10.0.0.1", "10.0.0.1", self.node.status.allocatable)
         self.room = Room(
@@ -132,11 +134,16 @@ class World:
             folder=folder,
             tell=self.told.append,
             around=lambda: around,
-            slots=asyncio.Semaphore(8),
+            slots=asyncio.Semaphore(SLOTS),
             library=Library(self.cluster, self.clock),
+            aside=self._aside,
         )
         self.keeper = Keeper(self.room, lambda: self.node)
         self.cluster.watchers.append(lambda old, new: self.keeper.changed(old, new))
+
+    async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        self.asides.append(work.__name__)
+        return work(*arguments)
 
     async def listen(self) -> None:
         async for state in self.runtime.changes():
@@ -160,7 +167,8 @@ class World:
         await self.keeper.close()
         self.keeper = Keeper(self.room, lambda: self.node)
         states: list[ContainerState] = list(await self.runtime.containers())
-        await self.keeper.take_over(states, self.cluster.pods.values())
+        self.keeper.take_over(states, self.cluster.pods.values())
+        await settle()
         self.devices.reconcile(self.keeper.active)
 
 

@@ -37,7 +37,8 @@ from mooring.node.runtime.contract import Runtime
 LOG = logging.getLogger(__name__)
 
 SOURCE = "kubelet"  # as whom events are told
-AT_ONCE = 32  # how many pods are set up or containers started at the same time
+AT_ONCE = 32  # how many pods have volumes made or containers started at the same time
+LEFT_S = 2.0  # what unknown pods left is mostly gone by then, and its devices are free at once
 RUNTIME_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
 
 
@@ -180,8 +181,10 @@ class Agent:
         if self.has_taken_over.is_set():
             self.keeper.compare(states)
             return
-        await self.keeper.take_over(states, self.informers.objects.all(Pod))
+        # Nothing is awaited between, so that no pod goes unseen.
+        self.keeper.take_over(states, self.informers.objects.all(Pod))
         self._pods.on_change(self.keeper.changed)
+        await self.keeper.left(LEFT_S)
         self.has_taken_over.set()
 
     def _note(self, trouble: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 
 import pytest
 
-from mooring.node.dra import registryfolder
+from mooring.node.dra import inotify, registryfolder, running
 from mooring.node.dra.drivers import Drivers, NotRegisteredError
 from mooring.node.dra.registration import Plugin, Registrar, RegistrationRefusedError
 from mooring.node.dra.running import REGISTRY
@@ -313,6 +314,49 @@ def test_the_folder_is_followed(has_events: bool, monkeypatch: pytest.MonkeyPatc
         assert {each.path.name for each in await anext(following)} == {"two.sock"}
         await following.aclose()
 
+    play(scenario)
+
+
+def test_a_folder_that_cannot_be_watched_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(registryfolder, "POLL_S", 0.005)
+    monkeypatch.setattr(inotify, "_add_watch", lambda *_: errno.ENOSPC)
+
+    async def scenario(world: World) -> None:
+        folder = world.root / REGISTRY
+        following = registryfolder.follow(folder)
+        assert await anext(following) == frozenset()
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(folder / "one.sock"))
+        (first,) = await anext(following)
+        assert first.path == folder / "one.sock"
+        await following.aclose()
+        assert f"{folder} cannot be watched: No space left on device" in caplog.text
+
+    play(scenario)
+
+
+def test_what_fails_while_claims_are_served_is_said_and_begun_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(running, "AGAIN_S", 0.005)
+    faults = [RuntimeError("of pods")]
+
+    def active() -> list[str]:
+        if faults:
+            raise faults.pop()
+        asked.set()
+        return []
+
+    async def scenario(world: World) -> None:
+        world.find_active = active
+        async with world.agent() as dra, FakeDriver(world.root, GPU):
+            await asked.wait()
+            await connected(dra, GPU)
+        assert "pods are not followed any more; again in 0.005 s" in caplog.text
+
+    asked = asyncio.Event()
     play(scenario)
 
 

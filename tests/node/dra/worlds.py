@@ -104,6 +104,7 @@ class World:
         self.affected: list[set[str]] = []
         self.gates = Gates.parse()
         self.active: Iterable[str] | None = None
+        self.find_active: Callable[[], Iterable[str] | None] = lambda: self.active
         self.settings: dict[str, Any] = {}
         self.dra: Dra
 
@@ -124,7 +125,7 @@ class World:
             node=NODE,
             gates=self.gates,
             pods=lambda: list(self.pods.values()),
-            active=lambda: self.active,
+            active=self.find_active,
             affected=self.affected.append,
             clock=self.clock,
             **self.settings,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -14,6 +15,7 @@ import pytest
 
 from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
 from mooring.node.runtime.contract import Limits, Phase, RuntimeRefusedError
+from mooring.node.runtime.keeper.child import Forked
 from mooring.node.runtime.process import ProcessRuntime
 from tests.node.runtime.bench import (
     FOREVER,
@@ -381,3 +383,15 @@ def test_too_much_memory_ends_a_container(bench: Bench) -> None:
         assert (state.exit_code, state.reason) == (137, "OOMKilled")
 
     bench.play(story)
+
+
+def test_a_mount_namespace_is_handed_to_no_other_container() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, open(os.devnull, "rb") as file:
+        socket.send_fds(theirs, [b"namespace"], [file.fileno()])
+        namespace = Forked(0, -1, ours).heard().namespace
+        assert namespace is not None
+        try:
+            assert not os.get_inheritable(namespace)
+        finally:
+            os.close(namespace)

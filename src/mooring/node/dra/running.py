@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -34,6 +34,7 @@ from mooring.wire.services import DRA_PLUGIN
 LOG = logging.getLogger(__name__)
 
 REGISTRY = Path("plugins_registry")
+AGAIN_S = 5.0  # after a fault
 
 # Told of pods, by uid, whose devices have another health now.
 PodsAffected = Callable[[set[str]], None]
@@ -105,26 +106,39 @@ class Dra:
         """Serve claims: drivers register, monitors ask, what pods left behind is taken back."""
         settings = self._settings
         await self.manager.file.save()  # better now than when the first pod comes
-        folder = registryfolder.follow(settings.root / REGISTRY, clock=settings.clock)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.manager.file.settled)
             await stack.enter_async_context(self.wiper.running())
             await stack.enter_async_context(self.health.running())
             await stack.enter_async_context(self.drivers.running())
             await stack.enter_async_context(self.pod_resources.serving(settings.root / SOCKET))
-            stack.push_async_callback(folder.aclose)
             following = [
-                asyncio.create_task(self.registrar.run(folder)),
-                asyncio.create_task(self.manager.follow_active(settings.active)),
+                asyncio.create_task(self._keep_up("plugins", self._follow_plugins)),
+                asyncio.create_task(self._keep_up("pods", self._follow_pods)),
             ]
-            for task in following:
-                task.add_done_callback(_say_fault)
             try:
                 yield
             finally:
                 for task in following:
                     task.cancel()
                 await asyncio.wait(following)
+
+    async def _follow_plugins(self) -> None:
+        folder = registryfolder.follow(self._settings.root / REGISTRY, clock=self._settings.clock)
+        async with aclosing(folder):
+            await self.registrar.run(folder)
+
+    async def _follow_pods(self) -> None:
+        await self.manager.follow_active(self._settings.active)
+
+    async def _keep_up(self, what: str, follow: Callable[[], Awaitable[None]]) -> None:
+        """Follow something until cancelled; after a fault again, as claims need it."""
+        while True:
+            try:
+                await follow()
+            except Exception:
+                LOG.exception("%s are not followed any more; again in %g s", what, AGAIN_S)
+            await self._settings.clock.sleep(AGAIN_S)
 
     def _tell(self, driver: str, devices: Iterable[DeviceKey]) -> None:
         pods = self.manager.book.pods_with(driver, devices)
@@ -141,8 +155,3 @@ async def serving_claims(client: Client, settings: DraSettings) -> AsyncIterator
     dra = Dra(client, settings)
     async with dra.serving():
         yield dra
-
-
-def _say_fault(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()):
-        LOG.error("claims are not followed any more", exc_info=error)

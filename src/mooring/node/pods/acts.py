@@ -73,7 +73,7 @@ class Acts:
         try:
             async with room.slots:
                 await self._make_volumes()
-                await room.devices.prepare(record.pod)
+            await room.devices.prepare(record.pod)  # a driver that hangs has no slot
         except (ConfigError, SourceError) as error:
             self._trouble("FailedMount", str(error))
         except PodRefusedError as error:
@@ -108,7 +108,7 @@ class Acts:
             await room.library.tokens(pod, wishes),
         )
         self._volumes = volumes.volumes_of(pod, materials)
-        volumes.make(self._volumes)
+        await room.aside(volumes.make, self._volumes)
         if wishes:
             seconds = REFRESHED_PART * min(wish.seconds for wish in wishes)
             self._record.refresh_at = later(room.now(), seconds)
@@ -128,7 +128,7 @@ class Acts:
         try:
             await room.devices.unprepare(record.pod)
             if record.pod.spec.volumes:
-                volumes.remove(room.folder_of(record.pod.metadata.uid))
+                await room.aside(volumes.remove, room.folder_of(record.pod.metadata.uid))
         except DevicesRefusedError as error:
             text = f"Failed to unprepare dynamic resources: {error}"
             self._trouble("FailedUnprepareDynamicResources", text)
@@ -155,11 +155,10 @@ class Acts:
 
     async def start(self, step: Start) -> None:
         """Start a container."""
-        record, room = self._record, self._room
+        record = self._record
         container = container_of(record.pod, step.name)
         try:
-            async with room.slots:
-                state = await self._start(container, step.attempt)
+            state = await self._start(container, step.attempt)
         except (ConfigError, SourceError) as error:
             self._not_started(container, CONFIG_ERROR, str(error))
         except RuntimeRefusedError as error:
@@ -193,7 +192,8 @@ class Acts:
         )
         volumes.make_parts(spec.edits.mounts, self._volumes)
         await room.devices.before_start(record.pod, container.name)
-        return await room.runtime.start(spec)
+        async with room.slots:
+            return await room.runtime.start(spec)
 
     def _not_started(self, container: Container, reason: str, message: str) -> None:
         record = self._record
@@ -293,4 +293,4 @@ class Acts:
             except Exception as error:
                 LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
                 await self._room.clock.sleep(AGAIN_S)
-        volumes.remove(self._room.folder_of(uid))
+        await self._room.aside(volumes.remove, self._room.folder_of(uid))

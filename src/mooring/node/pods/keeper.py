@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,6 +26,7 @@ from mooring.node.runtime.contract import ContainerState
 LOG = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
+STUCK_S = 30.0  # after which a removal that does not end is said
 PODS_BETWEEN = 100  # looks for what ended pods left
 
 
@@ -39,6 +41,7 @@ class Keeper:
         self._demands: dict[str, dict[str, int]] = {}  # of the pods that the node has taken
         self._used: Counter[str] = Counter()
         self._states: dict[str, list[ContainerState]] = {}  # of pods that are not seen yet
+        self._leaving: dict[str, asyncio.Task[None]] = {}  # unknown pods, until nothing is left
         self._ended = 0
 
     @property
@@ -53,9 +56,8 @@ class Keeper:
     @property
     def active(self) -> frozenset[str]:
         """The uids of pods that may have devices."""
-        return frozenset(
-            uid for uid, worker in self._workers.items() if not worker.record.is_cleared
-        )
+        known = (uid for uid, worker in self._workers.items() if not worker.record.is_cleared)
+        return frozenset((*known, *self._leaving))
 
     def find(self, uid: str) -> Worker | None:
         """Return who looks after a pod."""
@@ -63,24 +65,41 @@ class Keeper:
 
     # --- the beginning --------------------------------------------------------------------------
 
-    async def take_over(self, states: Iterable[ContainerState], pods: Iterable[Pod]) -> None:
-        """Go on with the containers that are there; those of pods that are not are removed."""
+    def take_over(self, states: Iterable[ContainerState], pods: Iterable[Pod]) -> None:
+        """Go on with the containers that are there; what unknown pods left is removed.
+
+        Nobody waits for that: a process that cannot be killed holds up no other pod.
+        """
         pods = sorted(pods, key=_age)
         known = {pod.metadata.uid for pod in pods}
         for state in states:
             self._states.setdefault(state.id.pod_uid, []).append(state)
-        for uid in [uid for uid in self._states if uid not in known]:
-            del self._states[uid]
-            await self._remove(uid)
-        for folder in _folders(self._room.folder):
-            if folder.name not in known:
-                remove(folder)
+        kept = {self._room.folder_of(uid).name for uid in (*known, *self._states)}
+        folders = {folder.name for folder in _folders(self._room.folder)}
+        for uid in sorted(({*self._states} - known) | (folders - kept)):
+            self._states.pop(uid, None)
+            self._leaving[uid] = self._spawn(self._remove(uid))
         for pod in pods:
             self.see(pod)
 
+    async def left(self, within_s: float) -> None:
+        """Wait until nothing is left of unknown pods, but not for long."""
+        if self._leaving:
+            await asyncio.wait(self._leaving.values(), timeout=within_s)
+
     async def _remove(self, uid: str) -> None:
-        """Remove the containers of a pod that the cluster does not know."""
-        LOG.info("pod %s is not known any more: its containers are removed", uid)
+        """Remove what is left of a pod that the cluster does not know."""
+        LOG.info("pod %s is not known any more: what it left is removed", uid)
+        text = "containers of pod %s are still not removed; they keep their devices"
+        timer = self._room.clock.call_later(STUCK_S, lambda: LOG.warning(text, uid))
+        try:
+            await self._remove_containers(uid)
+        finally:
+            timer.cancel()
+        await self._room.aside(remove, self._room.folder_of(uid))
+        del self._leaving[uid]
+
+    async def _remove_containers(self, uid: str) -> None:
         while True:
             try:
                 await self._room.runtime.remove(uid)
@@ -159,9 +178,13 @@ class Keeper:
         else:
             self._count(uid, pod)
         self._workers[uid] = worker
-        task = asyncio.create_task(self._run(uid, worker))
+        self._spawn(self._run(uid, worker))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _admit(self, worker: Worker) -> None:
         """Take a pod, or end it with the reason why not."""
@@ -186,15 +209,16 @@ class Keeper:
 
     async def _run(self, uid: str, worker: Worker) -> None:
         try:
+            if (leaving := self._leaving.get(uid)) is not None:  # it is known after all
+                await asyncio.wait([leaving])
             await worker.run(cleared=lambda: self.free(uid))
         except asyncio.CancelledError:
-            raise
+            raise  # the pod goes on, and has its devices
         except Exception:
             LOG.exception("pod %s is left alone", uid)
-        finally:
-            self.free(uid)
-            self._workers.pop(uid, None)
-            self._clean_up()
+        self.free(uid)
+        self._workers.pop(uid, None)
+        self._clean_up()
 
     def _clean_up(self) -> None:
         """Free what ended pods left, now and then: it is in cycles, and has grown old."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -37,9 +38,10 @@ class Room(Struct, frozen=True):
     folder: Path  # of pods: one folder for each, by uid
     tell: Callable[[Tell], None]
     around: Callable[[], Surroundings]
-    slots: asyncio.Semaphore  # so many are set up or started at the same time
+    slots: asyncio.Semaphore  # so many have volumes made or start at the same time
     library: Library
     health_of: HealthOf = no_health
+    aside: Callable[..., Awaitable[Any]] = asyncio.to_thread  # work that would hold up all others
 
     def now(self) -> Timestamp:
         """Return the time."""

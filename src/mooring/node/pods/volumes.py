@@ -7,6 +7,8 @@ Which folders and files there are to be is planned first (pure); `make` and `rem
 
 from __future__ import annotations
 
+import logging
+import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
@@ -34,7 +36,10 @@ from mooring.node.pods.sources import (
     wish_of,
 )
 
-FOLDER_MODE, SHARED_MODE, FILE_MODE = 0o755, 0o777, 0o644
+LOG = logging.getLogger(__name__)
+
+POD_MODE, FOLDER_MODE, SHARED_MODE, FILE_MODE = 0o750, 0o755, 0o777, 0o644
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class File(NamedTuple):
@@ -52,6 +57,11 @@ class Volume(Struct, frozen=True):
     is_shared: bool = False  # everyone may write to it
     host_type: str = ""
     files: Mapping[str, File] = field(default_factory=dict)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether all that is in it comes from us: no container may change it."""
+        return self.is_made and not self.is_shared
 
 
 class Materials(Struct, frozen=True):
@@ -160,7 +170,7 @@ def mounts_of(
         if volume is None:
             raise ConfigError(f'volumeMounts: the pod has no volume "{name}"')
         path = volume.path / _within(each, values)
-        options = ("rbind", "ro" if each.get("readOnly") else "rw")
+        options = ("rbind", "ro" if each.get("readOnly") or volume.is_written else "rw")
         target = str(each.get("mountPath", ""))
         found.append(Mount(host_path=str(path), container_path=target, options=options))
     return tuple(found)
@@ -191,6 +201,7 @@ def make(volumes: Mapping[str, Volume]) -> None:
 def _make(volume: Volume) -> None:
     path = volume.path
     if volume.is_made:
+        path.parent.parent.mkdir(mode=POD_MODE, parents=True, exist_ok=True)
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         if volume.is_shared:
             path.chmod(SHARED_MODE)
@@ -209,8 +220,10 @@ def _write(path: Path, file: File) -> None:
     path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     new.unlink(missing_ok=True)
-    new.write_bytes(file.data)
-    new.chmod(file.mode & 0o777)
+    mode = file.mode & 0o777
+    with os.fdopen(os.open(new, _NEW, mode), "wb") as written:
+        os.fchmod(written.fileno(), mode)  # also what our umask takes away
+        written.write(file.data)
     new.replace(path)
 
 
@@ -243,4 +256,10 @@ def make_parts(mounts: Iterable[Mount], volumes: Mapping[str, Volume]) -> None:
 
 def remove(folder: Path) -> None:
     """Remove what was made for a pod; nothing of what it only pointed to."""
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)  # as much as can be
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        LOG.warning("%s cannot be removed: %s", error.filename or folder, error.strerror or error)

@@ -67,6 +67,7 @@ class Forked(NamedTuple):
         except OSError:
             return Heard(is_over=True)
         if descriptors:
+            os.set_inheritable(descriptors[0], False)  # by the containers that come after
             return Heard(is_over=False, namespace=descriptors[0])
         if not data:
             return Heard(is_over=True)
