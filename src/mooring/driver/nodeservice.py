@@ -10,9 +10,8 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 from mooring.client.contract import Client
 from mooring.driver.cdifiles import is_usable_uid
@@ -57,8 +56,6 @@ class NodeService:
         self._published = published
         self._rereads = rereads  # another instance may have changed the checkpoint
         self._is_serial = driver.serialize or rereads  # two programs share one file
-        # One call at a time for a claim; a lock is there for as long as somebody has it.
-        self._claim_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._at_once = asyncio.Semaphore(CLAIMS_AT_ONCE)
         self._calls: set[asyncio.Task[Any]] = set()
 
@@ -118,15 +115,13 @@ class NodeService:
         return read_claim(value, self._driver.name, self._published)
 
     async def _prepare_one(self, claim: Claim) -> dra.NodePrepareResourceResponse:
-        async with self._claim_lock(claim):
-            found = await self._preparing.prepare(claim)
+        found = await self._preparing.prepare(claim)
         LOG.info("claim %s (%s): prepared", claim, claim.uid)
         return _answer(found)
 
     async def _unprepare_one(self, name: ClaimName) -> None:
         _check(name)
-        async with self._claim_lock(name):
-            await self._preparing.unprepare(name)
+        await self._preparing.unprepare(name)
         LOG.info("claim %s (%s): unprepared", name, name.uid)
 
     async def _each(
@@ -164,11 +159,6 @@ class NodeService:
             if self._rereads:
                 await asyncio.to_thread(self._preparing.load)
             yield
-
-    def _claim_lock(self, name: ClaimName) -> AbstractAsyncContextManager[Any]:
-        if self._is_serial:
-            return nullcontext()
-        return self._claim_locks.setdefault(name.uid, asyncio.Lock())
 
     async def _to_the_end(self, call: Coroutine[Any, Any, R]) -> R:
         """Have a call go on when whoever asked has gone: what it began must be ended."""
