@@ -1,7 +1,8 @@
 """What the node asks of a driver: claims prepared and undone, many in a call.
 
 Whatever goes wrong with a claim is told of that claim, and the others go on. A call that the node
-gave up goes on, too: its claims are prepared when the node asks again.
+gave up ends what it began, and begins nothing more: else it could prepare a claim after the node
+has undone it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from mooring.client.contract import Client
+from mooring.driver.calling import to_the_end
 from mooring.driver.cdifiles import is_usable_uid
 from mooring.driver.checkpoint import PreparedClaim, PreparedDevice
 from mooring.driver.claims import FindDevice, fetch, read_claim
@@ -77,12 +79,12 @@ class NodeService:
     async def _prepare(
         self, request: dra.NodePrepareResourcesRequest, _: Any
     ) -> dra.NodePrepareResourcesResponse:
-        return await self._to_the_end(self._prepare_all(_names(request.claims)))
+        return await self._called(self._prepare_all(_names(request.claims)))
 
     async def _unprepare(
         self, request: dra.NodeUnprepareResourcesRequest, _: Any
     ) -> dra.NodeUnprepareResourcesResponse:
-        return await self._to_the_end(self._unprepare_all(_names(request.claims)))
+        return await self._called(self._unprepare_all(_names(request.claims)))
 
     async def _prepare_all(self, names: list[ClaimName]) -> dra.NodePrepareResourcesResponse:
         claims = await asyncio.gather(*(self._tried(self._fetch, each) for each in names))
@@ -157,15 +159,19 @@ class NodeService:
             return
         async with self._turns.one():
             if self._rereads:
-                await asyncio.to_thread(self._preparing.load)
+                await to_the_end(asyncio.to_thread(self._preparing.load))
             yield
 
-    async def _to_the_end(self, call: Coroutine[Any, Any, R]) -> R:
-        """Have a call go on when whoever asked has gone: what it began must be ended."""
+    async def _called(self, call: Coroutine[Any, Any, R]) -> R:
+        """Have a call cancelled when whoever asked has gone; what it began ends beside."""
         task = asyncio.create_task(call)
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
 
 
 def _answer(claim: PreparedClaim) -> dra.NodePrepareResourceResponse:

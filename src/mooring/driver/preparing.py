@@ -9,7 +9,9 @@ Preparing a claim:                          Undoing it:
 5. noted in the checkpoint: complete        4. forgotten by the checkpoint
 
 Whoever dies in between leaves a claim that is begun. It keeps its devices from others until the
-node prepares it again, which repeats steps 3 to 5, or undoes it.
+node prepares it again, which repeats steps 3 to 5, or undoes it. A call that is cancelled ends at
+once where it waits, and otherwise after the step that it is at; steps 3 to 5, and all of undoing,
+are one.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from mooring.api.cdi import CdiId, ContainerEdits
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
-from mooring.driver.calling import ask
+from mooring.driver.calling import ask, to_the_end
 from mooring.driver.cdifiles import CdiFiles, device_names
 from mooring.driver.checkpoint import (
     Checkpoint,
@@ -102,7 +104,8 @@ class Preparing:
     async def _prepare(self, claim: Claim) -> PreparedClaim:
         before = self._checkpoint.get(claim.uid)
         if before is not None and self._still_holds(before, claim):
-            await asyncio.to_thread(self._cdi.write, before)  # it may have been removed
+            # It may have been removed.
+            await to_the_end(asyncio.to_thread(self._cdi.write, before))
             return before
         begun = PreparedClaim(
             claim.uid,
@@ -114,6 +117,9 @@ class Preparing:
         async with self._reserving:
             await self._clear_the_way(claim)
             await self._store(self._checkpoint.put, begun)
+        return await to_the_end(self._complete(begun, claim))
+
+    async def _complete(self, begun: PreparedClaim, claim: Claim) -> PreparedClaim:
         prepared = by_device(claim, await ask(self._driver.prepare, claim))
         complete = replace(begun, is_complete=True, devices=self._devices(claim, prepared))
         return await self._store(self._finish, complete, claim, prepared)
@@ -226,7 +232,7 @@ class Preparing:
     async def unprepare(self, claim: ClaimName) -> None:
         """Undo a claim, or raise; one that is not known is nothing to the files."""
         async with self._lock(claim.uid):
-            await self._unprepare(claim)
+            await to_the_end(self._unprepare(claim))
         self._in_the_way.pop(claim.uid, None)
 
     async def _unprepare(self, claim: ClaimName) -> None:
@@ -257,7 +263,7 @@ class Preparing:
     async def _store(self, call: Callable[..., T], *arguments: Any) -> T:
         """Change files in a thread, one change at a time."""
         async with self._storing:
-            return await asyncio.to_thread(call, *arguments)
+            return await to_the_end(asyncio.to_thread(call, *arguments))
 
 
 def by_device(claim: Claim, prepared: Iterable[Prepared] | None) -> dict[Key, Prepared]:
