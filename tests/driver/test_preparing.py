@@ -517,7 +517,7 @@ async def test_a_full_disk_is_told_of_the_claim_and_over_when_it_is(
     async with serving(driver, settings_in(folder), client, files=disk) as running:
         assert running.socket is not None
         (error,) = (await Kubelet(running.socket).prepare(claim)).values()
-        assert error.endswith("checkpoint.json: No space left on device")
+        assert error.endswith("checkpoint.changes: No space left on device")
         assert driver.calls == []  # what cannot be noted is not begun
         disk.is_full = False
         (found,) = (await Kubelet(running.socket).prepare(claim)).values()
@@ -558,7 +558,7 @@ class Mortal(Files):
         super().remove_folder(path)
 
 
-@pytest.mark.parametrize("steps", range(12))
+@pytest.mark.parametrize("steps", range(13))
 def test_after_any_step_a_restart_leads_to_the_same_end(steps: int) -> None:
     @played
     async def scene(folder: Path, client: ApiClient) -> None:
@@ -572,7 +572,7 @@ def test_after_any_step_a_restart_leads_to_the_same_end(steps: int) -> None:
             await Kubelet(running.socket).prepare(claim)
             if not disk.is_dead:
                 await Kubelet(running.socket).unprepare(claim)
-        assert disk.is_dead == (steps < 11)
+        assert disk.is_dead == (steps < 12)
         async with serving(driver, settings, client) as running:
             assert running.socket is not None
             kubelet = Kubelet(running.socket)
