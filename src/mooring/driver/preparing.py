@@ -255,7 +255,15 @@ class Preparing:
         """Say something else about the devices of a request of a prepared claim."""
         if not self._metadata.is_on:
             raise PrepareError("device metadata is not enabled")
-        await asyncio.to_thread(self._metadata.update, claim, request, tuple(prepared))
+        await self._store(self._update, claim, request, tuple(prepared))
+
+    def _update(self, claim: ClaimName, request: str, prepared: tuple[Prepared, ...]) -> None:
+        if self._checkpoint.get(claim.uid) is None:
+            self._checkpoint.load()  # another instance may have prepared it
+        found = self._checkpoint.get(claim.uid)
+        if found is None or not found.is_complete:
+            raise PrepareError(f"claim {claim} is not prepared")
+        self._metadata.update(claim, request, prepared)
 
     def _lock(self, uid: str) -> asyncio.Lock:
         return self._locks.setdefault(uid, asyncio.Lock())
