@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zlib import crc32
 
+import msgspec
 import pytest
 
 from mooring.driver import checkpoint
@@ -71,15 +73,62 @@ def test_a_last_line_that_was_never_wholly_written_does_not_count(tmp_path: Path
     assert reread(tmp_path).keys() == {"a", "b", "c"}
 
 
-def test_changes_of_another_file_do_not_count(tmp_path: Path) -> None:
+class Mortal(Files):
+    """Files of a program that dies before it writes one of them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
+        if path.name == self._name:
+            raise OSError("dead")
+        super().write(path, data, mode, lasts=lasts)
+
+
+def test_changes_of_another_file_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     filled(tmp_path)
-    changes = (tmp_path / checkpoint.CHANGES).read_bytes()
-    (tmp_path / checkpoint.CHANGES).unlink()
+    monkeypatch.setattr(checkpoint, "CHANGES_MAX", 1)
+    found = Checkpoint(tmp_path, Mortal(checkpoint.CHANGES))
+    found.load()
+    with pytest.raises(OSError, match="dead"):
+        found.put(claim("c"))
+    assert reread(tmp_path).keys() == {"a", "c"}
+
+
+@pytest.mark.parametrize("name", [checkpoint.FILE, checkpoint.CHANGES])
+def test_who_dies_at_the_first_claim_has_none(tmp_path: Path, name: str) -> None:
+    found = Checkpoint(tmp_path, Mortal(name))
+    found.load()
+    with pytest.raises(OSError, match="dead"):
+        found.put(claim("a"))
+    assert reread(tmp_path) == {}
+    filled(tmp_path)
+    assert reread(tmp_path).keys() == {"a"}
+
+
+@pytest.mark.parametrize("name", [checkpoint.FILE, checkpoint.CHANGES])
+def test_a_file_that_is_lost_is_told(tmp_path: Path, name: str) -> None:
+    filled(tmp_path)
+    path = tmp_path / name
+    path.write_bytes(b"")
+    with pytest.raises(CheckpointError, match=f"{path} is .*drain the node"):
+        reread(tmp_path)
+    path.unlink()
+    with pytest.raises(CheckpointError, match=f"{path} is missing .*drain the node"):
+        reread(tmp_path)
+
+
+def test_a_file_of_before_there_were_changes_is_read(tmp_path: Path) -> None:
+    data = msgspec.json.encode({"version": "v1", "claims": [claim("a")]})
+    file = {"checksum": crc32(data), "data": msgspec.Raw(data)}
+    (tmp_path / checkpoint.FILE).write_bytes(msgspec.json.encode(file))
+    assert reread(tmp_path).keys() == {"a"}
     found = Checkpoint(tmp_path, Files())
     found.load()
-    found.put(claim("c"))
-    (tmp_path / checkpoint.CHANGES).write_bytes(changes)  # as before it died in between
-    assert reread(tmp_path).keys() == {"a", "c"}
+    found.put(claim("b"))
+    assert reread(tmp_path).keys() == {"a", "b"}
 
 
 @pytest.mark.parametrize("name", [checkpoint.FILE, checkpoint.CHANGES])

@@ -26,7 +26,8 @@ from mooring.driver.claims import read_claim
 from mooring.driver.driver import PrepareError
 from mooring.driver.files import Files
 from mooring.driver.metadatafiles import MetadataFiles
-from mooring.driver.preparing import Preparing
+from mooring.driver.preparing import LONG_S, Preparing
+from mooring.kit.clock import ManualClock
 
 NAME = "lamp.example.com"
 CLAIMS = {"a": ("red", "green"), "b": ("green", "blue"), "c": ("blue",), "d": ("red",)}
@@ -119,6 +120,7 @@ class World:
         self.fate = Fate()
         self.lamps = Lamps(self.fate)
         self.cluster = Cluster()
+        self.clock = ManualClock()
         self.boots = 0
         self.generation = dict.fromkeys(CLAIMS, 0)
         for name in CLAIMS:
@@ -138,6 +140,7 @@ class World:
                 NAME, self.folder, cdi, ("metadata.resource.k8s.io/v1beta1",), files
             ),
             boot_id=f"boot-{self.boots}",
+            clock=self.clock,
         )
         self.preparing.load()
         self.preparing.restore()
@@ -184,6 +187,8 @@ class World:
                 assert value.metadata.uid not in self.lamps.lit.values()
             case "replace":
                 self.renew(name)
+            case "wait":
+                await self.clock.advance(LONG_S)
             case "restart":
                 self.start()
             case "reboot":
@@ -211,7 +216,7 @@ class World:
 
 _STEPS = st.tuples(
     st.sampled_from(
-        ["prepare", "prepare", "unprepare", "unprepare", "replace", "restart", "reboot"]
+        ["prepare", "prepare", "unprepare", "unprepare", "replace", "wait", "restart", "reboot"]
     ),
     st.sampled_from(sorted(CLAIMS)),
     st.none() | st.integers(0, 12),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,10 @@ from mooring.api.cdi import CdiId
 from mooring.api.devicemetadata import API_VERSION, V1ALPHA1
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION
 from mooring.client.apiclient import ApiClient
-from mooring.driver import Claim, ClaimName, DeviceAttribute, Prepared
+from mooring.driver import Claim, ClaimName, DeviceAttribute, Prepared, PrepareError
 from mooring.driver.driver import AllocatedDevice
 from mooring.driver.errors import StartError
+from mooring.driver.files import Files
 from mooring.driver.metadata import MetadataError, decode, read
 from mooring.driver.metadatafiles import MetadataWriteError
 from mooring.driver.serving import serving
@@ -42,6 +45,20 @@ class Telling(Blinkers):
 
 def told(device: AllocatedDevice, colour: str) -> Prepared:
     return Prepared(device, attributes={"colour": DeviceAttribute(string_value=colour)})
+
+
+class Meeting(Files):
+    """Files that two read at the same time, if they can."""
+
+    def __init__(self) -> None:
+        self._barrier = threading.Barrier(2)
+
+    def read(self, path: Path) -> bytes | None:
+        found = super().read(path)
+        if path.name == "metadata.json":
+            with suppress(threading.BrokenBarrierError):
+                self._barrier.wait(timeout=0.2)
+        return found
 
 
 def mounts(folder: Path) -> dict[str, Any]:
@@ -114,15 +131,76 @@ async def test_updates_are_further_generations(folder: Path, client: ApiClient) 
     device = AllocatedDevice("a", NODE, "red")
     async with serving(Telling(), settings_in(folder, metadata=(API_VERSION,)), client) as running:
         assert running.socket is not None
-        with pytest.raises(MetadataWriteError, match='request "a" not found in prepared claim'):
+        with pytest.raises(PrepareError, match="claim default/x is not prepared"):
             await running.update_metadata(name, "a", [told(device, "pink")])
         await Kubelet(running.socket).prepare(claim)
+        with pytest.raises(MetadataWriteError, match='request "b" not found in prepared claim'):
+            await running.update_metadata(name, "b", [told(device, "pink")])
         await running.update_metadata(name, "a", [told(device, "pink")])
         (mount,) = mounts(folder).values()
         found = decode(Path(mount["hostPath"]).read_bytes())
         assert (found.metadata.generation, found.pod_claim_name) == (2, "light")
         attributes = found.requests[0].devices[0].attributes
         assert attributes["colour"].string_value == "pink"
+
+
+@played
+async def test_updates_at_the_same_time_are_made_one_after_the_other(
+    folder: Path, client: ApiClient
+) -> None:
+    claim = await make_claim(client, "x", "a=red")
+    name = ClaimName(claim.metadata.uid, "default", "x")
+    device = AllocatedDevice("a", NODE, "red")
+    settings = settings_in(folder, metadata=(API_VERSION,))
+    async with serving(Telling(), settings, client, files=Meeting()) as running:
+        assert running.socket is not None
+        await Kubelet(running.socket).prepare(claim)
+        await asyncio.gather(
+            *(running.update_metadata(name, "a", [told(device, each)]) for each in ("pink", "grey"))
+        )
+        (mount,) = mounts(folder).values()
+        assert decode(Path(mount["hostPath"]).read_bytes()).metadata.generation == 3
+
+
+@played
+async def test_a_claim_that_is_being_undone_gets_no_update(folder: Path, client: ApiClient) -> None:
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    class Slow(Telling):
+        async def unprepare(self, claim: ClaimName) -> None:  # type: ignore[override]
+            begun.set()
+            await may_end.wait()
+
+    claim = await make_claim(client, "x", "a=red")
+    name = ClaimName(claim.metadata.uid, "default", "x")
+    async with serving(Slow(), settings_in(folder, metadata=(API_VERSION,)), client) as running:
+        assert running.socket is not None
+        kubelet = Kubelet(running.socket)
+        await kubelet.prepare(claim)
+        undoing = asyncio.create_task(kubelet.unprepare(claim))
+        await begun.wait()
+        with pytest.raises(PrepareError, match="claim default/x is not prepared"):
+            await running.update_metadata(name, "a", [])
+        may_end.set()
+        await undoing
+
+
+@played
+async def test_an_instance_updates_what_another_prepared(folder: Path, client: ApiClient) -> None:
+    claim = await make_claim(client, "x", "a=red")
+    name = ClaimName(claim.metadata.uid, "default", "x")
+    old, new = (
+        settings_in(folder, metadata=(API_VERSION,), pod_uid=uid) for uid in ("uid-1", "uid-2")
+    )
+    async with (
+        serving(Telling(), old, client) as first,
+        serving(Telling(), new, client) as second,
+    ):
+        assert first.socket is not None
+        await Kubelet(first.socket).prepare(claim)
+        await second.update_metadata(name, "a", [])
+        (mount,) = mounts(folder).values()
+        assert decode(Path(mount["hostPath"]).read_bytes()).metadata.generation == 2
 
 
 @played

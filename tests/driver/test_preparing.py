@@ -27,7 +27,9 @@ from mooring.driver import Claim, ClaimName, Prepared, PrepareError
 from mooring.driver.cdifiles import device_names
 from mooring.driver.driver import AllocatedDevice
 from mooring.driver.files import Files
+from mooring.driver.preparing import LONG_S
 from mooring.driver.serving import serving
+from mooring.kit.clock import ManualClock
 from mooring.wire.services import DRA_V1BETA1
 from tests.driver.stage import (
     NAME,
@@ -260,18 +262,82 @@ async def test_a_device_is_never_given_to_two_claims(folder: Path, client: ApiCl
 
 
 @played
-async def test_a_claim_that_is_no_more_holds_nothing(folder: Path, client: ApiClient) -> None:
+async def test_a_claim_that_is_no_more_may_still_run_and_keeps_its_device(
+    folder: Path, client: ApiClient
+) -> None:
     first = await make_claim(client, "first", "red")
+    clock = ManualClock()
     driver = Blinkers()
-    async with serving(driver, settings_in(folder), client) as running:
+    async with serving(driver, settings_in(folder), client, clock=clock) as running:
         assert running.socket is not None
         kubelet = Kubelet(running.socket)
         await kubelet.prepare(first)
         await drop_claim(client, first)
         second = await make_claim(client, "second", "red")
+        for _ in range(2):
+            (error,) = (await kubelet.prepare(second)).values()
+            assert error == (
+                f"device red of pool {NODE} is already prepared for claim default/first, "
+                "which is no more: the node is to undo it first"
+            )
+            await clock.advance(LONG_S - 1)
+        assert driver.calls == ["prepare first"]
+        await kubelet.unprepare(first)
+        (found,) = (await kubelet.prepare(second)).values()
+        assert len(found) == 1
+
+
+@played
+async def test_a_claim_that_is_no_more_for_long_is_undone(folder: Path, client: ApiClient) -> None:
+    first = await make_claim(client, "first", "red")
+    clock = ManualClock()
+    driver = Blinkers()
+    async with serving(driver, settings_in(folder), client, clock=clock) as running:
+        assert running.socket is not None
+        kubelet = Kubelet(running.socket)
+        await kubelet.prepare(first)
+        await drop_claim(client, first)
+        second = await make_claim(client, "second", "red")
+        await clock.advance(LONG_S)  # counts from when it is seen to be in the way
+        assert "no more" in (await kubelet.prepare(second))[second.metadata.uid]
+        await clock.advance(LONG_S)
         (found,) = (await kubelet.prepare(second)).values()
         assert len(found) == 1
         assert [each.name for each in running.claims] == ["second"]
+    assert driver.calls == ["prepare first", "unprepare first", "prepare second"]
+
+
+@played
+async def test_a_claim_that_is_just_being_undone_is_left_to_who_does(
+    folder: Path, client: ApiClient
+) -> None:
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    class Slow(Blinkers):
+        serialize = False
+
+        async def unprepare(self, claim: ClaimName) -> None:  # type: ignore[override]
+            super().unprepare(claim)
+            begun.set()
+            await may_end.wait()
+
+    first = await make_claim(client, "first", "red")
+    clock = ManualClock()
+    driver = Slow()
+    async with serving(driver, settings_in(folder), client, clock=clock) as running:
+        assert running.socket is not None
+        kubelet = Kubelet(running.socket)
+        await kubelet.prepare(first)
+        await drop_claim(client, first)
+        second = await make_claim(client, "second", "red")
+        await kubelet.prepare(second)
+        undoing = asyncio.create_task(kubelet.unprepare(first))
+        await begun.wait()
+        await clock.advance(LONG_S)
+        assert "no more" in (await kubelet.prepare(second))[second.metadata.uid]
+        may_end.set()
+        assert await undoing == {first.metadata.uid: ""}
+        assert len((await kubelet.prepare(second))[second.metadata.uid]) == 1
     assert driver.calls == ["prepare first", "unprepare first", "prepare second"]
 
 
@@ -478,7 +544,7 @@ async def test_a_full_disk_is_told_of_the_claim_and_over_when_it_is(
     async with serving(driver, settings_in(folder), client, files=disk) as running:
         assert running.socket is not None
         (error,) = (await Kubelet(running.socket).prepare(claim)).values()
-        assert error.endswith("checkpoint.json: No space left on device")
+        assert error.endswith("checkpoint.changes: No space left on device")
         assert driver.calls == []  # what cannot be noted is not begun
         disk.is_full = False
         (found,) = (await Kubelet(running.socket).prepare(claim)).values()
@@ -519,7 +585,7 @@ class Mortal(Files):
         super().remove_folder(path)
 
 
-@pytest.mark.parametrize("steps", range(12))
+@pytest.mark.parametrize("steps", range(13))
 def test_after_any_step_a_restart_leads_to_the_same_end(steps: int) -> None:
     @played
     async def scene(folder: Path, client: ApiClient) -> None:
@@ -533,7 +599,7 @@ def test_after_any_step_a_restart_leads_to_the_same_end(steps: int) -> None:
             await Kubelet(running.socket).prepare(claim)
             if not disk.is_dead:
                 await Kubelet(running.socket).unprepare(claim)
-        assert disk.is_dead == (steps < 11)
+        assert disk.is_dead == (steps < 12)
         async with serving(driver, settings, client) as running:
             assert running.socket is not None
             kubelet = Kubelet(running.socket)

@@ -1,4 +1,4 @@
-"""Methods of drivers called, whether they are async or not.
+"""Methods of drivers called, whether they are async or not; and work that must come to its end.
 
 Those that are not run in a thread, and so does the generator that they return: it may wait, too.
 """
@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 async def ask(method: Callable[..., Any], *arguments: Any) -> Any:
@@ -25,3 +30,18 @@ async def ask(method: Callable[..., Any], *arguments: Any) -> Any:
 def _called(method: Callable[..., Any], *arguments: Any) -> Any:
     found = method(*arguments)
     return list(found) if isinstance(found, Iterator) else found
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Return what some work returns; whoever is cancelled meanwhile waits for its end all the same.
+
+    So locks that are held around it are held until nothing changes any more.
+    """
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        if not task.cancelled() and (error := task.exception()) is not None:
+            LOG.warning("failed after it was given up: %s", error)
+        raise

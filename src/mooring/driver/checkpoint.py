@@ -1,6 +1,7 @@
 """What is prepared, kept across restarts: one file with all claims, one with the changes since.
 
-    checkpoint.json      {"checksum": crc32 of data, "data": {"version": "v1", "claims": […]}}
+    checkpoint.json      {"checksum": crc32 of data, "data": {"version": "v1", "claims": […],
+                          "has_changes": true}}
     checkpoint.changes   crc32 {"after": checksum of the data that the changes are of}
                          crc32 {"put": a claim}
                          crc32 {"remove": its UID}
@@ -8,6 +9,7 @@
 A claim is noted before its driver is called, so that a driver that died on the way is asked to
 undo it, and its devices are given to nobody else before that. Changes are added at the end, a line
 each; after many of them all is written anew. A last line without its end was never answered for.
+Neither file is of use without the other. The changes are there first: after 0, which is nothing.
 """
 
 from __future__ import annotations
@@ -84,12 +86,16 @@ class PreparedClaim(Struct, frozen=True):
 class _Data(Struct):
     version: str = ""
     claims: list[PreparedClaim] = field(default_factory=list)
+    has_changes: bool = False  # a file of before there were changes has none
 
 
 class _Change(Struct, omit_defaults=True):
     after: int | None = None
     put: PreparedClaim | None = None
     remove: str = ""
+
+
+_NOTHING = _Change(after=0)
 
 
 class _File(Struct, rename="camel"):
@@ -105,20 +111,28 @@ class Checkpoint:
         self.changes_path = folder / CHANGES
         self._files = files
         self._claims: dict[str, PreparedClaim] = {}
+        self._has_changes = False  # whether their file is there
         self._room = 0  # how many changes may still be added; 0: all is written anew
 
     def load(self) -> None:
         """Read the files, or raise CheckpointError; without any nothing is prepared."""
         data, changes = self._read(self.path), self._read(self.changes_path)
-        claims, checksum = ({}, 0) if data is None else _decoded(data, self.path)
         lines = _lines(changes or b"", self.changes_path)
-        is_ours = bool(lines) and lines[0].after == checksum
+        if data is None and changes is not None and lines != [_NOTHING]:
+            raise _missing(self.path, self.changes_path)
+        claims, checksum, has_changes = (
+            ({}, 0, False) if data is None else _decoded(data, self.path)
+        )
+        if has_changes and not lines:
+            raise _missing(self.changes_path, self.path)
+        is_ours = data is not None and bool(lines) and lines[0].after == checksum
         for change in lines[1:] if is_ours else ():
             if change.put is not None:
                 claims[change.put.uid] = change.put
             else:
                 claims.pop(change.remove, None)
         self._claims = claims
+        self._has_changes = changes is not None
         is_whole = changes is not None and changes.endswith(b"\n")
         self._room = max(CHANGES_MAX - len(lines), 0) if is_ours and is_whole else 0
 
@@ -144,19 +158,28 @@ class Checkpoint:
         if room > 0:
             self._files.append(self.changes_path, _line(change), lasts=lasts)
         else:
-            data = msgspec.json.encode(_Data(VERSION, list(claims.values())))
-            checksum = crc32(data)
-            content = msgspec.json.encode(_File(checksum, Raw(data)))
-            self._files.write(self.path, content, 0o600)
-            self._files.write(self.changes_path, _line(_Change(after=checksum)), 0o600)
+            self._write_anew(claims)
             room = CHANGES_MAX
         self._claims, self._room = claims, room - 1
+
+    def _write_anew(self, claims: dict[str, PreparedClaim]) -> None:
+        data = msgspec.json.encode(_Data(VERSION, list(claims.values()), has_changes=True))
+        checksum = crc32(data)
+        if not self._has_changes:
+            self._files.write(self.changes_path, _line(_NOTHING), 0o600)
+            self._has_changes = True
+        self._files.write(self.path, msgspec.json.encode(_File(checksum, Raw(data))), 0o600)
+        self._files.write(self.changes_path, _line(_Change(after=checksum)), 0o600)
 
     def _read(self, path: Path) -> bytes | None:
         try:
             return self._files.read(path)
         except OSError as error:
             raise CheckpointError(f"checkpoint {path} cannot be read: {error}") from None
+
+
+def _missing(path: Path, other: Path) -> CheckpointError:
+    return CheckpointError(f"checkpoint {path} is missing or empty, but not {other.name}; {REMEDY}")
 
 
 def _line(change: _Change) -> bytes:
@@ -191,7 +214,7 @@ def stored_edits(edits: ContainerEdits) -> Any:
     return None if edits == ContainerEdits() else msgspec.json.decode(encode_json(edits))
 
 
-def _decoded(data: bytes, path: Path) -> tuple[dict[str, PreparedClaim], int]:
+def _decoded(data: bytes, path: Path) -> tuple[dict[str, PreparedClaim], int, bool]:
     try:
         file = msgspec.json.decode(data, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -209,4 +232,4 @@ def _decoded(data: bytes, path: Path) -> tuple[dict[str, PreparedClaim], int]:
             f"checkpoint {path} is of version {found.version[:64]!r}, and this driver knows "
             f"{VERSION!r} only"
         )
-    return {each.uid: each for each in found.claims}, file.checksum
+    return {each.uid: each for each in found.claims}, file.checksum, found.has_changes

@@ -1,7 +1,8 @@
 """What the node asks of a driver: claims prepared and undone, many in a call.
 
 Whatever goes wrong with a claim is told of that claim, and the others go on. A call that the node
-gave up goes on, too: its claims are prepared when the node asks again.
+gave up ends what it began, and begins nothing more: else it could prepare a claim after the node
+has undone it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 from mooring.client.contract import Client
+from mooring.driver.calling import to_the_end
 from mooring.driver.cdifiles import is_usable_uid
 from mooring.driver.checkpoint import PreparedClaim, PreparedDevice
 from mooring.driver.claims import FindDevice, fetch, read_claim
@@ -57,8 +58,6 @@ class NodeService:
         self._published = published
         self._rereads = rereads  # another instance may have changed the checkpoint
         self._is_serial = driver.serialize or rereads  # two programs share one file
-        # One call at a time for a claim; a lock is there for as long as somebody has it.
-        self._claim_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._at_once = asyncio.Semaphore(CLAIMS_AT_ONCE)
         self._calls: set[asyncio.Task[Any]] = set()
 
@@ -80,12 +79,12 @@ class NodeService:
     async def _prepare(
         self, request: dra.NodePrepareResourcesRequest, _: Any
     ) -> dra.NodePrepareResourcesResponse:
-        return await self._to_the_end(self._prepare_all(_names(request.claims)))
+        return await self._called(self._prepare_all(_names(request.claims)))
 
     async def _unprepare(
         self, request: dra.NodeUnprepareResourcesRequest, _: Any
     ) -> dra.NodeUnprepareResourcesResponse:
-        return await self._to_the_end(self._unprepare_all(_names(request.claims)))
+        return await self._called(self._unprepare_all(_names(request.claims)))
 
     async def _prepare_all(self, names: list[ClaimName]) -> dra.NodePrepareResourcesResponse:
         claims = await asyncio.gather(*(self._tried(self._fetch, each) for each in names))
@@ -118,15 +117,13 @@ class NodeService:
         return read_claim(value, self._driver.name, self._published)
 
     async def _prepare_one(self, claim: Claim) -> dra.NodePrepareResourceResponse:
-        async with self._claim_lock(claim):
-            found = await self._preparing.prepare(claim)
+        found = await self._preparing.prepare(claim)
         LOG.info("claim %s (%s): prepared", claim, claim.uid)
         return _answer(found)
 
     async def _unprepare_one(self, name: ClaimName) -> None:
         _check(name)
-        async with self._claim_lock(name):
-            await self._preparing.unprepare(name)
+        await self._preparing.unprepare(name)
         LOG.info("claim %s (%s): unprepared", name, name.uid)
 
     async def _each(
@@ -162,20 +159,19 @@ class NodeService:
             return
         async with self._turns.one():
             if self._rereads:
-                await asyncio.to_thread(self._preparing.load)
+                await to_the_end(asyncio.to_thread(self._preparing.load))
             yield
 
-    def _claim_lock(self, name: ClaimName) -> AbstractAsyncContextManager[Any]:
-        if self._is_serial:
-            return nullcontext()
-        return self._claim_locks.setdefault(name.uid, asyncio.Lock())
-
-    async def _to_the_end(self, call: Coroutine[Any, Any, R]) -> R:
-        """Have a call go on when whoever asked has gone: what it began must be ended."""
+    async def _called(self, call: Coroutine[Any, Any, R]) -> R:
+        """Have a call cancelled when whoever asked has gone; what it began ends beside."""
         task = asyncio.create_task(call)
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
 
 
 def _answer(claim: PreparedClaim) -> dra.NodePrepareResourceResponse:

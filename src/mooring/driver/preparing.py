@@ -9,7 +9,9 @@ Preparing a claim:                          Undoing it:
 5. noted in the checkpoint: complete        4. forgotten by the checkpoint
 
 Whoever dies in between leaves a claim that is begun. It keeps its devices from others until the
-node prepares it again, which repeats steps 3 to 5, or undoes it.
+node prepares it again, which repeats steps 3 to 5, or undoes it. A call that is cancelled ends at
+once where it waits, and otherwise after the step that it is at; steps 3 to 5, and all of undoing,
+are one.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -26,7 +29,7 @@ from mooring.api.cdi import CdiId, ContainerEdits
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
-from mooring.driver.calling import ask
+from mooring.driver.calling import ask, to_the_end
 from mooring.driver.cdifiles import CdiFiles, device_names
 from mooring.driver.checkpoint import (
     Checkpoint,
@@ -37,15 +40,18 @@ from mooring.driver.checkpoint import (
 )
 from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Driver, Prepared, PrepareError
 from mooring.driver.metadatafiles import MetadataFiles
+from mooring.kit.clock import REAL, Clock
 
 LOG = logging.getLogger(__name__)
+
+LONG_S = 120.0  # how long a claim that is no more may be in the way before we undo it
 
 T = TypeVar("T")
 Key = tuple[str, str, str, str]  # of a device in its claim
 
 
 class Preparing:
-    """Prepares the claims of one driver; for one call at a time and claim."""
+    """Prepares the claims of one driver; each claim in one call at a time."""
 
     def __init__(
         self,
@@ -56,6 +62,7 @@ class Preparing:
         *,
         metadata: MetadataFiles,
         boot_id: str,
+        clock: Clock = REAL,
     ) -> None:
         self._driver = driver
         self._client = client
@@ -63,6 +70,10 @@ class Preparing:
         self._cdi = cdi
         self._metadata = metadata
         self._boot_id = boot_id
+        self._clock = clock
+        self._in_the_way: dict[str, float] = {}  # since when, by UIDs of claims that are no more
+        # A lock is there for as long as somebody has it, or waits for it.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._reserving = asyncio.Lock()  # between finding a device free and taking it
         self._storing = asyncio.Lock()  # files are changed by one at a time
 
@@ -87,9 +98,14 @@ class Preparing:
 
     async def prepare(self, claim: Claim) -> PreparedClaim:
         """Make a claim ready and return what its containers need, or raise."""
+        async with self._lock(claim.uid):
+            return await self._prepare(claim)
+
+    async def _prepare(self, claim: Claim) -> PreparedClaim:
         before = self._checkpoint.get(claim.uid)
         if before is not None and self._still_holds(before, claim):
-            await asyncio.to_thread(self._cdi.write, before)  # it may have been removed
+            # It may have been removed.
+            await to_the_end(asyncio.to_thread(self._cdi.write, before))
             return before
         if before is not None and not _has_the_same(before, claim):
             # Allocated anew: nobody else would give back what it had.
@@ -104,6 +120,9 @@ class Preparing:
         async with self._reserving:
             await self._clear_the_way(claim)
             await self._store(self._checkpoint.put, begun)
+        return await to_the_end(self._complete(begun, claim))
+
+    async def _complete(self, begun: PreparedClaim, claim: Claim) -> PreparedClaim:
         prepared = by_device(claim, await ask(self._driver.prepare, claim))
         complete = replace(begun, is_complete=True, devices=self._devices(claim, prepared))
         return await self._store(self._finish, complete, claim, prepared)
@@ -128,20 +147,30 @@ class Preparing:
         )
 
     async def _clear_the_way(self, claim: Claim) -> None:
-        """Raise PrepareError if another claim has a device; one that is no more is undone."""
+        """Raise PrepareError if another claim has a device."""
         for device in claim.devices:
             if device.share_id or device.has_admin_access:
                 continue
             for other in self._checkpoint:
-                if other.uid == claim.uid or not _has(other, device):
-                    continue
-                if await self._is_live(other, device):
-                    raise PrepareError(
-                        f"device {device.name} of pool {device.pool} is already prepared "
-                        f"for claim {other}"
-                    )
-                LOG.warning("claim %s (%s) is no more: it is undone", other, other.uid)
-                await self.unprepare(other.claim)
+                if other.uid != claim.uid and _has(other, device):
+                    await self._take_back(other, device)
+
+    async def _take_back(self, other: PreparedClaim, device: AllocatedDevice) -> None:
+        """Undo a claim that has been no more for long, or raise PrepareError.
+
+        Its containers may still have their time to end, which only the node knows. The node undoes
+        the claim then; it may have lost it, and only for that case we do so in the end.
+        """
+        fact = f"device {device.name} of pool {device.pool} is already prepared for claim {other}"
+        if await self._is_live(other, device):
+            self._in_the_way.pop(other.uid, None)
+            raise PrepareError(fact)
+        now = self._clock.monotonic()
+        is_long = now - self._in_the_way.setdefault(other.uid, now) >= LONG_S
+        if not is_long or other.uid in self._locks:
+            raise PrepareError(f"{fact}, which is no more: the node is to undo it first")
+        LOG.warning("claim %s (%s) has been no more for long: it is undone", other, other.uid)
+        await self.unprepare(other.claim)
 
     async def _is_live(self, other: PreparedClaim, device: AllocatedDevice) -> bool:
         """Tell whether a claim still has a device; if nobody knows, it has."""
@@ -204,6 +233,11 @@ class Preparing:
 
     async def unprepare(self, claim: ClaimName) -> None:
         """Undo a claim, or raise; one that is not known is nothing to the files."""
+        async with self._lock(claim.uid):
+            await to_the_end(self._unprepare(claim))
+        self._in_the_way.pop(claim.uid, None)
+
+    async def _unprepare(self, claim: ClaimName) -> None:
         before = self._checkpoint.get(claim.uid)
         if before is not None and before.is_complete:
             begun = replace(before, is_complete=False)
@@ -223,12 +257,23 @@ class Preparing:
         """Say something else about the devices of a request of a prepared claim."""
         if not self._metadata.is_on:
             raise PrepareError("device metadata is not enabled")
-        await asyncio.to_thread(self._metadata.update, claim, request, tuple(prepared))
+        await self._store(self._update, claim, request, tuple(prepared))
+
+    def _update(self, claim: ClaimName, request: str, prepared: tuple[Prepared, ...]) -> None:
+        if self._checkpoint.get(claim.uid) is None:
+            self._checkpoint.load()  # another instance may have prepared it
+        found = self._checkpoint.get(claim.uid)
+        if found is None or not found.is_complete:
+            raise PrepareError(f"claim {claim} is not prepared")
+        self._metadata.update(claim, request, prepared)
+
+    def _lock(self, uid: str) -> asyncio.Lock:
+        return self._locks.setdefault(uid, asyncio.Lock())
 
     async def _store(self, call: Callable[..., T], *arguments: Any) -> T:
         """Change files in a thread, one change at a time."""
         async with self._storing:
-            return await asyncio.to_thread(call, *arguments)
+            return await to_the_end(asyncio.to_thread(call, *arguments))
 
 
 def by_device(claim: Claim, prepared: Iterable[Prepared] | None) -> dict[Key, Prepared]:

@@ -194,6 +194,7 @@ class _Parts:
             CdiFiles(driver.name, settings.cdi_dir, files),
             metadata=metadata,
             boot_id=settings.current_boot_id(),
+            clock=self._clock,
         )
 
 

@@ -1,0 +1,236 @@
+"""A call that the node gave up begins nothing more, and ends what it began."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
+from mooring.driver import Claim, Prepared
+from mooring.driver.cdifiles import CdiFiles
+from mooring.driver.checkpoint import Checkpoint
+from mooring.driver.files import Files
+from mooring.driver.metadatafiles import MetadataFiles
+from mooring.driver.nodeservice import NodeService
+from mooring.driver.preparing import Preparing
+from mooring.driver.serializing import Turns
+from mooring.kit.clock import settle
+from mooring.wire import dra_v1_pb2 as dra
+from mooring.wire.services import DRA_V1, PREPARE, UNPREPARE
+from tests.driver.stage import NAME, NODE, WAIT_S, Blinkers
+
+
+class Gate:
+    """A place where somebody arrives, and waits until it is opened."""
+
+    def __init__(self) -> None:
+        self.arrived, self.opened = asyncio.Event(), asyncio.Event()
+
+    async def passed(self) -> None:
+        self.arrived.set()
+        await self.opened.wait()
+
+
+class Patient(Blinkers):
+    """A driver that waits at gates, by name of the claim."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates: dict[str, Gate] = {}
+
+    async def prepare(self, claim: Claim) -> list[Prepared]:  # type: ignore[override]
+        self.calls.append(f"prepare {claim.name}")
+        if claim.name in self.gates:
+            await self.gates[claim.name].passed()
+        return [Prepared(each) for each in claim.devices]
+
+
+class Eager(Patient):
+    """A driver that takes claims at the same time."""
+
+    serialize = False
+
+
+class Cluster:
+    """Claims, each with the device of its name, read through a gate."""
+
+    def __init__(self) -> None:
+        self.gate: Gate | None = None
+
+    async def get(self, _: Any, namespace: str, name: str) -> ResourceClaim:
+        if self.gate is not None:
+            await self.gate.passed()
+        result = DeviceRequestAllocationResult(request="all", driver=NAME, pool=NODE, device=name)
+        allocation = AllocationResult(devices=DeviceAllocationResult(results=(result,)))
+        return ResourceClaim(
+            metadata=ObjectMeta(name=name, namespace=namespace, uid=f"uid-{name}"),
+            status=ResourceClaimStatus(allocation=allocation),
+        )
+
+
+class Node:
+    """Calls a driver, without sockets."""
+
+    def __init__(self, folder: Path, driver: Patient, *, lock_file: Path | None = None) -> None:
+        self.driver = driver
+        self.cluster = Cluster()
+        files = Files()
+        cdi = folder / "cdi"
+        self.preparing = Preparing(
+            driver,
+            self.cluster,  # type: ignore[arg-type]
+            Checkpoint(folder, files),
+            CdiFiles(NAME, cdi, files),
+            metadata=MetadataFiles(NAME, folder, cdi, (), files),
+            boot_id="boot-1",
+        )
+        self.service = NodeService(
+            driver,
+            self.cluster,  # type: ignore[arg-type]
+            self.preparing,
+            turns=Turns(lock_file),
+            published=lambda *_: None,
+            rereads=lock_file is not None,
+        )
+        self._methods = self.service.methods()
+
+    def prepare(self, *names: str) -> asyncio.Task[Any]:
+        request = dra.NodePrepareResourcesRequest(claims=_claims(names))
+        return asyncio.create_task(self._methods[PREPARE.of(DRA_V1)](request, None))
+
+    def unprepare(self, *names: str) -> asyncio.Task[Any]:
+        request = dra.NodeUnprepareResourcesRequest(claims=_claims(names))
+        return asyncio.create_task(self._methods[UNPREPARE.of(DRA_V1)](request, None))
+
+    @property
+    def claims(self) -> list[str]:
+        return [each.name for each in self.preparing.claims if each.is_complete]
+
+
+def _claims(names: tuple[str, ...]) -> list[dra.Claim]:
+    return [dra.Claim(uid=f"uid-{each}", namespace="default", name=each) for each in names]
+
+
+async def given_up(call: asyncio.Task[Any]) -> None:
+    await settle()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+def within(scene: Callable[[], Awaitable[None]]) -> None:
+    async def play() -> None:
+        async with asyncio.timeout(WAIT_S):
+            await scene()
+
+    asyncio.run(play())
+
+
+def test_a_claim_that_is_still_read_is_never_prepared(tmp_path: Path) -> None:
+    async def scene() -> None:
+        node = Node(tmp_path, Patient())
+        gate = node.cluster.gate = Gate()
+        call = node.prepare("red")
+        await gate.arrived.wait()
+        await given_up(call)
+        await node.unprepare("red")
+        gate.opened.set()
+        await node.service.finished()
+        assert node.driver.calls == ["unprepare red"]
+        assert node.preparing.claims == ()
+
+    within(scene)
+
+
+def test_a_call_that_waits_for_its_turn_is_never_made(tmp_path: Path) -> None:
+    async def scene() -> None:
+        node = Node(tmp_path, Patient())
+        gate = node.driver.gates["red"] = Gate()
+        first = node.prepare("red")
+        await gate.arrived.wait()
+        await given_up(node.prepare("green"))
+        gate.opened.set()
+        await first
+        await node.service.finished()
+        assert node.driver.calls == ["prepare red"]
+        assert node.claims == ["red"]
+
+    within(scene)
+
+
+def test_a_claim_that_waits_for_its_earlier_call_is_never_undone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        node = Node(tmp_path, Eager())
+        gate = node.driver.gates["red"] = Gate()
+        first = node.prepare("red")
+        await gate.arrived.wait()
+        await given_up(node.unprepare("red"))
+        gate.opened.set()
+        await first
+        await node.service.finished()
+        assert node.driver.calls == ["prepare red"]
+
+    within(scene)
+
+
+@pytest.mark.parametrize("kind", [Patient, Eager])
+def test_what_is_begun_is_ended_before_it_is_undone(tmp_path: Path, kind: type[Patient]) -> None:
+    async def scene() -> None:
+        node = Node(tmp_path, kind())
+        gate = node.driver.gates["red"] = Gate()
+        call = node.prepare("red")
+        await gate.arrived.wait()
+        await given_up(call)
+        undoing = node.unprepare("red")
+        await settle()
+        assert node.driver.calls == ["prepare red"]
+        gate.opened.set()
+        await undoing
+        assert node.driver.calls == ["prepare red", "unprepare red"]
+        assert node.preparing.claims == ()
+
+    within(scene)
+
+
+def test_what_is_begun_is_ended_and_the_rest_of_the_call_is_not_made(tmp_path: Path) -> None:
+    async def scene() -> None:
+        node = Node(tmp_path, Patient())
+        gate = node.driver.gates["red"] = Gate()
+        call = node.prepare("red", "green")
+        await gate.arrived.wait()
+        await given_up(call)
+        gate.opened.set()
+        await node.service.finished()
+        assert node.driver.calls == ["prepare red"]
+        assert node.claims == ["red"]
+
+    within(scene)
+
+
+def test_a_call_that_waits_for_another_instance_is_never_made(tmp_path: Path) -> None:
+    async def scene() -> None:
+        lock_file = tmp_path / "lock"
+        node = Node(tmp_path, Patient(), lock_file=lock_file)
+        handle = os.open(lock_file, os.O_RDWR | os.O_CREAT)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        await given_up(node.prepare("red"))
+        os.close(handle)
+        await node.unprepare("red")
+        await node.service.finished()
+        assert node.driver.calls == ["unprepare red"]
+        assert node.preparing.claims == ()
+
+    within(scene)
