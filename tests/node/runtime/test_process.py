@@ -28,6 +28,7 @@ from tests.node.runtime.bench import (
     said,
     shell,
     told_by,
+    wait_for_exit,
 )
 
 
@@ -328,13 +329,12 @@ def test_words_that_no_process_can_have_are_refused(bench: Bench) -> None:
 
 
 def test_sigterm_to_the_keeper_ends_containers_and_it(bench: Bench) -> None:
-    async def run() -> None:
-        runtime = bench.runtime()
+    async def story(runtime: ProcessRuntime) -> None:
         await runtime.start(shell("a", FOREVER))
-        os.kill(await runtime.keeper_pid(), signal.SIGTERM)
+        keeper = await runtime.keeper_pid()
+        os.kill(keeper, signal.SIGTERM)
         state = await ended(runtime, id_of("a"))
         assert (state.exit_code, state.reason) == (143, "Error")
-        await runtime.close()
+        await asyncio.to_thread(wait_for_exit, keeper)  # there may be another by now
 
-    asyncio.run(run())
-    bench.wait_for_keeper()
+    bench.play(story)
