@@ -290,3 +290,27 @@ def test_podman_that_fails_is_not_taken_for_one_without_containers(
             await runtime.containers()
 
     run(main)
+
+
+def test_values_of_variables_are_not_on_a_command_line(tmp_path: Path) -> None:
+    script = (
+        f'echo "$@" >> {tmp_path}/lines\n'
+        f'for each; do case $each in --env-file=*) file="${{each#*=}}"; cp "$file" {tmp_path}/env\n'
+        f'echo "$file" > {tmp_path}/name; stat -c %a "$file" > {tmp_path}/mode;; esac; done\n'
+        "exit 125"
+    )
+    fake = tmp_path / "podman"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    spec = ContainerSpec(MAIN, "default", "pod", image="i:1", env={"A": "hidden é", "PATH": "/b"})
+
+    async def main() -> None:
+        runtime = PodmanRuntime("tests", Podman([str(fake)]), "0")
+        with pytest.raises(RuntimeRefusedError):
+            await runtime.start(spec)
+
+    run(main)
+    assert "hidden" not in (tmp_path / "lines").read_text()
+    assert (tmp_path / "env").read_text() == "A=hidden é\nPATH=/b\n"
+    assert (tmp_path / "mode").read_text() == "600\n"
+    assert not Path((tmp_path / "name").read_text().strip()).exists()

@@ -56,6 +56,17 @@ def test_container_is_told_in_options(fields: dict[str, Any], wanted: set[str]) 
     assert wanted <= options(**fields)
 
 
+@given(st.dictionaries(st.text("AB =#\n", min_size=1), st.text("v= '#\n\r\0")))
+def test_each_variable_is_in_the_file_or_on_the_line(env: dict[str, str]) -> None:
+    written = spec(env=env)
+    line = commandlines.run_line("me", written, env_file="/f")
+    in_file = commandlines.env_file_of(written).removesuffix("\n").split("\n")
+    on_line = [each.removeprefix("--env=") for each in line if each.startswith("--env=")]
+    told = sorted([*filter(None, in_file), *on_line])
+    assert told == sorted(f"{key}={value}" for key, value in env.items())
+    assert all(each[0] not in " #=" for each in in_file if each)
+
+
 @given(st.lists(st.text().filter(lambda text: "\0" not in text)), st.text(max_size=8))
 def test_nothing_of_a_container_is_taken_for_an_option(args: list[str], value: str) -> None:
     line = commandlines.run_line("me", spec(args=tuple(args), env={"A": value}, working_dir=value))

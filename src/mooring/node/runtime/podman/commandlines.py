@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 
 from mooring.api.cdi import ContainerEdits, Mount
@@ -19,6 +20,8 @@ OWNER = "dev.mooring.owner"  # the agent, by its root folder
 POD, CONTAINER, ATTEMPT = "dev.mooring.pod", "dev.mooring.container", "dev.mooring.attempt"
 HOSTNAME_LENGTH_MAX = 63
 ANNOTATION_LENGTH_MAX = 16_384
+FILE_VALUE_LENGTH_MAX = 8_192  # podman reads lines of up to 64 KiB
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 
 # One line for each container, with what we read of it.
 INSPECTED = (
@@ -32,8 +35,11 @@ def name_of(owner: str, id_: ContainerId) -> str:
     return f"moor_{owner}_{id_.pod_uid}_{id_.name}_{id_.attempt}"
 
 
-def run_line(owner: str, spec: ContainerSpec) -> list[str]:
-    """Return how a container is started; RuntimeRefusedError for what podman cannot do."""
+def run_line(owner: str, spec: ContainerSpec, env_file: str = "") -> list[str]:
+    """Return how a container is started; RuntimeRefusedError for what podman cannot do.
+
+    Variables that a file holds are read from it: everyone on a machine can see command lines.
+    """
     id_ = spec.id
     labels = {OWNER: owner, POD: id_.pod_uid, CONTAINER: id_.name, ATTEMPT: str(id_.attempt)}
     return [
@@ -42,7 +48,12 @@ def run_line(owner: str, spec: ContainerSpec) -> list[str]:
         f"--hostname={spec.pod_name[:HOSTNAME_LENGTH_MAX].rstrip('-.') or 'pod'}",
         *(f"--label={key}={value}" for key, value in labels.items()),
         *(f"--annotation={each}" for each in _annotations(spec)),
-        *(f"--env={key}={value}" for key, value in spec.env.items()),
+        *([f"--env-file={env_file}"] if env_file else []),
+        *(
+            f"--env={key}={value}"
+            for key, value in spec.env.items()
+            if not (env_file and _fits_file(key, value))
+        ),
         *([f"--workdir={spec.working_dir}"] if spec.working_dir else []),
         *([f"--entrypoint={json.dumps(spec.command)}"] if spec.command else []),
         *(["--tty"] if spec.tty else []),
@@ -53,6 +64,26 @@ def run_line(owner: str, spec: ContainerSpec) -> list[str]:
         checked_image(spec.image),
         *spec.args,
     ]
+
+
+def env_file_of(spec: ContainerSpec) -> str:
+    """Return the file for podman with those variables that it can hold."""
+    held = ((key, value) for key, value in spec.env.items() if _fits_file(key, value))
+    return "".join(f"{key}={value}\n" for key, value in held)
+
+
+def _fits_file(key: str, value: str) -> bool:
+    """Tell whether podman reads a variable from a file just as it is; one with lines it does not.
+
+    Podman's own environment is no place for the others: names that it, its helpers or the loader
+    go by (LD_PRELOAD, CONTAINERS_CONF) are for a pod to choose.
+    """
+    return (
+        _PLAIN_NAME.fullmatch(key) is not None
+        and not value.startswith(("'", '"'))  # which some versions take away
+        and not any(each in value for each in "\n\r\0")
+        and len(value) <= FILE_VALUE_LENGTH_MAX
+    )
 
 
 def stop_line(name: str, grace_s: float) -> list[str]:

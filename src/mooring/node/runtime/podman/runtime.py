@@ -12,8 +12,9 @@ import asyncio
 import hashlib
 import logging
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from tempfile import NamedTemporaryFile
 from typing import Self
 
 from msgspec import structs
@@ -136,8 +137,9 @@ class PodmanRuntime:
         return await self._started(name, done)
 
     async def _run(self, spec: ContainerSpec) -> Done:
-        verb, *rest = lines.run_line(self.owner, self._resolved(spec))
-        return await self._podman.run([verb, *self._run_options, *rest])
+        with _file_for_podman(lines.env_file_of(spec)) as env_file:
+            verb, *rest = lines.run_line(self.owner, self._resolved(spec), env_file)
+            return await self._podman.run([verb, *self._run_options, *rest])
 
     async def _started(self, name: str, done: Done) -> ContainerState:
         """Return how a container is that was started, now or before."""
@@ -265,6 +267,18 @@ class PodmanRuntime:
         for each in map(state_of, containers):
             if each is not None:
                 self._teller.tell(each)
+
+
+@contextmanager
+def _file_for_podman(text: str) -> Iterator[str]:
+    """Give the path of a file that only we and podman read; empty if there is nothing in it."""
+    if not text:
+        yield ""
+        return
+    with NamedTemporaryFile(prefix="moor-") as file:
+        file.write(text.encode())
+        file.flush()
+        yield file.name
 
 
 def _reason(code: int) -> str:
