@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,15 @@ from mooring.api.resource.v1 import (
     ResourceClaimStatus,
 )
 from mooring.driver import Claim, Prepared
+from mooring.driver.calling import ask
 from mooring.driver.cdifiles import CdiFiles
 from mooring.driver.checkpoint import Checkpoint
 from mooring.driver.files import Files
 from mooring.driver.metadatafiles import MetadataFiles
-from mooring.driver.nodeservice import NodeService
+from mooring.driver.nodeservice import FINISH_S, NodeService
 from mooring.driver.preparing import Preparing
 from mooring.driver.serializing import Turns
-from mooring.kit.clock import settle
+from mooring.kit.clock import ManualClock, settle
 from mooring.wire import dra_v1_pb2 as dra
 from mooring.wire.services import DRA_V1, PREPARE, UNPREPARE
 from tests.driver.stage import NAME, NODE, WAIT_S, Blinkers
@@ -87,6 +89,7 @@ class Node:
     def __init__(self, folder: Path, driver: Patient, *, lock_file: Path | None = None) -> None:
         self.driver = driver
         self.cluster = Cluster()
+        self.clock = ManualClock()
         files = Files()
         cdi = folder / "cdi"
         self.preparing = Preparing(
@@ -104,6 +107,7 @@ class Node:
             turns=Turns(lock_file),
             published=lambda *_: None,
             rereads=lock_file is not None,
+            clock=self.clock,
         )
         self._methods = self.service.methods()
 
@@ -216,6 +220,51 @@ def test_what_is_begun_is_ended_and_the_rest_of_the_call_is_not_made(tmp_path: P
         await node.service.finished()
         assert node.driver.calls == ["prepare red"]
         assert node.claims == ["red"]
+
+    within(scene)
+
+
+def test_stopping_does_not_wait_for_ever(tmp_path: Path) -> None:
+    async def scene() -> None:
+        node = Node(tmp_path, Patient())
+        gate = node.driver.gates["red"] = Gate()
+        call = node.prepare("red")
+        await gate.arrived.wait()
+        await given_up(call)
+        stopping = asyncio.create_task(node.service.finished())
+        await node.clock.advance(FINISH_S - 1)
+        assert not stopping.done()
+        await node.clock.advance(1)
+        await stopping
+
+    within(scene)
+
+
+def test_a_method_that_hangs_does_not_keep_the_program_from_its_end() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        begun.set()
+        may_end.wait()
+
+    async def scene() -> None:
+        call = asyncio.create_task(ask(hang))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        call.cancel()
+
+    within(scene)  # which waits for threads of the loop
+    assert begun.is_set()
+    may_end.set()
+
+
+def test_a_method_may_raise_anything() -> None:
+    def odd() -> None:
+        raise StopIteration
+
+    async def scene() -> None:
+        with pytest.raises(RuntimeError):
+            await ask(odd)
 
     within(scene)
 

@@ -113,6 +113,62 @@ async def test_a_driver_that_fails_knows_nothing_until_it_is_back(
 
 
 @played
+async def test_a_driver_that_says_no_more_knows_nothing(folder: Path, client: ApiClient) -> None:
+    class Brief(Feeling):
+        async def health(self) -> AsyncIterator[Iterable[DeviceHealth]]:
+            while (found := await self.news.get()) is not None:
+                yield found
+
+    clock = ManualClock()
+    driver = Brief()
+    async with serving(driver, settings_in(folder), client, clock=clock) as running:
+        assert running.socket is not None
+        async with open_socket(running.socket) as channel:
+            listener = Listener(channel)
+            driver.news.put_nowait([DeviceHealth("red", Health.HEALTHY)])
+            await listener.hear()
+            driver.news.put_nowait(None)
+            lost = [(NODE, "red", 0, "health is not known: the driver says no more of it")]
+            assert await listener.hear() == lost
+            assert await Listener(channel).hear() == lost
+            await clock.advance(AGAIN_S)
+            assert await listener.hear() == lost
+    assert [str(each) for each in driver.errors] == [
+        "health() has ended: the health of 1 devices is not known any more"
+    ]
+
+
+@played
+async def test_a_driver_whose_health_cannot_be_asked_again_is_asked_later(
+    folder: Path, client: ApiClient
+) -> None:
+    class Shy(Feeling):
+        asked = 0
+
+        def health(self) -> AsyncIterator[Iterable[DeviceHealth]]:
+            self.asked += 1
+            if self.asked == 2:
+                raise OSError("the bus is still gone")
+            return super().health()
+
+    clock = ManualClock()
+    driver = Shy()
+    async with serving(driver, settings_in(folder), client, clock=clock) as running:
+        assert running.socket is not None
+        async with open_socket(running.socket) as channel:
+            listener = Listener(channel)
+            driver.news.put_nowait([DeviceHealth("red", Health.HEALTHY)])
+            await listener.hear()
+            driver.news.put_nowait(None)
+            await listener.hear()
+            await clock.advance(2)
+            assert (await listener.hear())[0][3] == "health is not known: the bus is still gone"
+            driver.news.put_nowait([DeviceHealth("red", Health.HEALTHY)])
+            await clock.advance(4)
+            assert await listener.hear() == [(NODE, "red", 1, "")]
+
+
+@played
 async def test_a_driver_without_health_says_so(folder: Path, client: ApiClient) -> None:
     async with serving(Blinkers(), settings_in(folder), client) as running:
         assert running.socket is not None

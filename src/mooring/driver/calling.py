@@ -8,7 +8,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 LOG = logging.getLogger(__name__)
@@ -21,7 +25,7 @@ async def ask(method: Callable[..., Any], *arguments: Any) -> Any:
     if inspect.iscoroutinefunction(method):
         found = await method(*arguments)
     else:
-        found = await asyncio.to_thread(_called, method, *arguments)
+        found = await in_thread(_called, method, *arguments)
         if inspect.isawaitable(found):
             found = await found
     return list(found) if isinstance(found, Iterator) else found
@@ -30,6 +34,38 @@ async def ask(method: Callable[..., Any], *arguments: Any) -> Any:
 def _called(method: Callable[..., Any], *arguments: Any) -> Any:
     found = method(*arguments)
     return list(found) if isinstance(found, Iterator) else found
+
+
+async def in_thread(call: Callable[..., T], *arguments: Any) -> T:
+    """Return what a function returns in a thread of its own.
+
+    Other than those of asyncio.to_thread, one that hangs does not keep the program from its end.
+    """
+    loop = asyncio.get_running_loop()
+    context = copy_context()
+    outcome: asyncio.Future[Callable[[], T]] = loop.create_future()
+
+    def work() -> None:
+        try:
+            result = context.run(call, *arguments)
+            tell(lambda: result)
+        except BaseException as error:
+            tell(partial(_raise, error))
+
+    def tell(found: Callable[[], T]) -> None:
+        with suppress(RuntimeError):  # The loop is closed: nobody waits.
+            loop.call_soon_threadsafe(take, found)
+
+    def take(found: Callable[[], T]) -> None:
+        if not outcome.done():
+            outcome.set_result(found)
+
+    threading.Thread(target=work, name="driver", daemon=True).start()
+    return (await outcome)()
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:

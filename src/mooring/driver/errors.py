@@ -6,6 +6,7 @@ DriverError
 ├── DroppedFieldsError      the server did not store all that was published
 ├── PublishingError         the slices are not as they should be, for now
 ├── RegistrationError       the node refused the driver
+├── HealthError             how devices are is not known any more
 ├── CheckpointError         what was prepared before cannot be known
 └── StartError              the driver cannot run: its folders, its sockets, another instance
 """
@@ -43,6 +44,10 @@ class DroppedFieldsError(DriverError):
 
 class RegistrationError(DriverError):
     """The node refused the driver, and said why."""
+
+
+class HealthError(DriverError):
+    """What was said of devices' health holds no more."""
 
 
 class CheckpointError(DriverError):

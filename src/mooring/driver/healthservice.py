@@ -1,7 +1,8 @@
 """How devices are, told to the node: one driver speaks, any number listen.
 
 Whoever begins to listen hears all that is known. What a driver said without a time limit holds
-until it says something else, so it is said again before the node forgets it.
+until it says something else, so it is said again before the node forgets it. When the driver ends
+or fails, nothing holds: its devices are unknown.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import grpc
 from msgspec import Struct
 
 from mooring.driver.driver import DeviceHealth, Driver, Health
+from mooring.driver.errors import HealthError
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.wire import health_v1_pb2 as wire
@@ -75,19 +77,29 @@ class HealthService:
     async def _hear(self) -> None:
         failures = 0
         source = self._source
-        while source is not None:
+        while True:
             try:
-                async for changes in source:
-                    failures = 0
-                    self._take(changes)
-                LOG.info("the driver has nothing more to say of its devices' health")
-                return
+                source = source or self._driver.health()
+                if source is not None:
+                    async for changes in source:
+                        failures = 0
+                        self._take(changes)
             except Exception as error:
                 failures += 1
+                source = None
+                self._lose(str(error))
                 self._driver.report(error)
-                self._lose(f"health is not known: {error}")
+            else:
+                return self._end()
             await self._clock.sleep(BACKOFF.delay_s(failures))
-            source = self._driver.health()
+
+    def _end(self) -> None:
+        """Note that the driver says no more."""
+        LOG.info("the driver has nothing more to say of its devices' health")
+        if self._said:
+            fact = f"the health of {len(self._said)} devices is not known any more"
+            self._lose("the driver says no more of it")
+            self._driver.report(HealthError(f"health() has ended: {fact}"))
 
     def _take(self, changes: Iterable[DeviceHealth]) -> None:
         at_s = int(self._clock.now().timestamp())
@@ -101,8 +113,9 @@ class HealthService:
             keys.append(key)
         self._tell(keys)
 
-    def _lose(self, message: str) -> None:
+    def _lose(self, why: str) -> None:
         """Say that nothing is known any more."""
+        message = f"health is not known: {why}"
         self._take(
             [
                 DeviceHealth(device, Health.UNKNOWN, message, pool)

@@ -23,6 +23,7 @@ from mooring.driver.driver import Claim, ClaimName, Driver, PrepareError
 from mooring.driver.errors import DriverError
 from mooring.driver.preparing import Preparing
 from mooring.driver.serializing import Turns
+from mooring.kit.clock import REAL, Clock
 from mooring.wire import dra_v1_pb2 as dra
 from mooring.wire.services import DRA_V1, DRA_V1BETA1, PREPARE, UNPREPARE, Method
 
@@ -30,6 +31,7 @@ LOG = logging.getLogger(__name__)
 
 CLAIMS_AT_ONCE = 16  # of a driver that does not ask for one after the other
 CLAIMS_MAX = 10_000
+FINISH_S = 10.0  # for calls under way, when the driver stops
 ERROR_CHARACTERS_MAX = 4096
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
@@ -50,12 +52,14 @@ class NodeService:
         turns: Turns,
         published: FindDevice,
         rereads: bool,
+        clock: Clock = REAL,
     ) -> None:
         self._driver = driver
         self._client = client
         self._preparing = preparing
         self._turns = turns
         self._published = published
+        self._clock = clock
         self._rereads = rereads  # another instance may have changed the checkpoint
         self._is_serial = driver.serialize or rereads  # two programs share one file
         self._at_once = asyncio.Semaphore(CLAIMS_AT_ONCE)
@@ -70,9 +74,18 @@ class NodeService:
         }
 
     async def finished(self) -> None:
-        """Wait until the calls that were given up are done."""
+        """Wait until the calls that were given up are done, but not for those that hang."""
+        if not self._calls:
+            return
+        waits = [
+            asyncio.ensure_future(each)
+            for each in (asyncio.wait(self._calls), self._clock.sleep(FINISH_S))
+        ]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for each in waits:
+            each.cancel()
         if self._calls:
-            await asyncio.wait(self._calls)
+            LOG.error("%d calls do not end: the driver stops without them", len(self._calls))
 
     # --- calls ------------------------------------------------------------------------------------
 

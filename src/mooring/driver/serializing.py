@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from mooring.driver.calling import to_the_end
+from mooring.driver.calling import in_thread, to_the_end
 from mooring.driver.errors import StartError
 
 INSTANCE_LOCK, SERIALIZE_LOCK = "instance.lock", "serialize.lock"
@@ -50,7 +50,7 @@ class Turns:
                 return
             with _opened(self._lock_file) as handle:
                 # The file is not closed while a thread still waits for it.
-                await to_the_end(asyncio.to_thread(fcntl.flock, handle, fcntl.LOCK_EX))
+                await to_the_end(in_thread(fcntl.flock, handle, fcntl.LOCK_EX))
                 yield
 
 

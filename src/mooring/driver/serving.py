@@ -165,6 +165,7 @@ class _Parts:
             turns=turns,
             published=self._publishing.device,
             rereads=is_rolling,
+            clock=self._clock,
         )
         registration = Registration(driver, socket, (DRA_V1, DRA_V1BETA1, *health.versions))
         running = Running(
