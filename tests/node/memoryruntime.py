@@ -130,6 +130,9 @@ class MemoryRuntime:
         match spec.command:
             case ("exit", code):
                 self.end(spec.id, int(code))
+            case ("missing",):
+                self.end(spec.id, 128, reason="StartError")
+                return self._states[spec.id]
             case ("sleep", seconds):
                 self.clock.call_later(float(seconds), lambda: self.end(spec.id, 0))
         if self.slow_s:

@@ -40,6 +40,14 @@ def test_a_pod_runs_with_its_devices_and_is_told_ready(tmp_path: Path) -> None:
     assert len(world.cluster.writes) == 1  # nothing is told twice
 
 
+def test_a_program_that_is_not_there_is_not_told_as_started(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod(container("c", "missing"), restartPolicy="Never"))
+        await world.clock.advance(1)
+
+    assert play(tmp_path, story).events() == ["Failed"]
+
+
 def test_a_pod_that_is_done_gives_its_devices_back_before_that_is_told(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         world.cluster.put(make_pod(container("c", "sleep", "5"), restartPolicy="Never"))

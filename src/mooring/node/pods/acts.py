@@ -38,7 +38,12 @@ from mooring.node.pods.sources import (
     needed_by_volumes,
     wishes_of,
 )
-from mooring.node.runtime.contract import ContainerId, ContainerState, RuntimeRefusedError
+from mooring.node.runtime.contract import (
+    START_ERROR,
+    ContainerId,
+    ContainerState,
+    RuntimeRefusedError,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -205,6 +210,9 @@ class Acts:
     def _tell_started(self, container: Container, state: ContainerState) -> None:
         """Tell of a start; of steps before it only where a runtime has them: with images."""
         about = reference_of(self._record.pod, container)
+        if state.reason == START_ERROR:
+            self._room.warn(about, "Failed", f"Error: {state.message}")
+            return
         if state.image_id:
             text = f'Container image "{container.image}" already present on machine'
             self._room.tell(Tell(about, "Pulled", text))

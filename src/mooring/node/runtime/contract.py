@@ -67,6 +67,9 @@ class ContainerSpec(Struct, frozen=True):
     stdin: bool = False
 
 
+START_ERROR = "StartError"  # the reason of a container whose program could not be run
+
+
 class Phase(Enum):
     """How far a container is."""
 
@@ -83,7 +86,7 @@ class ContainerState(Struct, frozen=True):
     finished_at: Timestamp | None = None
     exit_code: int = 0
     signal: int = 0
-    reason: str = ""  # Completed, Error, OOMKilled, ContainerStatusUnknown
+    reason: str = ""  # Completed, Error, OOMKilled, StartError, ContainerStatusUnknown
     message: str = ""
     handle: str = ""  # what the runtime calls it: process://…
     image_id: str = ""
