@@ -109,7 +109,7 @@ class Preparing:
             return before
         if before is not None and not _has_the_same(before, claim):
             # Allocated anew: nobody else would give back what it had.
-            await self.unprepare(before.claim)
+            await to_the_end(self._unprepare(before.claim))
         begun = PreparedClaim(
             claim.uid,
             claim.namespace,
