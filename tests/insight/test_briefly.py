@@ -5,7 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from mooring.api.core.node import NodeStatus
+from mooring.api.meta import ObjectMeta
 from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import (
+    CELDeviceSelector,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceSelector,
+)
 from mooring.insight.pending.briefly import Briefly
 from mooring.insight.planning.plan import Plan
 from mooring.scheduler.cycle import Pending, schedule
@@ -38,6 +45,23 @@ def test_it_names_the_reason_and_the_nearest_fix() -> None:
     assert said(Briefly(Clock(0.0)), plan, pending) == (
         "Mooring: on n0 (of 2 nodes): request r wants 2: 1 on the node; "
         "nearest fix: count of request r 2 → 1."
+    )
+
+
+def test_it_asks_for_the_driver_where_no_device_is_of_the_class() -> None:
+    plan = planned(1)
+    (node,) = plan.before.nodes
+    room = NodeStatus(allocatable={"pods": Quantity.from_int(110)})
+    plan.cluster.put_node(replace(node, status=room))
+    selector = DeviceSelector(cel=CELDeviceSelector(expression='device.driver == "absent"'))
+    class_ = DeviceClass(metadata=ObjectMeta(name="c"), spec=DeviceClassSpec(selectors=(selector,)))
+    plan.cluster.put_class(class_)
+    (waiting,) = plan.pending
+    pending = schedule(plan.cluster, waiting.pod)
+    assert isinstance(pending, Pending)
+    assert said(Briefly(Clock(0.0)), plan, pending) == (
+        "Mooring: on n0: request r wants 2: 1 on the node → 0 of the class; "
+        "nobody publishes such devices there: see whether their driver runs."
     )
 
 

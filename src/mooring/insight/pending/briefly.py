@@ -34,6 +34,7 @@ SAVED_S_MAX = 1.0  # time that was not used, for when many pods come at once
 REMEMBERED_MAX = 512
 NODES_TRIED_MAX = 256  # in larger clusters changes to the pod are not tried
 TEXT_MAX = 400
+NOBODY_PUBLISHES = "nobody publishes such devices there: see whether their driver runs"
 
 Key = tuple[str, str, str]
 
@@ -110,14 +111,22 @@ def _diagnosis(
 def _of_claims(diagnosis: Diagnosis | None) -> str:
     if diagnosis is None:
         return ""
-    reason = "; ".join((*_shortages(diagnosis.funnels), *_conditions(diagnosis)))
+    worst = _worst(diagnosis.funnels)
+    reason = "; ".join((*_shortages(worst), *_conditions(diagnosis)))
+    if worst is not None and not worst.of_class:
+        # To change what a class is for would give away other devices than were meant.
+        return f"{reason}; {NOBODY_PUBLISHES}"
     fix = next((fix_text(each, diagnosis) for each in useful_fixes(diagnosis)), "")
     return _joined(reason, fix)
 
 
-def _shortages(funnels: Iterable[Funnel]) -> Iterator[str]:
-    """Give the request that is shortest of devices, and where they are lost."""
-    worst = min(funnels, key=lambda each: each.counts[-1] - (each.wanted or 1), default=None)
+def _worst(funnels: Iterable[Funnel]) -> Funnel | None:
+    """Return the request that is shortest of devices."""
+    return min(funnels, key=lambda each: each.counts[-1] - (each.wanted or 1), default=None)
+
+
+def _shortages(worst: Funnel | None) -> Iterator[str]:
+    """Give where the devices of a request are lost."""
     if worst is None:
         return
     steps, before = list[str](), -1
