@@ -15,6 +15,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from mooring.node.runtime.keeper.container import Container, RefusalError, Stage
@@ -139,9 +140,13 @@ class Connection:
         self._flush()
 
     def finish(self) -> None:
-        """Close it once all is sent."""
+        """Send what is left and say no more; it is closed when the other end is.
+
+        Whoever still sends must not be cut off: they would not hear our last words.
+        """
         self._execution = None
         self._is_finishing = True
+        self._is_held = False
         self._flush()
 
     def hold(self, *, is_held: bool) -> None:
@@ -175,9 +180,12 @@ class Connection:
         except OSError:
             self._close()
             return
-        if len(self._unsent) > UNSENT_BYTES_MAX or (self._is_finishing and not self._unsent):
+        if len(self._unsent) > UNSENT_BYTES_MAX:
             self._close()
             return
+        if self._is_finishing and not self._unsent:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
         if self._execution is not None and len(self._unsent) <= WAITING_BYTES_MAX // 2:
             self._execution.flushed()
         self._watch()
@@ -192,6 +200,8 @@ class Connection:
         if not data:
             self._close()
             return
+        if self._is_finishing:
+            return  # nobody is left to hear it
         try:
             for channel, payload in self._frames.feed(data):
                 self._take(channel, payload)
