@@ -192,7 +192,7 @@ def test_the_rule_of_the_page_reads_as_the_page_describes_it(tmp_path: Path) -> 
         await Story(stage, "device-taints").furnish()
         await stage.furnish(trees_of(SEEDS / f"{RULE}.yaml"))
         await until(lambda: _leaving(stage, "user"))
-        for _ in range(100):
+        for _ in range(1000):  # what is written on the way takes its own time, not the clock's
             await clock.advance(1)
             if condition(stage, "example") == described:
                 return
