@@ -186,8 +186,31 @@ def test_ci_runs_the_readme_test_command_and_then_check() -> None:
     assert lines[0] == "#!/usr/bin/env bash"
     assert "set -euo pipefail" in lines
     commands = [line for line in lines if line.startswith("python3 ")]
-    assert commands == ["python3 dev.py test", "python3 dev.py check"]
+    assert commands == [
+        "python3 dev.py test",
+        "python3 dev.py test --without-corpus",
+        "python3 dev.py check",
+    ]
     assert commands[0] in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+# --- what tests need ---------------------------------------------------------------------------
+
+
+def test_programs_that_tests_start_find_bytecode_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert "PYTHONDONTWRITEBYTECODE" not in dev._environment()
+
+
+def test_all_tests_run_on_all_cores_and_named_ones_in_one_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commands: list[list[Path | str]] = []
+    monkeypatch.setattr(dev, "_status", lambda command: commands.append(command) or 0)
+    for name in ("ensure_environment", "ensure_etcd", "ensure_kubectl", "ensure_podman"):
+        monkeypatch.setattr(dev, name, lambda: None)
+    assert (dev.main(["test"]), dev.main(["test", "-x", "tests/kit"])) == (0, 0)
+    assert [command[3:] for command in commands] == [dev.ON_ALL_CORES, ["-x", "tests/kit"]]
 
 
 # --- lock files --------------------------------------------------------------------------------

@@ -18,6 +18,11 @@ BETTER = {
 }
 
 
+# Steps of groups that go as recorded: topology constraints, composite groups and preemption by
+# groups are still to come, so this rises with them.
+GROUP_STEPS_MIN = 48
+
+
 def outcomes(suite: Suite, target: Path) -> dict[str, Outcome]:
     cases = suite.cases(target)
     assert cases is not None
@@ -26,9 +31,11 @@ def outcomes(suite: Suite, target: Path) -> dict[str, Outcome]:
 
 def test_lives_go_as_recorded() -> None:
     found = outcomes(lifecycle.open_suite(), corpus("lifecycle"))
+    of_groups = {name: found.pop(name) for name in list(found) if name.startswith("group-")}
     assert len(found) >= 297
     assert {name: o for name, o in found.items() if o != EQUAL and name not in BETTER} == {}
     assert {name for name in BETTER if found[name] == EQUAL} == set(), "a reason that is none"
+    assert sum(outcome == EQUAL for outcome in of_groups.values()) >= GROUP_STEPS_MIN
 
 
 def test_scenarios_end_as_recorded_with_all_programs_at_work() -> None:

@@ -309,4 +309,6 @@ def test_controllers_do_what_those_of_kubernetes_did(name: str) -> None:
 
 def test_every_recording_is_played_or_left_to_others() -> None:
     names = {path.stem for path in corpus("lifecycle").glob("*.json")}
-    assert names == OTHERS | set(SCENARIOS)
+    # Which pods of a group are scheduled, and when, is the scheduler's business.
+    others = OTHERS | {name for name in names if name.startswith("group-")}
+    assert names == others | set(SCENARIOS)
