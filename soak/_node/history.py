@@ -248,8 +248,11 @@ class History:
         """Damage checkpoints: whoever reads one refuses, and names the file."""
         agent_file = self._site.root / "dra_manager_state"
         await self._damage(self._site.agent, agent_file)
-        name = self._random.choice([*DEVICES])
-        await self._damage(self._site.drivers[name], self._site.checkpoint(name))
+        # A driver that has prepared nothing yet has no checkpoint.
+        written = [name for name in DEVICES if self._site.checkpoint(name).exists()]
+        if written:
+            name = self._random.choice(written)
+            await self._damage(self._site.drivers[name], self._site.checkpoint(name))
 
     async def _damage(self, program: Program, path: os.PathLike[str]) -> None:
         program.kill()

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
 import pytest
 from google.protobuf.descriptor import Descriptor
 
@@ -11,7 +19,16 @@ from mooring.wire import dra_v1beta1_pb2, health_v1alpha1_pb2, services
 from mooring.wire import health_v1_pb2 as health
 from mooring.wire import podresources_pb2 as pods
 from mooring.wire import registration_pb2 as registration
-from mooring.wire.services import DRA_V1BETA1, HEALTH_V1ALPHA1, METHODS, Method
+from mooring.wire.services import (
+    DRA_V1BETA1,
+    GET_INFO,
+    HEALTH_V1ALPHA1,
+    METHODS,
+    Method,
+    call,
+    new_server,
+    open_socket,
+)
 
 FIELDS = [
     (registration.PluginInfo, "type=1 name=2 endpoint=3 supported_versions=4"),
@@ -80,3 +97,53 @@ def _methods() -> dict[str, tuple[str, str, bool]]:
         for service in file.DESCRIPTOR.services_by_name.values()
         for method in service.methods
     }
+
+
+def test_a_program_that_is_slow_to_accept_is_waited_for(tmp_path: Path) -> None:
+    """On a busy machine it takes more than a moment until a server says its first word."""
+
+    async def scene() -> None:
+        server = new_server()
+        server.add_generic_rpc_handlers([_Info()])
+        server.add_insecure_port(f"unix:{tmp_path / 'real'}")
+        await server.start()
+        slow = await asyncio.start_unix_server(_relay_late(tmp_path / "real"), tmp_path / "slow")
+        try:
+            async with slow, open_socket(tmp_path / "slow") as channel:
+                answer = await call(channel, GET_INFO)(registration.InfoRequest(), timeout=30)
+        finally:
+            await server.stop(None)
+        assert answer.name == "slow.example.com"
+
+    asyncio.run(scene())
+
+
+class _Info(grpc.GenericRpcHandler):
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        async def answer(request: Any, context: Any) -> registration.PluginInfo:
+            return registration.PluginInfo(name="slow.example.com")
+
+        return grpc.unary_unary_rpc_method_handler(
+            answer,
+            request_deserializer=registration.InfoRequest.FromString,
+            response_serializer=registration.PluginInfo.SerializeToString,
+        )
+
+
+def _relay_late(path: Path) -> Callable[[StreamReader, StreamWriter], Awaitable[None]]:
+    async def relay(reader: StreamReader, writer: StreamWriter) -> None:
+        await asyncio.sleep(0.3)  # the point of the test; an attempt once had 50 ms
+        far_reader, far_writer = await asyncio.open_unix_connection(path)
+        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+
+    return relay
+
+
+async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
+    with suppress(ConnectionError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    writer.close()

@@ -23,6 +23,7 @@ from mooring.wire import registration_pb2 as registration
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # of whatever another program says
 SOCKET_PATH_BYTES_MAX = 107  # of a unix socket: 108 with the NUL at the end
+CONNECT_MS_MAX = 5_000  # until a program that has accepted a connection says its first word
 
 # How drivers name the versions that they speak, when they register.
 DRA_V1, DRA_V1BETA1 = "v1.DRAPlugin", "v1beta1.DRAPlugin"
@@ -156,7 +157,8 @@ def open_socket(path: Path | str) -> grpc.aio.Channel:
     """Return a channel to a unix socket, which connects when it is used, and again at once."""
     reconnecting = [
         ("grpc.initial_reconnect_backoff_ms", 50),
-        ("grpc.min_reconnect_backoff_ms", 50),
+        # By its name a pause, in fact how long an attempt may take: a busy machine needs its time.
+        ("grpc.min_reconnect_backoff_ms", CONNECT_MS_MAX),
         ("grpc.max_reconnect_backoff_ms", 1000),
         ("grpc.use_local_subchannel_pool", 1),  # a socket made anew is another one
         ("grpc.default_authority", "localhost"),  # Go refuses the escaped path as one
