@@ -240,6 +240,7 @@ def test_what_is_no_object_of_a_known_kind_is_refused(text: str, message: str) -
         ([], "Missing option '-f'"),
         (["-f", "-", "-o", "xml"], "'xml' is not one of 'text', 'json'"),
         (["-f", "-", "--feature-gates", "X=1"], "unrecognized feature gate: X"),
+        (["-f", "-", "--feature-gates", "DRAAdminAcces=1"], "did you mean DRAAdminAccess?"),
         (["-f", "-", "--feature-gates", "DRAAdminAccess=0"], "feature is locked to true"),
         (["-f", "-", "--emulated-version", "1.20"], "is not between"),
         (["-f", "-", "--gates-preset", "x"], "'x' is not one of 'mooring', 'kubernetes-1.37'"),
@@ -249,3 +250,12 @@ def test_wrong_usage_says_what_is_wrong(arguments: list[str], message: str) -> N
     result = validate(*arguments, text="")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_gate_of_kubernetes_without_effect_is_accepted_with_a_note() -> None:
+    result = validate(
+        "-f", "-", "--feature-gates", "PodLevelResources=true,WatchList=false", text=""
+    )
+    assert "note: feature gate PodLevelResources has no effect in Mooring\n" in result.stderr
+    assert "note: feature gate WatchList has no effect in Mooring\n" in result.stderr
+    assert "unrecognized" not in result.stderr

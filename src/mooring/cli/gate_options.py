@@ -25,6 +25,8 @@ def gate_options(function: F) -> F:
             )
         except GateError as error:
             raise click.UsageError(str(error)) from None
+        for note in gates.notes():
+            click.echo(f"note: {note}", err=True)
         return function(*args, gates=gates, **kwargs)
 
     with_gates.__doc__ = function.__doc__
