@@ -99,6 +99,7 @@ class Gates:
     versions: Versions = CURRENT
     # Gates of Kubernetes that were set and switch nothing in Mooring, in the order given.
     inert: tuple[str, ...] = field(default=(), compare=False)
+    preset: Preset = field(default=Preset.MOORING, compare=False)  # what they were made from
 
     def enabled(self, gate: Gate) -> bool:
         """Whether a gate is on."""
@@ -151,14 +152,15 @@ class Gates:
         """
         versions = _versions(emulated_version, min_compatibility_version)
         named = _named(wanted, versions, unlocked=unlocked)
-        state = _preset_state(_preset(preset), versions)
+        preset = _preset(preset)
+        state = _preset_state(preset, versions)
         state.update(_collective_state(named, versions))
         state.update(named)
-        if _preset(preset) is Preset.MOORING:
+        if preset is Preset.MOORING:
             _switch_off_dependents(state, named)
         _check_needs(state)
         on = frozenset(gate for gate in HISTORY if state[gate])
-        return cls(on, versions, tuple(name for name in named if name in INERT))
+        return cls(on, versions, tuple(name for name in named if name in INERT), preset)
 
 
 def known(versions: Versions = CURRENT) -> tuple[Gate, ...]:

@@ -66,7 +66,7 @@ _INERT_INTRODUCTION = """\
 
 `--feature-gates` takes every other gate of Kubernetes 1.37 too, so that a flag can be shared with a
 cluster. Such a gate is checked as Kubernetes checks it (known in the emulated version, not locked
-against the value, its needs on) and then has no effect: the command says so in one line. They are"""
+against the value, its needs on) and then has no effect: the command says so. They are"""
 
 _STAGE_NAMES = {
     Stage.ALPHA: "alpha",
