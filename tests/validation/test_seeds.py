@@ -38,7 +38,8 @@ def verdicts(name: str, *, strict: bool) -> list[Verdict]:
     context = Context(gates=Gates.parse(), now=NOW, extensions=not strict)
     judge = Judge(context)
     schema = KUBERNETES if strict else CORE
-    judged = [judge.judge(document) for document in read(data, source=name, schema=schema)]
+    judged = list(filter(None, map(judge.judge, read(data, source=name, schema=schema))))
+    judged += [verdict for _, verdict in judge.rest()]
     return judged[1:] if labelled else judged
 
 
