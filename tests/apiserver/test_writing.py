@@ -107,6 +107,15 @@ def test_rules_are_told_with_their_places(client: Client) -> None:
     assert causes[0]["reason"] == "FieldValueInvalid"
 
 
+def test_a_hyphen_in_an_expression_is_explained(client: Client) -> None:
+    body = device_class()
+    expression = 'device.attributes["a.example.com"].supported-models == "a"'
+    body["spec"]["selectors"] = [{"cel": {"expression": expression}}]
+    reply = client.post(CLASSES, body)
+    assert reply.status == 422
+    assert 'write ["supported-models"]' in reply.message
+
+
 def test_unknown_fields(client: Client) -> None:
     body = device_class()
     body["spec"]["colour"] = "blue"

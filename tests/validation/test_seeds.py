@@ -89,6 +89,11 @@ def test_example_read_strictly_gives_what_kubernetes_gives(name: str) -> None:
     assert unknown == [f'unknown field "{name}"' for name in wanted.get("unknownFields", [])]
 
 
+def test_the_refusal_of_a_hyphen_shows_the_index_form() -> None:
+    for finding in findings(verdicts("002-29-includes.yaml", strict=False)):
+        assert finding.message.endswith('write ["supported-models"]')
+
+
 def test_findings_point_at_the_line_they_are_about() -> None:
     name = "002-26-cpu-sockets-slice.yaml"
     lines = FILES[name].read_text().splitlines()
