@@ -45,6 +45,7 @@ from mooring.apiserver.service import WATCH_S, Service
 from mooring.apiserver.settings import Settings
 from mooring.apiserver.stores import open_store
 from mooring.apiserver.upkeep import compact_regularly
+from mooring.kit.go_platform import go_arch, go_os
 from mooring.kit.naming import new_suffix, new_uid
 from mooring.store.contract import Store
 
@@ -109,7 +110,7 @@ def make_application(
         openapi=OpenAPI(service.resources, reviews),
         version=version_document(
             python_version=platform.python_version(),
-            platform=f"{platform.system().lower()}/{platform.machine()}",
+            platform=f"{go_os(platform.system())}/{go_arch(platform.machine())}",
         ),
         address=address,
     )
