@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import GateError
+from mooring.api.gate_history import NEEDS_BY_NAME
 from mooring.api.gates import (
     HISTORY,
+    INERT,
     NEEDS,
     Gate,
     Gates,
@@ -71,6 +73,7 @@ def test_kubernetes_preset_has_the_defaults_of_1_37() -> None:
     assert {gate.value for gate in off} == {
         "AllAlpha",
         "AllBeta",
+        "CompositePodGroup",
         "DRADerivedAttributes",
         "DRADeviceCompatibilityGroups",
         "DRAFractionalCapacityRange",
@@ -81,6 +84,9 @@ def test_kubernetes_preset_has_the_defaults_of_1_37() -> None:
         "DRAResourcePoolStatus",
         "DRAWorkloadResourceClaims",
         "GenericWorkload",
+        "PodGroupPreemptionPolicy",
+        "TopologyAwareWorkloadScheduling",
+        "WorkloadWithJob",
     }
 
 
@@ -232,10 +238,18 @@ def test_a_locked_gate_may_be_set_to_what_it_is() -> None:
     ["AllAlpha=true,DRAListTypeAttributes=false", "DRAListTypeAttributes=false,AllAlpha=true"],
 )
 def test_a_named_gate_wins_over_all_alpha_in_any_order(flag: str) -> None:
-    gates = kubernetes(flag)
+    gates = kubernetes(f"{flag},AllBeta=true")
     assert gates.enabled(Gate.DRA_DERIVED_ATTRIBUTES)
     assert not gates.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES)
-    assert not gates.enabled(Gate.GENERIC_WORKLOAD)
+
+
+def test_all_alpha_alone_lacks_the_beta_gates_that_some_alpha_gates_need() -> None:
+    with pytest.raises(GateError) as refused:
+        kubernetes("AllAlpha=true")
+    assert (
+        "TopologyAwareWorkloadScheduling is enabled, but depends on features that are disabled: "
+        "[GenericWorkload]"
+    ) in str(refused.value)
 
 
 def test_all_beta_takes_the_beta_gates_of_the_emulated_version() -> None:
@@ -284,3 +298,72 @@ def test_names_are_kubernetes_names_in_order() -> None:
     assert names == tuple(sorted(names))
     assert "DRAAdminAccess" in names
     assert "DRADerivedAttributes" not in names
+
+
+@pytest.mark.parametrize(
+    ("flag", "name"),
+    [
+        ("PodLevelResources=true", "PodLevelResources"),  # of Kubernetes itself
+        ("WatchList=true", "WatchList"),  # of the API server's library
+        ("CRDObservedGenerationTracking=false", "CRDObservedGenerationTracking"),  # of CRDs
+        ("ContextualLogging=false", "ContextualLogging"),  # of all components
+        ("CloudControllerManagerWebhook=true", "CloudControllerManagerWebhook"),
+        ("ClientsAllowCBOR=true", "ClientsAllowCBOR"),  # of clients
+    ],
+)
+@pytest.mark.parametrize("preset", list(Preset))
+def test_other_gates_of_kubernetes_are_taken_and_noted(
+    flag: str, name: str, preset: Preset
+) -> None:
+    gates = Gates.parse(flag, preset=preset)
+    assert gates.notes() == (f"feature gate {name} has no effect in Mooring",)
+    assert gates == Gates.parse(preset=preset)
+
+
+def test_a_gate_that_switches_something_is_not_noted() -> None:
+    assert Gates.parse("DRAListTypeAttributes=false,AllAlpha=false").notes() == ()
+
+
+@pytest.mark.parametrize("version", EMULATED)
+@pytest.mark.parametrize("preset", list(Preset))
+def test_every_gate_may_be_set_to_its_default(version: str, preset: Preset) -> None:
+    versions = Gates.parse(emulated_version=version).versions
+    specs = {name: spec_of(name, versions) for name in (*HISTORY, *INERT)}
+    wanted = {
+        str(name): spec.default for name, spec in specs.items() if spec.stage is not Stage.PRE_ALPHA
+    }
+    gates = Gates.from_mapping(wanted, preset=preset, emulated_version=version)
+    assert gates.on == kubernetes(version=version).on
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        (
+            "InOrderInformers=false",
+            "cannot set feature gate InOrderInformers to false, feature is locked to true",
+        ),
+        (
+            "GracefulNodeShutdown=false,WindowsGracefulNodeShutdown=false",
+            (
+                "GracefulNodeShutdownBasedOnPodPriority is enabled, but depends on features that "
+                "are disabled: [GracefulNodeShutdown]"
+            ),
+        ),
+        ("Imagevolume=true", "unrecognized feature gate: Imagevolume; did you mean ImageVolume?"),
+        (
+            "DRAListTypeAttribute=true",
+            "unrecognized feature gate: DRAListTypeAttribute; did you mean DRAListTypeAttributes?",
+        ),
+    ],
+)
+def test_gates_without_effect_are_refused_as_kubernetes_refuses_them(flag: str, text: str) -> None:
+    with pytest.raises(GateError) as refused:
+        kubernetes(flag)
+    assert str(refused.value) == text
+
+
+def test_every_need_is_a_gate() -> None:
+    names = {*map(str, HISTORY), *INERT}
+    for gate, needs in NEEDS_BY_NAME.items():
+        assert {gate, *needs} <= names

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.app import Application
 from mooring.apiserver.auditing import NO_AUDIT, Audit
@@ -124,6 +125,7 @@ class Client:
         seats: Seats | None = None,
         audit: Audit = NO_AUDIT,
         runtime: RuntimeConfig = RuntimeConfig(),  # noqa: B008
+        gates: Gates | None = None,
         guarded: bool = False,
     ) -> None:
         self._runner = asyncio.Runner()
@@ -132,6 +134,7 @@ class Client:
         self._watches: list[Watch] = []
         security: Security = AdminToken(TOKEN) if guarded else AllowAll()
         self._runtime = runtime
+        self._gates = gates or Gates.parse()
         self.app: Application = self.run(self._open(folder, security, limits, seats, audit))
 
     async def _open(
@@ -143,8 +146,9 @@ class Client:
         audit: Audit,
     ) -> Application:
         self.store = await self._stack.enter_async_context(open_sqlite(folder))
-        resources = Resources(serves=self._runtime.serves)
-        service = make_service(self.store, now=lambda: self.now, resources=resources)
+        gates = self._gates
+        resources = Resources(serves=lambda kind: self._runtime.serves(kind, gates))
+        service = make_service(self.store, now=lambda: self.now, gates=gates, resources=resources)
         self.service = with_admission(service)
         await make_namespaces(self.service)
         assert self.service.admission is not None
@@ -157,7 +161,7 @@ class Client:
             limits=limits,
             seats=seats,
             audit=audit,
-            reviews=self._runtime.reviews(),
+            reviews=self._runtime.reviews(gates),
         )
 
     def close(self) -> None:

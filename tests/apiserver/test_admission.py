@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mooring.api.gates import Gates
 from tests.apiserver.client import MERGE_PATCH, NAMESPACES, PODS, Client, pod
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -107,6 +109,15 @@ def test_groups_have_priorities_too(client: Client) -> None:
     assert "priority set in the pod group (4) must match the priority computed (1000)" in (
         reply.message
     )
+
+
+def test_groups_get_no_preemption_policy_while_the_feature_is_off(tmp_path: Path) -> None:
+    client = Client(tmp_path, gates=Gates.parse("PodGroupPreemptionPolicy=false"))
+    client.post(CLASSES, priority_class("high", 1000))
+    reply = client.post(GROUPS, group(priorityClassName="high", preemptionPolicy="Never"))
+    assert (reply.status, reply.json["spec"]["priority"]) == (201, 1000)
+    assert "preemptionPolicy" not in reply.json["spec"]
+    client.close()
 
 
 def test_there_is_one_default_class(client: Client) -> None:

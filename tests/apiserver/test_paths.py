@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,12 @@ def test_health(client: Client, path: str) -> None:
 
 
 def test_version_metrics_and_all_paths(client: Client) -> None:
-    assert client.get("/version").json["minor"] == "37"
+    version = client.get("/version").json
+    assert version["minor"] == "37"
+    # As Go has it, which knows no x86_64 and no aarch64.
+    assert re.fullmatch(r"[a-z]+/(386|[a-z]+[0-9a-z]*)", version["platform"])
+    assert "x86_64" not in version["platform"]
+    assert "aarch64" not in version["platform"]
     client.get(CLASSES)
     assert 'resource="deviceclasses",verb="list"} 1' in client.get("/metrics").body.decode()
     assert "/apis/resource.k8s.io/v1" in client.get("/").json["paths"]

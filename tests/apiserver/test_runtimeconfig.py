@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mooring.api.gates import Gates
+from mooring.apiserver.resources import Resources
 from mooring.apiserver.runtimeconfig import (
     RuntimeConfig,
     RuntimeConfigError,
@@ -16,12 +18,13 @@ from tests.apiserver.client import CLASSES, Client, device_class
 RESOURCE = "resource.k8s.io"
 
 
-def served(text: str) -> set[str]:
-    """Return the versions of resource.k8s.io that are served, by a client's discovery."""
-    config = read_runtime_config(text)
-    from mooring.apiserver.resources import Resources
-
-    return set(Resources(serves=config.serves).versions(RESOURCE))
+def served(
+    text: str, *, preset: str = "mooring", group: str = RESOURCE, gates: str = ""
+) -> set[str]:
+    """Return the versions of a group that are served."""
+    config, on = read_runtime_config(text), Gates.parse(gates, preset=preset)
+    resources = Resources(serves=lambda kind: config.serves(kind, on))
+    return set(resources.versions(group))
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,103 @@ def served(text: str) -> set[str]:
 )
 def test_the_finer_says_more_than_the_coarser(text: str, versions: set[str]) -> None:
     assert served(text) == versions
+
+
+@pytest.mark.parametrize(
+    ("text", "versions"),
+    [
+        ("", {"v1"}),
+        ("api/beta=true", {"v1", "v1beta2", "v1beta1"}),
+        ("api/all=true", {"v1", "v1beta2", "v1beta1", "v1alpha3"}),
+        ("resource.k8s.io/v1alpha3=true", {"v1", "v1alpha3"}),
+        ("resource.k8s.io/v1=false", set()),
+    ],
+)
+def test_the_preset_of_kubernetes_serves_stable_versions_unless_told(
+    text: str, versions: set[str]
+) -> None:
+    assert served(text, preset="kubernetes-1.37") == versions
+
+
+def test_the_preset_of_kubernetes_serves_every_group_in_its_stable_version() -> None:
+    kubernetes = Gates.parse(preset="kubernetes-1.37")
+    found = {
+        kind.api_version
+        for resource in Resources(serves=lambda kind: RuntimeConfig().serves(kind, kubernetes))
+        for kind in resource.kinds.values()
+    }
+    assert found == {
+        "v1",
+        "apps/v1",
+        "batch/v1",
+        "coordination.k8s.io/v1",
+        "events.k8s.io/v1",
+        "rbac.authorization.k8s.io/v1",
+        "resource.k8s.io/v1",
+        "scheduling.k8s.io/v1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("preset", "gates", "text", "versions"),
+    [
+        ("mooring", "", "", {"v1", "v1beta1", "v1alpha3", "v1alpha2"}),
+        ("mooring", "GenericWorkload=false", "", {"v1"}),
+        ("mooring", "GenericWorkload=false", "api/all=true", {"v1"}),
+        (
+            "mooring",
+            "GenericWorkload=false",
+            "scheduling.k8s.io/v1beta1/podgroups=true,scheduling.k8s.io/v1alpha3=true",
+            {"v1"},
+        ),
+        ("kubernetes-1.37", "GenericWorkload=true", "", {"v1"}),
+        (
+            "kubernetes-1.37",
+            "GenericWorkload=true",
+            "scheduling.k8s.io/v1beta1=true",
+            {"v1", "v1beta1"},
+        ),
+        ("kubernetes-1.37", "", "scheduling.k8s.io/v1beta1=true", {"v1"}),
+    ],
+)
+def test_workloads_are_served_only_while_their_feature_is_on(
+    preset: str, gates: str, text: str, versions: set[str]
+) -> None:
+    found = served(text, preset=preset, group="scheduling.k8s.io", gates=gates)
+    assert found == versions
+
+
+def test_a_feature_that_is_off_has_no_kinds(tmp_path: Path) -> None:
+    everything = read_runtime_config("api/all=true")
+    client = Client(tmp_path, runtime=everything, gates=Gates.parse("GenericWorkload=false"))
+    for version in ("v1beta1", "v1alpha3", "v1alpha2"):
+        for plural in ("podgroups", "workloads", "compositepodgroups"):
+            path = f"/apis/scheduling.k8s.io/{version}/namespaces/default/{plural}"
+            assert client.get(path).status == 404
+            assert client.post(path, {"metadata": {"name": "a"}}).status == 404
+        assert f"apis/scheduling.k8s.io/{version}" not in client.get("/openapi/v3").json["paths"]
+    found = client.get("/apis/scheduling.k8s.io").json["versions"]
+    assert [version["version"] for version in found] == ["v1"]
+    definitions = client.get("/openapi/v2").json["definitions"]
+    kinds = (".PodGroup", ".Workload", ".CompositePodGroup")
+    assert not [name for name in definitions if name.endswith(kinds)]
+    client.close()
+
+
+def test_what_is_asked_for_in_vain_is_noted() -> None:
+    config = read_runtime_config("scheduling.k8s.io/v1beta1=true,api/all=true")
+    assert list(config.notes(Gates.parse("GenericWorkload=false"))) == [
+        "podgroups.scheduling.k8s.io is not served because feature gate GenericWorkload is off",
+        "workloads.scheduling.k8s.io is not served because feature gate GenericWorkload is off",
+    ]
+    assert list(config.notes(Gates.parse())) == []
+
+
+def test_composite_groups_have_a_gate_of_their_own(tmp_path: Path) -> None:
+    client = Client(tmp_path, gates=Gates.parse("CompositePodGroup=false"))
+    resources = client.get("/apis/scheduling.k8s.io/v1alpha3").json["resources"]
+    assert {each["name"] for each in resources} == {"podgroups", "podgroups/status", "workloads"}
+    client.close()
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mooring.api import protobuf
+from mooring.api.gates import Gates
 from tests.apiserver.client import (
     APPLY_PATCH,
     CLAIMS,
@@ -105,6 +107,15 @@ def test_rules_are_told_with_their_places(client: Client) -> None:
     assert causes[0]["reason"] == "FieldValueInvalid"
 
 
+def test_a_hyphen_in_an_expression_is_explained(client: Client) -> None:
+    body = device_class()
+    expression = 'device.attributes["a.example.com"].supported-models == "a"'
+    body["spec"]["selectors"] = [{"cel": {"expression": expression}}]
+    reply = client.post(CLASSES, body)
+    assert reply.status == 422
+    assert 'write ["supported-models"]' in reply.message
+
+
 def test_unknown_fields(client: Client) -> None:
     body = device_class()
     body["spec"]["colour"] = "blue"
@@ -116,6 +127,56 @@ def test_unknown_fields(client: Client) -> None:
     ignored = client.post(f"{CLASSES}?fieldValidation=Ignore&dryRun=All", body)
     assert (ignored.status, ignored.warnings) == (201, [])
     assert client.post(f"{CLASSES}?fieldValidation=Never", body).status == 400
+
+
+UNKNOWN = '299 - "unknown field \\"spec.colour\\""'
+
+
+def test_who_is_refused_is_warned_all_the_same(client: Client) -> None:
+    coloured = device_class()
+    coloured["spec"]["colour"] = "blue"
+    wrong = {**coloured, "spec": {**coloured["spec"], "selectors": [{}]}}
+    assert client.post(CLASSES, coloured).status == 201
+    for reply, status in (
+        (client.post(CLASSES, coloured), 409),
+        (client.post(CLASSES, wrong), 422),
+        (client.put(f"{CLASSES}/gpu", wrong), 422),
+        (client.put(f"{CLASSES}/other", coloured), 400),
+        (client.put(f"{CLASSES}/gpu?dryRun=All", wrong), 422),
+        (client.patch(f"{CLASSES}/gpu", {"spec": wrong["spec"]}, MERGE_PATCH), 422),
+    ):
+        assert (reply.status, reply.warnings) == (status, [UNKNOWN])
+    ignored = client.post(f"{CLASSES}?fieldValidation=Ignore", wrong)
+    assert (ignored.status, ignored.warnings) == (422, [])
+    newer = {**coloured, "metadata": {**coloured["metadata"], "resourceVersion": "1"}}
+    conflict = client.put(f"{CLASSES}/gpu", newer)
+    assert (conflict.status, conflict.warnings) == (409, [UNKNOWN])
+
+
+def test_the_form_of_a_seed_is_told_of_in_a_refusal_too(client: Client) -> None:
+    seed = claim()
+    seed["spec"] = {"requests": [{**seed["spec"]["devices"]["requests"][0], "name": "NO"}]}
+    made = client.post(CLAIMS, seed)
+    assert (made.status, len(made.warnings)) == (422, 1)
+    assert "moved under devices" in made.warnings[0]
+    applied = client.patch(f"{CLAIMS}/one?fieldManager=me", seed, APPLY_PATCH)
+    assert (applied.status, applied.warnings) == (422, made.warnings)
+    strict = client.post(f"{CLAIMS}?fieldValidation=Strict", {**seed, "colour": "blue"})
+    assert (strict.status, strict.warnings) == (400, made.warnings)
+
+
+def test_dropped_fields_are_told_of_in_answers_and_refusals(tmp_path: Path) -> None:
+    off = Gates.parse("DRAExtendedResource=false", emulated_version="1.36")
+    client = Client(tmp_path, gates=off)
+    body = device_class()
+    body["spec"]["extendedResourceName"] = "example.com/gpu"
+    text = '299 - "fields of DRAExtendedResource are dropped, because its feature gate is off"'
+    made = client.post(CLASSES, body)
+    assert (made.status, made.warnings) == (201, [text])
+    assert "extendedResourceName" not in made.json["spec"]
+    again = client.post(CLASSES, body)
+    assert (again.status, again.warnings) == (409, [text])
+    client.close()
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,39 @@ def test_a_device_matches(text: str) -> None:
     assert evaluate(text).value is True
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "parts"),
+    [
+        ('{}.supported-models == "a"', "supported-models", ".supported minus models"),
+        ('{}.supported-models.includes("a")', "supported-models", ".supported minus models"),
+        ('{}.list-of-string == "a"', "list-of-string", ".list minus of minus string"),
+        ('{}.known-as == "a"', "known-as", ".known minus as"),
+        ('device.driver == "é-x" && {}.a-b', "a-b", ".a minus b"),
+    ],
+)
+def test_a_hyphen_in_a_name_is_explained(text: str, name: str, parts: str) -> None:
+    text = text.format('device.attributes["gpu.example.com"]')
+    compiled = DeviceCompiler(Features(list_attributes=True)).compile(text, scope=Scope.NEW)
+    hint = f'hint: .{name} is {parts} to CEL; write ["{name}"]'
+    assert (compiled.error or "").splitlines()[-1] == hint
+    # Kubernetes has no such hint.
+    assert "hint" not in refuse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "device.drvier == 'a-b'",
+        'device.attributes["gpu.example.com"].a - b',
+        "models == '.supported-models'",
+        "supported-models",
+    ],
+)
+def test_where_no_hyphen_was_meant_there_is_no_hint(text: str) -> None:
+    compiled = DeviceCompiler(Features(list_attributes=True)).compile(text, scope=Scope.NEW)
+    assert "hint" not in (compiled.error or "hint")
+
+
 def test_a_missing_attribute_is_an_error_and_not_a_mismatch() -> None:
     outcome = evaluate('device.attributes["gpu.example.com"].nosuch == 1')
     assert outcome.error == "no such key: nosuch"

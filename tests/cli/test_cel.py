@@ -88,6 +88,13 @@ def test_a_run_time_error_comes_with_the_hint_of_kubernetes_and_its_origin() -> 
     ) in result.output
 
 
+def test_a_hyphen_in_a_name_is_explained() -> None:
+    result = cel('device.attributes["a.example.com"].supported-models == "a"')
+    assert result.stderr.endswith(
+        '\nhint: .supported-models is .supported minus models to CEL; write ["supported-models"]\n'
+    )
+
+
 def test_a_compile_error_has_a_caret_and_status_1() -> None:
     result = cel("device.drvier == 'x'")
     assert (result.exit_code, result.stdout) == (1, "")

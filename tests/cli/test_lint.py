@@ -74,6 +74,11 @@ def test_a_compile_error_is_shown_with_its_caret() -> None:
     ) in result.output
 
 
+def test_a_hyphen_in_a_name_is_explained() -> None:
+    result = lint(text=CLAIM.replace(".model", ".supported-models"))
+    assert "hint: .supported-models is .supported minus models to CEL" in result.output
+
+
 def test_a_rule_can_be_disabled() -> None:
     result = lint("-f", str(EXAMPLES), "--disable", "never-true", text=CLAIM)
     assert result.exit_code == 0

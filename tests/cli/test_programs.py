@@ -57,6 +57,19 @@ def test_a_kubeconfig_that_is_not_there_is_named(program: str) -> None:
         (["controllers", "--controllers", "*,-nonsense"], "there is no '-nonsense'"),
         (["up", "--profile", "dgx-h10"], "did you mean dgx-h100?"),
         (["up", "--profile", "dgx-h100=0"], "must be from 1"),
+        (
+            ["up", "--numa-node", "list", "--feature-gates", "DRAListTypeAttributes=false"],
+            "--numa-node list: feature gate DRAListTypeAttributes is off",
+        ),
+        (
+            ["up", "--numa-node", "list", "--gates-preset", "kubernetes-1.37"],
+            "--numa-node list: feature gate DRAListTypeAttributes is off",
+        ),
+        (
+            ["controllers", "--numa-node", "list", "--gates-preset", "kubernetes-1.37"],
+            "--numa-node list: feature gate DRAListTypeAttributes is off",
+        ),
+        (["up", "--runtime-config", "api/all=x"], "--runtime-config: api/all: 'x' is neither"),
         (["down", "--timeout", "x"], "no duration"),
     ],
 )

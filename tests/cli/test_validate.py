@@ -240,6 +240,7 @@ def test_what_is_no_object_of_a_known_kind_is_refused(text: str, message: str) -
         ([], "Missing option '-f'"),
         (["-f", "-", "-o", "xml"], "'xml' is not one of 'text', 'json'"),
         (["-f", "-", "--feature-gates", "X=1"], "unrecognized feature gate: X"),
+        (["-f", "-", "--feature-gates", "DRAAdminAcces=1"], "did you mean DRAAdminAccess?"),
         (["-f", "-", "--feature-gates", "DRAAdminAccess=0"], "feature is locked to true"),
         (["-f", "-", "--emulated-version", "1.20"], "is not between"),
         (["-f", "-", "--gates-preset", "x"], "'x' is not one of 'mooring', 'kubernetes-1.37'"),
@@ -249,3 +250,41 @@ def test_wrong_usage_says_what_is_wrong(arguments: list[str], message: str) -> N
     result = validate(*arguments, text="")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_gate_of_kubernetes_without_effect_is_accepted_with_a_note() -> None:
+    result = validate(
+        "-f", "-", "--feature-gates", "PodLevelResources=true,WatchList=false", text=""
+    )
+    assert "note: feature gate PodLevelResources has no effect in Mooring\n" in result.stderr
+    assert "note: feature gate WatchList has no effect in Mooring\n" in result.stderr
+    assert "unrecognized" not in result.stderr
+
+
+# --- several objects ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim_first", [True, False])
+@pytest.mark.parametrize(("label", "outcome"), [("true", 0), ("false", 1)])
+def test_admin_access_goes_by_the_namespace_in_any_order(
+    label: str, outcome: int, claim_first: bool
+) -> None:
+    admin = CLAIM.replace("      exactly:", "      exactly:\n        adminAccess: true")
+    namespace = (
+        "apiVersion: v1\nkind: Namespace\n"
+        f'metadata: {{name: default, labels: {{resource.kubernetes.io/admin-access: "{label}"}}}}\n'
+    )
+    texts = (admin, namespace) if claim_first else (namespace, admin)
+    result = check("---\n".join(texts))
+    assert result.exit_code == outcome
+    assert "0 warnings" in result.output
+
+
+def test_a_dumped_object_with_a_status_and_no_creation_timestamp_is_accepted() -> None:
+    dumped = CLAIM.replace("name: gpu\nspec", "name: gpu\n  uid: u1\n  resourceVersion: '7'\nspec")
+    result = check(
+        f"{dumped}status:\n  reservedFor:\n  - {{resource: pods, name: a, uid: u2}}\n"
+        "  allocation:\n    devices:\n      results:\n"
+        "      - {request: gpu, driver: gpu.example.com, pool: a, device: gpu-0}\n"
+    )
+    assert (result.exit_code, "immutable" in result.output) == (0, False)

@@ -180,6 +180,14 @@ def test_a_finished_job_goes_after_its_time_with_its_pods() -> None:
     assert world.all(Job) == world.all(Pod) == []
 
 
+def test_without_the_feature_a_job_gets_no_group() -> None:
+    world = World(Jobs(makes_groups=False))
+    world.put(job(scheduling={"schedulingPolicy": {"gang": {}}}))
+    (pod,) = world.all(Pod)
+    assert pod.spec.scheduling_group is None
+    assert world.all(Workload) == world.all(PodGroup) == []
+
+
 def test_a_job_that_says_how_it_is_scheduled_gets_a_group_for_its_pods() -> None:
     gang: Any = {"schedulingPolicy": {"gang": {}}}
     world = world_of(parallelism=2, completions=2, scheduling=gang)

@@ -37,9 +37,11 @@ status:
 """
 
 
-def intake(text: str, *, gates: str = "", namespace: str = "default") -> Intake:
+def intake(
+    text: str, *, gates: str = "", namespace: str = "default", is_cluster: bool = False
+) -> Intake:
     context = Context(gates=Gates.parse(gates), now=NOW)
-    taken = Intake(context, namespace=namespace)
+    taken = Intake(context, namespace=namespace, is_cluster=is_cluster)
     for document in read(text.encode(), source="here.yaml", schema=CORE):
         for each in expand_lists(document):
             taken.add_document(each)
@@ -172,3 +174,105 @@ def test_lists_are_taken_apart() -> None:
     item = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u"}}
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [item]})
     assert [node.metadata.name for node in intake(text).snapshot().nodes] == ["n"]
+
+
+# --- lists without their gate -------------------------------------------------------------
+
+
+SLICE = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata:
+  name: s
+  ownerReferences: [{apiVersion: v1, kind: Node, name: node-1, controller: true}]
+spec:
+  driver: gpu.example.com
+  nodeName: node-1
+  pool: {name: node-1, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: gpu-0
+    attributes: {near: {ints: [0, 1]}, model: {string: a}}
+"""
+
+
+def test_attributes_that_lose_their_value_with_their_gate_are_gone() -> None:
+    text = SLICE.replace("name: s\n", "name: s\n  uid: u1\n")
+    taken = intake(text, gates="DRAListTypeAttributes=false")
+    (found,) = taken.snapshot().slices
+    assert list((found.spec.devices or ())[0].attributes) == ["model"]
+    assert "fields of DRAListTypeAttributes are dropped in 1 object" in facts(taken)[0]
+
+
+# --- dumps that were scrubbed -------------------------------------------------------------
+
+
+NODE = """\
+---
+apiVersion: v1
+kind: Node
+metadata: {name: node-1, uid: n1}
+"""
+
+
+def test_a_scrubbed_dump_is_read_with_a_note() -> None:
+    taken = intake(SLICE + NODE, is_cluster=True)
+    (found,) = taken.snapshot().slices
+    assert taken.refused == []
+    assert found.metadata.owner_references[0].uid == "n1"
+    assert facts(taken) == [
+        (
+            "uids of references are missing in 1 object of kind ResourceSlice: "
+            "what they refer to is found by kind and name"
+        )
+    ]
+
+
+def test_without_any_uid_a_claim_is_still_its_pods() -> None:
+    consumer = "  reservedFor: [{resource: pods, name: web}]\n"
+    owner = "namespace: default, ownerReferences: [{apiVersion: v1, kind: Pod, name: web}]}"
+    claim = CLAIM.replace("namespace: default}", owner) + HELD + consumer
+    taken = intake(f"{claim}---\n{POD}", is_cluster=True)
+    (found,), (pod,) = taken.snapshot().claims, taken.snapshot().pods
+    assert found.metadata.owner_references[0].uid == pod.metadata.uid
+    assert found.status.reserved_for[0].uid == pod.metadata.uid
+
+
+def test_what_is_to_be_created_must_have_the_uids_of_its_owners() -> None:
+    taken = intake(SLICE)
+    assert taken.snapshot().slices == ()
+    assert "metadata.ownerReferences[0].uid" in taken.refused[0]
+
+
+def test_a_scrubbed_dump_that_is_wrong_otherwise_is_refused() -> None:
+    taken = intake(SLICE.replace("gpu-0", "GPU"), is_cluster=True)
+    assert taken.snapshot().slices == ()
+    assert len(taken.refused) == 2
+
+
+# --- the order of documents ---------------------------------------------------------------
+
+
+ADMIN_CLAIM = CLAIM.replace("deviceClassName", "adminAccess: true, deviceClassName")
+NAMESPACE = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: default, labels: {resource.kubernetes.io/admin-access: "true"}}
+"""
+
+
+def test_a_namespace_decides_about_admin_access_before_and_after_the_claim() -> None:
+    for texts in ((NAMESPACE, ADMIN_CLAIM), (ADMIN_CLAIM, NAMESPACE)):
+        taken = intake("---\n".join(texts))
+        assert len(taken.snapshot().claims) == 1
+        assert facts(taken) == []
+    unlabelled = NAMESPACE.replace('"true"', '"false"')
+    for texts in ((unlabelled, ADMIN_CLAIM), (ADMIN_CLAIM, unlabelled)):
+        taken = intake("---\n".join(texts))
+        assert taken.snapshot().claims == ()
+        assert "admin access to devices requires" in taken.refused[0]
+
+
+def test_a_claim_whose_namespace_never_comes_is_taken_with_a_warning() -> None:
+    taken = intake(ADMIN_CLAIM)
+    assert len(taken.snapshot().claims) == 1
+    assert "admin access to devices requires" in facts(taken)[0]

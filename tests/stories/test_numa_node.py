@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from tests.stories.tellers import explain, plan, run, story, the_one
@@ -65,3 +68,18 @@ def test_lists_fail_closed_where_the_feature_is_off() -> None:
     result = run("plan", *options, "--feature-gates", "DRAListTypeAttributes=false")
     assert result.exit_code == 1
     assert "claim/across-quadrants   <none>" in result.stdout
+
+
+def test_where_the_feature_is_off_no_attribute_is_left_without_a_value() -> None:
+    off = ("--feature-gates", "DRAListTypeAttributes=false", "-o", "json")
+
+    def attributes_of(*options: str) -> dict[str, Any]:
+        devices = json.loads(run("devices", *options, *off).stdout)["devices"]
+        gpu: dict[str, Any] = next(d for d in devices if d["driver"] == "gpu.nvidia.com")
+        found: dict[str, Any] = gpu["attributes"]
+        return found
+
+    scalars = attributes_of(*BOARD)
+    assert attributes_of(*LISTS) == {
+        name: value for name, value in scalars.items() if not name.endswith("numaNode")
+    }

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.catalogue import CATALOGUE
+from mooring.api.catalogue import CATALOGUE, SERVED
 from mooring.api.codec import decode_json, decode_tree, encode_json, to_tree
 from mooring.api.documents import read
 from mooring.api.errors import DecodeError
@@ -24,6 +24,8 @@ from mooring.validation.admission import (
     admit_create,
     admit_status,
     admit_update,
+    read_hub,
+    strategy_of,
     with_revision,
 )
 from mooring.validation.context import Context
@@ -219,6 +221,80 @@ def test_a_field_of_a_disabled_feature_is_dropped_unless_it_was_in_use(gate: str
     kind = CATALOGUE.find("resource.k8s.io/v1", "ResourceSlice")
     kept = admit_update(used, with_revision(used, "1"), kind, off)
     assert kept.stored.spec == used.spec
+
+
+ALL = Context(gates=Gates.parse(), now=NOW)
+FEW = Context(
+    gates=Gates.parse(preset="kubernetes-1.37", emulated_version="1.34"),
+    now=NOW,
+)
+DROPPED = "fields of {} are dropped, because its feature gate is off"
+POD_SPEC = {"containers": [{"name": "a", "image": "b"}], "restartPolicy": "Never"}
+GROUPED = {**POD_SPEC, "restartPolicy": "Always", "schedulingGroup": {"podGroupName": "g"}}
+LABELS = {"app": "a"}
+TEMPLATE = {"metadata": {"labels": LABELS}, "spec": GROUPED}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec", "gates"),
+    [
+        ("resource.k8s.io/v1", "DeviceClass", {"extendedResourceName": "example.com/gpu"},
+         ["DRAExtendedResource"]),
+        ("v1", "Pod", GROUPED, ["GenericWorkload"]),
+        ("apps/v1", "Deployment", {"selector": {"matchLabels": LABELS}, "template": TEMPLATE},
+         ["GenericWorkload"]),
+        ("apps/v1", "DaemonSet", {"selector": {"matchLabels": LABELS}, "template": TEMPLATE},
+         ["GenericWorkload"]),
+        ("batch/v1", "Job",
+         {"manualSelector": True, "selector": {"matchLabels": LABELS},
+          "template": {"metadata": {"labels": LABELS}, "spec": POD_SPEC},
+          "scheduling": {"schedulingPolicy": {}}},
+         ["WorkloadWithJob"]),
+        ("scheduling.k8s.io/v1beta1", "PodGroup",
+         {"schedulingPolicy": {"basic": {}}, "preemptionPolicy": "Never",
+          "schedulingConstraints": {"topology": [{"key": "a"}]}},
+         ["PodGroupPreemptionPolicy", "TopologyAwareWorkloadScheduling"]),
+        ("scheduling.k8s.io/v1beta1", "Workload",
+         {"podGroupTemplates": [{"name": "a", "schedulingPolicy": {"basic": {}},
+                                 "preemptionPolicy": "Never"}]},
+         ["PodGroupPreemptionPolicy"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_whoever_loses_fields_with_a_feature_is_told(
+    api_version: str, kind: str, spec: dict[str, Any], gates: list[str]
+) -> None:
+    found = CATALOGUE.find(api_version, kind)
+    value = decode_tree({"metadata": {"name": "a"}, "spec": spec}, found.struct).value
+    complete, partial = (admit_create(value, found, context) for context in (ALL, FEW))
+    assert (complete.errors, complete.warnings) == ((), ())
+    assert partial.warnings == tuple(DROPPED.format(gate) for gate in gates)
+    assert partial.stored.spec != complete.stored.spec
+    # What is in use already stays, and there is nothing to tell.
+    old = with_revision(complete.stored, "1")
+    again = admit_update(old, old, CATALOGUE.find(found.hub_version, kind), FEW)
+    assert (again.errors, again.warnings) == ((), ())
+    assert again.stored.spec == complete.stored.spec
+
+
+def test_whoever_loses_fields_of_a_status_is_told() -> None:
+    kind = CATALOGUE.find("v1", "Pod")
+    tree: dict[str, Any] = {"metadata": {"name": "a"}, "spec": POD_SPEC}
+    old = with_revision(admit_create(decode_tree(tree, kind.struct).value, kind, FEW).stored, "1")
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": []}}
+    new = decode_tree({**tree, "status": status}, kind.struct).value
+    admission = admit_status(new, old, kind, FEW)
+    assert DROPPED.format("DRAExtendedResource") in admission.warnings
+
+
+@pytest.mark.parametrize("kind", SERVED, ids=lambda kind: f"{kind.api_version}-{kind.name}")
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_nothing_is_dropped_silently(kind: Any, data: st.DataObject) -> None:
+    value = read_hub(data.draw(instances(kind.struct)), kind, FEW)
+    strategy = strategy_of(kind)
+    is_same = strategy.prepare_create(value, ALL) == strategy.prepare_create(value, FEW)
+    assert is_same == (not list(strategy.disabled(value, None, FEW)))
 
 
 # --- update -------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.gates import Gate
 from mooring.api.scheduling import (
@@ -17,6 +18,7 @@ from mooring.api.scheduling import (
     v1alpha2,
 )
 from mooring.api.timestamp import Timestamp
+from mooring.validation.admission import admit_create
 from mooring.validation.context import Context
 from mooring.validation.errors import Errors
 from mooring.validation.podgroup import (
@@ -24,6 +26,7 @@ from mooring.validation.podgroup import (
     PodGroupStrategy,
     WorkloadStrategy,
     default_pod_group,
+    default_preemption,
     prepare_pod_group_create,
     prepare_pod_group_status_update,
     prepare_pod_group_update,
@@ -54,7 +57,7 @@ def group(spec: Tree | None = None, status: Tree | None = None) -> PodGroup:
         "spec": {"schedulingPolicy": GANG, **(spec or {})},
         "status": status or {},
     }
-    return default_pod_group(decode_tree(tree, PodGroup).value)
+    return default_preemption(default_pod_group(decode_tree(tree, PodGroup).value), GATES)
 
 
 def created(spec: Tree) -> list[str]:
@@ -300,7 +303,8 @@ def composite(spec: Tree | None = None) -> CompositePodGroup:
     tree = {"metadata": META, "spec": {"schedulingPolicy": policy, "workloadRef": REFERENCE,
                                        **(spec or {})}}  # fmt: skip
     value = decode_tree(tree, CompositePodGroup).value
-    return COMPOSITE.default(value, "scheduling.k8s.io/v1alpha3", CONTEXT.now)
+    value = COMPOSITE.default(value, "scheduling.k8s.io/v1alpha3", CONTEXT.now)
+    return COMPOSITE.default_features(value, GATES)
 
 
 @pytest.mark.parametrize(
@@ -511,6 +515,78 @@ def test_claims_of_templates_below_composite_ones_are_dropped_too() -> None:
 
 def _claims(value: Workload) -> int:
     return str(to_tree(value)).count("my-claim")
+
+
+# --- features -----------------------------------------------------------------------------
+
+
+FEATURES: dict[Gate, tuple[str, Any]] = {
+    Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: (
+        "schedulingConstraints",
+        {"topology": [{"key": "a"}]},
+    ),
+    Gate.DRA_WORKLOAD_RESOURCE_CLAIMS: ("resourceClaims", [claim()]),
+    Gate.POD_GROUP_PREEMPTION_POLICY: ("preemptionPolicy", "Never"),
+    Gate.COMPOSITE_POD_GROUP: ("parentCompositePodGroupName", "parent"),
+}
+
+
+@pytest.mark.parametrize("gate", FEATURES)
+def test_a_field_of_a_group_is_dropped_while_its_feature_is_off_unless_in_use(gate: Gate) -> None:
+    name, value = FEATURES[gate]
+    using, off = group({name: value}), without(gate)
+    dropped = to_tree(prepare_pod_group_create(using, gates=off).spec)
+    assert to_tree(using.spec)[name] == value
+    assert name not in dropped
+    assert prepare_pod_group_create(using, gates=GATES) == using
+    assert prepare_pod_group_update(using, using, gates=off) == using
+
+
+@pytest.mark.parametrize("gate", list(FEATURES)[:3])
+def test_a_field_of_a_template_is_dropped_while_its_feature_is_off_unless_in_use(
+    gate: Gate,
+) -> None:
+    name, value = FEATURES[gate]
+    off = without(gate)
+    for using in (
+        workload(template("t", **{name: value})),
+        workload(over("a", template("t", **{name: value}))),
+        workload(over("a", over("b", template("t", **{name: value})))),
+    ):
+        shown = str(value)
+        assert shown in str(to_tree(using))
+        assert shown not in str(to_tree(prepare_workload(using, None, gates=off)))
+        assert prepare_workload(using, using, gates=off) == using
+
+
+def test_composite_templates_are_dropped_while_their_feature_is_off_unless_in_use() -> None:
+    off = without(Gate.COMPOSITE_POD_GROUP)
+    nested = workload(over("a", over("b", template())))
+    assert prepare_workload(nested, None, gates=off).spec.composite_pod_group_templates == ()
+    assert prepare_workload(nested, nested, gates=off) == nested
+    flat = workload(over("a", template()))
+    (kept,) = prepare_workload(nested, flat, gates=off).spec.composite_pod_group_templates
+    assert kept.composite_pod_group_templates == ()
+
+
+def test_a_composite_group_has_no_preemption_policy_while_the_feature_is_off() -> None:
+    off = CONTEXT._replace(gates=without(Gate.POD_GROUP_PREEMPTION_POLICY))
+    using = composite({"preemptionPolicy": "Never"})
+    assert COMPOSITE.prepare_create(using, off).spec.preemption_policy is None
+    assert COMPOSITE.prepare_update(using, using, off).spec.preemption_policy == "Never"
+    assert COMPOSITE.prepare_create(using, CONTEXT).spec.preemption_policy == "Never"
+
+
+def test_a_policy_that_nobody_asked_for_is_neither_set_nor_missed_while_the_feature_is_off() -> (
+    None
+):
+    for version in ("v1beta1", "v1alpha3"):
+        off = without(Gate.POD_GROUP_PREEMPTION_POLICY)
+        kind = CATALOGUE.find(f"scheduling.k8s.io/{version}", "PodGroup")
+        value = decode_tree({"metadata": META, "spec": {"schedulingPolicy": GANG}}, PodGroup).value
+        admission = admit_create(value, kind, CONTEXT._replace(gates=off))
+        assert admission.warnings == ()
+        assert admission.stored.spec.preemption_policy is None
 
 
 # --- strategies ---------------------------------------------------------------------------

@@ -38,7 +38,8 @@ def verdicts(name: str, *, strict: bool) -> list[Verdict]:
     context = Context(gates=Gates.parse(), now=NOW, extensions=not strict)
     judge = Judge(context)
     schema = KUBERNETES if strict else CORE
-    judged = [judge.judge(document) for document in read(data, source=name, schema=schema)]
+    judged = list(filter(None, map(judge.judge, read(data, source=name, schema=schema))))
+    judged += [verdict for _, verdict in judge.rest()]
     return judged[1:] if labelled else judged
 
 
@@ -86,6 +87,11 @@ def test_example_read_strictly_gives_what_kubernetes_gives(name: str) -> None:
         return  # Of kinds that others own we keep what we do not know.
     unknown = [f.message for f in found if f.message.startswith("unknown field")]
     assert unknown == [f'unknown field "{name}"' for name in wanted.get("unknownFields", [])]
+
+
+def test_the_refusal_of_a_hyphen_shows_the_index_form() -> None:
+    for finding in findings(verdicts("002-29-includes.yaml", strict=False)):
+        assert finding.message.endswith('write ["supported-models"]')
 
 
 def test_findings_point_at_the_line_they_are_about() -> None:

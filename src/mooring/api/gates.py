@@ -11,64 +11,51 @@ not. Three things decide whether it is on:
 
 What cannot be set is refused with Kubernetes' own words: a locked gate, a gate that the emulated
 version does not know yet, a gate that is on while one that it needs is off.
+
+Every gate of Kubernetes is accepted. Those that switch something in Mooring are members of
+`Gate`; the others (`mooring.api.inert_gates`) are checked in the same way, and whoever sets one
+is told that it has no effect.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from mooring.api.errors import GateError
+from mooring.api.gate_history import (
+    HISTORY,
+    HISTORY_BY_NAME,
+    INERT,
+    NEEDS,
+    NEEDS_BY_NAME,
+    Gate,
+    Spec,
+    Stage,
+)
+
+__all__ = [
+    "BINARY_MINOR",
+    "CURRENT",
+    "EMULATED_MINOR_MIN",
+    "HISTORY",
+    "INERT",
+    "NEEDS",
+    "Gate",
+    "Gates",
+    "Preset",
+    "Spec",
+    "Stage",
+    "Versions",
+    "known",
+    "spec_of",
+]
 
 BINARY_MINOR = 37
 EMULATED_MINOR_MIN = 34
-
-
-class Gate(StrEnum):
-    """A feature gate, by Kubernetes' name."""
-
-    ALL_ALPHA = "AllAlpha"
-    ALL_BETA = "AllBeta"
-    DRA_ADMIN_ACCESS = "DRAAdminAccess"
-    DRA_CONSUMABLE_CAPACITY = "DRAConsumableCapacity"
-    DRA_DERIVED_ATTRIBUTES = "DRADerivedAttributes"
-    DRA_DEVICE_BINDING_CONDITIONS = "DRADeviceBindingConditions"
-    DRA_DEVICE_COMPATIBILITY_GROUPS = "DRADeviceCompatibilityGroups"
-    DRA_DEVICE_TAINT_RULES = "DRADeviceTaintRules"
-    DRA_DEVICE_TAINTS = "DRADeviceTaints"
-    DRA_EXTENDED_RESOURCE = "DRAExtendedResource"
-    DRA_FRACTIONAL_CAPACITY_RANGE = "DRAFractionalCapacityRange"
-    DRA_LIST_TYPE_ATTRIBUTES = "DRAListTypeAttributes"
-    DRA_NODE_ALLOCATABLE_RESOURCES = "DRANodeAllocatableResources"
-    DRA_OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
-    DRA_PARTITIONABLE_DEVICES = "DRAPartitionableDevices"
-    DRA_PARTITIONABLE_DEVICES_TYPE = "DRAPartitionableDevicesType"
-    DRA_PRIORITIZED_LIST = "DRAPrioritizedList"
-    DRA_RESOURCE_CLAIM_DEVICE_STATUS = "DRAResourceClaimDeviceStatus"
-    DRA_RESOURCE_CLAIM_GRANULAR_STATUS_AUTHORIZATION = "DRAResourceClaimGranularStatusAuthorization"
-    DRA_RESOURCE_POOL_STATUS = "DRAResourcePoolStatus"
-    DRA_SCHEDULER_FILTER_TIMEOUT = "DRASchedulerFilterTimeout"
-    DRA_WORKLOAD_RESOURCE_CLAIMS = "DRAWorkloadResourceClaims"
-    DYNAMIC_RESOURCE_ALLOCATION = "DynamicResourceAllocation"
-    GENERIC_WORKLOAD = "GenericWorkload"
-    KUBELET_POD_RESOURCES_DYNAMIC_RESOURCES = "KubeletPodResourcesDynamicResources"
-    KUBELET_POD_RESOURCES_GET = "KubeletPodResourcesGet"
-    KUBELET_POD_RESOURCES_LIST_USE_ACTIVE_PODS = "KubeletPodResourcesListUseActivePods"
-    NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
-    RESOURCE_HEALTH_STATUS = "ResourceHealthStatus"
-    RESOURCE_HEALTH_STATUS_MESSAGE = "ResourceHealthStatusMessage"
-
-
-class Stage(StrEnum):
-    """How mature a gate's feature is, in Kubernetes' words."""
-
-    PRE_ALPHA = "PRE-ALPHA"
-    ALPHA = "ALPHA"
-    BETA = "BETA"
-    GA = ""
-    DEPRECATED = "DEPRECATED"
 
 
 class Preset(StrEnum):
@@ -78,119 +65,8 @@ class Preset(StrEnum):
     KUBERNETES = "kubernetes-1.37"
 
 
-class Spec(NamedTuple):
-    """What holds for a gate from Kubernetes 1.<minor> on."""
-
-    minor: int
-    stage: Stage
-    default: bool
-    locked: bool = False
-    # Holds only where every server of the control plane is at least 1.<this>.
-    compatible_minor: int = 0
-
-
 _NOT_YET = Spec(0, Stage.PRE_ALPHA, default=False)
-
-
-def _alpha(minor: int) -> Spec:
-    return Spec(minor, Stage.ALPHA, default=False)
-
-
-def _beta(minor: int, *, on: bool, compatible_minor: int = 0) -> Spec:
-    return Spec(minor, Stage.BETA, default=on, compatible_minor=compatible_minor)
-
-
-def _ga(minor: int, *, locked: bool) -> Spec:
-    return Spec(minor, Stage.GA, default=True, locked=locked)
-
-
-# Oldest first. Versions before 1.34 are kept because they tell what 1.34 inherits.
-HISTORY: Mapping[Gate, tuple[Spec, ...]] = {
-    Gate.ALL_ALPHA: (_alpha(0),),
-    Gate.ALL_BETA: (_beta(0, on=False),),
-    Gate.DRA_ADMIN_ACCESS: (_alpha(32), _beta(34, on=True), _ga(36, locked=True)),
-    Gate.DRA_CONSUMABLE_CAPACITY: (_alpha(34), _beta(36, on=True)),
-    Gate.DRA_DERIVED_ATTRIBUTES: (_alpha(37),),
-    Gate.DRA_DEVICE_BINDING_CONDITIONS: (_alpha(34), _beta(36, on=True)),
-    Gate.DRA_DEVICE_COMPATIBILITY_GROUPS: (_alpha(37),),
-    Gate.DRA_DEVICE_TAINT_RULES: (_alpha(35), _beta(36, on=False), _ga(37, locked=False)),
-    Gate.DRA_DEVICE_TAINTS: (_alpha(33), _beta(36, on=True), _ga(37, locked=False)),
-    Gate.DRA_EXTENDED_RESOURCE: (_alpha(34), _beta(36, on=True), _ga(37, locked=True)),
-    Gate.DRA_FRACTIONAL_CAPACITY_RANGE: (
-        _beta(37, on=False),
-        _beta(37, on=True, compatible_minor=37),
-    ),
-    Gate.DRA_LIST_TYPE_ATTRIBUTES: (_alpha(36),),
-    Gate.DRA_NODE_ALLOCATABLE_RESOURCES: (_alpha(36),),
-    Gate.DRA_OPTIONAL_NODE_OPERATIONS: (_alpha(37),),
-    Gate.DRA_PARTITIONABLE_DEVICES: (_alpha(33), _beta(36, on=True)),
-    Gate.DRA_PARTITIONABLE_DEVICES_TYPE: (_alpha(37),),
-    Gate.DRA_PRIORITIZED_LIST: (
-        _alpha(33),
-        _beta(34, on=True),
-        _ga(36, locked=False),
-        _ga(37, locked=True),
-    ),
-    Gate.DRA_RESOURCE_CLAIM_DEVICE_STATUS: (_alpha(32), _beta(33, on=True), _ga(37, locked=True)),
-    Gate.DRA_RESOURCE_CLAIM_GRANULAR_STATUS_AUTHORIZATION: (_beta(36, on=True),),
-    Gate.DRA_RESOURCE_POOL_STATUS: (_alpha(36),),
-    Gate.DRA_SCHEDULER_FILTER_TIMEOUT: (_beta(34, on=True),),
-    Gate.DRA_WORKLOAD_RESOURCE_CLAIMS: (_alpha(36), _beta(37, on=False)),
-    Gate.DYNAMIC_RESOURCE_ALLOCATION: (
-        _alpha(26),
-        _beta(32, on=False),
-        _ga(34, locked=False),
-        _ga(35, locked=True),
-    ),
-    Gate.GENERIC_WORKLOAD: (_alpha(35), _beta(37, on=False)),
-    Gate.KUBELET_POD_RESOURCES_DYNAMIC_RESOURCES: (
-        _alpha(27),
-        _beta(34, on=True),
-        _ga(36, locked=True),
-    ),
-    Gate.KUBELET_POD_RESOURCES_GET: (_alpha(27), _beta(34, on=True), _ga(36, locked=True)),
-    Gate.KUBELET_POD_RESOURCES_LIST_USE_ACTIVE_PODS: (
-        Spec(0, Stage.GA, default=False),
-        Spec(34, Stage.DEPRECATED, default=True),
-    ),
-    Gate.NODE_DECLARED_FEATURES: (_alpha(35), _beta(36, on=True), _ga(37, locked=True)),
-    Gate.RESOURCE_HEALTH_STATUS: (_alpha(31), _beta(36, on=True)),
-    Gate.RESOURCE_HEALTH_STATUS_MESSAGE: (_beta(36, on=True),),
-}
-
-_DRA = Gate.DYNAMIC_RESOURCE_ALLOCATION
-
-# A gate that is on needs all of these on. Sorted by name, as Kubernetes reports them.
-NEEDS: Mapping[Gate, tuple[Gate, ...]] = {
-    Gate.DRA_ADMIN_ACCESS: (_DRA,),
-    Gate.DRA_CONSUMABLE_CAPACITY: (_DRA,),
-    Gate.DRA_DERIVED_ATTRIBUTES: (_DRA,),
-    Gate.DRA_DEVICE_BINDING_CONDITIONS: (Gate.DRA_RESOURCE_CLAIM_DEVICE_STATUS, _DRA),
-    Gate.DRA_DEVICE_COMPATIBILITY_GROUPS: (Gate.DRA_PARTITIONABLE_DEVICES, _DRA),
-    Gate.DRA_DEVICE_TAINT_RULES: (Gate.DRA_DEVICE_TAINTS,),
-    Gate.DRA_DEVICE_TAINTS: (_DRA,),
-    Gate.DRA_EXTENDED_RESOURCE: (_DRA,),
-    Gate.DRA_FRACTIONAL_CAPACITY_RANGE: (Gate.DRA_CONSUMABLE_CAPACITY,),
-    Gate.DRA_LIST_TYPE_ATTRIBUTES: (_DRA,),
-    Gate.DRA_NODE_ALLOCATABLE_RESOURCES: (_DRA,),
-    Gate.DRA_OPTIONAL_NODE_OPERATIONS: (_DRA, Gate.NODE_DECLARED_FEATURES),
-    Gate.DRA_PARTITIONABLE_DEVICES: (_DRA,),
-    Gate.DRA_PARTITIONABLE_DEVICES_TYPE: (
-        Gate.DRA_PARTITIONABLE_DEVICES,
-        Gate.DRA_RESOURCE_POOL_STATUS,
-        _DRA,
-    ),
-    Gate.DRA_PRIORITIZED_LIST: (_DRA,),
-    Gate.DRA_RESOURCE_CLAIM_GRANULAR_STATUS_AUTHORIZATION: (
-        Gate.DRA_RESOURCE_CLAIM_DEVICE_STATUS,
-        _DRA,
-    ),
-    Gate.DRA_RESOURCE_POOL_STATUS: (_DRA,),
-    Gate.DRA_SCHEDULER_FILTER_TIMEOUT: (_DRA,),
-    Gate.DRA_WORKLOAD_RESOURCE_CLAIMS: (_DRA, Gate.GENERIC_WORKLOAD),
-    Gate.RESOURCE_HEALTH_STATUS: (_DRA,),
-    Gate.RESOURCE_HEALTH_STATUS_MESSAGE: (Gate.RESOURCE_HEALTH_STATUS,),
-}
+_NAME_MAX = 100  # longer names are compared no further
 
 # The stage that a collective gate sets.
 _COLLECTIVE = {Gate.ALL_ALPHA: Stage.ALPHA, Gate.ALL_BETA: Stage.BETA}
@@ -206,10 +82,10 @@ class Versions(NamedTuple):
 CURRENT = Versions()
 
 
-def spec_of(gate: Gate, versions: Versions = CURRENT) -> Spec:
+def spec_of(gate: str, versions: Versions = CURRENT) -> Spec:
     """Return what holds for a gate at these versions."""
     emulated, compatible = versions
-    for spec in reversed(HISTORY[gate]):
+    for spec in reversed(HISTORY_BY_NAME[gate]):
         if spec.minor <= emulated and spec.compatible_minor <= compatible:
             return spec
     return _NOT_YET
@@ -221,6 +97,9 @@ class Gates:
 
     on: frozenset[Gate]
     versions: Versions = CURRENT
+    # Gates of Kubernetes that were set and switch nothing in Mooring, in the order given.
+    inert: tuple[str, ...] = field(default=(), compare=False)
+    preset: Preset = field(default=Preset.MOORING, compare=False)  # what they were made from
 
     def enabled(self, gate: Gate) -> bool:
         """Whether a gate is on."""
@@ -229,6 +108,10 @@ class Gates:
     def names(self) -> tuple[str, ...]:
         """The names of the gates that are on, sorted."""
         return tuple(sorted(gate.value for gate in self.on))
+
+    def notes(self) -> tuple[str, ...]:
+        """What whoever set the gates should know of them."""
+        return tuple(f"feature gate {name} has no effect in Mooring" for name in self.inert)
 
     def __str__(self) -> str:
         """The gates as a flag that sets each of them: `A=true,B=false`."""
@@ -269,13 +152,15 @@ class Gates:
         """
         versions = _versions(emulated_version, min_compatibility_version)
         named = _named(wanted, versions, unlocked=unlocked)
-        state = _preset_state(_preset(preset), versions)
+        preset = _preset(preset)
+        state = _preset_state(preset, versions)
         state.update(_collective_state(named, versions))
         state.update(named)
-        if _preset(preset) is Preset.MOORING:
+        if preset is Preset.MOORING:
             _switch_off_dependents(state, named)
         _check_needs(state)
-        return cls(frozenset(gate for gate, is_on in state.items() if is_on), versions)
+        on = frozenset(gate for gate in HISTORY if state[gate])
+        return cls(on, versions, tuple(name for name in named if name in INERT), preset)
 
 
 def known(versions: Versions = CURRENT) -> tuple[Gate, ...]:
@@ -283,45 +168,50 @@ def known(versions: Versions = CURRENT) -> tuple[Gate, ...]:
     return tuple(gate for gate in HISTORY if spec_of(gate, versions).stage is not Stage.PRE_ALPHA)
 
 
-def _preset_state(preset: Preset, versions: Versions) -> dict[Gate, bool]:
+def _preset_state(preset: Preset, versions: Versions) -> dict[str, bool]:
+    specs = {name: spec_of(name, versions) for name in HISTORY_BY_NAME}
     if preset is Preset.MOORING:
-        existing = frozenset(known(versions))
-        return {gate: gate in existing for gate in HISTORY}
-    return {gate: spec_of(gate, versions).default for gate in HISTORY}
+        return {name: spec.stage is not Stage.PRE_ALPHA for name, spec in specs.items()}
+    return {name: spec.default for name, spec in specs.items()}
 
 
-def _collective_state(named: Mapping[Gate, bool], versions: Versions) -> dict[Gate, bool]:
+def _collective_state(named: Mapping[str, bool], versions: Versions) -> dict[str, bool]:
     """Return what AllAlpha and AllBeta set."""
-    state: dict[Gate, bool] = {}
+    state: dict[str, bool] = {}
     for collective, stage in _COLLECTIVE.items():
         if collective in named:
-            members = (gate for gate in HISTORY if spec_of(gate, versions).stage is stage)
-            state.update({gate: named[collective] for gate in members if gate not in _COLLECTIVE})
+            members = (name for name in HISTORY_BY_NAME if spec_of(name, versions).stage is stage)
+            state.update({name: named[collective] for name in members if name not in _COLLECTIVE})
     return state
 
 
-def _named(wanted: Mapping[str, bool], versions: Versions, *, unlocked: bool) -> dict[Gate, bool]:
+def _named(wanted: Mapping[str, bool], versions: Versions, *, unlocked: bool) -> dict[str, bool]:
     """Return the wanted gates, or raise GateError with all that cannot be set."""
-    named: dict[Gate, bool] = {}
     faults: list[str] = []
     for name, is_on in wanted.items():
-        gate = _gate(name)
-        if gate is None:
+        if name not in HISTORY_BY_NAME:
             # Kubernetes looks no further after a gate that it does not know.
-            raise _fault([*faults, f"unrecognized feature gate: {name}"])
-        fault = _setting_fault(gate, versions, is_on=is_on, unlocked=unlocked)
+            raise _fault([*faults, _unrecognized(name)])
+        fault = _setting_fault(name, versions, is_on=is_on, unlocked=unlocked)
         if fault:
             faults.append(fault)
-        named[gate] = is_on
     if faults:
         raise _fault(faults)
-    return named
+    return dict(wanted)
 
 
-def _setting_fault(gate: Gate, versions: Versions, *, is_on: bool, unlocked: bool) -> str:
+def _unrecognized(name: str) -> str:
+    """Return that there is no such gate, with the nearest one there is."""
+    fact = f"unrecognized feature gate: {name}"
+    by_lower = {known_name.lower(): known_name for known_name in HISTORY_BY_NAME}
+    near = difflib.get_close_matches(name.lower()[:_NAME_MAX], by_lower, n=1)
+    return f"{fact}; did you mean {by_lower[near[0]]}?" if near else fact
+
+
+def _setting_fault(name: str, versions: Versions, *, is_on: bool, unlocked: bool) -> str:
     """Return why a gate cannot be set like this; empty where it can."""
-    spec = spec_of(gate, versions)
-    attempt = f"cannot set feature gate {gate} to {_bool_text(is_on)}"
+    spec = spec_of(name, versions)
+    attempt = f"cannot set feature gate {name} to {_bool_text(is_on)}"
     if spec.locked and spec.default != is_on and not unlocked:
         return f"{attempt}, feature is locked to {_bool_text(spec.default)}"
     if spec.stage is Stage.PRE_ALPHA:
@@ -332,26 +222,24 @@ def _setting_fault(gate: Gate, versions: Versions, *, is_on: bool, unlocked: boo
     return ""
 
 
-def _switch_off_dependents(state: dict[Gate, bool], named: Mapping[Gate, bool]) -> None:
+def _switch_off_dependents(state: dict[str, bool], named: Mapping[str, bool]) -> None:
     """Switch off what nobody asked for and what lacks something it needs.
 
     Mooring has everything on; who switches one feature off need not know what builds on it.
     """
-    off = [gate for gate in NEEDS if state[gate] and gate not in named and _lacks(gate, state)]
-    while off:
+    while off := [gate for gate in NEEDS_BY_NAME if gate not in named and _lacks(gate, state)]:
         state.update(dict.fromkeys(off, False))
-        off = [gate for gate in NEEDS if state[gate] and gate not in named and _lacks(gate, state)]
 
 
-def _lacks(gate: Gate, state: Mapping[Gate, bool]) -> bool:
-    return any(not state[need] for need in NEEDS[gate])
+def _lacks(gate: str, state: Mapping[str, bool]) -> bool:
+    return state[gate] and not all(state[need] for need in NEEDS_BY_NAME[gate])
 
 
-def _check_needs(state: Mapping[Gate, bool]) -> None:
+def _check_needs(state: Mapping[str, bool]) -> None:
     """Raise GateError where a gate is on and one that it needs is off."""
     faults: list[str] = []
-    for gate, needs in NEEDS.items():
-        off = [need.value for need in needs if not state[need]] if state[gate] else []
+    for gate, needs in NEEDS_BY_NAME.items():
+        off = [str(need) for need in needs if not state[need]] if state[gate] else []
         if off:
             faults.append(
                 f"{gate} is enabled, but depends on features that are disabled: [{' '.join(off)}]"
@@ -362,13 +250,6 @@ def _check_needs(state: Mapping[Gate, bool]) -> None:
 
 def _fault(faults: list[str]) -> GateError:
     return GateError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
-
-
-def _gate(name: str) -> Gate | None:
-    try:
-        return Gate(name)
-    except ValueError:
-        return None
 
 
 def _preset(name: Preset | str) -> Preset:

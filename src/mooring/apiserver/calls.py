@@ -29,7 +29,7 @@ from mooring.apiserver.patching import manager_name
 from mooring.apiserver.patching.tables import find_shape
 from mooring.apiserver.paths import Target
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.status import StatusError, bad_request, unsupported_media
+from mooring.apiserver.status import StatusError, bad_request, unsupported_media, warned
 from mooring.apiserver.unknownfields import unknown_places, without_places
 
 SHOWN_MAX = 256
@@ -136,16 +136,18 @@ def checked(reading: Reading, call: Call) -> Body:
     """Return an object whose text is as strict as the request wants it."""
     reading = _without_unknown(reading)
     strict = [remark.message for remark in reading.remarks if remark.is_strict]
-    if reading.problems:
-        raise bad_request("; ".join(problem.message for problem in reading.problems))
-    mode = call.field_validation
-    if strict and mode == STRICT:
-        raise bad_request(
-            f'{call.kind.name} in version "{call.target.version}" cannot be handled as a '
-            f"{call.kind.name}: strict decoding error: {', '.join(strict)}"
-        )
     others = [remark.message for remark in reading.remarks if not remark.is_strict]
-    return Body(reading.value, (*others, *(strict if mode == WARN else ())))
+    mode = call.field_validation
+    warnings = (*others, *(strict if mode == WARN else ()))
+    with warned(warnings):
+        if reading.problems:
+            raise bad_request("; ".join(problem.message for problem in reading.problems))
+        if strict and mode == STRICT:
+            raise bad_request(
+                f'{call.kind.name} in version "{call.target.version}" cannot be handled as a '
+                f"{call.kind.name}: strict decoding error: {', '.join(strict)}"
+            )
+    return Body(reading.value, warnings)
 
 
 def _without_unknown(reading: Reading) -> Reading:

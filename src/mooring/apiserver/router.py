@@ -53,7 +53,7 @@ from mooring.apiserver.status import (
     unavailable,
     unknown_resource,
 )
-from mooring.apiserver.verbs import check_verb, perform, verb_of
+from mooring.apiserver.verbs import check_verb, perform, verb_of, warning_headers
 from mooring.store.errors import (
     BadRequestError,
     ClosedError,
@@ -334,6 +334,7 @@ def refused(error: StatusError, request: Request) -> Answer:
     headers: Headers = NO_CACHE
     if status.details is not None and status.details.retry_after_seconds:
         headers += (("Retry-After", str(status.details.retry_after_seconds)),)
+    headers += warning_headers(error.warnings)
     return Answer(as_bytes(status, form.media), status.code, form.media, headers)
 
 

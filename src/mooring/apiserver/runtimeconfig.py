@@ -6,22 +6,31 @@
     v1=true                                      the core group
 
 The finer says more than the coarser: a resource, then a version, then api/ga, api/beta and
-api/alpha, then api/all; what nothing is said of is served. What is stored stays, served or not.
+api/alpha, then api/all. What nothing is said of is served; with the preset `kubernetes-1.37` only
+stable versions are, as in Kubernetes. Resources of a feature whose gate is off are never served.
+What is stored stays, served or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
 
 from mooring.api.catalogue import SERVED
+from mooring.api.gates import Gate, Gates, Preset
 from mooring.api.kinds import Kind
 from mooring.apiserver.served import REVIEWS, Review
 
 ALL: Final = "api/all"
 STAGES: Final = ("api/ga", "api/beta", "api/alpha")
+# Resources that are there only while a feature is on.
+_GATED: Final = {
+    ("scheduling.k8s.io", "compositepodgroups"): Gate.COMPOSITE_POD_GROUP,
+    ("scheduling.k8s.io", "podgroups"): Gate.GENERIC_WORKLOAD,
+    ("scheduling.k8s.io", "workloads"): Gate.GENERIC_WORKLOAD,
+}
 _WORDS: Final = {
     "": True,
     "true": True,
@@ -42,18 +51,36 @@ class RuntimeConfig(Struct, frozen=True):
 
     switches: Mapping[str, bool] = {}
 
-    def serves(self, kind: Kind) -> bool:
+    def serves(self, kind: Kind, gates: Gates) -> bool:
         """Return whether a kind is served in its version."""
-        return self._serves(kind.group, kind.version, kind.plural)
+        gate = _GATED.get((kind.group, kind.plural))
+        if gate is not None and not gates.enabled(gate):
+            return False
+        return self._serves(kind.group, kind.version, kind.plural, gates.preset)
 
-    def reviews(self, reviews: Iterable[Review] = REVIEWS) -> tuple[Review, ...]:
+    def notes(self, gates: Gates) -> Iterator[str]:
+        """Give what is switched on by name and not served for want of its feature."""
+        for (group, plural), gate in _GATED.items():
+            names = {
+                key
+                for kind in SERVED
+                if (kind.group, kind.plural) == (group, plural)
+                for key in (kind.api_version, f"{kind.api_version}/{plural}")
+            }
+            if not gates.enabled(gate) and any(self.switches.get(name) for name in names):
+                yield f"{plural}.{group} is not served because feature gate {gate} is off"
+
+    def reviews(self, gates: Gates, reviews: Iterable[Review] = REVIEWS) -> tuple[Review, ...]:
         """Return the reviews that are served."""
-        return tuple(r for r in reviews if self._serves(r.group, r.version, r.plural))
+        preset = gates.preset
+        return tuple(r for r in reviews if self._serves(r.group, r.version, r.plural, preset))
 
-    def _serves(self, group: str, version: str, plural: str) -> bool:
+    def _serves(self, group: str, version: str, plural: str, preset: Preset) -> bool:
         name = f"{group}/{version}" if group else version
-        keys = (f"{name}/{plural}", name, _stage_of(version), ALL)
-        return next((self.switches[key] for key in keys if key in self.switches), True)
+        stage = _stage_of(version)
+        keys = (f"{name}/{plural}", name, stage, ALL)
+        by_default = preset is Preset.MOORING or stage == STAGES[0]
+        return next((self.switches[key] for key in keys if key in self.switches), by_default)
 
 
 def read_runtime_config(text: str) -> RuntimeConfig:

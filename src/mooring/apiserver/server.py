@@ -9,6 +9,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,12 +38,14 @@ from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resources
 from mooring.apiserver.rolekeeping import RoleKeeper
 from mooring.apiserver.router import Fixed, Router
+from mooring.apiserver.runtimeconfig import RuntimeConfig
 from mooring.apiserver.security import AdminToken, AllowAll, Security
 from mooring.apiserver.served import REVIEWS, Review
 from mooring.apiserver.service import WATCH_S, Service
 from mooring.apiserver.settings import Settings
 from mooring.apiserver.stores import open_store
 from mooring.apiserver.upkeep import compact_regularly
+from mooring.kit.go_platform import go_arch, go_os
 from mooring.kit.naming import new_suffix, new_uid
 from mooring.store.contract import Store
 
@@ -65,10 +68,11 @@ def make_service(
     watch_s: Callable[[], int] = lambda: WATCH_S,
 ) -> Service:
     """Return what the verbs need, on a store."""
+    gates = gates or Gates.parse()
     return Service(
         registry=Registry(store),
-        resources=resources or Resources(),
-        gates=gates or Gates.parse(),
+        resources=resources or Resources(serves=partial(RuntimeConfig().serves, gates=gates)),
+        gates=gates,
         now=now or _now,
         new_uid=new_uid,
         new_suffix=new_suffix,
@@ -106,7 +110,7 @@ def make_application(
         openapi=OpenAPI(service.resources, reviews),
         version=version_document(
             python_version=platform.python_version(),
-            platform=f"{platform.system().lower()}/{platform.machine()}",
+            platform=f"{go_os(platform.system())}/{go_arch(platform.machine())}",
         ),
         address=address,
     )
@@ -219,7 +223,10 @@ def _service(
         store,
         gates=settings.gates,
         now=now,
-        resources=Resources(serves=settings.runtime.serves, event_ttl_s=settings.event_ttl_s),
+        resources=Resources(
+            serves=partial(settings.runtime.serves, gates=settings.gates),
+            event_ttl_s=settings.event_ttl_s,
+        ),
         # Not all watches that began together end together.
         watch_s=lambda: shortest_s + secrets.randbelow(max(shortest_s, 1)),
     )
@@ -241,7 +248,7 @@ def _application(
         limits=settings.limits,
         seats=settings.seats,
         audit=audit,
-        reviews=settings.runtime.reviews(),
+        reviews=settings.runtime.reviews(settings.gates),
     )
     if isinstance(audit, Auditor):
         application.router.metrics.sources.append(audit.samples)

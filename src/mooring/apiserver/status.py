@@ -10,7 +10,8 @@ Each function returns an error to raise; the answer to the client is in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 
 from msgspec.structs import replace
@@ -79,11 +80,22 @@ class About:
 
 
 class StatusError(Exception):
-    """A request that is refused; the status says why."""
+    """A request that is refused; the status says why, warnings what else there is to say."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
         self.status = status
+        self.warnings: tuple[str, ...] = ()
+
+
+@contextmanager
+def warned(warnings: tuple[str, ...]) -> Iterator[None]:
+    """Have a refusal say what was to be said of the request before it was refused."""
+    try:
+        yield
+    except StatusError as error:
+        error.warnings = (*warnings, *error.warnings)
+        raise
 
 
 def failure(

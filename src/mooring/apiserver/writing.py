@@ -49,6 +49,7 @@ from mooring.apiserver.status import (
     method_not_allowed,
     not_found,
     unsupported_patch,
+    warned,
 )
 from mooring.validation.admission import (
     CONFLICT,
@@ -87,6 +88,22 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     context = service.context(call, namespace, verb="create")
     name = call.target.namespace or "default"
     admission = admit_create(body.value, call.kind, context, namespace=name)
+    warnings = (*body.warnings, *admission.warnings)
+    with warned(warnings):
+        new = await _stored(service, call, body, admission, namespace, has_owners=has_owners)
+    return Written(new, is_new=True, warnings=warnings)
+
+
+async def _stored(
+    service: Service,
+    call: Call,
+    body: Body,
+    admission: Admission,
+    namespace: Any | None,
+    *,
+    has_owners: bool,
+) -> Any:
+    """Store what was admitted, or raise what speaks against it."""
     if admission.refused is None and call.resource.namespaced:
         _check_namespace(service, call, namespace, body.value.metadata)
     made_name = _name_of(body.value.metadata, service)
@@ -94,15 +111,14 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     new = foreign.labelled(_made(stored, made_name, service))
     await service.admit(call, Operation.CREATE, new=new)
     if not has_owners:
-        new = _owned(None, new, call, context.now)
+        new = _owned(None, new, call, service.now())
     new = await service.completed(call, foreign.created(new))
-    warnings = (*body.warnings, *admission.warnings)
     async with service.charged(call, new):
         if not call.is_dry_run:
             new = await service.registry.create(call.resource, new)
         elif await service.registry.find(call.resource, new.metadata.namespace, new.metadata.name):
             raise already_exists(call.resource.about, new.metadata.name)
-    return Written(new, is_new=True, warnings=warnings)
+    return new
 
 
 def _check_namespace(
@@ -152,8 +168,9 @@ async def replace_object(service: Service, call: Call) -> Written:
     """Store a newer version of an object."""
     body = read_body(call, gates=service.gates, extensions=service.extensions)
     name = body.value.metadata.name
-    if name != call.target.name:
-        raise _other_name(name, call)
+    with warned(body.warnings):
+        if name != call.target.name:
+            raise _other_name(name, call)
     registry, target = service.registry, call.target
     may_create = call.resource.is_made_by_update and not target.subresource
     if may_create and not await registry.find(call.resource, target.namespace, target.name):
@@ -201,7 +218,8 @@ async def _apply(service: Service, call: Call) -> Written:
         )
         entries = read_entries(result["metadata"].pop("managedFields", ()))
         body = _read_patched(result, call, service, wanted.warnings)
-        return _named(body._replace(value=with_owners(body.value, entries)), call)
+        with warned(body.warnings):
+            return _named(body._replace(value=with_owners(body.value, entries)), call)
 
     live = await service.registry.find(call.resource, call.target.namespace, call.target.name)
     if live is None:
@@ -227,11 +245,13 @@ def _other_name(name: str, call: Call) -> StatusError:
 
 
 def _read_patched(tree: Any, call: Call, service: Service, warnings: tuple[str, ...] = ()) -> Body:
-    try:
-        reading = read_tree(typed(tree, call), gates=service.gates, extensions=service.extensions)
-    except (ApiError, RecursionError) as error:
-        raise bad_request(str(error)) from None
-    body = checked(reading, call)
+    with warned(warnings):
+        try:
+            tree = typed(tree, call)
+            reading = read_tree(tree, gates=service.gates, extensions=service.extensions)
+        except (ApiError, RecursionError) as error:
+            raise bad_request(str(error)) from None
+        body = checked(reading, call)
     return body._replace(warnings=(*warnings, *body.warnings))
 
 
@@ -248,13 +268,13 @@ async def _change(
         is_status = call.target.subresource == "status"
         admit = admit_status if is_status else admit_update
         admission = admit(foreign.kept(body.value, old), old, call.kind, context)
+        warnings = (*body.warnings, *admission.warnings)
         if admission.refused == CONFLICT:
             raise conflict(call.resource.about, call.target.name, MODIFIED)
         new = _accepted(admission, call, call.target.name)
         new = new if is_status else foreign.labelled(new)
         await service.admit(call, Operation.UPDATE, new=new, old=old)
         await service.admit_more(call, new, old)
-        warnings = (*body.warnings, *admission.warnings)
         if is_apply:
             entries = to_hub(body.value, call.kind).metadata.managed_fields
             applied = replace(new, metadata=replace(new.metadata, managed_fields=entries))
@@ -262,11 +282,15 @@ async def _change(
         return _owned(old, new, call, context.now)
 
     registry, target = service.registry, call.target
-    if call.is_dry_run:
-        old = await registry.get(call.resource, target.namespace, target.name)
-        new = await changed(old)
-        return Written(with_revision(new, int(old.metadata.resource_version)), warnings=warnings)
-    new = await registry.change(call.resource, target.namespace, target.name, changed)
+    try:
+        if call.is_dry_run:
+            old = await registry.get(call.resource, target.namespace, target.name)
+            new = with_revision(await changed(old), int(old.metadata.resource_version))
+        else:
+            new = await registry.change(call.resource, target.namespace, target.name, changed)
+    except StatusError as error:
+        error.warnings = (*warnings, *error.warnings)
+        raise
     return Written(new, warnings=warnings)
 
 

@@ -6,6 +6,7 @@ valid once. Either kind is compiled to one Compiled, which is kept by its text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -155,7 +156,8 @@ class DeviceCompiler:
         try:
             program = compile_expression(expression, environment)
         except CompileError as error:
-            return Compiled(expression, kind, None, f"compilation failed: {error}")
+            hint = _hyphen_hint(error) if self.extensions else ""
+            return Compiled(expression, kind, None, f"compilation failed: {error}{hint}")
         except RecursionError:
             return Compiled(expression, kind, None, "compilation failed: nested too deeply")
         except InstantiationError as error:
@@ -190,6 +192,29 @@ class DeviceCompiler:
         if kind == "derived":
             return _refuse_derived_type(output, has_lists=has_lists)
         return None
+
+
+# What stands before and after a minus that was meant as a hyphen.
+_BEFORE_HYPHEN = re.compile(r"\.([A-Za-z_]\w*(?:-\w+)*)-\Z", re.ASCII)
+_AFTER_HYPHEN = re.compile(r"\w+(?:-\w+)*", re.ASCII)
+
+
+def _hyphen_hint(error: CompileError) -> str:
+    """Return how to write `.some-name`, which CEL takes for a subtraction; empty if it is none.
+
+    The name after the minus is then one that nobody has declared, or none at all.
+    """
+    source = error.source
+    for issue in error.issues:
+        if not issue.message.startswith(("undeclared reference to ", "reserved identifier")):
+            continue
+        before = _BEFORE_HYPHEN.search(source, 0, issue.offset)
+        after = _AFTER_HYPHEN.match(source, issue.offset)
+        if before and after:
+            name = f"{before[1]}-{after[0]}"
+            parts = " minus ".join(name.split("-"))
+            return f'\nhint: .{name} is .{parts} to CEL; write ["{name}"]'
+    return ""
 
 
 _SCALARS = (t.BOOL, t.INT, t.STRING, t.ANY, t.DYN, SEMVER)

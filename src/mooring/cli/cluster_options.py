@@ -192,7 +192,7 @@ def read_cluster(
 ) -> ClusterInput:
     """Return what the sources give; profiles that there are not are a wrong command line."""
     try:
-        base = give_all(cluster, Intake(context, namespace=namespace))
+        base = give_all(cluster, Intake(context, namespace=namespace, is_cluster=True))
     except ProfileError as error:
         raise click.UsageError(str(error)) from None
     of_cluster = base.snapshot()

@@ -131,6 +131,7 @@ def give_all(sources: Iterable[ClusterSource], intake: Intake) -> Intake:
     try:
         for source in sources:
             source.give(intake)
+        intake.finish()
     finally:
         progress.clear()
     return intake

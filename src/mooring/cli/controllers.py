@@ -12,7 +12,7 @@ import click
 from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
 from mooring.cli.failing import fail
-from mooring.cli.gate_options import gate_options
+from mooring.cli.gate_options import check_numa_form, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -109,6 +109,7 @@ def command(gates: Gates, place: Place | None, **given: Any) -> None:
     moor controllers --kubeconfig ~/.kube/config
     moor controllers --controllers resourceclaim-controller,device-taint-eviction-controller
     """
+    check_numa_form(given["form_name"], gates)
     chosen = _chosen(given["controllers"])
     fleets = _fleets(given)
     lead, access = lead_of(given), access_of(given)

@@ -8,9 +8,19 @@ from typing import Any, TypeVar
 import click
 
 from mooring.api.errors import GateError
-from mooring.api.gates import Gates, Preset
+from mooring.api.gates import Gate, Gates, Preset
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def check_numa_form(form_name: str, gates: Gates) -> None:
+    """Refuse `--numa-node list` where an API server would refuse the slices that come of it."""
+    gate = Gate.DRA_LIST_TYPE_ATTRIBUTES
+    if form_name == "list" and not gates.enabled(gate):
+        raise click.UsageError(
+            f"--numa-node list: feature gate {gate} is off, and without it an attribute cannot "
+            f"have a list; use --numa-node scalar, or --feature-gates {gate}=true"
+        )
 
 
 def gate_options(function: F) -> F:
@@ -25,6 +35,8 @@ def gate_options(function: F) -> F:
             )
         except GateError as error:
             raise click.UsageError(str(error)) from None
+        for note in gates.notes():
+            click.echo(f"note: {note}", err=True)
         return function(*args, gates=gates, **kwargs)
 
     with_gates.__doc__ = function.__doc__

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from mooring.api.gates import CURRENT, HISTORY, NEEDS, Gate, Spec, Stage, spec_of
+from mooring.api.gates import CURRENT, HISTORY, INERT, NEEDS, Gate, Spec, Stage, spec_of
 from mooring.cli.markdown import MADE, page_of, table_of
 
 # What a gate switches, said once for all of Mooring; a test finds gates without a word.
 GATE_PURPOSES: dict[Gate, str] = {
     Gate.ALL_ALPHA: "all alpha gates that are not named themselves",
     Gate.ALL_BETA: "all beta gates that are not named themselves",
+    Gate.COMPOSITE_POD_GROUP: "CompositePodGroup, and groups that belong to one",
     Gate.DRA_ADMIN_ACCESS: "requests with `adminAccess`, which see devices that are in use",
     Gate.DRA_CONSUMABLE_CAPACITY: "devices that several claims share, each with some capacity",
     Gate.DRA_DERIVED_ATTRIBUTES: "attributes that a claim computes with CEL and compares",
@@ -43,12 +44,15 @@ GATE_PURPOSES: dict[Gate, str] = {
         "only running pods in the kubelet's PodResources API"
     ),
     Gate.NODE_DECLARED_FEATURES: "features that a node declares in its status",
+    Gate.POD_GROUP_PREEMPTION_POLICY: "groups that say whether they preempt others",
     Gate.RESOURCE_HEALTH_STATUS: "the health of devices in a pod's status",
     Gate.RESOURCE_HEALTH_STATUS_MESSAGE: "a message with the health of a device",
+    Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: "groups whose pods must be near each other",
+    Gate.WORKLOAD_WITH_JOB: "`scheduling` of Jobs, which makes a Workload for their pods",
 }
 
 _GATES_INTRODUCTION = """\
-The gates of Kubernetes 1.37 that concern Dynamic Resource Allocation.
+The gates of Kubernetes 1.37 that switch something in Mooring.
 [How to choose gates and versions](../how-to/choose-gates.md) tells how to set them.
 
 - *Stage* and *default* are those of Kubernetes 1.37; `--gates-preset kubernetes-1.37` gives them.
@@ -56,6 +60,13 @@ The gates of Kubernetes 1.37 that concern Dynamic Resource Allocation.
 - A *locked* gate cannot be switched.
 - *Since* tells in which version the gate came to each stage.
 - *Needs*: the gate can only be on while these are."""
+
+_INERT_INTRODUCTION = """\
+## Gates without effect
+
+`--feature-gates` takes every other gate of Kubernetes 1.37 too, so that a flag can be shared with a
+cluster. Such a gate is checked as Kubernetes checks it (known in the emulated version, not locked
+against the value, its needs on) and then has no effect: the command says so. They are"""
 
 _STAGE_NAMES = {
     Stage.ALPHA: "alpha",
@@ -73,6 +84,8 @@ def gates_page() -> str:
         MADE,
         _GATES_INTRODUCTION,
         table_of(columns, map(_gate_row, HISTORY)),
+        _INERT_INTRODUCTION,
+        f"{', '.join(f'`{name}`' for name in INERT)}.",
     ]
     return page_of(sections)
 

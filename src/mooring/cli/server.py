@@ -15,12 +15,11 @@ from mooring.cli.etcd_options import etcd_options
 from mooring.cli.exits import UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.sections import SectionedCommand
-from mooring.cli.server_options import SECTIONS, data_dir_option, server_options
+from mooring.cli.server_options import SECTIONS, data_dir_option, read_runtime, server_options
 from mooring.kit.collector import calm_collector
 
 if TYPE_CHECKING:
     from mooring.apiserver.authentication.statictokens import StaticTokens
-    from mooring.apiserver.runtimeconfig import RuntimeConfig
 
 
 @click.command(
@@ -84,7 +83,7 @@ def _settings(data_dir: Path, etcd: Etcd | None, gates: Gates, given: dict[str, 
         names=given["tls_san"],
         etcd=etcd,
         gates=gates,
-        runtime=_runtime(given["runtime_config"]),
+        runtime=read_runtime(given["runtime_config"], gates),
         allows_all=mode == "AlwaysAllow",
         has_roles=mode == "RBAC",
         tokens=_tokens(given["token_auth_file"]),
@@ -98,15 +97,6 @@ def _settings(data_dir: Path, etcd: Etcd | None, gates: Gates, given: dict[str, 
         kept_s=given["etcd_compaction_interval"],
         auditing=_auditing(given),
     )
-
-
-def _runtime(text: str) -> RuntimeConfig:
-    from mooring.apiserver.runtimeconfig import RuntimeConfigError, read_runtime_config
-
-    try:
-        return read_runtime_config(text)
-    except RuntimeConfigError as error:
-        raise click.UsageError(f"--runtime-config: {error}") from None
 
 
 def _auditing(given: dict[str, Any]) -> Auditing | None:

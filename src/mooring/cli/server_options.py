@@ -6,12 +6,16 @@ import re
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from mooring.api.gates import Gates
 from mooring.cli.durations import Duration
 from mooring.cli.sections import Sections
+
+if TYPE_CHECKING:
+    from mooring.apiserver.runtimeconfig import RuntimeConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -99,6 +103,28 @@ def data_dir_option(function: F) -> F:
     )(function)
 
 
+runtime_config_option: Final = click.option(
+    "--runtime-config",
+    default="",
+    metavar="API=BOOL,…",
+    help="Versions to serve or not: api/all, api/ga, api/beta, api/alpha, GROUP/VERSION, "
+    "GROUP/VERSION/RESOURCE. What is stored stays.",
+)
+
+
+def read_runtime(text: str, gates: Gates) -> RuntimeConfig:
+    """Return what --runtime-config says, and tell what of it the gates leave without effect."""
+    from mooring.apiserver.runtimeconfig import RuntimeConfigError, read_runtime_config
+
+    try:
+        config = read_runtime_config(text)
+    except RuntimeConfigError as error:
+        raise click.UsageError(f"--runtime-config: {error}") from None
+    for note in config.notes(gates):
+        click.echo(f"note: --runtime-config: {note}", err=True)
+    return config
+
+
 _OPTIONS: Final = (
     click.option(
         "--event-ttl",
@@ -171,13 +197,7 @@ _OPTIONS: Final = (
         callback=_list,
         help="Whom such tokens must be for; the issuer, unless named.",
     ),
-    click.option(
-        "--runtime-config",
-        default="",
-        metavar="API=BOOL,…",
-        help="Versions to serve or not: api/all, api/ga, api/beta, api/alpha, GROUP/VERSION, "
-        "GROUP/VERSION/RESOURCE. What is stored stays.",
-    ),
+    runtime_config_option,
     click.option(
         "--max-requests-inflight",
         type=click.IntRange(1, 100_000),

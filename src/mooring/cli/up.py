@@ -22,9 +22,9 @@ from mooring.api.gates import Gates
 from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
 from mooring.cli.failing import fail
-from mooring.cli.gate_options import gate_options
+from mooring.cli.gate_options import check_numa_form, gate_options
 from mooring.cli.sections import SectionedCommand
-from mooring.cli.server_options import data_dir_option
+from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
 from mooring.cli.upview import View, standing_lines
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
         ("Where", ("data_dir", "bind_address", "port", "detach")),
         ("This machine", ("has_node", "node_name", "runtime", "drivers")),
         ("Simulated nodes", ("profiles", "form_name")),
-        ("How it works", ("config", *GATES)),
+        ("How it works", ("config", "runtime_config", *GATES)),
     ),
     context_settings=CONTEXT,
     epilog="Exit status: 0 stopped, or detached and running; 2 usage; 3 it could not be started.",
@@ -125,9 +125,10 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
     metavar="FILE",
     help="A KubeSchedulerConfiguration.",
 )
+@runtime_config_option
 @gate_options
 @click.pass_context
-def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:  # noqa: ARG001
+def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:
     """Run a cluster on this machine, with its own CPUs, memory, NICs, disks and GPUs.
 
     API server, scheduler, controllers, the agent of this node and the drivers of its devices, each
@@ -147,8 +148,10 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
     """
     from mooring.cluster.statefolder import StateFolder
 
+    check_numa_form(given["form_name"], gates)
     if not os.environ.get(DETACHED):  # else whoever started us has looked
         _check_profiles(given["profiles"], given["form_name"])
+        read_runtime(given["runtime_config"], gates)
     plan = _plan(ctx, given)
     folder = StateFolder(plan.folder)
     if detach:
@@ -182,6 +185,7 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
         config=None if config is None else config.absolute(),
         node=_node(given),
         gates=tuple(word for flag, text in chosen if text for word in (flag, text)),
+        runtime_config=given["runtime_config"],
     )
 
 
@@ -356,6 +360,7 @@ def _arguments(plan: Plan) -> list[str]:
     for name in plan.profiles:
         words += ["--profile", name]
     words += ["--config", str(plan.config)] if plan.config is not None else []
+    words += ["--runtime-config", plan.runtime_config] if plan.runtime_config else []
     words += _node_words(plan.node)
     return [*words, *plan.gates]
 

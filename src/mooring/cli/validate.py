@@ -74,10 +74,14 @@ def command(
     for source in sources:
         try:
             for document in source.documents(schema=KUBERNETES if strict else CORE):
-                printer.verdict(judge.judge(document))
+                verdict = judge.judge(document)
+                if verdict is not None:
+                    printer.verdict(verdict)
                 progress.tick(source.name)
         except UnreadableError as error:
             printer.unreadable(str(error))
+    for _, verdict in judge.rest():
+        printer.verdict(verdict)
     progress.clear()
     printer.finish(files=len(sources))
     sys.exit(printer.exit_status)

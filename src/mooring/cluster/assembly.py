@@ -55,6 +55,7 @@ class Plan(Struct, frozen=True):
     config: Path | None = None
     node: NodePlan | None = None
     gates: tuple[str, ...] = ()  # options that choose gates
+    runtime_config: str = ""  # which versions of the API are served
 
 
 def parts_of(plan: Plan) -> tuple[Part, ...]:
@@ -114,6 +115,7 @@ def server_part(plan: Plan) -> Part:
         "--secure-port",
         str(plan.port),
         *plan.gates,
+        *(("--runtime-config", plan.runtime_config) if plan.runtime_config else ()),
     )
     return Part("server", arguments, "serving at ")
 

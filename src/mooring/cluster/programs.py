@@ -109,7 +109,7 @@ class Controlling:
         self._has_own = informers is None
         controllers = (
             *dra_controllers(around.gates, self.metrics),
-            *workload_controllers(authority=authority),
+            *workload_controllers(authority=authority, gates=around.gates),
         )
         self.loops = Loops(
             (*(each for each in controllers if chosen(each.name)), *more),

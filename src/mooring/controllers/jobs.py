@@ -28,7 +28,7 @@ from mooring.controllers.conditions import condition_of, is_true, with_condition
 from mooring.controllers.controller import Answers, Ask, Change, Controller, Refused, Step
 from mooring.controllers.finishedjobs import is_finished
 from mooring.controllers.jobfailures import LIMIT, judge, restarts, waits_s
-from mooring.controllers.jobgroups import grouping, in_group
+from mooring.controllers.jobgroups import Grouping, grouping, in_group
 from mooring.controllers.jobindexes import index_of
 from mooring.controllers.jobtracking import (
     FAILURE_COUNT,
@@ -71,6 +71,10 @@ class Jobs(Controller):
     name: ClassVar[str] = "job-controller"
     kinds = (Job, Pod, Workload, PodGroup)
 
+    def __init__(self, *, makes_groups: bool = True) -> None:
+        """Run jobs; those that say how they are scheduled get a group, if that feature is on."""
+        self._makes_groups = makes_groups
+
     def prepare(self, objects: Objects) -> None:
         """Keep the indexes that the plan needs."""
         index_by_controller(objects, Pod, Workload, PodGroup)
@@ -87,7 +91,7 @@ class Jobs(Controller):
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
         """Give what brings a job nearer to its end."""
-        return plan(objects, key, now, answers)
+        return plan(objects, key, now, answers, makes_groups=self._makes_groups)
 
     def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
         """Tell why a pod could not be made."""
@@ -115,7 +119,9 @@ def _job_name(pod: Pod) -> str | None:
     return pod.metadata.labels.get(JOB_NAME)
 
 
-def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
+def plan(
+    objects: Objects, key: Key, now: Timestamp, answers: Answers, *, makes_groups: bool = True
+) -> Iterator[Step]:
     """Give what brings a job nearer to its end."""
     job = objects.find(Job, *key)
     yield from _let_go_of_lost(objects, key, job, answers)
@@ -127,7 +133,7 @@ def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterat
             if JOB_TRACKING in pod.metadata.finalizers:
                 yield without_finalizer(pod, JOB_TRACKING)
         return
-    group = grouping(objects, job, pods)
+    group = grouping(objects, job, pods) if makes_groups else Grouping()
     yield from group.steps
     if not group.is_ready:
         return

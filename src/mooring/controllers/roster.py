@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.api.gates import Gate, Gates
 from mooring.controllers.accounts import RootCertificates, ServiceAccounts
 from mooring.controllers.controller import Controller
 from mooring.controllers.daemonsets import DaemonSets
@@ -16,7 +17,9 @@ from mooring.controllers.podgroups import PodGroupProtection
 from mooring.controllers.replicasets import ReplicaSets
 
 
-def workload_controllers(*, authority: str, ended_max: int = ENDED_MAX) -> tuple[Controller, ...]:
+def workload_controllers(
+    *, authority: str, gates: Gates | None = None, ended_max: int = ENDED_MAX
+) -> tuple[Controller, ...]:
     """Return one of each; `authority` is what signs for the server, in PEM, or empty for none.
 
     `ended_max` is kube-controller-manager's `--terminated-pod-gc-threshold`.
@@ -28,7 +31,7 @@ def workload_controllers(*, authority: str, ended_max: int = ENDED_MAX) -> tuple
         Deployments(),
         ReplicaSets(),
         DaemonSets(),
-        Jobs(),
+        Jobs(makes_groups=(gates or Gates.parse()).enabled(Gate.WORKLOAD_WITH_JOB)),
         FinishedJobs(),
         PodGroupProtection(),
         NodeLifecycle(),

@@ -13,8 +13,8 @@ from mooring.api.core.node import NodeSystemInfo
 from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from mooring.api.quantity import Quantity
 from mooring.api.quantitytext import Format
+from mooring.kit.go_platform import go_arch
 
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "s390x": "s390x"}
 TEXT_MAX = 256
 
 
@@ -36,7 +36,7 @@ def read_machine(folder: Path, root: Path = Path("/")) -> Machine:
         kernel_version=system.release,
         os_image=_os_image(root / "etc/os-release"),
         operating_system="linux",
-        architecture=ARCHITECTURES.get(platform.machine(), platform.machine()),
+        architecture=go_arch(platform.machine()),
     )
     return Machine(_capacity(folder, root), info, socket.gethostname().lower())
 

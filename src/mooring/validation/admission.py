@@ -127,7 +127,12 @@ def read_hub(value: Any, kind: Kind, context: Context) -> Any:
     metadata: ObjectMeta | None = getattr(hub, "metadata", None)
     if metadata and metadata.creation_timestamp and metadata.creation_timestamp.is_zero:
         hub = _with_metadata(hub, creation_timestamp=None)
-    return strategy_of(kind).default(hub, kind.api_version, context.now)
+    return _defaulted(hub, strategy_of(kind), kind.api_version, context)
+
+
+def _defaulted(value: Any, strategy: Strategy[Any], api_version: str, context: Context) -> Any:
+    defaulted = strategy.default(value, api_version, context.now)
+    return strategy.default_features(defaulted, context.gates)
 
 
 def strategy_of(kind: Kind) -> Strategy[Any]:
@@ -181,7 +186,7 @@ def _admit_change(
     if problem is not None:
         return Admission(errors=(problem,))
     new = _with_metadata(new, generation=old.metadata.generation)
-    dropped = () if status else strategy.disabled(new, old, context)
+    dropped = (strategy.disabled_status if status else strategy.disabled)(new, old, context)
     if status:
         new = strategy.prepare_status(new, old, context)
     else:
@@ -230,7 +235,7 @@ def _conclude(
     stored = stored_form(new)
     if kind.api_version != kind.hub_version:
         # Whoever reads it from storage reads it with the defaults of the hub version.
-        stored = strategy.default(stored, kind.hub_version, context.now)
+        stored = _defaulted(stored, strategy, kind.hub_version, context)
     return Admission(stored=stored, warnings=(*warnings, *strategy.warnings(new)))
 
 

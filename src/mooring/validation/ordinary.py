@@ -46,8 +46,13 @@ class OrdinaryStrategy(Strategy[O]):
         """Return what is wrong with a status."""
         return []
 
-    def prepare_create(self, new: O, context: Context) -> O:  # noqa: ARG002
+    def drop_disabled(self, new: O, old: O | None, context: Context) -> O:  # noqa: ARG002
+        """Return an object without fields of disabled features that the old one does not use."""
+        return new
+
+    def prepare_create(self, new: O, context: Context) -> O:
         """Start a new status and count from one."""
+        new = self.drop_disabled(new, None, context)
         if hasattr(new, "status"):
             new = replace(new, status=type(new.status)())
         return _with_generation(new, 1) if self.counts_generations else new
@@ -56,9 +61,10 @@ class OrdinaryStrategy(Strategy[O]):
         """Check everything."""
         return self.check_metadata(new) + self.rules(new)
 
-    def prepare_update(self, new: O, old: O, context: Context) -> O:  # noqa: ARG002
+    def prepare_update(self, new: O, old: O, context: Context) -> O:
         """Keep the status; a changed spec is a new generation."""
         before: Any = old
+        new = self.drop_disabled(new, old, context)
         if hasattr(new, "status"):
             new = replace(new, status=before.status)
         if not self.counts_generations or same(_spec(new), before.spec):

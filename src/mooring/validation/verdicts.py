@@ -2,8 +2,9 @@
 
     document ─ read ─ admit ─ Verdict: accepted or refused, each finding with its line
 
-Objects are judged in order, as `kubectl apply` would send them. They know of each other only in
-one thing: a Namespace decides by its label whether later claims in it may ask for admin access.
+Objects are judged one by one. They know of each other only in one thing: a Namespace decides by its
+label whether claims in it may ask for admin access. Such a claim waits for its namespace, so that
+the order of documents decides nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from mooring.api.codec import Place
 from mooring.api.core import Namespace
@@ -84,16 +87,32 @@ class Judge:
         self._strict = strict
         self._namespace = namespace  # of objects that do not say theirs
         self._namespaces: dict[str, bool] = {}  # name: whether it has the admin label
+        self._waiting: list[tuple[Document, Reading]] = []
 
-    def judge(self, document: Document) -> Verdict:
-        """Return what an API server would make of the document."""
+    def judge(self, document: Document) -> Verdict | None:
+        """Return what an API server would make of the document.
+
+        None where that depends on a namespace that may still come: `rest` has those verdicts.
+        """
         context = self._context
         try:
             reading = read_document(document, gates=context.gates, extensions=context.extensions)
         except DecodeError as error:
             return _undecodable(document, error)
         self.notice(reading.value)
-        return self._judge_reading(document, reading)
+        namespace = self._namespace_of(reading)
+        admission = self._admit(reading, namespace)
+        if namespace not in self._namespaces and _lacks_admin_label(admission):
+            self._waiting.append((document, reading))
+            return None
+        return self._verdict(document, reading, admission)
+
+    def rest(self) -> Iterator[tuple[Document, Verdict]]:
+        """Give the documents that waited for a namespace, once no other document comes."""
+        waiting, self._waiting = self._waiting, []
+        for document, reading in waiting:
+            admission = self._admit(reading, self._namespace_of(reading))
+            yield document, self._verdict(document, reading, admission)
 
     def notice(self, value: Any) -> None:
         """Remember what an object means for those that come later."""
@@ -101,12 +120,19 @@ class Judge:
             is_admin = value.metadata.labels.get(ADMIN_NAMESPACE_LABEL) == "true"
             self._namespaces[value.metadata.name] = is_admin
 
-    def _judge_reading(self, document: Document, reading: Reading) -> Verdict:
-        kind = reading.kind
-        metadata: ObjectMeta = getattr(reading.value, "metadata", ObjectMeta())
-        namespace = (metadata.namespace or self._namespace) if kind.namespaced else ""
+    def _namespace_of(self, reading: Reading) -> str:
+        if not reading.kind.namespaced:
+            return ""
+        return _metadata_of(reading).namespace or self._namespace
+
+    def _admit(self, reading: Reading, namespace: str) -> Admission:
         is_admin = self._namespaces.get(namespace, False)
-        admission = _admit(reading, self._context._replace(namespace_is_admin=is_admin), namespace)
+        context = self._context._replace(namespace_is_admin=is_admin)
+        return _admit(reading, context, namespace)
+
+    def _verdict(self, document: Document, reading: Reading, admission: Admission) -> Verdict:
+        kind, metadata = reading.kind, _metadata_of(reading)
+        namespace = self._namespace_of(reading)
         report = _Report(document, kind)
         for remark in reading.remarks:
             report.add_remark(remark, is_error=self._strict and remark.is_strict)
@@ -130,17 +156,37 @@ class Judge:
         )
 
 
+def _metadata_of(reading: Reading) -> ObjectMeta:
+    metadata: ObjectMeta = getattr(reading.value, "metadata", ObjectMeta())
+    return metadata
+
+
+def _lacks_admin_label(admission: Admission) -> bool:
+    return any(error.detail == ADMIN_LABEL_MISSING for error in admission.errors)
+
+
 def _admit(reading: Reading, context: Context, namespace: str) -> Admission:
     """Admit the object as new and then, if it has one, its status as written to it."""
     admission = admit_create(reading.value, reading.kind, context, namespace=namespace)
     if admission.stored is None or not has_status(reading.value):
         return admission
-    created = with_revision(admission.stored, "1")
+    created = _as_created(admission.stored, reading.value.metadata)
     with_status = admit_status(reading.value, created, reading.kind, context)
     stored = with_status.stored and with_revision(with_status.stored, "")
     return with_status._replace(
         stored=stored, warnings=tuple(dict.fromkeys((*admission.warnings, *with_status.warnings)))
     )
+
+
+def _as_created(stored: Any, written: ObjectMeta) -> Any:
+    """Return an object as a server has it; what a dump says the server has set, it has set."""
+    metadata = replace(
+        stored.metadata,
+        resource_version=written.resource_version or "1",
+        uid=written.uid,
+        creation_timestamp=written.creation_timestamp,
+    )
+    return replace(stored, metadata=metadata)
 
 
 class _Report:

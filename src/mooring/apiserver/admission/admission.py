@@ -112,7 +112,7 @@ class Admission:
         if isinstance(new, PriorityClass):
             self._check_default(call, new)
         if takes_priority(new, self._gates):
-            result = prioritized(new, await self._class_of(call, new))
+            result = prioritized(new, await self._class_of(call, new), self._gates)
             if isinstance(result, Refused):
                 raise _refusal(call, new, result.reason)
             new = result

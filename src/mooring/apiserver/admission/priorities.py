@@ -57,8 +57,10 @@ def takes_priority(value: Any, gates: Gates) -> bool:
     match value:
         case Pod():
             return True
-        case PodGroup() | CompositePodGroup():
+        case PodGroup():
             return gates.enabled(Gate.GENERIC_WORKLOAD)
+        case CompositePodGroup():
+            return gates.enabled(Gate.COMPOSITE_POD_GROUP)
     return False
 
 
@@ -71,7 +73,7 @@ def default_class(classes: Iterable[PriorityClass]) -> PriorityClass | None:
     )
 
 
-def prioritized(value: Any, found: PriorityClass | None) -> Any | Refused:
+def prioritized(value: Any, found: PriorityClass | None, gates: Gates) -> Any | Refused:
     """Return an object with the priority of its class, or why it may not have what it says."""
     spec = value.spec
     name, priority, policy = "", 0, PREEMPT
@@ -83,6 +85,8 @@ def prioritized(value: Any, found: PriorityClass | None) -> Any | Refused:
         words = _POD if isinstance(value, Pod) else _GROUP
         return Refused(words.format(given=spec.priority, computed=priority, noun=noun))
     spec = replace(spec, priority=priority, priority_class_name=name)
+    if not isinstance(value, Pod) and not gates.enabled(Gate.POD_GROUP_PREEMPTION_POLICY):
+        return replace(value, spec=spec)
     if spec.preemption_policy is not None and spec.preemption_policy != policy:
         given = spec.preemption_policy
         return Refused(_POLICY.format(given=given, computed=policy, noun=noun))

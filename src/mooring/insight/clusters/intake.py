@@ -5,6 +5,9 @@
 
 What was stored is taken as it is, with its status: nobody asks whether it would be admitted today.
 What is new is admitted or refused, with the place of every error.
+
+Dumps of a cluster are often scrubbed of uids. An object of a cluster that lacks nothing but the
+uids of what it refers to was stored; what it refers to is found by kind and name.
 """
 
 from __future__ import annotations
@@ -23,12 +26,14 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gate, Gates
 from mooring.api.kinds import Kind
 from mooring.api.reading import kind_of, read_document
-from mooring.insight.clusters.identity import identified
+from mooring.api.resource.v1 import DeviceAttribute, ResourceSlice
+from mooring.insight.clusters.identity import identified, with_references
 from mooring.insight.clusters.snapshot import FIELDS, Snapshot, key_of
 from mooring.insight.concerns import Concern, titled
 from mooring.insight.wording import counted
 from mooring.validation.admission import GENERATED_SUFFIX, read_hub, strategy_of
 from mooring.validation.context import Context
+from mooring.validation.errors import ErrorType
 from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
 
 _TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
@@ -43,6 +48,8 @@ _FOREIGN_UNTOLD_KINDS = {
 }
 _GROUPS = {kind.group for kind in CATALOGUE if kind.group}
 
+_REFERENCE_UID = re.compile(r"(metadata\.ownerReferences|status\.reservedFor)\[\d+\]\.uid")
+_NO_VALUE = DeviceAttribute()
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -50,10 +57,17 @@ class Intake:
     """Takes documents and objects; what is odd about them is noted."""
 
     def __init__(
-        self, context: Context, *, namespace: str = "default", known: Iterable[Namespace] = ()
+        self,
+        context: Context,
+        *,
+        namespace: str = "default",
+        known: Iterable[Namespace] = (),
+        is_cluster: bool = False,
     ) -> None:
+        """Take objects of a cluster, or else objects that somebody wants to create."""
         self._context = context
         self._namespace = namespace
+        self._is_cluster = is_cluster
         self._judge = Judge(context, namespace=namespace)
         for each in known:  # namespaces that there are already decide about admin access
             self._judge.notice(each)
@@ -63,6 +77,7 @@ class Intake:
         self._unknown: Counter[str] = Counter()
         self._remarks: Counter[tuple[str, str]] = Counter()
         self._dropped: Counter[tuple[str, Gate]] = Counter()
+        self._scrubbed: Counter[str] = Counter()  # by kind
         self.on_object: Callable[[str], None] = _nobody  # is told where an object was found
         self.refused: list[str] = []
         self.unreadable: list[str] = []
@@ -76,9 +91,16 @@ class Intake:
         """Note what a source says of its objects."""
         self._warnings += concerns
 
+    def finish(self) -> None:
+        """Take what waited for the namespace that it is in."""
+        for document, verdict in self._judge.rest():
+            self._add_judged(document, verdict)
+
     def snapshot(self) -> Snapshot:
         """Return all objects taken."""
-        return Snapshot.of(value for value, _ in self._objects.values())
+        self.finish()
+        uids = {key: value.metadata.uid for key, (value, _) in self._objects.items()}
+        return Snapshot.of(with_references(value, uids) for value, _ in self._objects.values())
 
     def concerns(self) -> Iterator[Concern]:
         """Give what is odd about the objects taken."""
@@ -89,6 +111,9 @@ class Intake:
             objects = f"{counted(count, 'object')} of kind {kind}"
             fact = f"fields of {gate} are dropped in {objects}"
             yield Concern("dropped-fields", fact, "its feature gate is off")
+        for kind, count in self._scrubbed.items():
+            fact = f"uids of references are missing in {counted(count, 'object')} of kind {kind}"
+            yield Concern("scrubbed", fact, "what they refer to is found by kind and name")
         for message, count in self._unknown.items():
             yield Concern(
                 "unknown-kind",
@@ -113,7 +138,7 @@ class Intake:
         elif _was_stored(document):
             self._add_stored(document)
         else:
-            self._add_new(document, kind)
+            self._add_new(document)
 
     def _without_kind(self, document: Document, error: DecodeError) -> None:
         match document.tree:
@@ -139,8 +164,16 @@ class Intake:
         value = read_hub(reading.value, reading.kind, context)
         self._add_hub(_in_namespace(value, reading.kind, self._namespace), _place(document))
 
-    def _add_new(self, document: Document, kind: Kind) -> None:
+    def _add_new(self, document: Document) -> None:
         verdict = self._judge.judge(document)
+        if verdict is not None:  # else it waits
+            self._add_judged(document, verdict)
+
+    def _add_judged(self, document: Document, verdict: Verdict) -> None:
+        if self._is_cluster and _lacks_uids_only(verdict):
+            self._scrubbed[verdict.kind] += 1
+            self._add_stored(document)
+            return
         for finding in verdict.findings:
             if finding.severity is Severity.WARNING:
                 self._warnings.append(Concern("remark", _told(verdict, finding)))
@@ -151,15 +184,14 @@ class Intake:
         if verdict.stored is None:  # accepted for want of knowledge: whether a namespace is admin's
             self._add_stored(document)
             return
-        stored = self._named(verdict.stored, kind)
-        self._put(identified(stored), _place(document))
+        self._put(identified(self._named(verdict.stored)), _place(document))
 
-    def _named(self, value: Any, kind: Kind) -> Any:
+    def _named(self, value: Any) -> Any:
         """Return the object with a number in its name where a server would make one up."""
         metadata = value.metadata
         if metadata.name != f"{metadata.generate_name}{GENERATED_SUFFIX}":
             return value
-        base = f"{kind.name}/{metadata.namespace}/{metadata.generate_name}"
+        base = f"{value.kind}/{metadata.namespace}/{metadata.generate_name}"
         number = self._generated[base]
         self._generated[base] += 1
         return replace(value, metadata=replace(metadata, name=f"{metadata.generate_name}{number}"))
@@ -177,6 +209,9 @@ class Intake:
         for gate in strategy.disabled(value, None, self._context):
             self._dropped[kind.name, gate] += 1
         prepared = strategy.prepare_create(value, self._context)
+        lists_on = self._context.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES)
+        if isinstance(prepared, ResourceSlice) and not lists_on:
+            prepared = _without_empty_attributes(prepared)
         kept = {"metadata": value.metadata}
         if hasattr(value, "status"):
             kept["status"] = value.status
@@ -195,6 +230,18 @@ class Intake:
         self.unreadable.append(f"{document.source}:{line}:{column}: {error}")
 
 
+def _without_empty_attributes(published: ResourceSlice) -> ResourceSlice:
+    """Return a slice without the attributes that lost their value with the type of it."""
+    spec = published.spec
+    if not any(_NO_VALUE in device.attributes.values() for device in spec.devices or ()):
+        return published
+    devices = tuple(
+        replace(device, attributes={k: v for k, v in device.attributes.items() if v != _NO_VALUE})
+        for device in spec.devices or ()
+    )
+    return replace(published, spec=replace(spec, devices=devices))
+
+
 def _nobody(_: str) -> None:
     pass
 
@@ -204,6 +251,15 @@ def _was_stored(document: Document) -> bool:
         case {"metadata": dict(metadata)}:
             return bool(metadata.get("uid") or metadata.get("resourceVersion"))
     return False
+
+
+def _lacks_uids_only(verdict: Verdict) -> bool:
+    """Tell whether all that is wrong with an object is that references in it have no uid."""
+    errors = [each for each in verdict.findings if each.severity is Severity.ERROR]
+    return bool(errors) and all(
+        _REFERENCE_UID.fullmatch(error.field) and error.type == ErrorType.REQUIRED
+        for error in errors
+    )
 
 
 def _in_namespace(value: Any, kind: Kind, namespace: str) -> Any:

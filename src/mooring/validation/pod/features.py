@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 def prepare_pod_create(new: Pod, *, gates: Gates, now: Timestamp | None = None) -> Pod:
     """Return the pod as it starts out: pending, in generation 1, without disabled fields."""
-    spec = _drop_disabled_spec(new.spec, None, gates)
+    spec = drop_disabled_spec(new.spec, None, gates)
     conditions = (_gated_condition(now),) if spec.scheduling_gates else ()
     status = PodStatus(phase=PENDING, conditions=conditions, qos_class=qos_class(spec))
     return replace(new, metadata=replace(new.metadata, generation=1), spec=spec, status=status)
@@ -47,7 +47,7 @@ def prepare_pod_update(new: Pod, old: Pod, *, gates: Gates) -> Pod:
     if spec.resources is None:
         # Clients that do not know pod-level resources leave them out.
         spec = replace(spec, resources=old.spec.resources)
-    spec = _drop_disabled_spec(spec, old.spec, gates)
+    spec = drop_disabled_spec(spec, old.spec, gates)
     new = replace(new, spec=spec, status=old.status)
     if same(spec, old.spec):
         return new
@@ -82,7 +82,8 @@ def _gated_condition(now: Timestamp | None) -> PodCondition:
 # --- spec ---------------------------------------------------------------------------------
 
 
-def _drop_disabled_spec(new: PodSpec, old: PodSpec | None, gates: Gates) -> PodSpec:
+def drop_disabled_spec(new: PodSpec, old: PodSpec | None, gates: Gates) -> PodSpec:
+    """Return the spec without fields of disabled features that the old one does not use."""
     if not gates.enabled(Gate.DYNAMIC_RESOURCE_ALLOCATION) and not (old and old.resource_claims):
         new = replace(
             new,

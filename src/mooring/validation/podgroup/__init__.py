@@ -1,13 +1,10 @@
-"""How groups of pods, and the workloads they come from, are admitted.
-
-The gates of topology, composite groups and preemption policies are none of DRA's: those fields
-are always accepted.
-"""
+"""How groups of pods, and the workloads they come from, are admitted."""
 
 from mooring.validation.podgroup.group import (
     CompositePodGroupStrategy,
     PodGroupStrategy,
     default_pod_group,
+    default_preemption,
     prepare_pod_group_create,
     prepare_pod_group_status_update,
     prepare_pod_group_update,
@@ -27,6 +24,7 @@ __all__ = [
     "PodGroupStrategy",
     "WorkloadStrategy",
     "default_pod_group",
+    "default_preemption",
     "prepare_pod_group_create",
     "prepare_pod_group_status_update",
     "prepare_pod_group_update",

@@ -29,6 +29,7 @@ from mooring.validation.metadata import (
     check_metadata,
     check_metadata_update,
 )
+from mooring.validation.podgroup.features import drop_from_composite, drop_from_group
 from mooring.validation.podgroup.parts import (
     CLAIMS_MAX,
     PRIORITY,
@@ -52,13 +53,18 @@ G = TypeVar("G", PodGroup, CompositePodGroup)
 
 
 def default_pod_group(group: G) -> G:
-    """Return the group with its disruption mode and preemption policy set."""
-    spec = group.spec
-    if spec.disruption_mode is None:
-        spec = replace(spec, disruption_mode=DisruptionMode(single=EmptyMode()))
-    if spec.preemption_policy is None:
-        spec = replace(spec, preemption_policy=PREEMPT_LOWER_PRIORITY)
-    return replace(group, spec=spec)
+    """Return the group with its disruption mode set."""
+    if group.spec.disruption_mode is not None:
+        return group
+    mode = DisruptionMode(single=EmptyMode())
+    return replace(group, spec=replace(group.spec, disruption_mode=mode))
+
+
+def default_preemption(group: G, gates: Gates) -> G:
+    """Return the group with its preemption policy set, if there are such policies."""
+    if group.spec.preemption_policy or not gates.enabled(Gate.POD_GROUP_PREEMPTION_POLICY):
+        return group
+    return replace(group, spec=replace(group.spec, preemption_policy=PREEMPT_LOWER_PRIORITY))
 
 
 # --- PodGroup -----------------------------------------------------------------------------
@@ -66,12 +72,12 @@ def default_pod_group(group: G) -> G:
 
 def prepare_pod_group_create(new: PodGroup, *, gates: Gates) -> PodGroup:
     """Return the group without status and disabled fields."""
-    return _drop_disabled(replace(new, status=PodGroupStatus()), None, gates)
+    return drop_from_group(replace(new, status=PodGroupStatus()), None, gates)
 
 
 def prepare_pod_group_update(new: PodGroup, old: PodGroup, *, gates: Gates) -> PodGroup:
     """Return the group with its old status, and without disabled fields that were not in use."""
-    return _drop_disabled(replace(new, status=old.status), old, gates)
+    return drop_from_group(replace(new, status=old.status), old, gates)
 
 
 def prepare_pod_group_status_update(new: PodGroup, old: PodGroup, *, gates: Gates) -> PodGroup:
@@ -104,13 +110,6 @@ def validate_pod_group_status_update(new: PodGroup, old: PodGroup, *, gates: Gat
     found = check_metadata_update(new.metadata, old.metadata)
     found += check_conditions(new.status.conditions, STATUS.child("conditions"))
     return found + _check_claim_statuses(new, old, STATUS.child("resourceClaimStatuses"))
-
-
-def _drop_disabled(new: PodGroup, old: PodGroup | None, gates: Gates) -> PodGroup:
-    is_in_use = old is not None and bool(old.spec.resource_claims)
-    if gates.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS) or is_in_use:
-        return new
-    return replace(new, spec=replace(new.spec, resource_claims=()))
 
 
 def _check_group_spec(spec: PodGroupSpec, old: PodGroupSpec | None) -> Errors:
@@ -167,8 +166,12 @@ class PodGroupStrategy(Strategy[PodGroup]):
     allows_unconditional_update = False
 
     def default(self, value: PodGroup, api_version: str, now: Timestamp) -> PodGroup:  # noqa: ARG002
-        """Set disruption mode and preemption policy."""
+        """Set the disruption mode."""
         return default_pod_group(value)
+
+    def default_features(self, value: PodGroup, gates: Gates) -> PodGroup:
+        """Set the preemption policy."""
+        return default_preemption(value, gates)
 
     def prepare_create(self, new: PodGroup, context: Context) -> PodGroup:
         """Drop the status and disabled fields."""
@@ -218,12 +221,18 @@ class CompositePodGroupStrategy(Strategy[CompositePodGroup]):
         api_version: str,  # noqa: ARG002
         now: Timestamp,  # noqa: ARG002
     ) -> CompositePodGroup:
-        """Set disruption mode and preemption policy."""
+        """Set the disruption mode."""
         return default_pod_group(value)
 
-    def prepare_create(self, new: CompositePodGroup, context: Context) -> CompositePodGroup:  # noqa: ARG002
-        """Drop the status."""
-        return replace(new, status=CompositePodGroupStatus())
+    def default_features(self, value: CompositePodGroup, gates: Gates) -> CompositePodGroup:
+        """Set the preemption policy."""
+        return default_preemption(value, gates)
+
+    def prepare_create(self, new: CompositePodGroup, context: Context) -> CompositePodGroup:
+        """Drop the status and disabled fields."""
+        return drop_from_composite(
+            replace(new, status=CompositePodGroupStatus()), None, context.gates
+        )
 
     def check_create(self, new: CompositePodGroup, context: Context) -> Errors:  # noqa: ARG002
         """Check everything."""
@@ -234,10 +243,10 @@ class CompositePodGroupStrategy(Strategy[CompositePodGroup]):
         self,
         new: CompositePodGroup,
         old: CompositePodGroup,
-        context: Context,  # noqa: ARG002
+        context: Context,
     ) -> CompositePodGroup:
-        """Keep the status."""
-        return replace(new, status=old.status)
+        """Keep the status; drop disabled fields that were not in use."""
+        return drop_from_composite(replace(new, status=old.status), old, context.gates)
 
     def check_update(
         self,

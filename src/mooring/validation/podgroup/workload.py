@@ -7,9 +7,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mooring.api.codec import to_tree
 from mooring.api.fieldpath import Path, root
-from mooring.api.gates import Gate, Gates
+from mooring.api.gates import Gates
 from mooring.api.scheduling.v1beta1 import (
     CompositePodGroupTemplate,
     PodGroupTemplate,
@@ -21,6 +20,7 @@ from mooring.validation.context import Context
 from mooring.validation.equality import same
 from mooring.validation.errors import Errors, duplicate, forbidden, invalid, too_many
 from mooring.validation.metadata import check_metadata, check_metadata_update
+from mooring.validation.podgroup.features import drop_from_workload
 from mooring.validation.podgroup.parts import (
     PRIORITY,
     Once,
@@ -46,18 +46,8 @@ AnyTemplate = PodGroupTemplate | CompositePodGroupTemplate
 
 def prepare_workload(new: Workload, old: Workload | None, *, gates: Gates) -> Workload:
     """Return the workload without disabled fields that the old one does not use."""
-    if gates.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS):
-        return new
-    spec = new.spec
-    old_spec = WorkloadSpec() if old is None else old.spec
-    templates = spec.pod_group_templates
-    if templates is not None:
-        templates = _drop_claims(templates, old_spec.pod_group_templates or ())
-    composites = _drop_composite_claims(
-        spec.composite_pod_group_templates, old_spec.composite_pod_group_templates
-    )
-    spec = replace(spec, pod_group_templates=templates, composite_pod_group_templates=composites)
-    return replace(new, spec=spec)
+    old_spec = None if old is None else old.spec
+    return replace(new, spec=drop_from_workload(new.spec, old_spec, gates))
 
 
 def validate_workload_create(workload: Workload, *, gates: Gates) -> Errors:  # noqa: ARG001
@@ -92,44 +82,6 @@ class WorkloadStrategy(Strategy[Workload]):
     def check_update(self, new: Workload, old: Workload, context: Context) -> Errors:
         """Check that only what may change did."""
         return validate_workload_update(new, old, gates=context.gates)
-
-
-# --- disabled fields ----------------------------------------------------------------------
-
-
-def _drop_claims(
-    templates: tuple[PodGroupTemplate, ...], old: tuple[PodGroupTemplate, ...]
-) -> tuple[PodGroupTemplate, ...]:
-    """Return the templates without claims, but for those whose place had claims before."""
-    uses = [bool(template.resource_claims) for template in old]
-    uses += [False] * len(templates)
-    return tuple(
-        template if in_use else replace(template, resource_claims=())
-        for template, in_use in zip(templates, uses, strict=False)
-    )
-
-
-def _drop_composite_claims(
-    templates: tuple[CompositePodGroupTemplate, ...],
-    old: tuple[CompositePodGroupTemplate, ...],
-) -> tuple[CompositePodGroupTemplate, ...]:
-    by_name = {template.name: template for template in old}
-    return tuple(
-        _drop_claims_below(template, by_name.get(template.name, CompositePodGroupTemplate()))
-        for template in templates
-    )
-
-
-def _drop_claims_below(
-    template: CompositePodGroupTemplate, old: CompositePodGroupTemplate
-) -> CompositePodGroupTemplate:
-    return replace(
-        template,
-        pod_group_templates=_drop_claims(template.pod_group_templates, old.pod_group_templates),
-        composite_pod_group_templates=tuple(
-            to_tree(child) for child in _drop_composite_claims(template.children, old.children)
-        ),
-    )
 
 
 # --- rules of the types -------------------------------------------------------------------

@@ -8,11 +8,15 @@ from mooring.api.timestamp import Timestamp
 from mooring.validation.checks import not_negative, unchanged
 from mooring.validation.errors import Errors, invalid
 from mooring.validation.labelselectors import check_label_selector, is_empty, selector_of
-from mooring.validation.ordinary import OrdinaryStrategy
 from mooring.validation.workloads.defaults import default_daemon_set
 from mooring.validation.workloads.rollouts import check_daemon_strategy
 from mooring.validation.workloads.statuses import check_collisions, check_counts
-from mooring.validation.workloads.templates import check_running, check_template, not_selected
+from mooring.validation.workloads.templates import (
+    TemplateStrategy,
+    check_running,
+    check_template,
+    not_selected,
+)
 
 SPEC = root("spec")
 STATUS = root("status")
@@ -30,10 +34,8 @@ _COUNTS = (
 )
 
 
-class DaemonSetStrategy(OrdinaryStrategy[DaemonSet]):
+class DaemonSetStrategy(TemplateStrategy[DaemonSet]):
     """Admission of DaemonSets."""
-
-    counts_generations = True
 
     def default(
         self,

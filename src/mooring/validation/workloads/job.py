@@ -14,6 +14,7 @@ from mooring.api.core.container import Container
 from mooring.api.core.placement import Affinity
 from mooring.api.core.pod import PodSpec, PodTemplateSpec
 from mooring.api.fieldpath import Path, root
+from mooring.api.gates import Gate
 from mooring.api.timestamp import Timestamp
 from mooring.validation.checks import not_negative, unchanged
 from mooring.validation.context import Context
@@ -21,24 +22,30 @@ from mooring.validation.equality import same
 from mooring.validation.errors import Errors, invalid, required
 from mooring.validation.labelselectors import selector_of
 from mooring.validation.metadata import METADATA
-from mooring.validation.ordinary import OrdinaryStrategy
 from mooring.validation.workloads.defaults import default_job, own_labels, with_selector
 from mooring.validation.workloads.jobpolicies import INDEXED
 from mooring.validation.workloads.jobspec import check_job_spec
+from mooring.validation.workloads.templates import TemplateStrategy
 
 SPEC = root("spec")
 STATUS = root("status")
 STAND_IN_UID = "00000000-0000-0000-0000-000000000000"
 
 
-class JobStrategy(OrdinaryStrategy[Job]):
+class JobStrategy(TemplateStrategy[Job]):
     """Admission of Jobs."""
-
-    counts_generations = True
 
     def default(self, value: Job, api_version: str, now: Timestamp) -> Job:  # noqa: ARG002
         """Set what Kubernetes sets."""
         return default_job(value)
+
+    def drop_disabled(self, new: Job, old: Job | None, context: Context) -> Job:
+        """Drop how the job is scheduled, besides what the template loses."""
+        new = super().drop_disabled(new, old, context)
+        is_in_use = old is not None and old.spec.scheduling is not None
+        if context.enabled(Gate.WORKLOAD_WITH_JOB) or is_in_use:
+            return new
+        return replace(new, spec=replace(new.spec, scheduling=None))
 
     def check_create(self, new: Job, context: Context) -> Errors:  # noqa: ARG002
         """Check everything, with the selector that the job will get."""

@@ -9,7 +9,6 @@ from mooring.api.meta import LabelSelector
 from mooring.api.timestamp import Timestamp
 from mooring.validation.checks import not_negative, unchanged
 from mooring.validation.errors import Errors, invalid
-from mooring.validation.ordinary import OrdinaryStrategy
 from mooring.validation.workloads.defaults import default_deployment, default_replica_set
 from mooring.validation.workloads.rollouts import check_deployment_strategy
 from mooring.validation.workloads.statuses import (
@@ -18,6 +17,7 @@ from mooring.validation.workloads.statuses import (
     check_counts,
 )
 from mooring.validation.workloads.templates import (
+    TemplateStrategy,
     check_running,
     check_selected,
     check_selector,
@@ -28,10 +28,8 @@ SPEC = root("spec")
 STATUS = root("status")
 
 
-class DeploymentStrategy(OrdinaryStrategy[Deployment]):
+class DeploymentStrategy(TemplateStrategy[Deployment]):
     """Admission of Deployments."""
-
-    counts_generations = True
 
     def default(
         self,
@@ -68,10 +66,8 @@ class DeploymentStrategy(OrdinaryStrategy[Deployment]):
         return found + check_collisions(status.collision_count, before.collision_count, STATUS)
 
 
-class ReplicaSetStrategy(OrdinaryStrategy[ReplicaSet]):
+class ReplicaSetStrategy(TemplateStrategy[ReplicaSet]):
     """Admission of ReplicaSets."""
-
-    counts_generations = True
 
     def default(
         self,

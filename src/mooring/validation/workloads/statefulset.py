@@ -11,7 +11,6 @@ from mooring.api.timestamp import Timestamp
 from mooring.validation.checks import label, not_negative, unchanged
 from mooring.validation.context import Context
 from mooring.validation.errors import Errors, invalid, not_supported, required
-from mooring.validation.ordinary import OrdinaryStrategy
 from mooring.validation.workloads.defaults import default_stateful_set
 from mooring.validation.workloads.rollouts import check_stateful_strategy
 from mooring.validation.workloads.statuses import (
@@ -20,6 +19,7 @@ from mooring.validation.workloads.statuses import (
     check_counts,
 )
 from mooring.validation.workloads.templates import (
+    TemplateStrategy,
     check_running,
     check_selected,
     check_selector,
@@ -41,10 +41,9 @@ _COUNTS = (
 _PARTS = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
 
 
-class StatefulSetStrategy(OrdinaryStrategy[StatefulSet]):
+class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
     """Admission of StatefulSets."""
 
-    counts_generations = True
     check_name = staticmethod(names.dns1123_label)  # Pods are called after it.
 
     def default(

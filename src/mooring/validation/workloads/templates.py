@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
 from mooring.api.core.pod import PodTemplateSpec
 from mooring.api.fieldpath import Path
 from mooring.api.labels import Selector
 from mooring.api.meta import LabelSelector
+from mooring.validation.context import Context
 from mooring.validation.errors import (
     Errors,
     FieldError,
@@ -21,9 +27,31 @@ from mooring.validation.labelselectors import (
     selector_of,
 )
 from mooring.validation.metadata import check_annotations as check_annotation_names
+from mooring.validation.ordinary import OrdinaryStrategy
+from mooring.validation.pod.features import drop_disabled_spec
 from mooring.validation.pod.spec import check_annotations, check_pod_spec
 
+W = TypeVar("W", bound=Struct)
+
 _NOT_SELECTED = "`selector` does not match template `labels`"
+
+
+class TemplateStrategy(OrdinaryStrategy[W]):
+    """Admission of what makes pods by a template."""
+
+    counts_generations = True
+
+    def drop_disabled(self, new: W, old: W | None, context: Context) -> W:
+        """Drop from the template what pods lose."""
+        made: Any = new
+        before: Any = old
+        template: PodTemplateSpec = made.spec.template
+        pod_spec = drop_disabled_spec(
+            template.spec, None if before is None else before.spec.template.spec, context.gates
+        )
+        if pod_spec is template.spec:
+            return new
+        return replace(new, spec=replace(made.spec, template=replace(template, spec=pod_spec)))
 
 
 def check_template(template: PodTemplateSpec, path: Path) -> Errors:

@@ -54,8 +54,8 @@ _SCHEDULER = role(
     ),
     rule(READ, _SCHEDULING, "podgroups", Gate.GENERIC_WORKLOAD),
     rule("patch update", _SCHEDULING, "podgroups/status", Gate.GENERIC_WORKLOAD),
-    rule(READ, _SCHEDULING, "compositepodgroups", Gate.GENERIC_WORKLOAD),
-    rule("patch update", _SCHEDULING, "compositepodgroups/status", Gate.GENERIC_WORKLOAD),
+    rule(READ, _SCHEDULING, "compositepodgroups", Gate.COMPOSITE_POD_GROUP),
+    rule("patch update", _SCHEDULING, "compositepodgroups/status", Gate.COMPOSITE_POD_GROUP),
 )
 
 _CONTROLLER_MANAGER = role(

@@ -98,7 +98,7 @@ _WORKLOADS = (
             f"{READ} create patch update",
             _SCHEDULING,
             "podgroups workloads",
-            Gate.GENERIC_WORKLOAD,
+            Gate.WORKLOAD_WITH_JOB,
         ),
     ),
     _controller(

@@ -62,7 +62,7 @@ _VIEW = (
         READ,
         "scheduling.k8s.io",
         "compositepodgroups compositepodgroups/status",
-        Gate.GENERIC_WORKLOAD,
+        Gate.COMPOSITE_POD_GROUP,
     ),
 )
 
@@ -99,7 +99,7 @@ _EDIT = (
     rule(READ_WRITE, "coordination.k8s.io", "leases"),
     rule(WRITE, "resource.k8s.io", "resourceclaims resourceclaimtemplates"),
     rule(WRITE, "scheduling.k8s.io", "podgroups workloads", Gate.GENERIC_WORKLOAD),
-    rule(WRITE, "scheduling.k8s.io", "compositepodgroups", Gate.GENERIC_WORKLOAD),
+    rule(WRITE, "scheduling.k8s.io", "compositepodgroups", Gate.COMPOSITE_POD_GROUP),
 )
 
 _ADMIN = (
