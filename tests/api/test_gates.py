@@ -71,6 +71,7 @@ def test_kubernetes_preset_has_the_defaults_of_1_37() -> None:
     assert {gate.value for gate in off} == {
         "AllAlpha",
         "AllBeta",
+        "CompositePodGroup",
         "DRADerivedAttributes",
         "DRADeviceCompatibilityGroups",
         "DRAFractionalCapacityRange",
@@ -81,6 +82,8 @@ def test_kubernetes_preset_has_the_defaults_of_1_37() -> None:
         "DRAResourcePoolStatus",
         "DRAWorkloadResourceClaims",
         "GenericWorkload",
+        "PodGroupPreemptionPolicy",
+        "TopologyAwareWorkloadScheduling",
     }
 
 
@@ -232,10 +235,9 @@ def test_a_locked_gate_may_be_set_to_what_it_is() -> None:
     ["AllAlpha=true,DRAListTypeAttributes=false", "DRAListTypeAttributes=false,AllAlpha=true"],
 )
 def test_a_named_gate_wins_over_all_alpha_in_any_order(flag: str) -> None:
-    gates = kubernetes(flag)
+    gates = kubernetes(f"{flag},AllBeta=true")
     assert gates.enabled(Gate.DRA_DERIVED_ATTRIBUTES)
     assert not gates.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES)
-    assert not gates.enabled(Gate.GENERIC_WORKLOAD)
 
 
 def test_all_beta_takes_the_beta_gates_of_the_emulated_version() -> None:

@@ -31,6 +31,7 @@ class Gate(StrEnum):
 
     ALL_ALPHA = "AllAlpha"
     ALL_BETA = "AllBeta"
+    COMPOSITE_POD_GROUP = "CompositePodGroup"
     DRA_ADMIN_ACCESS = "DRAAdminAccess"
     DRA_CONSUMABLE_CAPACITY = "DRAConsumableCapacity"
     DRA_DERIVED_ATTRIBUTES = "DRADerivedAttributes"
@@ -57,8 +58,10 @@ class Gate(StrEnum):
     KUBELET_POD_RESOURCES_GET = "KubeletPodResourcesGet"
     KUBELET_POD_RESOURCES_LIST_USE_ACTIVE_PODS = "KubeletPodResourcesListUseActivePods"
     NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
+    POD_GROUP_PREEMPTION_POLICY = "PodGroupPreemptionPolicy"
     RESOURCE_HEALTH_STATUS = "ResourceHealthStatus"
     RESOURCE_HEALTH_STATUS_MESSAGE = "ResourceHealthStatusMessage"
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING = "TopologyAwareWorkloadScheduling"
 
 
 class Stage(StrEnum):
@@ -108,6 +111,7 @@ def _ga(minor: int, *, locked: bool) -> Spec:
 HISTORY: Mapping[Gate, tuple[Spec, ...]] = {
     Gate.ALL_ALPHA: (_alpha(0),),
     Gate.ALL_BETA: (_beta(0, on=False),),
+    Gate.COMPOSITE_POD_GROUP: (_alpha(37),),
     Gate.DRA_ADMIN_ACCESS: (_alpha(32), _beta(34, on=True), _ga(36, locked=True)),
     Gate.DRA_CONSUMABLE_CAPACITY: (_alpha(34), _beta(36, on=True)),
     Gate.DRA_DERIVED_ATTRIBUTES: (_alpha(37),),
@@ -154,14 +158,20 @@ HISTORY: Mapping[Gate, tuple[Spec, ...]] = {
         Spec(34, Stage.DEPRECATED, default=True),
     ),
     Gate.NODE_DECLARED_FEATURES: (_alpha(35), _beta(36, on=True), _ga(37, locked=True)),
+    Gate.POD_GROUP_PREEMPTION_POLICY: (_alpha(37),),
     Gate.RESOURCE_HEALTH_STATUS: (_alpha(31), _beta(36, on=True)),
     Gate.RESOURCE_HEALTH_STATUS_MESSAGE: (_beta(36, on=True),),
+    Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: (_alpha(36),),
 }
 
 _DRA = Gate.DYNAMIC_RESOURCE_ALLOCATION
 
 # A gate that is on needs all of these on. Sorted by name, as Kubernetes reports them.
 NEEDS: Mapping[Gate, tuple[Gate, ...]] = {
+    Gate.COMPOSITE_POD_GROUP: (
+        Gate.GENERIC_WORKLOAD,
+        Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    ),
     Gate.DRA_ADMIN_ACCESS: (_DRA,),
     Gate.DRA_CONSUMABLE_CAPACITY: (_DRA,),
     Gate.DRA_DERIVED_ATTRIBUTES: (_DRA,),
@@ -188,8 +198,10 @@ NEEDS: Mapping[Gate, tuple[Gate, ...]] = {
     Gate.DRA_RESOURCE_POOL_STATUS: (_DRA,),
     Gate.DRA_SCHEDULER_FILTER_TIMEOUT: (_DRA,),
     Gate.DRA_WORKLOAD_RESOURCE_CLAIMS: (_DRA, Gate.GENERIC_WORKLOAD),
+    Gate.POD_GROUP_PREEMPTION_POLICY: (Gate.GENERIC_WORKLOAD,),
     Gate.RESOURCE_HEALTH_STATUS: (_DRA,),
     Gate.RESOURCE_HEALTH_STATUS_MESSAGE: (Gate.RESOURCE_HEALTH_STATUS,),
+    Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: (Gate.GENERIC_WORKLOAD,),
 }
 
 # The stage that a collective gate sets.

@@ -13,6 +13,7 @@ from mooring.cli.markdown import MADE, page_of, table_of
 GATE_PURPOSES: dict[Gate, str] = {
     Gate.ALL_ALPHA: "all alpha gates that are not named themselves",
     Gate.ALL_BETA: "all beta gates that are not named themselves",
+    Gate.COMPOSITE_POD_GROUP: "CompositePodGroup, and groups that belong to one",
     Gate.DRA_ADMIN_ACCESS: "requests with `adminAccess`, which see devices that are in use",
     Gate.DRA_CONSUMABLE_CAPACITY: "devices that several claims share, each with some capacity",
     Gate.DRA_DERIVED_ATTRIBUTES: "attributes that a claim computes with CEL and compares",
@@ -43,8 +44,12 @@ GATE_PURPOSES: dict[Gate, str] = {
         "only running pods in the kubelet's PodResources API"
     ),
     Gate.NODE_DECLARED_FEATURES: "features that a node declares in its status",
+    Gate.POD_GROUP_PREEMPTION_POLICY: "`preemptionPolicy` of a PodGroup",
     Gate.RESOURCE_HEALTH_STATUS: "the health of devices in a pod's status",
     Gate.RESOURCE_HEALTH_STATUS_MESSAGE: "a message with the health of a device",
+    Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: (
+        "`schedulingConstraints` of a PodGroup, and messages that count placements"
+    ),
 }
 
 _GATES_INTRODUCTION = """\
