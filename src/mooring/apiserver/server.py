@@ -244,7 +244,7 @@ def _application(
         reviews=settings.runtime.reviews(),
     )
     if isinstance(audit, Auditor):
-        application.router.metrics.sources.append(audit.samples)
+        application.router.metrics.sources.append(audit.families)
     return application
 
 

@@ -14,15 +14,16 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
+from mooring.kit.metrics import Labels
 from mooring.scheduler.claimcheck import NOT_AVAILABLE, GivenUp
-from mooring.scheduler.claimneeds import PLUGIN as DYNAMIC_RESOURCES
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending, attempt
 from mooring.scheduler.live import reporting
 from mooring.scheduler.live.jobs import Jobs
 from mooring.scheduler.live.livecluster import LiveCluster
-from mooring.scheduler.live.metrics import Metrics
+from mooring.scheduler.live.metrics import Metrics, profile_of
 from mooring.scheduler.live.moment import Moment
+from mooring.scheduler.obstacles import GANG_SCHEDULING, NODE_AFFINITY
 from mooring.scheduler.preemption import Preemption
 from mooring.scheduler.shapes import key_of
 from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
@@ -37,7 +38,6 @@ class _Said(NamedTuple):
 
     upstream: str
     whole: str
-    plugins: frozenset[str]
 
 
 class Refusals:
@@ -49,13 +49,16 @@ class Refusals:
         self._metrics = metrics
         self._explain = explain
         self._said: dict[str, _Said] = {}
+        self._plugins: dict[str, tuple[Labels, ...]] = {}  # plugin and profile, by pod
 
     def say(self, pending: Pending, now: Moment) -> bool:
         """Say why a pod has no node, and make room; False if there is nothing to be said."""
         pending = _spoken(pending)
+        key = key_of(pending.pod)
+        profile = profile_of(pending.pod)
+        self._plugins[key] = tuple((plugin, profile) for plugin in _plugins(pending))
         if not pending.message:
             return False  # it was not tried
-        key = key_of(pending.pod)
         message = self._message(key, pending)
         reason = reporting.SCHEDULER_ERROR if pending.is_fault else reporting.UNSCHEDULABLE
         nominated = ""
@@ -83,10 +86,15 @@ class Refusals:
     def forget(self, key: str) -> None:
         """Forget what was said of a pod."""
         self._said.pop(key, None)
+        self._plugins.pop(key, None)
 
-    def plugins(self) -> Counter[str]:
-        """Return how many pods each plugin refuses."""
-        return Counter(name for said in self._said.values() for name in said.plugins)
+    def found_node(self, key: str) -> None:
+        """Note that nothing rejects a pod any more; what was said of it stays until it is bound."""
+        self._plugins.pop(key, None)
+
+    def plugins(self) -> Counter[Labels]:
+        """Return how many pods each plugin rejects or holds back, by plugin and profile."""
+        return Counter(each for found in self._plugins.values() for each in found)
 
     # --- within -------------------------------------------------------------------------------
 
@@ -114,7 +122,7 @@ class Refusals:
         victims = [victim.key for victim in found.victims]
         if any(not self._live.is_wanted(key) for key in victims):
             return
-        self._metrics.victims.observe(len(victims))
+        self._metrics.victims.note(len(victims))
         self._jobs.start(reporting.evict(self._live, victims, pod, found.node, now))
 
     def _message(self, key: str, pending: Pending) -> str:
@@ -123,7 +131,7 @@ class Refusals:
         if said is None or said.upstream != pending.message:
             ours = self._explained(pending)
             whole = f"{pending.message} {ours}" if ours else pending.message
-            said = self._said[key] = _Said(pending.message, whole, _plugins(pending))
+            said = self._said[key] = _Said(pending.message, whole)
         return said.whole
 
     def _explained(self, pending: Pending) -> str:
@@ -143,6 +151,18 @@ def _spoken(pending: Pending) -> Pending:
 
 
 def _plugins(pending: Pending) -> frozenset[str]:
-    if pending.survey.obstacle is not None:
-        return frozenset((pending.survey.obstacle.plugin or DYNAMIC_RESOURCES,))
-    return frozenset(refusal.plugin for refusal in pending.survey.refusals.values())
+    """Return the plugins that a pod is counted for.
+
+    Kubernetes counts none for a fault, nor for pods that go without a node because their group
+    does. Only affinity to nodes by their names stops a pod without the name of a plugin.
+    """
+    obstacle = pending.survey.obstacle
+    if pending.is_fault:
+        return frozenset()
+    if obstacle is not None:
+        is_of_group = obstacle.plugin == GANG_SCHEDULING and bool(pending.message)
+        return frozenset() if is_of_group else frozenset((obstacle.plugin or NODE_AFFINITY,))
+    found = {refusal.plugin for refusal in pending.survey.refusals.values()}
+    if pending.survey.elsewhere is not None:
+        found.add(pending.survey.elsewhere.plugin)
+    return frozenset(plugin or NODE_AFFINITY for plugin in found)
