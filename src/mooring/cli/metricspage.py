@@ -17,6 +17,7 @@ from mooring.kit.metrics import Family
 from mooring.node.dra.counting import NodeMetrics
 from mooring.scheduler.live.metrics import Metrics as SchedulerMetrics
 from mooring.scheduler.live.podmetrics import resource_families
+from mooring.scheduler.plugin_times import NODES_MEASURED_MAX
 
 OURS = "mooring_"
 
@@ -32,8 +33,8 @@ Kubernetes 1.37; names in brackets are those of the KEPs, for the same numbers.
 
 `scheduler_plugin_execution_duration_seconds` is measured in every tenth scheduling cycle, as in
 Kubernetes, but always in the same ones: the first, the eleventh and so on. In such a cycle the
-filters and scores of the first 32 nodes are measured; the search for devices is measured on every
-node that is asked."""
+filters and scores of the first {nodes} nodes are measured; the search for devices is measured on
+every node that is asked."""
 
 
 class Page(NamedTuple):
@@ -62,7 +63,8 @@ def metrics_pages() -> tuple[Page, ...]:
 
 def metrics_page() -> str:
     """Return the page of all metrics."""
-    sections = ["# Metrics", MADE, _INTRODUCTION]
+    introduction = _INTRODUCTION.format(nodes=NODES_MEASURED_MAX)
+    sections = ["# Metrics", MADE, introduction]
     columns = ("metric", "type", "labels", "meaning", "whose")
     for page in metrics_pages():
         sections += [

@@ -17,7 +17,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SAMPLE_EVERY: Final = 10  # cycles
-NODES_MEASURED_MAX: Final = 32  # in a cycle
+NODES_MEASURED_MAX: Final = 8  # in a cycle
 
 PRE_FILTER: Final = "PreFilter"
 FILTER: Final = "Filter"

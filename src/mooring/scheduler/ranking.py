@@ -306,7 +306,7 @@ class Ranking:
         self._refusals = [None] * count
         self._scores = [0] * count
         self._heap = []
-        if self._measure is None or self._fixed or self._work.measured_left:
+        if self._measure is None or self._fixed:
             for place in range(count):
                 self._judge(place)
         else:
@@ -317,10 +317,11 @@ class Ranking:
         nodes, facts, scores = self._fleet.nodes, self._facts, self._scores
         heap = []
         rest = []
+        timed = self._work.measured_left
         for place, name in enumerate(self._names):
             state = nodes[name]
             facts[place] = state.facts
-            score = measure(state)
+            score = measure(state) if place >= timed else None
             if score is None:
                 rest.append(place)
             else:
