@@ -89,7 +89,7 @@ class LiveScheduler:
         if config.filter_timeout_s:
             cluster.budget = BUDGET._replace(interrupt=self._interrupt)
         self._now: Moment | None = None
-        self._refusals = Refusals(self.live, self.jobs, self.metrics, explain)
+        self._refusals = Refusals(self.live, self.jobs, self.metrics, explain, config.explain_in)
         self._desk = Desk(self.live, lambda: self._moment, self.metrics, config.binding_timeout_s)
 
     # --- what happens -------------------------------------------------------------------------

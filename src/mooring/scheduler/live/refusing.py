@@ -1,6 +1,7 @@
 """Pods that got no node: what is said of them, and what is done to make room.
 
-Our own line after Kubernetes' text is found anew when that text changes.
+Our own explanation comes behind Kubernetes' message or as an event of its own, and is found anew
+when that message changes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mooring.scheduler.claimcheck import NOT_AVAILABLE, GivenUp
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending, attempt
 from mooring.scheduler.live import reporting
+from mooring.scheduler.live.config import ExplainIn
 from mooring.scheduler.live.jobs import Jobs
 from mooring.scheduler.live.livecluster import LiveCluster
 from mooring.scheduler.live.metrics import Metrics, profile_of
@@ -34,20 +36,28 @@ Explain = Callable[[Cluster, Pod, Pending], str]  # one line: the reason and the
 
 
 class _Said(NamedTuple):
-    """What was last said of a pod."""
+    """What was last said of a pod: Kubernetes' message, and our explanation."""
 
     upstream: str
-    whole: str
+    ours: str
 
 
 class Refusals:
     """What was said of pods that wait."""
 
-    def __init__(self, live: LiveCluster, jobs: Jobs, metrics: Metrics, explain: Explain) -> None:
+    def __init__(
+        self,
+        live: LiveCluster,
+        jobs: Jobs,
+        metrics: Metrics,
+        explain: Explain,
+        explain_in: ExplainIn = ExplainIn.CONDITION,
+    ) -> None:
         self._live = live
         self._jobs = jobs
         self._metrics = metrics
         self._explain = explain
+        self._explain_in = explain_in
         self._said: dict[str, _Said] = {}
         self._plugins: dict[str, tuple[Labels, ...]] = {}  # plugin and profile, by pod
 
@@ -59,7 +69,7 @@ class Refusals:
         self._plugins[key] = tuple((plugin, profile) for plugin in _plugins(pending))
         if not pending.message:
             return False  # it was not tried
-        message = self._message(key, pending)
+        message, explanation = self._texts(key, pending)
         reason = reporting.SCHEDULER_ERROR if pending.is_fault else reporting.UNSCHEDULABLE
         nominated = ""
         if pending.given_up is not None:
@@ -67,8 +77,17 @@ class Refusals:
         elif pending.preemption is not None:
             nominated = pending.preemption.node
             self._preempt(pending.pod, pending.preemption, now)
-        said = reporting.say(self._live, key, message, reason, now, nominated=nominated)
-        self._jobs.start(said)
+        self._jobs.start(
+            reporting.say(
+                self._live,
+                key,
+                message,
+                reason,
+                now,
+                nominated=nominated,
+                explanation=explanation,
+            )
+        )
         return True
 
     def say_of_group(self, group: PodGroup, pending: list[Pending], now: Moment) -> None:
@@ -125,16 +144,18 @@ class Refusals:
         self._metrics.victims.note(len(victims))
         self._jobs.start(reporting.evict(self._live, victims, pod, found.node, now))
 
-    def _message(self, key: str, pending: Pending) -> str:
-        """Return Kubernetes' text followed by ours."""
+    def _texts(self, key: str, pending: Pending) -> tuple[str, str]:
+        """Return the message, and what goes into an event of its own; perhaps nothing."""
         said = self._said.get(key)
         if said is None or said.upstream != pending.message:
-            ours = self._explained(pending)
-            whole = f"{pending.message} {ours}" if ours else pending.message
-            said = self._said[key] = _Said(pending.message, whole)
-        return said.whole
+            said = self._said[key] = _Said(pending.message, self._explained(pending))
+        if self._explain_in is ExplainIn.EVENT or not said.ours:
+            return pending.message, said.ours
+        return f"{pending.message} {said.ours}", ""
 
     def _explained(self, pending: Pending) -> str:
+        if self._explain_in is ExplainIn.NONE:
+            return ""
         try:
             return self._explain(self._live.cluster, pending.pod, pending)
         except Exception:
