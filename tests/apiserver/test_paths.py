@@ -28,7 +28,10 @@ def test_version_metrics_and_all_paths(client: Client) -> None:
     assert "x86_64" not in version["platform"]
     assert "aarch64" not in version["platform"]
     client.get(CLASSES)
-    assert 'resource="deviceclasses",verb="list"} 1' in client.get("/metrics").body.decode()
+    asked = 'verb="LIST",dry_run="",group="resource.k8s.io",version="v1"'
+    what = 'resource="deviceclasses",subresource="",scope="cluster",component="apiserver"'
+    text = client.get("/metrics").body.decode()
+    assert f'apiserver_request_total{{{asked},{what},code="200"}} 1\n' in text
     assert "/apis/resource.k8s.io/v1" in client.get("/").json["paths"]
 
 

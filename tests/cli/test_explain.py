@@ -188,6 +188,41 @@ def test_a_claim_that_is_missing_is_said_to_be_silent() -> None:
     assert result.stdout.endswith("Kubernetes writes no event and no condition for this\n")
 
 
+def test_the_condition_of_a_gated_pod_is_told() -> None:
+    text = POD % (1, "schedulingGates: [{name: example.com/later}]")
+    result = explain("--profile", "dgx-h100", text=text)
+    assert result.stdout.endswith(
+        "  waiting for scheduling gates: [example.com/later]\n"
+        "  Kubernetes writes the condition PodScheduled False, SchedulingGated: "
+        "Scheduling is blocked due to non-empty scheduling gates\n"
+    )
+
+
+def test_the_event_of_a_missing_template_is_told() -> None:
+    text = POD % (1, "resourceClaims: [{name: r, resourceClaimTemplateName: absent}]")
+    result = explain("--profile", "dgx-h100", text=text)
+    assert result.stdout.endswith(
+        "  Kubernetes writes the event FailedResourceClaimCreation: PodResourceClaim r: "
+        'resource claim template "absent": resourceclaimtemplate.resource.k8s.io "absent" '
+        "not found\n"
+    )
+
+
+def test_a_pod_with_both_has_both() -> None:
+    claims = "resourceClaims: [{name: r, resourceClaimTemplateName: absent}]"
+    text = POD % (1, f"schedulingGates: [{{name: later}}]\n  {claims}")
+    (pending,) = tree("--profile", "dgx-h100", text=text)["pending"]
+    condition, event = pending["written"]
+    assert condition.startswith("the condition PodScheduled False, SchedulingGated: ")
+    assert event.startswith("the event FailedResourceClaimCreation: PodResourceClaim r: ")
+
+
+def test_what_is_not_modelled_is_not_said_to_be_silent() -> None:
+    text = POD % (1, "volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]")
+    result = explain("--profile", "dgx-h100", text=text)
+    assert result.stdout.endswith("it does not model this, so a node may be found\n")
+
+
 def test_nothing_to_explain() -> None:
     result = explain("--profile", "dgx-h100")
     assert result.exit_code == 0

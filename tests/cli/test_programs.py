@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mooring.cli.main import moor
+from mooring.cli.scheduler import explain_in_of
+from mooring.cluster.assembly import Plan, parts_of
 
 UNREACHABLE = """
 apiVersion: v1
@@ -52,6 +54,8 @@ def test_a_kubeconfig_that_is_not_there_is_named(program: str) -> None:
     [
         (["scheduler", "--metrics-bind-address", "x"], "no address such as"),
         (["scheduler", "--leader-elect=maybe"], "is not a valid boolean"),
+        (["scheduler", "--explain-in", "log"], "'log' is not one of 'condition', 'event', 'none'"),
+        (["up", "--explain-in", "log"], "'log' is not one of 'condition', 'event', 'none'"),
         (["scheduler", "--leader-elect-lease-duration", "5s"], "must last longer than renewing"),
         (["scheduler", "--feature-gates", "Nonsense=true"], "Nonsense"),
         (["controllers", "--controllers", "*,-nonsense"], "there is no '-nonsense'"),
@@ -112,3 +116,29 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     done = run("up", "--data-dir", str(tmp_path / "file" / "x"))
     assert done.exit_code == 3
     assert f"error: {tmp_path / 'file' / 'x'}: Not a directory" in done.output
+
+
+@pytest.mark.parametrize(
+    ("chosen", "preset", "wanted"),
+    [
+        (None, "mooring", "condition"),
+        (None, "kubernetes-1.37", "event"),
+        ("condition", "kubernetes-1.37", "condition"),
+        ("event", "mooring", "event"),
+        ("none", "mooring", "none"),
+    ],
+)
+def test_explanations_leave_kubernetes_messages_alone_where_its_gates_are_wanted(
+    chosen: str | None, preset: str, wanted: str
+) -> None:
+    assert explain_in_of(chosen, preset) == wanted
+
+
+def test_a_cluster_tells_its_scheduler_where_to_explain(tmp_path: Path) -> None:
+    (scheduler,) = (part for part in parts_of(Plan(tmp_path)) if part.name == "scheduler")
+    assert "--explain-in" not in scheduler.arguments
+    plan = Plan(tmp_path, explain_in="event")
+    for part in parts_of(plan):
+        assert ("--explain-in" in part.arguments) == (part.name == "scheduler")
+        if part.name == "scheduler":
+            assert part.arguments[part.arguments.index("--explain-in") + 1] == "event"

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.core.pod import Pod
+from mooring.api.gates import Gates
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Pending
-from mooring.scheduler.groups import TOO_FEW, Gang, schedule_group
+from mooring.scheduler.features import ALL_FEATURES, Features
+from mooring.scheduler.groups import TOO_FEW, Decided, Gang, decide_group, schedule_group
 from mooring.scheduler.reserving import Reservation
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import (
@@ -60,8 +62,10 @@ def test_a_gang_that_is_too_large_leaves_nothing_behind() -> None:
     made = cluster(node("node-1"))
     texts = run(made, member("a"), member("b"), member("c"), least=3)
     assert texts[0] == (
-        "pod group is unschedulable, 0/1 placements are available, first placement status: "
-        "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"
+        "pod group is unschedulable, pod group is unschedulable, "
+        "0/1 placements are available, first placement status: "
+        "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, "
+        "pod group preemption: No preemption victims found for incoming preemptor"
     )
     assert texts[2] == "0/1 nodes are available: 1 Insufficient cpu."
     assert held(made) == 0
@@ -201,3 +205,118 @@ def is_possible(rooms: list[int], sizes: list[int], least: int) -> bool:
         )
         for way in ways
     )
+
+
+# --- what is said -------------------------------------------------------------------------------
+
+SHORT = "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining"
+NO_VICTIMS = "pod group preemption: No preemption victims found for incoming preemptor"
+CLEARED = "deallocation and deletion of ResourceClaims completed"
+PLACEMENTS = "pod group is unschedulable, 0/1 placements are available, first placement status: "
+
+
+def decided(made: Cluster, *pods: Pod, least: int = 3, **spec: Any) -> Decided:
+    gang = Gang(group(least=least, **spec), pods, existing=len(pods))
+    made.put_group(gang.group)
+    return decide_group(made, gang, new_names())
+
+
+def messages_of(found: Decided) -> list[str]:
+    return [each.message for each in found.results if isinstance(each, Pending)]
+
+
+def short_of_nodes(features: Features = ALL_FEATURES, **spec: Any) -> Decided:
+    """Return what is said of three pods, of which the first finds a node and the second none."""
+    made = cluster(node("node-1"), features=features)
+    return decided(made, member("a", "3"), member("b"), member("c"), **spec)
+
+
+def test_messages_count_placements_only_where_the_gate_is_on() -> None:
+    on = short_of_nodes()
+    assert on.message == f"{PLACEMENTS}{SHORT}, {NO_VICTIMS}"
+    assert messages_of(on) == [
+        f"pod group is unschedulable, {PLACEMENTS}{SHORT}, {NO_VICTIMS}",
+        "0/1 nodes are available: 1 Insufficient cpu.",
+        f"{PLACEMENTS}{SHORT}",
+    ]
+    off = short_of_nodes(Features.of(Gates.parse("TopologyAwareWorkloadScheduling=false")))
+    assert off.message == f"{SHORT}, {NO_VICTIMS}"
+    assert messages_of(off) == [
+        f"pod group is unschedulable, {SHORT}, {NO_VICTIMS}",
+        "0/1 nodes are available: 1 Insufficient cpu.",
+        SHORT,
+    ]
+
+
+def test_kubernetes_defaults_do_not_count_placements() -> None:
+    gates = Gates.parse("GenericWorkload=true", preset="kubernetes-1.37")
+    assert short_of_nodes(Features.of(gates)).message == f"{SHORT}, {NO_VICTIMS}"
+
+
+def test_a_group_that_does_not_preempt_says_so() -> None:
+    found = decided(
+        cluster(node("node-1")),
+        member("a", "9", preemptionPolicy="Never"),
+        least=1,
+        preemptionPolicy="Never",
+    )
+    assert found.message is not None
+    assert found.message.endswith(
+        f"{CLEARED}, pod group preemption: not eligible due to preemptionPolicy=Never."
+    )
+
+
+def test_without_the_gate_the_pods_decide_whether_a_group_preempts() -> None:
+    features = Features.of(Gates.parse("PodGroupPreemptionPolicy=false"))
+    never = member("a", "9", preemptionPolicy="Never")
+    found = decided(cluster(node("node-1"), features=features), never, least=1)
+    assert found.message is not None
+    assert "not eligible due to preemptionPolicy=Never." in found.message
+    fault = decided(cluster(node("node-1"), features=features), never, member("b"), least=2)
+    assert fault.message == (
+        "all pods in a single pod group should have the same preemption policy, "
+        "got PreemptLowerPriority and Never"
+    )
+
+
+def low(name: str, cpu: str) -> Pod:
+    return pod(name, requests={"cpu": cpu}, priority=1, nodeName="node-1")
+
+
+def high(name: str, cpu: str) -> Pod:
+    return member(name, cpu, priority=5)
+
+
+def test_victims_are_looked_for_before_it_is_said_that_there_are_none() -> None:
+    made = cluster(node("node-1"), low("low", "4"))
+    found = decided(made, high("a", "2"), high("b", "2"), least=2, priority=5)
+    assert found.message == (
+        f"{PLACEMENTS}minCount (2) cannot be satisfied: 0 scheduled, 1 remaining, "
+        "pod group preemption: removing pods of lower priority would make room, "
+        "but Mooring does not preempt for pod groups"
+    )
+    assert held(made) == 1
+    assert made.fleet.node_of("default/low") == "node-1"
+
+
+def test_a_group_that_would_not_fit_even_alone_says_so() -> None:
+    made = cluster(node("node-1"), low("low", "4"))
+    found = decided(made, high("a", "3"), high("b", "3"), least=2, priority=5)
+    first = f"{PLACEMENTS}minCount (2) cannot be satisfied: 0 scheduled, 1 remaining"
+    alone = f"{PLACEMENTS}minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"
+    assert found.message == f"{first}, {CLEARED}, pod group preemption: {alone}"
+    assert held(made) == 1
+
+
+def test_pods_of_the_same_priority_are_no_victims() -> None:
+    made = cluster(node("node-1"), low("low", "4"))
+    found = decided(made, member("a", priority=1), member("b", priority=1), least=2, priority=1)
+    assert found.message is not None
+    assert found.message.endswith(NO_VICTIMS)
+
+
+def test_a_group_without_a_gang_needs_one_pod() -> None:
+    made = cluster(node("node-1"))
+    found = decided(made, member("a", "9"), member("b", "9"), schedulingPolicy={"basic": {}})
+    counts = "minCount (1) cannot be satisfied: 0 scheduled, 0 remaining"
+    assert found.message == f"{PLACEMENTS}{counts}, {NO_VICTIMS}"

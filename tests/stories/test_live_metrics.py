@@ -91,7 +91,7 @@ def test_a_deployment_with_extended_resources_is_seen_in_all_of_them(tmp_path: P
         assert value(text, attempts("error")) >= 1
         took = "scheduler_plugin_execution_duration_seconds_count"
         labels = 'plugin="DynamicResources",extension_point="Filter"'
-        assert value(text, f'{took}{{{labels},status="Success"}}') == 1
+        assert value(text, f'{took}{{{labels},status="Success"}}') >= 1
         assert value(text, 'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"}') == 1
         for name in (
             "dynamic_resource_allocation_resource_claims",

@@ -25,9 +25,9 @@ from enum import Enum
 from msgspec import Struct
 
 from mooring.apiserver.calls import User
-from mooring.apiserver.metrics import Sample
 from mooring.apiserver.security import MASTERS
 from mooring.apiserver.status import too_many_requests
+from mooring.kit.metrics import Family, Level
 
 FREE_SEATS_FACTOR = 2
 AGAIN_AFTER_S = 1
@@ -75,17 +75,21 @@ class Turnstile:
         finally:
             self.leave(user, sort)
 
-    def samples(self) -> Iterator[Sample]:
+    def families(self) -> Iterator[Family]:
         """Give the counts of seats for /metrics."""
-        for sort in (Sort.READING, Sort.WRITING):
-            label = f'request_kind="{sort.value}"'
-            name = "apiserver_current_inflight_requests"
-            yield Sample(name, "Requests at work.", "gauge", self._taken[sort], label)
-        for sort in Sort:
-            label = f'request_kind="{sort.value}"'
-            name = "apiserver_dropped_requests_total"
-            text = "Requests that found no seat."
-            yield Sample(name, text, "counter", self.refused[sort], label)
+        yield Level(
+            "apiserver_current_inflight_requests",
+            "Requests at work, by kind: readOnly or mutating.",
+            ("request_kind",),
+            lambda: {(s.value,): self._taken[s] for s in (Sort.READING, Sort.WRITING)},
+        )
+        yield Level(
+            "mooring_apiserver_dropped_requests_total",
+            "Requests that found no seat and were answered with 429, by kind.",
+            ("request_kind",),
+            lambda: {(sort.value,): self.refused[sort] for sort in Sort},
+            is_counter=True,
+        )
 
     def take(self, user: User, sort: Sort) -> None:
         """Take a seat, or raise that there is none for the user."""

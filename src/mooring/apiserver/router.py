@@ -27,7 +27,7 @@ from mooring.apiserver.ending import Ending
 from mooring.apiserver.exchange import NO_CACHE, Answer, Headers, Request, Streaming, text_answer
 from mooring.apiserver.fairness import Sort, Turnstile, sort_of
 from mooring.apiserver.guarding import RoleSecurity
-from mooring.apiserver.metrics import PROMETHEUS, Metrics
+from mooring.apiserver.metrics import Asked, Metrics, asked_of
 from mooring.apiserver.negotiation import Form, form_of_errors, negotiate
 from mooring.apiserver.openapi import Moved, OpenAPI
 from mooring.apiserver.paths import MISSING, Target, parse_path, without_watch
@@ -54,6 +54,7 @@ from mooring.apiserver.status import (
     unknown_resource,
 )
 from mooring.apiserver.verbs import check_verb, perform, verb_of, warning_headers
+from mooring.kit.metrics import PROMETHEUS
 from mooring.store.errors import (
     BadRequestError,
     ClosedError,
@@ -93,7 +94,7 @@ class Router:
     ) -> None:
         self.metrics = Metrics()
         self._turnstile = turnstile or Turnstile()
-        self.metrics.sources.append(self._turnstile.samples)
+        self.metrics.sources.append(self._turnstile.families)
         self._audit = audit
         self._service = service
         self._security = security
@@ -123,14 +124,21 @@ class Router:
             LOG.exception("%s %s", request.method, request.path)
             answer = refused(internal("the server could not do it; its log says more"), request)
         known = target if target and (target.group, target.version) in self._versions else None
-        is_served = known and self._service.resources.find(*known[:3]) is not None
-        self.metrics.count(
-            verb or "other",
-            known.group if known else "",
-            known.resource if known and is_served else "",
-            answer.status,
-        )
+        asked = self._asked(request, verb, known)
+        self.metrics.requests.add(*asked, str(answer.status))
+        if isinstance(answer, Streaming):
+            ended = self.metrics.begun(asked)
+            answer = answer._replace(chunks=Ending(answer.chunks, ended))
         return trail.answered(answer)
+
+    def _asked(self, request: Request, verb: str, target: Target | None) -> Asked:
+        """Return what a request asked for, as it is counted."""
+        if target is None or target[:3] in self._reviews:
+            return asked_of(request, verb, target, ())
+        resource = self._service.resources.find(*target[:3])
+        if resource is None:
+            return asked_of(request, verb, target._replace(resource=""), ())
+        return asked_of(request, verb, target, resource.subresources)
 
     async def _answer(
         self, request: Request, target: Target | None, verb: str, trail: Trail

@@ -251,7 +251,7 @@ def _application(
         reviews=settings.runtime.reviews(settings.gates),
     )
     if isinstance(audit, Auditor):
-        application.router.metrics.sources.append(audit.samples)
+        application.router.metrics.sources.append(audit.families)
     return application
 
 

@@ -1,4 +1,7 @@
-"""The options that choose feature gates, the same for every command."""
+"""The options that choose feature gates, the same for every command.
+
+And the one that the preset of gates decides, unless it is given: where explanations are written.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from mooring.api.errors import GateError
 from mooring.api.gates import Gate, Gates, Preset
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+EXPLAIN_IN = ("condition", "event", "none")
 
 
 def check_numa_form(form_name: str, gates: Gates) -> None:
@@ -68,3 +73,16 @@ def gate_options(function: F) -> F:
         decorated = option(decorated)
     result: F = decorated
     return result
+
+
+def explain_option(function: F) -> F:
+    """Add the option that says where explanations of pods without a node are written."""
+    return click.option(
+        "--explain-in",
+        type=click.Choice(EXPLAIN_IN),
+        default=None,
+        show_default="condition; with --gates-preset kubernetes-1.37 event",
+        help="Where Mooring writes why a pod has no node: behind Kubernetes' message in the pod's "
+        "condition, in an event of its own (SchedulingExplained), so that the message is "
+        "Kubernetes' to the letter, or nowhere.",
+    )(function)

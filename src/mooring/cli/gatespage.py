@@ -44,11 +44,13 @@ GATE_PURPOSES: dict[Gate, str] = {
         "only running pods in the kubelet's PodResources API"
     ),
     Gate.NODE_DECLARED_FEATURES: "features that a node declares in its status",
-    Gate.POD_GROUP_PREEMPTION_POLICY: "groups that say whether they preempt others",
+    Gate.WORKLOAD_WITH_JOB: "`scheduling` of Jobs, which makes a Workload for their pods",
+    Gate.POD_GROUP_PREEMPTION_POLICY: "`preemptionPolicy` of a PodGroup",
     Gate.RESOURCE_HEALTH_STATUS: "the health of devices in a pod's status",
     Gate.RESOURCE_HEALTH_STATUS_MESSAGE: "a message with the health of a device",
-    Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: "groups whose pods must be near each other",
-    Gate.WORKLOAD_WITH_JOB: "`scheduling` of Jobs, which makes a Workload for their pods",
+    Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: (
+        "`schedulingConstraints` of a PodGroup, and messages that count placements"
+    ),
 }
 
 _GATES_INTRODUCTION = """\

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
@@ -15,6 +16,7 @@ from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printa
 from mooring.cli.pictures import picture_option, write_picture
 from mooring.cli.planning import planned
 from mooring.insight.holdings import holdings_in
+from mooring.insight.pending.stoppages import written_of
 from mooring.insight.planning.placements import (
     Given,
     Granted,
@@ -22,9 +24,10 @@ from mooring.insight.planning.placements import (
     chosen_results,
     placement_of,
 )
-from mooring.insight.planning.plan import Plan
+from mooring.insight.planning.plan import Plan, Result
 from mooring.insight.planning.standins import stand_ins
 from mooring.insight.wording import counted
+from mooring.scheduler.cycle import Pending
 
 SAME = " "  # a cell that says what the one above does
 NO_NODE = "<none>"
@@ -71,13 +74,22 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
     chosen = plan.results
     if any(given.manifests.objects()) and not is_all:
         chosen = tuple(chosen_results(plan.results, given.manifests.with_objects(added)))
-    placements = [placement_of(result) for result in chosen]
+    placements = [_placement(result, plan) for result in chosen]
     _print(placements, plan, output)
     if picture_file is not None:
         found = holdings_in(plan.after, given.context)
         write_picture(plan.after, found, picture_file, title="Devices as planned")
     fits = all(each.node for each in placements)
     sys.exit(given.exit_status(FITS if fits else DOES_NOT_FIT))
+
+
+def _placement(result: Result, plan: Plan) -> Placement:
+    """Return what becomes of a pod, and what Kubernetes writes where its scheduler is silent."""
+    placement = placement_of(result)
+    if isinstance(result, Pending) and not result.message:
+        written = written_of(plan.before, plan.cluster.features.claims, result)
+        return replace(placement, written=written)
+    return placement
 
 
 def _print(placements: list[Placement], plan: Plan, output: str) -> None:
@@ -172,8 +184,8 @@ def _print_rest(placements: list[Placement], plan: Plan) -> None:
     for each in pending:
         name, why = each.stands_for or each.pod, each.message or each.reason
         echo(f"\n{printable(name)} gets no node: {printable(why)}")
-        if not each.message:
-            echo("  (Kubernetes writes no event and no condition for this)")
+        for text in each.written:
+            echo(printable(f"  (Kubernetes writes {text})"))
     placed = len(placements) - len(pending)
     text = f"\n{counted(placed, 'pod')} of {len(placements)} placed on {_nodes(placements, plan)}"
     echo(f"{text}{'; moor explain tells why the others are not' if pending else ''}")

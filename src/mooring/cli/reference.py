@@ -6,6 +6,7 @@
     feature-gates.md  the gates of mooring.api.gates
     kinds.md          the catalogue of kinds and the strategies of validation
     limits.md         the limits of mooring.api.documents and of validation
+    metrics.md        the metrics of the programs, as they define them
     profiles.md       the hardware profiles of mooring.hardware
 
 and the pictures beside them, in docs/pictures:
@@ -41,6 +42,7 @@ from mooring.cli.functionspage import functions_page
 from mooring.cli.gatespage import gates_page
 from mooring.cli.main import moor
 from mooring.cli.markdown import MADE, page_of, table_of
+from mooring.cli.metricspage import metrics_page
 from mooring.cli.profilepage import profile_sections
 from mooring.insight.archives.archive import UNPACKED_BYTES_MAX
 from mooring.insight.clusters.workloads import PODS_MAX
@@ -285,6 +287,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "feature-gates.md": gates_page,
     "kinds.md": kinds_page,
     "limits.md": limits_page,
+    "metrics.md": metrics_page,
     "profiles.md": profiles_page,
 }
 

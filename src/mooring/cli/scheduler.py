@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
-from mooring.api.gates import Gates
+from mooring.api.gates import Gates, Preset
 from mooring.cli import CONTEXT
 from mooring.cli.failing import fail
-from mooring.cli.gate_options import gate_options
+from mooring.cli.gate_options import explain_option, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from mooring.client.connecting import Access
     from mooring.cluster.standing import Lead
     from mooring.cluster.statuspages import Place
-    from mooring.scheduler.live import Config
+    from mooring.scheduler.live import Config, ExplainIn
 
 
 @click.command(
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
     cls=SectionedCommand,
     sections=(
         SECTIONS[0],
-        ("What it does", ("config", "feature_gates", "gates_preset", "emulated_version")),
+        (
+            "What it does",
+            ("config", "explain_in", "feature_gates", "gates_preset", "emulated_version"),
+        ),
         *(each for each in SECTIONS[1:] if each[0] != "What it does"),
     ),
     context_settings=CONTEXT,
@@ -45,26 +49,45 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A KubeSchedulerConfiguration.",
 )
+@explain_option
 @program_options(lease="kube-scheduler", metrics="127.0.0.1:10259")
 @gate_options
-def command(config: Path | None, gates: Gates, place: Place | None, **given: Any) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context, /, config: Path | None, gates: Gates, place: Place | None, **given: Any
+) -> None:
     """Run the scheduler until it is interrupted.
 
     It places the pods that ask for it (`schedulerName`, default-scheduler unless the configuration
-    says otherwise), with the devices of their claims. A pod without a node is told why in
-    Kubernetes' words, followed by the reason that Mooring finds, and the nearest fix.
+    says otherwise), with the devices of their claims. A pod without a node gets Kubernetes'
+    message, followed by the reason that Mooring finds and the nearest fix. Tools that compare the
+    message with Kubernetes' want --explain-in event.
 
     \b
     moor scheduler --kubeconfig ~/.kube/config
     moor scheduler --config scheduler.yaml --leader-elect=false
+    moor scheduler --explain-in event
     """
-    settings = _config(config, gates)
+    explain_in = explain_in_of(given["explain_in"], ctx.params["gates_preset"])
+    settings = replace(_config(config, gates), explain_in=explain_in)
     lead, access = lead_of(given), access_of(given)
     run_program(
         _run(access, gates, settings, lead, place),
         verbosity=given["verbosity"],
         server=access.server,
     )
+
+
+def explain_in_of(chosen: str | None, preset: str) -> ExplainIn:
+    """Return where explanations go: where it was said, or else where the preset has them.
+
+    Whoever wants Kubernetes' gates compares with Kubernetes, and wants its messages as they are.
+    """
+    from mooring.scheduler.live import ExplainIn
+
+    if chosen is not None:
+        return ExplainIn(chosen)
+    return ExplainIn.EVENT if preset == Preset.KUBERNETES else ExplainIn.CONDITION
 
 
 def _config(path: Path | None, gates: Gates) -> Config:

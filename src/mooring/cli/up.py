@@ -22,7 +22,7 @@ from mooring.api.gates import Gates
 from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
 from mooring.cli.failing import fail
-from mooring.cli.gate_options import check_numa_form, gate_options
+from mooring.cli.gate_options import check_numa_form, explain_option, gate_options
 from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
 from mooring.cli.upview import View, standing_lines
@@ -51,7 +51,7 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
         ("Where", ("data_dir", "bind_address", "port", "detach")),
         ("This machine", ("has_node", "node_name", "runtime", "drivers")),
         ("Simulated nodes", ("profiles", "form_name")),
-        ("How it works", ("config", "runtime_config", *GATES)),
+        ("How it works", ("config", "runtime_config", "explain_in", *GATES)),
     ),
     context_settings=CONTEXT,
     epilog="Exit status: 0 stopped, or detached and running; 2 usage; 3 it could not be started.",
@@ -126,6 +126,7 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
     help="A KubeSchedulerConfiguration.",
 )
 @runtime_config_option
+@explain_option
 @gate_options
 @click.pass_context
 def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:
@@ -184,6 +185,7 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
         form=given["form_name"],
         config=None if config is None else config.absolute(),
         node=_node(given),
+        explain_in=given["explain_in"] or "",
         gates=tuple(word for flag, text in chosen if text for word in (flag, text)),
         runtime_config=given["runtime_config"],
     )
@@ -361,6 +363,7 @@ def _arguments(plan: Plan) -> list[str]:
         words += ["--profile", name]
     words += ["--config", str(plan.config)] if plan.config is not None else []
     words += ["--runtime-config", plan.runtime_config] if plan.runtime_config else []
+    words += ["--explain-in", plan.explain_in] if plan.explain_in else []
     words += _node_words(plan.node)
     return [*words, *plan.gates]
 

@@ -56,12 +56,14 @@ class Plan(Struct, frozen=True):
     node: NodePlan | None = None
     gates: tuple[str, ...] = ()  # options that choose gates
     runtime_config: str = ""  # which versions of the API are served
+    explain_in: str = ""  # where explanations of pods without a node go; empty: as the gates say
 
 
 def parts_of(plan: Plan) -> tuple[Part, ...]:
     """Return the processes, the server first: all others need it."""
     alone = ("--leader-elect=false", "--metrics-bind-address", ANY_PORT, *plan.gates)
     config = ("--config", str(plan.config)) if plan.config is not None else ()
+    explain_in = ("--explain-in", plan.explain_in) if plan.explain_in else ()
     scheduler = ("scheduler", "--kubeconfig", str(kubeconfig_of(plan.folder, "scheduler")))
     pki = plan.folder / CREDENTIALS
     controllers = (
@@ -78,7 +80,7 @@ def parts_of(plan: Plan) -> tuple[Part, ...]:
     profiles = (word for name in plan.profiles for word in ("--profile", name))
     return (
         server_part(plan),
-        Part("scheduler", (*scheduler, *config, *alone), "scheduling at "),
+        Part("scheduler", (*scheduler, *config, *explain_in, *alone), "scheduling at "),
         Part("controllers", (*controllers, *profiles, *alone), "controlling at "),
         *(node_parts(plan, plan.node) if plan.node is not None else ()),
     )

@@ -21,11 +21,12 @@ from mooring.api.quantity import Quantity
 from mooring.client.contract import Client
 from mooring.cluster.nodeparts import PluginsBesideClaims, PluginsByFolder, PodsHere
 from mooring.cluster.programs import Surroundings
-from mooring.kit.metrics import Level, exposition
+from mooring.kit.metrics import Family, Labels, Level, exposition
 from mooring.node.agent import Agent, Hooks
 from mooring.node.deviceplugins.manager import DevicePlugins
 from mooring.node.deviceplugins.telling import resource_statuses
 from mooring.node.dra.checkpoint import CheckpointError
+from mooring.node.dra.counting import NodeMetrics
 from mooring.node.dra.files import SaveError
 from mooring.node.dra.running import Dra, DraSettings
 from mooring.node.endpoint import Answering, Files, serving
@@ -45,6 +46,7 @@ AGENT = "kubelet"  # as whom fields are written
 LOCK = "agent.lock"
 PLUGINS = "device-plugins"
 END_GRACE_S = 5.0
+ENDED = ("Succeeded", "Failed")
 
 
 class NodeError(Exception):
@@ -202,32 +204,52 @@ class NodeProgram:
     def metrics_text(self) -> str:
         """Return what the agent counts, as Prometheus reads it."""
         pods = self.agent.keeper.pods
-        levels = (
-            Level(
-                "kubelet_active_pods",
-                "Pods of this node by phase.",
-                ("phase",),
-                lambda: _by_phase(pods),
-            ),
-            Level(
-                "kubelet_running_pods",
-                "Pods that have a running container.",
-                (),
-                lambda: {(): sum(self._running(pod) > 0 for pod in pods)},
-            ),
-            Level(
-                "kubelet_running_containers",
-                "Containers that run.",
-                (),
-                lambda: {(): sum(map(self._running, pods))},
-            ),
-        )
-        return exposition((*levels, *self.dra.manager.metrics.families()))
+        claims = self.dra.manager.metrics
+        return exposition(node_families(lambda: pods, self._running_of, claims))
 
-    def _running(self, pod: Pod) -> int:
+    def _running_of(self, pod: Pod) -> list[bool]:
+        """Return of each container that a pod has here whether it runs."""
         worker = self.agent.keeper.find(pod.metadata.uid)
         states = () if worker is None else worker.record.states.values()
-        return sum(state.finished_at is None for state in states)
+        return [state.finished_at is None for state in states]
+
+
+def node_families(
+    pods: Callable[[], Sequence[Pod]],
+    running_of: Callable[[Pod], list[bool]],
+    claims: NodeMetrics,
+) -> Iterator[Family]:
+    """Give all metrics of a node's agent; those of pods are counted when they are read."""
+
+    def containers() -> Counter[Labels]:
+        running = (each for pod in pods() for each in running_of(pod))
+        return Counter(("running",) if each else ("exited",) for each in running)
+
+    yield Level(
+        "kubelet_active_pods",
+        "Pods of this node that have not ended.",
+        ("static",),
+        lambda: {("",): sum(pod.status.phase not in ENDED for pod in pods())},
+    )
+    yield Level(
+        "kubelet_running_pods",
+        "Pods that have a running container.",
+        (),
+        lambda: {(): sum(any(running_of(pod)) for pod in pods())},
+    )
+    yield Level(
+        "kubelet_running_containers",
+        "Containers by state: running or exited.",
+        ("container_state",),
+        lambda: {("running",): 0, ("exited",): 0, **containers()},
+    )
+    yield Level(
+        "mooring_node_pods",
+        "Pods of this node by phase.",
+        ("phase",),
+        lambda: Counter((pod.status.phase or "Pending",) for pod in pods()),
+    )
+    yield from claims.families()
 
 
 async def end_containers(runtime: Runtime, grace_s: float = END_GRACE_S) -> None:
@@ -336,7 +358,3 @@ def describe(
         reserved=kept if settings.reserved is None else settings.reserved,
         labels=settings.labels,
     )
-
-
-def _by_phase(pods: Sequence[Pod]) -> dict[tuple[str, ...], int]:
-    return dict(Counter((pod.status.phase or "Pending",) for pod in pods))

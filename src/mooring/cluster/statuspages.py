@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
-PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+from mooring.kit.metrics import PROMETHEUS
+
 PLAIN = "text/plain; charset=utf-8"
 REQUEST_BYTES_MAX = 8 * 1024
 REQUEST_S_MAX = 10.0

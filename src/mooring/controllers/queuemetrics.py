@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.kit.metrics import Counts, Durations, Family, Level
+from mooring.kit.metrics import Counts, Durations, Family, Level, exponential_buckets
 
-_BUCKETS_S = [10.0**power for power in range(-8, 2)]
+_BUCKETS_S = exponential_buckets(10e-9, 10, 10)
 
 
 class QueuesMetrics:

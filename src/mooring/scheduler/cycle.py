@@ -23,6 +23,12 @@ from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.errors import CycleFault
 from mooring.scheduler.filtering import Survey
 from mooring.scheduler.obstacles import GANG_SCHEDULING, SCHEDULING_GATES
+from mooring.scheduler.plugin_times import (
+    DEFAULT_PREEMPTION,
+    POST_FILTER,
+    PRE_FILTER,
+    run_timed,
+)
 from mooring.scheduler.preemption import Preemption, preempt
 from mooring.scheduler.ranking import AskClaims, Ranking, ask_nothing
 from mooring.scheduler.refusals import Fault, Obstacle, Refusal
@@ -73,20 +79,25 @@ def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
         return uses
     if shape.obstacle is not None:
         return _stopped(cluster, pod, shape.obstacle)
-    needs = claim_needs(pod, uses, cluster)
-    if isinstance(needs, Refusal | Fault):
-        return _stopped(cluster, pod, needs)
-    if needs is None:
+    check = run_timed(cluster.work.times, PLUGIN, PRE_FILTER, _claim_check, cluster, pod, uses)
+    if isinstance(check, Refusal | Fault):
+        return _stopped(cluster, pod, check)
+    if check is None:
         ranking = cluster.ranking(shape, None, has_alternatives=False)
         return Attempt(cluster, pod, shape, ranking)
-    check = ClaimCheck(needs, cluster, cluster.budget)
     ranking = cluster.ranking(
         shape,
         check.key,
-        has_alternatives=needs.has_alternatives,
+        has_alternatives=check.needs.has_alternatives,
         needs_free_device=check.needs_free_device,
     )
     return Attempt(cluster, pod, shape, ranking, check)
+
+
+def _claim_check(cluster: Cluster, pod: Pod, uses: tuple[Use, ...]) -> ClaimCheck | Obstacle | None:
+    """Return what asks nodes for the pod's devices; None if it needs none."""
+    needs = claim_needs(pod, uses, cluster)
+    return ClaimCheck(needs, cluster, cluster.budget) if isinstance(needs, ClaimNeeds) else needs
 
 
 def gate(cluster: Cluster, pod: Pod) -> Pending | None:
@@ -155,8 +166,13 @@ class Attempt(Struct, frozen=True):
         said = messages.unavailable(survey)
         if not alone:
             return Pending(self.pod, survey, said, said)
-        given_up = self.check.given_up(survey) if self.check is not None else None
-        preemption, text, outcomes = self._preempted(survey)
+        times = self.cluster.work.times
+        given_up = None
+        if self.check is not None:
+            given_up = run_timed(times, PLUGIN, POST_FILTER, self.check.given_up, survey)
+        preemption, text, outcomes = run_timed(
+            times, DEFAULT_PREEMPTION, POST_FILTER, self._preempted, survey
+        )
         after = (text,) if preemption is not None else (*_of_claim(given_up), text)
         message = messages.unavailable(survey, *after)
         return Pending(self.pod, survey, said, message, False, preemption, given_up, outcomes)

@@ -17,6 +17,8 @@ class Features(NamedTuple):
     node_allocatable: bool = True
     taint_rules: bool = True
     pod_groups: bool = True
+    group_placements: bool = True  # messages about groups count placements
+    group_preemption_policy: bool = True  # the group decides whether it preempts, not its pods
 
     @classmethod
     def of(cls, gates: Gates) -> Features:
@@ -28,6 +30,8 @@ class Features(NamedTuple):
             node_allocatable=gates.enabled(Gate.DRA_NODE_ALLOCATABLE_RESOURCES),
             taint_rules=gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
             pod_groups=gates.enabled(Gate.GENERIC_WORKLOAD),
+            group_placements=gates.enabled(Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING),
+            group_preemption_policy=gates.enabled(Gate.POD_GROUP_PREEMPTION_POLICY),
         )
 
 

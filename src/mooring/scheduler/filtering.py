@@ -17,8 +17,11 @@ from mooring.scheduler.filters import FILTERS, Check
 from mooring.scheduler.fleet import Fleet
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.outlook import Outlook
+from mooring.scheduler.plugin_times import FILTER, PluginTimes
 from mooring.scheduler.refusals import Obstacle, Refusal
 from mooring.scheduler.shape import PodShape
+
+_PLUGIN_OF = {rule.check: rule.plugin for rule in FILTERS}
 
 
 class Survey(Struct, frozen=True):
@@ -37,9 +40,16 @@ def checks_for(shape: PodShape, outlook: Outlook) -> tuple[Check, ...]:
 
 
 def judge(
-    shape: PodShape, state: NodeState, outlook: Outlook, checks: tuple[Check, ...]
+    shape: PodShape,
+    state: NodeState,
+    outlook: Outlook,
+    checks: tuple[Check, ...],
+    times: PluginTimes | None = None,
 ) -> Refusal | None:
     """Return the first refusal, or None if the node will do."""
+    if times is not None:
+        found = (times.run(_PLUGIN_OF[c], FILTER, c, shape, state, outlook) for c in checks)
+        return next((refusal for refusal in found if refusal is not None), None)
     for check in checks:
         refusal = check(shape, state, outlook)
         if refusal is not None:

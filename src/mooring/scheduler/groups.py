@@ -11,6 +11,7 @@ of its pods may be: those without their claims, or with a gate, are waited for i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +31,7 @@ from mooring.scheduler.cycle import (
 )
 from mooring.scheduler.filtering import Survey
 from mooring.scheduler.obstacles import GANG_SCHEDULING
+from mooring.scheduler.preemption import lower_than, thought_away
 from mooring.scheduler.refusals import Fault, Refusal
 from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
 
@@ -37,6 +39,10 @@ TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
 UNSCHEDULABLE = "pod group is unschedulable"
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
 NOT_ELIGIBLE = "not eligible due to preemptionPolicy=Never."
+CLAIMS_CLEARED = "deallocation and deletion of ResourceClaims completed"
+NOT_PREEMPTING = (
+    "removing pods of lower priority would make room, but Mooring does not preempt for pod groups"
+)
 STEPS_MAX = 1000
 PREEMPTS = "PreemptLowerPriority"
 
@@ -57,7 +63,13 @@ class Gang(Struct, frozen=True):
     def minimum(self) -> int:
         """How many pods of the group must have nodes for any to have one."""
         gang = self.group.spec.scheduling_policy.gang
-        return gang.min_count if gang is not None else 0
+        return gang.min_count if gang is not None else 1
+
+    @property
+    def priority(self) -> int:
+        """The priority of the group; a group that no server has admitted has that of its pods."""
+        given = self.group.spec.priority
+        return (self.pods[0].spec.priority or 0) if given is None else given
 
     @property
     def needed(self) -> int:
@@ -95,39 +107,60 @@ def decide_group(
     if gates.count(None) < max(gang.needed, 1):
         pairs = zip(gates, gang.pods, strict=True)
         return Decided(tuple(gated or _waiting(cluster, pod) for gated, pod in pairs))
-    if (fault := _disagreement(gang)) is not None:
+    if (fault := _disagreement(cluster, gang)) is not None:
         return Decided(tuple(_failed(cluster, pod, fault) for pod in gang.pods), fault)
+    results, is_placed = _try(cluster, gang, fresh, steps_max)
+    if any(isinstance(each, Reservation) for each in results) and is_placed:
+        return Decided(results, "")
+    said = _said(cluster, gang, results, steps_max)
+    return Decided(results if is_placed else _refused(cluster, gang, results, said), said)
+
+
+def _try(
+    cluster: Cluster, gang: Gang, fresh: Fresh, steps_max: int
+) -> tuple[tuple[Result, ...], bool]:
+    """Return what became of the pods that were tried, and whether enough have a node.
+
+    If not enough have, none keeps what it got; the results still say which of them had a node.
+    """
     results = _one_after_the_other(cluster, gang, fresh)
     placed = [each for each in results if isinstance(each, Reservation)]
     if len(placed) >= gang.needed:
-        return Decided(results, "" if placed else _said(gang, results))
+        return results, True
     for reservation in reversed(placed):
         release(cluster, reservation)
     if placed and len(gang.pods) >= gang.needed:
         found = _Search(cluster, gang, fresh, steps_max).run()
         if found is not None:
-            return Decided(found, "")
-    return Decided(_refused(cluster, gang, results), _said(gang, results))
+            return found, True
+    return results, False
 
 
-def _disagreement(gang: Gang) -> str | None:
+def _disagreement(cluster: Cluster, gang: Gang) -> str | None:
     """Return in what pods differ in which all of a group must agree, with it and among them.
 
     A group that no server has admitted may say nothing of it.
     """
-    spec, first = gang.group.spec, gang.pods[0].spec.scheduler_name
-    priority, policy = spec.priority, spec.preemption_policy
+    spec, first = gang.group.spec, gang.pods[0].spec
     for pod in gang.pods:
         name, own = pod.spec.scheduler_name, pod.spec.priority or 0
-        if name != first:
-            return f'{_ALIKE} .spec.schedulerName set, got: "{name}" and "{first}"'
-        if priority is not None and own != priority:
-            return f"{_ALIKE} priority as the pod group's priority, got {own} and {priority}"
-        preempts = pod.spec.preemption_policy or PREEMPTS
-        if policy is not None and preempts != policy:
-            what = "preemption policy as the pod group's preemption policy"
-            return f"{_ALIKE} {what}, got {preempts} and {policy}"
+        if name != first.scheduler_name:
+            return f'{_ALIKE} .spec.schedulerName set, got: "{name}" and "{first.scheduler_name}"'
+        if spec.priority is not None and own != spec.priority:
+            return f"{_ALIKE} priority as the pod group's priority, got {own} and {spec.priority}"
+        policy, wanted = pod.spec.preemption_policy or PREEMPTS, _preemption_policy(cluster, gang)
+        if policy != wanted:
+            what = "preemption policy"
+            if cluster.features.group_preemption_policy:
+                what += " as the pod group's preemption policy"
+            return f"{_ALIKE} {what}, got {policy} and {wanted}"
     return None
+
+
+def _preemption_policy(cluster: Cluster, gang: Gang) -> str:
+    """Return whether the group preempts: as it says, or else as its first pod says."""
+    said = gang.group.spec.preemption_policy if cluster.features.group_preemption_policy else None
+    return said or gang.pods[0].spec.preemption_policy or PREEMPTS
 
 
 def _failed(cluster: Cluster, pod: Pod, text: str) -> Pending:
@@ -233,35 +266,75 @@ def _waiting(cluster: Cluster, pod: Pod) -> Pending:
     return Pending(pod, survey, reason=TOO_FEW, message="")
 
 
-def _refused(cluster: Cluster, gang: Gang, results: Sequence[Result]) -> tuple[Pending, ...]:
-    """Return what is said of each pod of a gang that could not be placed."""
-    text = f"{UNSCHEDULABLE}, {_too_few(gang, results)}"
-    survey = Survey(len(cluster.fleet.nodes), obstacle=Refusal(GANG_SCHEDULING, (text,)))
-    said = {each.pod.metadata.name: each for each in results if isinstance(each, Pending)}
-    return tuple(
-        said.get(pod.metadata.name) or Pending(pod, survey, reason=text, message=text)
-        for pod in gang.pods
-    )
+def _refused(
+    cluster: Cluster, gang: Gang, results: Sequence[Result], said: str
+) -> tuple[Pending, ...]:
+    """Return what is said of each pod of a gang that could not be placed.
+
+    Pods that found no node have their own message. Those that had one get that of the group, and
+    those that were not tried get the part of it that was known then.
+    """
+    found = {each.pod.metadata.name: each for each in results}
+    nodes_count = len(cluster.fleet.nodes)
+
+    def pending(pod: Pod) -> Pending:
+        result = found.get(pod.metadata.name)
+        if isinstance(result, Pending):
+            return result
+        text = _too_few(cluster, gang, results)
+        if result is not None:
+            text = f"{UNSCHEDULABLE}, {said}"
+        survey = Survey(nodes_count, obstacle=Refusal(GANG_SCHEDULING, (text,)))
+        return Pending(pod, survey, reason=text, message=text)
+
+    return tuple(map(pending, gang.pods))
 
 
-def _too_few(gang: Gang, results: Sequence[Result]) -> str:
+def _too_few(cluster: Cluster, gang: Gang, results: Sequence[Result]) -> str:
+    """Return what is said of a group before anybody thinks of preemption."""
+    if not gang.needed:
+        return UNSCHEDULABLE
     placed = sum(isinstance(each, Reservation) for each in results)
-    left = len(gang.pods) - len(results)
-    counts = f"{gang.scheduled + placed} scheduled, {left} remaining"
-    return (
-        "0/1 placements are available, first placement status: "
-        f"minCount ({gang.minimum}) cannot be satisfied: {counts}"
-    )
+    counts = f"{gang.scheduled + placed} scheduled, {len(gang.pods) - len(results)} remaining"
+    text = f"minCount ({gang.minimum}) cannot be satisfied: {counts}"
+    if cluster.features.group_placements:
+        # Topology constraints are not modelled, so all nodes are one placement.
+        return f"{UNSCHEDULABLE}, 0/1 placements are available, first placement status: {text}"
+    return text
 
 
-def _said(gang: Gang, results: Sequence[Result]) -> str:
+def _said(cluster: Cluster, gang: Gang, results: Sequence[Result], steps_max: int) -> str:
     """Return what is said of a group without the nodes that it needs."""
     for each in results:
         if isinstance(each, Pending) and each.is_fault:
             return f"failed to schedule other pod from a pod group: {each.message}"
-    never = gang.group.spec.preemption_policy == NEVER_PREEMPTS
-    parts = [UNSCHEDULABLE]
-    if gang.needed:
-        parts.append(_too_few(gang, results))
-    parts.append(f"pod group preemption: {NOT_ELIGIBLE if never else NO_VICTIMS}")
-    return ", ".join(parts)
+    return f"{_too_few(cluster, gang, results)}, {_preemption_text(cluster, gang, steps_max)}"
+
+
+def _preemption_text(cluster: Cluster, gang: Gang, steps_max: int) -> str:
+    """Return what came of preemption: who could leave is looked for, and whether that helps.
+
+    1. A group that does not preempt others is not eligible.
+    2. Without a pod of lower priority there are no victims.
+    3. The group is tried with all of these thought away; nothing is kept of that.
+    """
+    if _preemption_policy(cluster, gang) == NEVER_PREEMPTS:
+        return f"{CLAIMS_CLEARED}, pod group preemption: {NOT_ELIGIBLE}"
+    victims = lower_than(cluster, gang.priority)
+    if not victims:
+        return f"pod group preemption: {NO_VICTIMS}"
+    with thought_away(cluster, victims):
+        results, is_placed = _try(cluster, gang, _trial_names(), steps_max)
+        placed = [each for each in results if isinstance(each, Reservation)]
+        if is_placed:
+            for reservation in reversed(placed):
+                release(cluster, reservation)
+    if is_placed and placed:
+        return f"pod group preemption: {NOT_PREEMPTING}"
+    return f"{CLAIMS_CLEARED}, pod group preemption: {_too_few(cluster, gang, results)}"
+
+
+def _trial_names() -> Fresh:
+    """Return names for what is thought and never written."""
+    numbers = count()
+    return Fresh(lambda: f"trial-{next(numbers)}", lambda prefix: f"{prefix}trial-{next(numbers)}")

@@ -14,7 +14,8 @@ copy of the node, and what is counted of them for the pod's shape is counted bac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -90,6 +91,29 @@ def _has_lower(cluster: Cluster, priority: int) -> bool:
     return any(each < priority for each in cluster.fleet.world.census.priorities) or any(
         (group.spec.priority or 0) < priority for group in cluster.groups.values()
     )
+
+
+def lower_than(cluster: Cluster, priority: int) -> list[Occupant]:
+    """Return all placed pods that have to give way to this priority."""
+    if not _has_lower(cluster, priority):
+        return []
+    placed = (each for state in cluster.fleet.nodes.values() for each in state.pods.values())
+    return [each for each in placed if cluster.priority_of(each) < priority]
+
+
+@contextmanager
+def thought_away(cluster: Cluster, occupants: Sequence[Occupant]) -> Iterator[None]:
+    """Have the cluster without some pods; their claims keep their devices, as in Kubernetes."""
+    fleet = cluster.fleet
+    homes = [(occupant, fleet.node_of(occupant.key)) for occupant in occupants]
+    for occupant in occupants:
+        fleet.displace(occupant.key)
+    try:
+        yield
+    finally:
+        for occupant, node in homes:
+            assert node is not None
+            fleet.place(occupant, node)
 
 
 def _importance(cluster: Cluster, occupant: Occupant) -> tuple[int, bool, datetime, str]:

@@ -19,16 +19,18 @@ from collections.abc import Callable, Collection
 from heapq import heapify, heappop, heappush
 
 from mooring.scheduler.claimcheck import CANNOT_ALLOCATE, NOTHING_NEEDED, Grant
+from mooring.scheduler.claimneeds import PLUGIN as DYNAMIC_RESOURCES
 from mooring.scheduler.filtering import Survey, judge
 from mooring.scheduler.filters import FILTERS, LAST, Check
 from mooring.scheduler.fleet import Fleet
 from mooring.scheduler.measure import Measure, measure_for
 from mooring.scheduler.nodestate import NodeFacts, NodeState
 from mooring.scheduler.outlook import Outlook
+from mooring.scheduler.plugin_times import FILTER, NODES_MEASURED_MAX, PluginTimes
 from mooring.scheduler.refusals import Refusal
 from mooring.scheduler.scores.claims import WEIGHT as CLAIMS_WEIGHT
 from mooring.scheduler.scores.scale import proportional
-from mooring.scheduler.scoring import OwnScore, is_relative, own_scores, totals
+from mooring.scheduler.scoring import OwnScore, is_relative, own_scores, own_total, totals
 from mooring.scheduler.shape import PodShape
 
 NODES_ALL_ASKED_MAX = 100
@@ -45,10 +47,17 @@ Known = Refusal | bool | None  # None: not asked yet
 
 
 class Work:
-    """How much was looked at, by all rankings of a cluster."""
+    """How much was looked at, by all rankings of a cluster, and how long plugins take at it."""
 
     nodes_judged = 0  # by the filters and scores
     nodes_asked = 0  # for their devices
+    times: PluginTimes | None = None  # None: this cycle is not measured
+    measured_left = 0  # nodes of which filters and scores are still measured in this cycle
+
+    def measure(self, times: PluginTimes | None) -> None:
+        """Begin a cycle that is measured, or is not."""
+        self.times = times
+        self.measured_left = 0 if times is None else NODES_MEASURED_MAX
 
 
 class Ranking:
@@ -152,7 +161,8 @@ class Ranking:
         """Return all nodes that will do, the best first, and of equals the first by name."""
         self._ask_all(ask)
         places = [place for place in range(len(self._names)) if self._may_do(place)]
-        scores = totals(self._shape, [self._state(place) for place in places], self._outlook)
+        states = [self._state(place) for place in places]
+        scores = totals(self._shape, states, self._outlook, self._work.times)
         if self._has_alternatives:
             claims = proportional([self._choices[place] for place in places])
             scores = [
@@ -174,7 +184,11 @@ class Ranking:
         """Ask a node for its devices and remember what it said."""
         self._work.nodes_asked += 1
         state = self._state(place)
-        grant = ask(state)
+        times = self._work.times
+        if times is None or ask is ask_nothing:
+            grant = ask(state)
+        else:
+            grant = times.run(DYNAMIC_RESOURCES, FILTER, ask, state)
         if isinstance(grant, Grant):
             for check in self._last:
                 refusal = check(self._shape, state, self._outlook)
@@ -216,7 +230,8 @@ class Ranking:
         """Judge the nodes that changed, unless that cannot make a difference."""
         places, answers, refusals = self._places, self._answers, self._refusals
         heap, scores, full = self._heap, self._scores, self._full
-        nodes, facts, barred, measure = self._fleet.nodes, self._facts, self._barred, self._measure
+        nodes, facts, barred = self._fleet.nodes, self._facts, self._barred
+        measure = None if self._work.measured_left else self._measure
         judged = 0
         for name in touched:
             place = places.get(name)
@@ -302,10 +317,11 @@ class Ranking:
         nodes, facts, scores = self._fleet.nodes, self._facts, self._scores
         heap = []
         rest = []
+        timed = self._work.measured_left
         for place, name in enumerate(self._names):
             state = nodes[name]
             facts[place] = state.facts
-            score = measure(state)
+            score = measure(state) if place >= timed else None
             if score is None:
                 rest.append(place)
             else:
@@ -319,18 +335,23 @@ class Ranking:
 
     def _judge(self, place: int) -> None:
         self._work.nodes_judged += 1
+        times = None
+        if self._work.measured_left:
+            times = self._work.times
+            self._work.measured_left -= 1
         shape, outlook = self._shape, self._outlook
         state = self._fleet.nodes[self._names[place]]
         if state.facts is not self._facts[place]:
             self._facts[place] = state.facts
-            self._barred[place] = judge(shape, state, outlook, self._fixed)
+            self._barred[place] = judge(shape, state, outlook, self._fixed, times)
         refusal = self._barred[place]
         score = None
-        if refusal is None and self._measure is not None:
+        if refusal is None and self._measure is not None and times is None:
             score = self._measure(state)
         if refusal is None and score is None:
-            refusal = judge(shape, state, outlook, self._varying)
-            score = sum([weight * own(shape, state) for weight, own in self._own_scores])
+            refusal = judge(shape, state, outlook, self._varying, times)
+            if refusal is None:
+                score = own_total(shape, state, self._own_scores, times)
         self._refusals[place] = refusal
         if refusal is None:
             assert score is not None

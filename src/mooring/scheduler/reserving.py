@@ -33,10 +33,12 @@ from mooring.claims import (
 )
 from mooring.claims.specialclaim import is_in_memory
 from mooring.scheduler.claimcheck import Grant
+from mooring.scheduler.claimneeds import PLUGIN as DYNAMIC_RESOURCES
 from mooring.scheduler.claimneeds import distinct_claims
 from mooring.scheduler.cluster import ClaimKey, Cluster
 from mooring.scheduler.cycle import Placed
 from mooring.scheduler.holds import Hold
+from mooring.scheduler.plugin_times import RESERVE, run_timed
 from mooring.scheduler.shapes import key_of
 
 
@@ -58,6 +60,11 @@ class Reservation(Struct, frozen=True):
 
 def reserve(cluster: Cluster, placed: Placed, fresh: Fresh) -> Reservation:
     """Write a decision and return what was written."""
+    times = None if placed.needs is None else cluster.work.times
+    return run_timed(times, DYNAMIC_RESOURCES, RESERVE, _reserve, cluster, placed, fresh)
+
+
+def _reserve(cluster: Cluster, placed: Placed, fresh: Fresh) -> Reservation:
     pod = _bound(placed.pod, placed.node, placed.grant)
     if placed.needs is None:
         cluster.put_pod(pod)

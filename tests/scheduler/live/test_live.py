@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.writes import Create, Update
+from mooring.scheduler.live import Config, ExplainIn
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod
@@ -68,6 +71,42 @@ def test_what_is_ours_to_say_follows_upstreams_text() -> None:
     (said,) = rig.told("FailedScheduling")
     assert said.endswith("Preemption is not helpful for scheduling. One device is missing.")
     assert rig.condition("p").endswith("One device is missing.")
+
+
+UPSTREAM = (
+    "0/2 nodes are available: 2 cannot allocate all claims. preemption: 0/2 nodes are available: "
+    "2 Preemption is not helpful for scheduling."
+)
+
+
+@pytest.mark.parametrize(
+    ("explain_in", "message", "events"),
+    [
+        (ExplainIn.CONDITION, f"{UPSTREAM} One device is missing.", []),
+        (ExplainIn.EVENT, UPSTREAM, ["One device is missing."]),
+        (ExplainIn.NONE, UPSTREAM, []),
+    ],
+)
+def test_what_is_ours_to_say_is_written_where_it_is_wanted(
+    explain_in: ExplainIn, message: str, events: list[str]
+) -> None:
+    made = server(claim("c", wanting(2)), user("p", "c"))
+    config = Config(explain_in=explain_in)
+    rig = Rig(made, config, explain=lambda *_: "One device is missing.")
+    rig.run()
+    assert rig.condition("p") == f"False Unschedulable {message}"
+    assert rig.told("FailedScheduling") == [message]
+    assert rig.told("SchedulingExplained") == events
+
+
+def test_nothing_is_explained_where_nobody_wants_it() -> None:
+    def explain(*_: object) -> str:
+        raise AssertionError
+
+    made = server(claim("c", wanting(2)), user("p", "c"))
+    rig = Rig(made, Config(explain_in=ExplainIn.NONE), explain=explain)
+    rig.run()
+    assert rig.told("FailedScheduling") == [UPSTREAM]
 
 
 def test_pods_that_share_a_claim_are_reserved_with_one_write() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
-from mooring.scheduler.live.podmetrics import resources_text
+from mooring.kit.metrics import exposition
+from mooring.scheduler.live.podmetrics import resource_families
 
 
 def pod(phase: str = "Running", **spec: Any) -> Pod:
@@ -24,7 +25,7 @@ def pod(phase: str = "Running", **spec: Any) -> Pod:
 
 
 def values(found: Pod) -> dict[str, str]:
-    lines = (line for line in resources_text([found]).splitlines() if line[0] != "#")
+    lines = (line for line in exposition(resource_families([found])).splitlines() if line[0] != "#")
     return dict(line.rsplit(" ", 1) for line in lines)
 
 

@@ -20,8 +20,8 @@ from mooring.apiserver.auditing.policy import (
 from mooring.apiserver.calls import User
 from mooring.apiserver.ending import Ending
 from mooring.apiserver.exchange import Answer, Request, Streaming
-from mooring.apiserver.metrics import Sample
 from mooring.apiserver.security import Attributes, Decision
+from mooring.kit import metrics
 
 ID_LENGTH_MAX = 64
 ID_HEADER = "audit-id"
@@ -72,11 +72,9 @@ class Auditor:
         self._now = now
         self._new_id = new_id
 
-    def samples(self) -> Iterator[Sample]:
+    def families(self) -> Iterator[metrics.Family]:
         """Give the counts of the log for /metrics."""
-        written, lost = "Lines of the audit log.", "Lines that the audit log lost."
-        yield Sample("apiserver_audit_event_total", written, "counter", self._log.written)
-        yield Sample("apiserver_audit_error_total", lost, "counter", self._log.lost)
+        yield from log_families(lambda: self._log.written, lambda: self._log.lost)
 
     def trail(self, request: Request) -> Trail:
         """Return what follows a request that begins now."""
@@ -84,6 +82,24 @@ class Auditor:
         is_good = 0 < len(given) <= ID_LENGTH_MAX and given.isprintable()
         audit_id = given if is_good else self._new_id()
         return _Trail(self._policy, self._log, self._now, request, audit_id)
+
+
+def log_families(written: Callable[[], int], lost: Callable[[], int]) -> Iterator[metrics.Family]:
+    """Give the metrics of an audit log."""
+    yield metrics.Level(
+        "apiserver_audit_event_total",
+        "Events that were written to the audit log.",
+        (),
+        lambda: {(): written()},
+        is_counter=True,
+    )
+    yield metrics.Level(
+        "apiserver_audit_error_total",
+        "Events that the audit log lost.",
+        ("plugin",),
+        lambda: {("log",): lost()},
+        is_counter=True,
+    )
 
 
 class _Trail:

@@ -22,7 +22,7 @@ from mooring.client.writes import Delete, LookAgain, Target, Update, Write
 from mooring.controllers.controller import Answers, Change, Controller, Failed, Refused, Step
 from mooring.controllers.devicetaints.marked import meaning
 from mooring.controllers.poolstatus.answer import is_incomplete, pool_statuses, request_status
-from mooring.kit.metrics import Counts, Durations, Family
+from mooring.kit.metrics import Counts, Durations, Family, exponential_buckets
 
 ANSWERED_S = 3600.0
 PENDING_S = 24 * 3600.0
@@ -85,7 +85,7 @@ class RequestMetrics:
         self.durations = Durations(
             f"{prefix}_request_processing_duration_seconds",
             "Seconds from looking at a ResourcePoolStatusRequest to its answer.",
-            [0.001 * 2**power for power in range(15)],
+            exponential_buckets(0.001, 2, 15),
             labels,
         )
 

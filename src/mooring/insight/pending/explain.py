@@ -23,7 +23,7 @@ from mooring.claims.owners import group_name
 from mooring.insight.diagnosis import EFFORT, Diagnosis, Effort, diagnose_claims
 from mooring.insight.pending.noderefusals import facts_of
 from mooring.insight.pending.podfixes import PodFix, pod_fixes
-from mooring.insight.pending.stoppages import group_facts, stoppage_facts
+from mooring.insight.pending.stoppages import group_facts, stoppage_facts, written_of
 from mooring.insight.planning.plan import Plan, Progress, new_names
 from mooring.scheduler.claimcheck import Grant
 from mooring.scheduler.claimneeds import PLUGIN as CLAIMS
@@ -56,6 +56,7 @@ class Explanation(Struct, frozen=True):
 
     pending: Pending
     stopped_by: str = ""  # what stops it wherever it might go
+    written: tuple[str, ...] = ()  # what Kubernetes writes of it besides its scheduler's message
     facts: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     fixes: tuple[PodFix, ...] = ()  # changes to the pod itself, each tried
@@ -77,7 +78,8 @@ def explain(
     cluster, pod = plan.cluster, pending.pod
     ready = attempt(cluster, pod)
     if isinstance(ready, Pending):
-        return Explanation(pending, ready.reason, tuple(stoppage_facts(plan.before, ready)))
+        facts = tuple(stoppage_facts(plan.before, ready))
+        return Explanation(pending, ready.reason, _written(plan, pending), facts)
     asked = _Asked(ready, effort)
     try:
         survey = ready.ranking.survey(asked)
@@ -86,12 +88,20 @@ def explain(
     verdicts, undiagnosed = asked.verdicts(survey, progress)
     return Explanation(
         pending,
+        written=_written(plan, pending),
         facts=tuple(group_facts(plan.before, cluster, pod, survey)),
         verdicts=verdicts,
         fixes=tuple(pod_fixes(cluster, pod, survey)),
         undiagnosed=undiagnosed,
         companion=_companion(plan, pod, effort) if survey.fitting else None,
     )
+
+
+def _written(plan: Plan, pending: Pending) -> tuple[str, ...]:
+    """Return what Kubernetes writes of a pod, if its scheduler has no message."""
+    if pending.message:
+        return ()
+    return written_of(plan.before, plan.cluster.features.claims, pending)
 
 
 def _companion(plan: Plan, pod: Pod, effort: Callable[[], Effort]) -> Explanation | None:

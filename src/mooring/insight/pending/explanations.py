@@ -38,8 +38,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
         yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
     if pending.message:
         yield f"  Kubernetes: {pending.message}"
-    else:
-        yield "  Kubernetes writes no event and no condition for this"
+    yield from (f"  Kubernetes writes {each}" for each in explanation.written)
 
 
 def _told(explanation: Explanation) -> Iterator[str]:
@@ -101,4 +100,5 @@ def tree(explanation: Explanation) -> dict[str, Any]:
         "companion": explanation.companion and tree(explanation.companion),
         "podFixes": [{"text": fix.text, "node": fix.node} for fix in explanation.fixes],
         "message": pending.message,
+        "written": list(explanation.written),
     }

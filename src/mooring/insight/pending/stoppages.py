@@ -1,23 +1,38 @@
-"""What is behind a pod that is stopped before any node is asked, and what its group lacks."""
+"""What is behind a pod that is stopped before any node is asked, and what its group lacks.
+
+Kubernetes' scheduler says nothing of most of these pods; others do, in conditions and events.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from mooring.api.core.pod import Pod
-from mooring.claims.owners import group_name
+from mooring.api.scheduling import PodGroup
+from mooring.claims.features import Features
+from mooring.claims.owners import Owner, group_name
+from mooring.claims.references import Entry, Named, NotNeeded, reference_of
+from mooring.client.objects import Objects
+from mooring.controllers.resourceclaims.entries import Need, Problem, group_need, pod_need
+from mooring.controllers.resourceclaims.indexes import prepare
+from mooring.controllers.resourceclaims.making import complaint
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import listed
 from mooring.insight.wording import counted
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.filtering import Survey
+from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
+from mooring.validation.pod.features import GATED_MESSAGE, GATED_REASON
 
 _MISSING_CLASS = re.compile(r"device class (\S+) does not exist")
 _MISSING_CLAIM = re.compile(r'could not find ResourceClaim "([^/"]+)/([^"]+)"')
 _NOT_CREATED = "ResourceClaim not created yet"
+_NOTHING_WRITTEN = "no event and no condition for this"
+_UNKNOWN = "nothing that Mooring could know of: it does not model this, so a node may be found"
 
 
 def stoppage_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
@@ -84,3 +99,52 @@ def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
         yield f"the {kind} there is: {listed(names)}"
     else:
         yield f"there is no {kind} at all"
+
+
+# --- what Kubernetes writes of a pod that its scheduler does not try ------------------------------
+
+
+def written_of(snapshot: Snapshot, features: Features, pending: Pending) -> tuple[str, ...]:
+    """Return what Kubernetes writes of a pod for which its scheduler has no message.
+
+    1. The API server sets the condition of a pod with scheduling gates.
+    2. The claim controller writes events for entries whose claims it cannot make.
+    """
+    obstacle, pod = pending.survey.obstacle, pending.pod
+    found: list[str] = []
+    if pod.spec.scheduling_gates:
+        found.append(f"the condition PodScheduled False, {GATED_REASON}: {GATED_MESSAGE}")
+    found += _claim_events(snapshot, features, pod)
+    if not found and obstacle is not None and obstacle.plugin == UNMODELLED:
+        return (_UNKNOWN,)
+    return tuple(found) or (_NOTHING_WRITTEN,)
+
+
+def _claim_events(snapshot: Snapshot, features: Features, pod: Pod) -> Iterator[str]:
+    """Give the events about claims of the pod that could not be made; the others are there."""
+    if all(isinstance(reference_of(pod, e), Named | NotNeeded) for e in pod.spec.resource_claims):
+        return
+    objects = Objects()
+    prepare(objects)
+    kept: tuple[Any, ...] = (*snapshot.templates, *snapshot.groups)
+    for each in kept:
+        if each.metadata.namespace == pod.metadata.namespace:
+            objects.put(each)
+    name = group_name(pod)
+    group = objects.find(PodGroup, pod.metadata.namespace, name) if name is not None else None
+    for entry in pod.spec.resource_claims:
+        need = pod_need(objects, pod, group, entry, answers={}, features=features)
+        yield from _event(pod, entry, need)
+    if group is None or not features.group_claims:
+        return
+    for shared in group.spec.resource_claims:
+        need = group_need(objects, group, shared, answers={}, features=features)
+        yield from _event(group, shared, need)
+
+
+def _event(owner: Owner, entry: Entry, need: Need) -> Iterator[str]:
+    """Give the event about an entry whose claim cannot be made."""
+    if isinstance(need, Problem):
+        event = complaint(owner, entry.name, need.reason)
+        whose = "" if isinstance(owner, Pod) else f" of PodGroup {owner.metadata.name}"
+        yield f"the event {event.reason}{whose}: {event.message}"

@@ -52,6 +52,7 @@ class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
     waits_for: tuple[str, ...] = ()  # conditions of devices, before the pod is bound
     reason: str = ""
     message: str = ""  # as Kubernetes has it
+    written: tuple[str, ...] = ()  # what Kubernetes writes where its scheduler has no message
     preempts: tuple[str, ...] = ()
 
 

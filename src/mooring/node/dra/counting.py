@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mooring.kit.metrics import Counts, Durations, Family, Level, exposition
+from mooring.kit.metrics import (
+    Counts,
+    Durations,
+    Family,
+    Level,
+    exponential_buckets_between,
+    exposition,
+)
 
-# From a tenth of a second to 40, as far as a driver may take: 15 steps, each as large as the last.
-BUCKETS_S = tuple(0.1 * 400 ** (step / 14) for step in range(15))
+BUCKETS_S = exponential_buckets_between(0.1, 40, 15)  # as far as a driver may take
 
 
 class NodeMetrics:

@@ -14,6 +14,7 @@ from mooring.api.errors import DecodeError
 from mooring.api.timestamp import Timestamp
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.heads import Head
+from mooring.kit.metrics import PROMETHEUS
 from mooring.node.endpoint.channels import Wanted, wanted_of
 from mooring.node.endpoint.contract import Pods
 from mooring.node.endpoint.finding import NoContainerError, log_container, running_container
@@ -22,7 +23,6 @@ from mooring.node.runtime.contract import ContainerId, LogRange, Runtime
 
 PLAIN = "text/plain; charset=utf-8"
 JSON = "application/json"
-PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 QUERY_FIELDS_MAX = 1000  # the words of a command are many
 
 _NO_SPDY = f"only WebSocket is spoken here, with {' or '.join(PROTOCOLS)}; SPDY is not"

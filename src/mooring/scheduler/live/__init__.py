@@ -17,7 +17,7 @@ All but `loop` is pure: time is an argument.
 """
 
 from mooring.scheduler.live.asks import Answer, Done, Lost, Read, Refused
-from mooring.scheduler.live.config import Config, read_config
+from mooring.scheduler.live.config import Config, ExplainIn, read_config
 from mooring.scheduler.live.core import LiveScheduler
 from mooring.scheduler.live.jobs import Request
 from mooring.scheduler.live.livecluster import KINDS, kinds_of
@@ -33,6 +33,7 @@ __all__ = [
     "Config",
     "Done",
     "Explain",
+    "ExplainIn",
     "LiveScheduler",
     "Loop",
     "Lost",

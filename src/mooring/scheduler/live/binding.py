@@ -29,6 +29,7 @@ from mooring.claims.consumers import is_group_consumer, is_reserved_for
 from mooring.claims.owners import group_name
 from mooring.client.writes import Create, Patch, Target, Tell
 from mooring.scheduler import bindingconditions
+from mooring.scheduler.claimneeds import PLUGIN as DYNAMIC_RESOURCES
 from mooring.scheduler.cluster import ClaimKey
 from mooring.scheduler.live.asks import (
     CONFLICT,
@@ -56,7 +57,10 @@ from mooring.scheduler.live.claimwrites import (
 )
 from mooring.scheduler.live.hints import of_claim, of_pod, told
 from mooring.scheduler.live.livecluster import LiveCluster
+from mooring.scheduler.live.metrics import profile_of
 from mooring.scheduler.live.moment import Moment
+from mooring.scheduler.plugin_times import BIND, DEFAULT_BINDER, ERROR, SUCCESS, PluginTimes
+from mooring.scheduler.plugin_times import PRE_BIND as PRE_BIND_POINT
 from mooring.scheduler.reserving import Reservation
 from mooring.scheduler.shapes import key_of as pod_key_of
 
@@ -82,8 +86,10 @@ class Noted(Protocol):
     def created(self, status: str) -> None:
         """Count a claim that was created, or failed to be."""
 
-    def waited(self, claims: list[ResourceClaim], status: str, seconds: float) -> None:
-        """Count what became of waiting for devices."""
+    def waited(
+        self, claims: list[ResourceClaim], profile: str, status: str, seconds: float
+    ) -> None:
+        """Count what became of waiting for devices, for a pod of a profile."""
 
 
 class Desk(Struct, frozen=True):
@@ -95,15 +101,21 @@ class Desk(Struct, frozen=True):
     binding_timeout_s: float
 
 
-def bind(desk: Desk, reservation: Reservation) -> Steps[Bound | Failed]:
-    """Write a decision to the server, or take it back."""
+def bind(
+    desk: Desk, reservation: Reservation, times: PluginTimes | None = None
+) -> Steps[Bound | Failed]:
+    """Write a decision to the server, or take it back; `times` notes how long that takes."""
     live, key = desk.live, pod_key_of(reservation.pod)
     for claim in reservation.claims:
         live.claims.want(key_of(claim), key, consumer_in(claim, reservation.pod))
     undoing = _Undoing()
     try:
-        yield from _pre_bind(desk, reservation, undoing)
-        yield from _post(live, reservation)
+        if reservation.claims:
+            work = _pre_bind(desk, reservation, undoing)
+            yield from _timed(desk, times, DYNAMIC_RESOURCES, PRE_BIND_POINT, work)
+        else:
+            yield from _pre_bind(desk, reservation, undoing)
+        yield from _timed(desk, times, DEFAULT_BINDER, BIND, _post(live, reservation))
     except Setback as setback:
         undoing.has_rivals = isinstance(setback, Rivalled)
         undoing.is_joined = isinstance(setback, Joined)
@@ -118,6 +130,21 @@ def bind(desk: Desk, reservation: Reservation) -> Steps[Bound | Failed]:
     text = f"Successfully assigned {name} to {reservation.node}"
     yield Tell(reservation.pod, "Scheduled", text, action="Binding")
     return Bound()
+
+
+def _timed(
+    desk: Desk, times: PluginTimes | None, plugin: str, point: str, work: Steps[None]
+) -> Steps[None]:
+    """Do the work of a plugin, and note how long it took."""
+    if times is None:
+        yield from work
+        return
+    start_s, status = desk.now().elapsed_s, ERROR
+    try:
+        yield from work
+        status = SUCCESS
+    finally:
+        times.note(desk.now().elapsed_s - start_s, plugin, point, status)
 
 
 class _Undoing(Struct):
@@ -279,10 +306,12 @@ def _get_ready(desk: Desk, reservation: Reservation) -> Steps[None]:
         except Setback as setback:
             if not isinstance(setback, Gone):
                 status = "timeout" if "timeout" in str(setback) else "failure"
-                desk.noted.waited(claims, status, desk.now().elapsed_s - start_s)
+                took_s = desk.now().elapsed_s - start_s
+                desk.noted.waited(claims, profile_of(pod), status, took_s)
             raise
         if left_s is None:
-            desk.noted.waited(claims, "success", desk.now().elapsed_s - start_s)
+            took_s = desk.now().elapsed_s - start_s
+            desk.noted.waited(claims, profile_of(pod), "success", took_s)
             return
         topics = (of_pod(pod_key_of(pod)), *(of_claim(*key) for key in keys))
         yield Until(topics, min(left_s, LOOK_AGAIN_S), is_long=True)

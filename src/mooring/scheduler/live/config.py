@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 from mooring.api.core.pod import DEFAULT_SCHEDULER
@@ -16,6 +18,14 @@ from mooring.scheduler.live.queue import Backoff
 from mooring.validation.schedulerconfig import default_scheduler_configuration
 
 
+class ExplainIn(StrEnum):
+    """Where Mooring's own explanation of a pod without a node is written."""
+
+    CONDITION = "condition"  # behind Kubernetes' message, in the condition and in its event
+    EVENT = "event"  # in an event of its own; Kubernetes' message stays as it is
+    NONE = "none"  # nowhere
+
+
 class Config(Struct, frozen=True):
     """What decides how pods are scheduled live."""
 
@@ -25,6 +35,7 @@ class Config(Struct, frozen=True):
     backoff: Backoff = Backoff()
     filter_timeout_s: float = 10.0  # 0: none
     binding_timeout_s: float = 600.0
+    explain_in: ExplainIn = ExplainIn.CONDITION
     jobs_max: int = 512  # pods that are bound at once; no more are decided beyond that
 
 

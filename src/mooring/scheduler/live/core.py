@@ -10,6 +10,7 @@ One thing is done at a time: between two calls nothing changes, so no change is 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -20,9 +21,10 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims.consumers import is_at_most_for, pod_consumer
 from mooring.claims.owners import group_name
 from mooring.claims.references import claim_names
+from mooring.kit.metrics import Labels, exposition
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Outcome, Pending, Placed, attempt, schedule
-from mooring.scheduler.groups import Gang, decide_group
+from mooring.scheduler.cycle import Attempt, Pending, Placed, attempt, schedule
+from mooring.scheduler.groups import Decided, Gang, decide_group
 from mooring.scheduler.live import reporting
 from mooring.scheduler.live.asks import Answer
 from mooring.scheduler.live.binding import Bound, Desk, Failed, bind
@@ -31,11 +33,19 @@ from mooring.scheduler.live.groupstatus import say_of_group
 from mooring.scheduler.live.hints import Waits, of_pod, waits_of
 from mooring.scheduler.live.jobs import Jobs, Request
 from mooring.scheduler.live.livecluster import LiveCluster
-from mooring.scheduler.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
+from mooring.scheduler.live.metrics import (
+    ERROR,
+    SCHEDULED,
+    UNSCHEDULABLE,
+    Looks,
+    Metrics,
+    profile_of,
+)
 from mooring.scheduler.live.moment import Moment
-from mooring.scheduler.live.podmetrics import resources_text
+from mooring.scheduler.live.podmetrics import resource_families
 from mooring.scheduler.live.queue import Item, ItemKey, Kind, Queue
 from mooring.scheduler.live.refusing import Explain, Refusals
+from mooring.scheduler.plugin_times import SAMPLE_EVERY, PluginTimes
 from mooring.scheduler.reserving import Fresh, Reservation
 from mooring.scheduler.shape import Settings
 from mooring.scheduler.shapes import key_of
@@ -69,7 +79,9 @@ class LiveScheduler:
         self.live = LiveCluster(cluster)
         self.queue = Queue(config.backoff)
         self.jobs = Jobs()
-        self.metrics = Metrics(first)
+        self.metrics = Metrics(Looks(self._pending, self._rejected, self._cached))
+        self._times = PluginTimes(elapsed, self.metrics.plugin_s.note)
+        self._cycles = 0
         self._config = config
         self._fresh = fresh
         self._elapsed = elapsed
@@ -77,7 +89,7 @@ class LiveScheduler:
         if config.filter_timeout_s:
             cluster.budget = BUDGET._replace(interrupt=self._interrupt)
         self._now: Moment | None = None
-        self._refusals = Refusals(self.live, self.jobs, self.metrics, explain)
+        self._refusals = Refusals(self.live, self.jobs, self.metrics, explain, config.explain_in)
         self._desk = Desk(self.live, lambda: self._moment, self.metrics, config.binding_timeout_s)
 
     # --- what happens -------------------------------------------------------------------------
@@ -145,17 +157,18 @@ class LiveScheduler:
 
     def metrics_text(self) -> str:
         """Return all that was counted, as Prometheus reads it."""
-        self.metrics.pending.replace("queue", self.queue.counts())
-        self.metrics.unschedulable.replace("plugin", self._refusals.plugins())
-        return self.metrics.text()
+        return exposition(self.metrics.families())
 
     def resources_text(self) -> str:
         """Return what each pod asks for and may take, as Prometheus reads it."""
-        return resources_text(self.live.pods.values())
+        return exposition(resource_families(self.live.pods.values()))
 
     def _try(self, item: Item) -> None:
         """Decide about an item; a bug of ours costs that item a while, and no other."""
         pods = dict(item.pods)
+        is_measured = self._cycles % SAMPLE_EVERY == 0
+        self._cycles += 1
+        self.live.cluster.work.measure(self._times if is_measured else None)
         try:
             if item.key[0] == "group":
                 self._try_group(item)
@@ -168,6 +181,8 @@ class LiveScheduler:
             message = f"internal error: {type(error).__name__}: {error}"
             for key in item.pods:
                 self._refusals.complain(key, message, self._moment)
+        finally:
+            self.live.cluster.work.measure(None)
 
     # --- one pod ------------------------------------------------------------------------------
 
@@ -176,13 +191,10 @@ class LiveScheduler:
         if self._gives_back(pod):
             self.queue.back_off(item, self._s)
             return
-        start_s = self._elapsed()
         ready = attempt(self.live.cluster, pod)
         outcome = ready if isinstance(ready, Pending) else ready.best(alone=True)
         kind = None if isinstance(ready, Pending) else _kind(ready)
-        self._observe(self.metrics.algorithm_s)
-        if not isinstance(ready, Pending):
-            self._note_filtered(ready, outcome, start_s)
+        self.metrics.algorithm_s.note(self._elapsed() - self._s)
         if isinstance(outcome, Placed):
             self._bind(self.live.reserve(outcome, self._fresh), item)
             self.queue.placed(item, kind, self._s)
@@ -221,37 +233,30 @@ class LiveScheduler:
         key = key_of(reservation.pod)
         start_s, tries = self._s, item.tries
         since_s, item_key = item.since_s, item.key
+        profile = profile_of(reservation.pod)
+        self._refusals.found_node(key)
 
         def finished(result: Bound | Failed) -> None:
             if isinstance(result, Bound):
-                self._note_bound(key, start_s=start_s, since_s=since_s, tries=tries)
+                self._refusals.forget(key)
+                self.metrics.attempted(profile, SCHEDULED, self._s - start_s)
+                self.metrics.sli_s.note(self._s - since_s, str(min(tries, 15)))
+                self.metrics.tries.note(tries)
             else:
                 again = Item(item_key, since_s, priority=item.priority, tries=tries)
                 self._note_unbound(reservation.pod, again, result, start_s)
 
-        self.jobs.start(bind(self._desk, reservation), finished)
-
-    def _note_filtered(self, ready: Attempt, outcome: Outcome, start_s: float) -> None:
-        status = "Success"
-        if isinstance(outcome, Pending):
-            status = "Error" if outcome.is_fault else "Unschedulable"
-        took_s = self._elapsed() - start_s
-        self.metrics.ran("Filter", status, took_s, with_devices=ready.check is not None)
+        times = self.live.cluster.work.times
+        self.jobs.start(bind(self._desk, reservation, times), finished)
 
     def _note_refused(self, pending: Pending) -> None:
         if pending.message:
             result = ERROR if pending.is_fault else UNSCHEDULABLE
-            self._count(result, self._elapsed() - self._s)
-
-    def _note_bound(self, key: str, *, start_s: float, since_s: float, tries: int) -> None:
-        self._refusals.forget(key)
-        self._count(SCHEDULED, self._s - start_s)
-        self.metrics.sli_s.observe(self._s - since_s, attempts=str(min(tries, 15)))
-        self.metrics.tries.observe(tries)
+            self.metrics.attempted(profile_of(pending.pod), result, self._elapsed() - self._s)
 
     def _note_unbound(self, pod: Pod, item: Item, failed: Failed, start_s: float) -> None:
         key = key_of(pod)
-        self._count(ERROR, self._s - start_s)
+        self.metrics.attempted(profile_of(pod), ERROR, self._s - start_s)
         if failed.is_gone or not self.live.is_waiting(key):
             return
         item.pods = {key: self.live.pods[key]}
@@ -281,12 +286,20 @@ class LiveScheduler:
             existing=len(members),
         )
         decided = decide_group(self.live.cluster, gang, self._fresh)
-        self._observe(self.metrics.algorithm_s)
+        self._note_group(decided, profile_of(pods[0]))
         for result in decided.results:
             if isinstance(result, Reservation):
                 self._bind(self.live.took(result), item)
         self.jobs.start(say_of_group(group, decided, self._moment))
         self._keep(item, group, [each for each in decided.results if isinstance(each, Pending)])
+
+    def _note_group(self, decided: Decided, profile: str) -> None:
+        if decided.message is None:
+            return  # it was not tried
+        result = SCHEDULED
+        if decided.message:
+            result = ERROR if decided.is_fault else UNSCHEDULABLE
+        self.metrics.group_attempted(profile, result, self._elapsed() - self._s)
 
     def _keep(self, item: Item, group: PodGroup | None, pending: list[Pending]) -> None:
         """Let the pods of a group that got no node wait together."""
@@ -350,13 +363,21 @@ class LiveScheduler:
                 return group.spec.priority
         return pod.spec.priority or 0
 
-    def _count(self, result: str, seconds: float) -> None:
-        profile = self.metrics.profile
-        self.metrics.attempts.add(profile=profile, result=result)
-        self.metrics.attempt_s.observe(seconds, profile=profile, result=result)
+    # --- levels, looked up when metrics are read ------------------------------------------------
 
-    def _observe(self, histogram: Any) -> None:
-        histogram.observe(self._elapsed() - self._s)
+    def _pending(self) -> dict[Labels, int]:
+        return {(queue,): count for queue, count in self.queue.counts().items()}
+
+    def _rejected(self) -> Counter[Labels]:
+        return self._refusals.plugins()
+
+    def _cached(self) -> dict[Labels, int]:
+        nodes = self.live.cluster.fleet.nodes
+        return {
+            ("nodes",): len(nodes),
+            ("pods",): sum(len(state.pods) for state in nodes.values()),
+            ("assumed_pods",): len(self.live.assumed) + len(self.live.in_flight),
+        }
 
     def _interrupt(self) -> str | None:
         return TIMED_OUT if self._elapsed() > self._deadline_s else None

@@ -1,206 +1,166 @@
-"""What the scheduler counts, under Kubernetes' names, as Prometheus reads it.
+"""What the scheduler counts, under Kubernetes' names.
 
-Names that only the seeds have are aliases of the shipped ones.
+What there is at the moment, such as pending pods, is looked up when it is read. Names that only
+the KEPs have are aliases of the shipped ones.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
+from msgspec import Struct
+
+from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.kit.metrics import Counts, Durations, Family, Labels, Level, exponential_buckets
 from mooring.scheduler.bindingconditions import has_conditions
 
-SCHEDULED = "scheduled"
-UNSCHEDULABLE = "unschedulable"
-ERROR = "error"
+SCHEDULED: Final = "scheduled"
+UNSCHEDULABLE: Final = "unschedulable"
+ERROR: Final = "error"
 
-DYNAMIC_RESOURCES = "DynamicResources"
-NODE_RESOURCES_FIT = "NodeResourcesFit"
+Look = Callable[[], Mapping[Labels, int]]
 
-Labels = tuple[tuple[str, str], ...]
-
-
-class Counts:
-    """A counter or gauge with labels."""
-
-    def __init__(
-        self, name: str, text: str, type_: str = "counter", *, aliases: tuple[str, ...] = ()
-    ) -> None:
-        self._names, self._text, self._type = (name, *aliases), text, type_
-        self._values: Counter[Labels] = Counter()
-
-    def add(self, **labels: str) -> None:
-        """Count one more with these labels."""
-        self._values[tuple(labels.items())] += 1
-
-    def replace(self, label: str, values: Mapping[str, int]) -> None:
-        """Set all values by one label."""
-        self._values = Counter({((label, key),): value for key, value in values.items()})
-
-    def value(self, **labels: str) -> float:
-        """Return the value with these labels."""
-        return self._values[tuple(labels.items())]
-
-    def lines(self) -> Iterator[str]:
-        """Give the lines of the text."""
-        for name in self._names:
-            yield f"# HELP {name} {self._text}"
-            yield f"# TYPE {name} {self._type}"
-            for labels, value in sorted(self._values.items()):
-                yield f"{name}{shown(labels)} {value}"
+_ATTEMPT_S: Final = exponential_buckets(0.001, 2, 15)
 
 
-class Histogram:
-    """Values counted by how large they are."""
+def profile_of(pod: Pod) -> str:
+    """Return the profile that a pod is scheduled by; one that no server has seen may name none."""
+    return pod.spec.scheduler_name or DEFAULT_SCHEDULER
 
-    def __init__(self, name: str, text: str, first: float, factor: float, number: int) -> None:
-        self._name, self._text = name, text
-        self._bounds = [first * factor**power for power in range(number)]
-        self._counts: dict[Labels, list[int]] = {}
-        self._sums: Counter[Labels] = Counter()
 
-    def observe(self, value: float, **labels: str) -> None:
-        """Count a value."""
-        key = tuple(labels.items())
-        counts = self._counts.get(key)
-        if counts is None:
-            counts = self._counts[key] = [0] * (len(self._bounds) + 1)
-        counts[bisect_left(self._bounds, value)] += 1
-        self._sums[key] += value  # type: ignore[assignment]
+class Looks(Struct, frozen=True):
+    """Where levels are looked up."""
 
-    def count(self, **labels: str) -> int:
-        """Return how many values were counted with these labels."""
-        return sum(self._counts.get(tuple(labels.items()), ()))
-
-    def lines(self) -> Iterator[str]:
-        """Give the lines of the text."""
-        yield f"# HELP {self._name} {self._text}"
-        yield f"# TYPE {self._name} histogram"
-        for labels, counts in sorted(self._counts.items()):
-            total = 0
-            for bound, number in zip((*map(_number, self._bounds), "+Inf"), counts, strict=True):
-                total += number
-                yield f"{self._name}_bucket{shown((*labels, ('le', bound)))} {total}"
-            yield f"{self._name}_sum{shown(labels)} {self._sums[labels]}"
-            yield f"{self._name}_count{shown(labels)} {total}"
+    pending: Look = dict  # by queue
+    unschedulable: Look = dict  # by plugin and profile
+    cached: Look = dict  # by type
 
 
 class Metrics:
     """All that is counted."""
 
-    def __init__(self, profile: str) -> None:
-        self.profile = profile
+    def __init__(self, looks: Looks = Looks()) -> None:  # noqa: B008
         self.attempts = Counts(
-            "scheduler_schedule_attempts_total", "Attempts to schedule pods, by the result."
+            "scheduler_schedule_attempts_total",
+            "Attempts to schedule pods, by result: scheduled, unschedulable, or error.",
+            ("profile", "result"),
         )
-        self.attempt_s = Histogram(
+        self.attempt_s = Durations(
             "scheduler_scheduling_attempt_duration_seconds",
-            "How long an attempt takes, with binding.",
-            0.001,
-            2,
-            15,
+            "Seconds that an attempt to schedule a pod takes, with binding.",
+            _ATTEMPT_S,
+            ("profile", "result"),
         )
-        self.algorithm_s = Histogram(
+        self.algorithm_s = Durations(
             "scheduler_scheduling_algorithm_duration_seconds",
-            "How long it takes to decide.",
-            0.001,
-            2,
-            15,
+            "Seconds that it takes to decide about a pod.",
+            _ATTEMPT_S,
         )
-        self.plugin_s = Histogram(
+        self.plugin_s = Durations(
             "scheduler_plugin_execution_duration_seconds",
-            "How long a plugin takes at an extension point.",
-            0.00001,
-            1.5,
-            20,
+            "Seconds that a plugin takes at an extension point, in every tenth cycle.",
+            exponential_buckets(0.00001, 1.5, 20),
+            ("plugin", "extension_point", "status"),
         )
-        self.sli_s = Histogram(
+        self.sli_s = Durations(
             "scheduler_pod_scheduling_sli_duration_seconds",
-            "How long a pod takes from entering the queue to being bound.",
-            0.01,
-            2,
-            20,
+            "Seconds from when a pod enters the queue until it is bound, by number of attempts.",
+            exponential_buckets(0.01, 2, 20),
+            ("attempts",),
         )
-        self.tries = Histogram(
+        self.tries = Durations(
             "scheduler_pod_scheduling_attempts",
-            "Attempts that a pod took to be scheduled.",
-            1,
-            2,
-            5,
+            "Attempts that it took to schedule a pod.",
+            exponential_buckets(1, 2, 5),
         )
-        self.pending = Counts("scheduler_pending_pods", "Pending pods, by the queue.", "gauge")
-        self.unschedulable = Counts(
+        self.pending = Level(
+            "scheduler_pending_pods",
+            "Pending pods by queue: active, backoff, unschedulable, or gated.",
+            ("queue",),
+            looks.pending,
+        )
+        self.unschedulable = Level(
             "scheduler_unschedulable_pods",
-            "Pods without a node, by the plugin that refuses them.",
-            "gauge",
+            "Pods without a node by each plugin that rejects them or holds them back.",
+            ("plugin", "profile"),
+            looks.unschedulable,
         )
-        self.victims = Histogram(
-            "scheduler_preemption_victims", "Pods that must leave for one pod.", 1, 2, 7
+        self.cached = Level(
+            "scheduler_cache_size",
+            "Nodes, pods and assumed pods that the scheduler knows.",
+            ("type",),
+            looks.cached,
+        )
+        self.victims = Durations(
+            "scheduler_preemption_victims",
+            "Pods that one pod preempts at once.",
+            exponential_buckets(1, 2, 7),
         )
         self.preemptions = Counts(
-            "scheduler_preemption_attempts_total", "Attempts to make room by preemption."
+            "scheduler_preemption_attempts_total", "Attempts to preempt pods."
+        )
+        self.group_attempts = Counts(
+            "scheduler_podgroup_schedule_attempts_total",
+            "Attempts to schedule pod groups, by result: scheduled, unschedulable, or error.",
+            ("profile", "result"),
+        )
+        self.group_attempt_s = Durations(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "Seconds that an attempt to schedule a pod group takes.",
+            _ATTEMPT_S,
+            ("profile", "result"),
+        )
+        self.group_algorithm_s = Durations(
+            "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+            "Seconds that it takes to decide about a pod group.",
+            _ATTEMPT_S,
         )
         self.creates = Counts(
             "dynamic_resource_allocation_resourceclaim_creates_total",
-            "Claims created, by the result.",
+            "ResourceClaim creation requests, by outcome.",
+            ("status", "admin_access", "owner_api_group", "owner_api_kind"),
             aliases=("scheduler_resourceclaim_creates_total",),
         )
         self.ready = Counts(
             "scheduler_dra_bindingconditions_allocations_total",
-            "Allocations of devices with binding conditions, by the result.",
+            "Allocations of devices with binding conditions, by what became of waiting for them.",
+            ("profile", "driver", "status"),
         )
-        self.ready_s = Histogram(
+        self.ready_s = Durations(
             "scheduler_dra_bindingconditions_wait_duration_seconds",
-            "How long binding conditions were waited for.",
-            0.1,
-            2,
-            14,
+            "Seconds that binding conditions were waited for.",
+            exponential_buckets(0.1, 2, 14),
+            ("profile", "driver", "status"),
         )
 
     def created(self, status: str) -> None:
         """Count a claim for extended resources that was created, or failed to be."""
-        self.creates.add(
-            status=status, admin_access="false", owner_api_group="", owner_api_kind="Pod"
-        )
+        self.creates.add(status, "false", "", "Pod")
 
-    def ran(self, point: str, status: str, seconds: float, *, with_devices: bool) -> None:
-        """Count how long an extension point took.
+    def attempted(self, profile: str, result: str, seconds: float) -> None:
+        """Count an attempt to schedule a pod."""
+        self.attempts.add(profile, result)
+        self.attempt_s.note(seconds, profile, result)
 
-        What plugins ask of nodes is asked together. The time counts for the one that needs most of
-        it: the search for devices, or else whether there is room.
-        """
-        plugin = DYNAMIC_RESOURCES if with_devices else NODE_RESOURCES_FIT
-        labels = {"plugin": plugin, "extension_point": point, "status": status}
-        self.plugin_s.observe(seconds, **labels)
+    def group_attempted(self, profile: str, result: str, seconds: float) -> None:
+        """Count an attempt to schedule a pod group."""
+        self.group_attempts.add(profile, result)
+        self.group_attempt_s.note(seconds, profile, result)
+        self.group_algorithm_s.note(seconds)
 
-    def waited(self, claims: list[ResourceClaim], status: str, seconds: float) -> None:
-        """Count what became of waiting for devices."""
+    def waited(
+        self, claims: list[ResourceClaim], profile: str, status: str, seconds: float
+    ) -> None:
+        """Count what became of waiting for devices, for a pod of a profile."""
         for claim in claims:
             allocation = claim.status.allocation
             for result in allocation.devices.results if allocation is not None else ():
-                labels = {"profile": self.profile, "driver": result.driver, "status": status}
-                self.ready_s.observe(seconds, **labels)
+                self.ready_s.note(seconds, profile, result.driver, status)
                 if has_conditions(claim) and result.binding_conditions:
-                    self.ready.add(**labels)
+                    self.ready.add(profile, result.driver, status)
 
-    def text(self) -> str:
-        """Return all that was counted."""
-        found = (each for each in vars(self).values() if isinstance(each, Counts | Histogram))
-        return "\n".join(line for each in found for line in each.lines()) + "\n"
-
-
-def shown(labels: Labels) -> str:
-    """Return labels as Prometheus reads them."""
-    if not labels:
-        return ""
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _number(value: float) -> str:
-    return f"{value:.10g}"
+    def families(self) -> Iterator[Family]:
+        """Give all metrics."""
+        yield from (each for each in vars(self).values() if isinstance(each, Family))

@@ -1,4 +1,4 @@
-"""What pods ask for and may take, one series a resource, as Prometheus reads it.
+"""What pods ask for and may take, one series a resource.
 
 Kubernetes' scheduler has these apart from its other metrics (`/metrics/resources`), since there are
 as many as there are pods.
@@ -7,12 +7,13 @@ as many as there are pods.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from mooring.api.core.pod import Pod
 from mooring.api.core.resources import CPU, MEMORY, ResourceList
 from mooring.claims.podresources import container_limits, is_huge_page, pod_requests
 from mooring.claims.resourcesums import add
-from mooring.scheduler.live.metrics import shown
+from mooring.kit.metrics import Family, Labels, Level
 
 REQUEST = "kube_pod_resource_request"
 LIMIT = "kube_pod_resource_limit"
@@ -20,14 +21,16 @@ ENDED = ("Succeeded", "Failed")
 _UNITS = {CPU: "cores", MEMORY: "bytes", "storage": "bytes", "ephemeral-storage": "bytes"}
 
 
-def resources_text(pods: Iterable[Pod]) -> str:
-    """Return the requests and limits of all pods that have not ended."""
+_LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
+
+
+def resource_families(pods: Iterable[Pod]) -> Iterator[Family]:
+    """Give the requests and limits of all pods that have not ended."""
     counted = [pod for pod in pods if not (pod.spec.node_name and pod.status.phase in ENDED)]
-    lines = [
-        *_family(REQUEST, "Resources that pods ask for, in all.", counted, pod_requests),
-        *_family(LIMIT, "Resources that pods may take, in all.", counted, pod_limits),
-    ]
-    return "\n".join(lines) + "\n"
+    text = "Resources that a pod asks for, all its containers together."
+    yield Level(REQUEST, text, _LABELS, partial(_amounts, counted, pod_requests))
+    text = "Resources that a pod may take, all its containers together."
+    yield Level(LIMIT, text, _LABELS, partial(_amounts, counted, pod_limits))
 
 
 def pod_limits(pod: Pod) -> ResourceList:
@@ -42,27 +45,25 @@ def pod_limits(pod: Pod) -> ResourceList:
     return total
 
 
-def _family(
-    name: str, text: str, pods: list[Pod], look: Callable[[Pod], ResourceList]
-) -> Iterator[str]:
-    yield f"# HELP {name} {text}"
-    yield f"# TYPE {name} gauge"
-    for pod in pods:
-        for resource, amount in sorted(look(pod).items()):
-            if amount.approximate_float:
-                yield f"{name}{shown(_labels(pod, resource))} {amount.approximate_float:.15g}"
+def _amounts(pods: list[Pod], look: Callable[[Pod], ResourceList]) -> dict[Labels, float]:
+    return {
+        _labels(pod, resource): amount.approximate_float
+        for pod in pods
+        for resource, amount in look(pod).items()
+        if amount.approximate_float
+    }
 
 
-def _labels(pod: Pod, resource: str) -> tuple[tuple[str, str], ...]:
+def _labels(pod: Pod, resource: str) -> Labels:
     spec = pod.spec
     return (
-        ("namespace", pod.metadata.namespace),
-        ("pod", pod.metadata.name),
-        ("node", spec.node_name),
-        ("scheduler", spec.scheduler_name),
-        ("priority", "" if spec.priority is None else str(spec.priority)),
-        ("resource", resource),
-        ("unit", _unit(resource)),
+        pod.metadata.namespace,
+        pod.metadata.name,
+        spec.node_name,
+        spec.scheduler_name,
+        "" if spec.priority is None else str(spec.priority),
+        resource,
+        _unit(resource),
     )
 
 

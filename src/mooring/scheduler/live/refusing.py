@@ -1,6 +1,7 @@
 """Pods that got no node: what is said of them, and what is done to make room.
 
-Our own line after Kubernetes' text is found anew when that text changes.
+Our own explanation comes behind Kubernetes' message or as an event of its own, and is found anew
+when that message changes.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
+from mooring.kit.metrics import Labels
 from mooring.scheduler.claimcheck import NOT_AVAILABLE, GivenUp
-from mooring.scheduler.claimneeds import PLUGIN as DYNAMIC_RESOURCES
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending, attempt
 from mooring.scheduler.live import reporting
+from mooring.scheduler.live.config import ExplainIn
 from mooring.scheduler.live.jobs import Jobs
 from mooring.scheduler.live.livecluster import LiveCluster
-from mooring.scheduler.live.metrics import Metrics
+from mooring.scheduler.live.metrics import Metrics, profile_of
 from mooring.scheduler.live.moment import Moment
+from mooring.scheduler.obstacles import GANG_SCHEDULING, NODE_AFFINITY
 from mooring.scheduler.preemption import Preemption
 from mooring.scheduler.shapes import key_of
 from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
@@ -33,30 +36,40 @@ Explain = Callable[[Cluster, Pod, Pending], str]  # one line: the reason and the
 
 
 class _Said(NamedTuple):
-    """What was last said of a pod."""
+    """What was last said of a pod: Kubernetes' message, and our explanation."""
 
     upstream: str
-    whole: str
-    plugins: frozenset[str]
+    ours: str
 
 
 class Refusals:
     """What was said of pods that wait."""
 
-    def __init__(self, live: LiveCluster, jobs: Jobs, metrics: Metrics, explain: Explain) -> None:
+    def __init__(
+        self,
+        live: LiveCluster,
+        jobs: Jobs,
+        metrics: Metrics,
+        explain: Explain,
+        explain_in: ExplainIn = ExplainIn.CONDITION,
+    ) -> None:
         self._live = live
         self._jobs = jobs
         self._metrics = metrics
         self._explain = explain
+        self._explain_in = explain_in
         self._said: dict[str, _Said] = {}
+        self._plugins: dict[str, tuple[Labels, ...]] = {}  # plugin and profile, by pod
 
     def say(self, pending: Pending, now: Moment) -> bool:
         """Say why a pod has no node, and make room; False if there is nothing to be said."""
         pending = _spoken(pending)
+        key = key_of(pending.pod)
+        profile = profile_of(pending.pod)
+        self._plugins[key] = tuple((plugin, profile) for plugin in _plugins(pending))
         if not pending.message:
             return False  # it was not tried
-        key = key_of(pending.pod)
-        message = self._message(key, pending)
+        message, explanation = self._texts(key, pending)
         reason = reporting.SCHEDULER_ERROR if pending.is_fault else reporting.UNSCHEDULABLE
         nominated = ""
         if pending.given_up is not None:
@@ -64,8 +77,17 @@ class Refusals:
         elif pending.preemption is not None:
             nominated = pending.preemption.node
             self._preempt(pending.pod, pending.preemption, now)
-        said = reporting.say(self._live, key, message, reason, now, nominated=nominated)
-        self._jobs.start(said)
+        self._jobs.start(
+            reporting.say(
+                self._live,
+                key,
+                message,
+                reason,
+                now,
+                nominated=nominated,
+                explanation=explanation,
+            )
+        )
         return True
 
     def say_of_group(self, group: PodGroup, pending: list[Pending], now: Moment) -> None:
@@ -83,10 +105,15 @@ class Refusals:
     def forget(self, key: str) -> None:
         """Forget what was said of a pod."""
         self._said.pop(key, None)
+        self._plugins.pop(key, None)
 
-    def plugins(self) -> Counter[str]:
-        """Return how many pods each plugin refuses."""
-        return Counter(name for said in self._said.values() for name in said.plugins)
+    def found_node(self, key: str) -> None:
+        """Note that nothing rejects a pod any more; what was said of it stays until it is bound."""
+        self._plugins.pop(key, None)
+
+    def plugins(self) -> Counter[Labels]:
+        """Return how many pods each plugin rejects or holds back, by plugin and profile."""
+        return Counter(each for found in self._plugins.values() for each in found)
 
     # --- within -------------------------------------------------------------------------------
 
@@ -114,19 +141,21 @@ class Refusals:
         victims = [victim.key for victim in found.victims]
         if any(not self._live.is_wanted(key) for key in victims):
             return
-        self._metrics.victims.observe(len(victims))
+        self._metrics.victims.note(len(victims))
         self._jobs.start(reporting.evict(self._live, victims, pod, found.node, now))
 
-    def _message(self, key: str, pending: Pending) -> str:
-        """Return Kubernetes' text followed by ours."""
+    def _texts(self, key: str, pending: Pending) -> tuple[str, str]:
+        """Return the message, and what goes into an event of its own; perhaps nothing."""
         said = self._said.get(key)
         if said is None or said.upstream != pending.message:
-            ours = self._explained(pending)
-            whole = f"{pending.message} {ours}" if ours else pending.message
-            said = self._said[key] = _Said(pending.message, whole, _plugins(pending))
-        return said.whole
+            said = self._said[key] = _Said(pending.message, self._explained(pending))
+        if self._explain_in is ExplainIn.EVENT or not said.ours:
+            return pending.message, said.ours
+        return f"{pending.message} {said.ours}", ""
 
     def _explained(self, pending: Pending) -> str:
+        if self._explain_in is ExplainIn.NONE:
+            return ""
         try:
             return self._explain(self._live.cluster, pending.pod, pending)
         except Exception:
@@ -143,6 +172,18 @@ def _spoken(pending: Pending) -> Pending:
 
 
 def _plugins(pending: Pending) -> frozenset[str]:
-    if pending.survey.obstacle is not None:
-        return frozenset((pending.survey.obstacle.plugin or DYNAMIC_RESOURCES,))
-    return frozenset(refusal.plugin for refusal in pending.survey.refusals.values())
+    """Return the plugins that a pod is counted for.
+
+    Kubernetes counts none for a fault, nor for pods that go without a node because their group
+    does. Only affinity to nodes by their names stops a pod without the name of a plugin.
+    """
+    obstacle = pending.survey.obstacle
+    if pending.is_fault:
+        return frozenset()
+    if obstacle is not None:
+        is_of_group = obstacle.plugin == GANG_SCHEDULING and bool(pending.message)
+        return frozenset() if is_of_group else frozenset((obstacle.plugin or NODE_AFFINITY,))
+    found = {refusal.plugin for refusal in pending.survey.refusals.values()}
+    if pending.survey.elsewhere is not None:
+        found.add(pending.survey.elsewhere.plugin)
+    return frozenset(plugin or NODE_AFFINITY for plugin in found)

@@ -32,6 +32,7 @@ from mooring.scheduler.live.livecluster import LiveCluster
 from mooring.scheduler.live.moment import Moment
 from mooring.scheduler.shapes import key_of as pod_key_of
 
+EXPLAINED = "SchedulingExplained"  # the reason of our own event
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 MESSAGE_MAX = 4096
@@ -40,13 +41,25 @@ NOTE_MAX = 1024  # of an event, as the API has it
 
 
 def say(
-    live: LiveCluster, key: str, message: str, reason: str, now: Moment, *, nominated: str = ""
+    live: LiveCluster,
+    key: str,
+    message: str,
+    reason: str,
+    now: Moment,
+    *,
+    nominated: str = "",
+    explanation: str = "",
 ) -> Steps[None]:
-    """Write why a pod has no node: an event, and the condition unless it says so already."""
+    """Write why a pod has no node: an event, and the condition unless it says so already.
+
+    An explanation that is not part of the message gets an event of its own.
+    """
     pod = live.pods.get(key)
     if pod is None:
         return
     yield Tell(pod, "FailedScheduling", message[:NOTE_MAX], action="Scheduling", is_warning=True)
+    if explanation:
+        yield Tell(pod, EXPLAINED, explanation[:NOTE_MAX], action="Scheduling")
     condition = PodCondition(
         type=POD_SCHEDULED,
         status="False",
