@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.main import moor
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"
 
@@ -52,6 +53,54 @@ def test_a_whole_cluster_may_be_in_the_manifests() -> None:
 def test_profiles_add_machines() -> None:
     result = count("--profile", "dgx-h100x3", "--profile", "r7725")
     assert result.stdout.startswith("4 nodes 0 pods")
+
+
+@pytest.mark.parametrize("text", ["dgx-h100x3", "dgx-h100=3"])
+def test_machines_are_counted_in_two_ways(text: str) -> None:
+    assert count("--profile", text).stdout.startswith("3 nodes 0 pods")
+
+
+def test_a_profile_given_twice_adds_its_machines_twice() -> None:
+    result = count("--profile", "dgx-h100=2", "--profile", "dgx-h100")
+    assert result.stdout.startswith("3 nodes 0 pods")
+    assert not result.stderr
+
+
+# Every command that takes profiles, with arguments that lead as far as to them.
+TAKING_PROFILES = [
+    ("plan", "--profile"),
+    ("explain", "--profile"),
+    ("fit", "--profile"),
+    ("devices", "--profile"),
+    ("claims", "--profile"),
+    ("snapshot", "-o", "out.tar.gz", "--profile"),
+    ("whatif", "--profile", "tpu", "--add-profile"),
+    ("profiles",),
+    ("up", "--data-dir", "nowhere", "--profile"),
+    ("controllers", "--nodes-kubeconfig", "nowhere", "--profile"),
+]
+
+
+@pytest.mark.parametrize("arguments", TAKING_PROFILES, ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dgx-h10=4", "there is no profile 'dgx-h10'; did you mean dgx-h100?"),
+        ("dgx-h100=0", "dgx-h100=0: the count must be a number from 1 to 10,000"),
+        ("dgx-h100x10001", "dgx-h100x10001: the count must be a number from 1 to 10,000"),
+    ],
+)
+def test_every_command_reads_profiles_the_same_way(
+    arguments: tuple[str, ...],
+    text: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(moor, [*arguments, text])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
 
 
 def test_gzipped_files_are_read_by_name_and_in_directories(tmp_path: Path) -> None:

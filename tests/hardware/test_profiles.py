@@ -228,6 +228,10 @@ def test_every_fact_has_a_source_or_is_assumed(name: str) -> None:
         ("mi300x", "xe9680-mi300x", 1),
         ("mi300xx3", "xe9680-mi300x", 3),
         ("gb200x2", "gb200-nvl72", 2),
+        ("dgx-h100=4", "dgx-h100", 4),
+        ("mi300x=3", "xe9680-mi300x", 3),
+        ("gb200=0002", "gb200-nvl72", 2),
+        ("dgx-h100=10000", "dgx-h100", 10_000),
     ],
 )
 def test_names_may_be_aliases_and_have_a_count(text: str, name: str, units: int) -> None:
@@ -240,8 +244,17 @@ def test_names_may_be_aliases_and_have_a_count(text: str, name: str, units: int)
     [
         ("dgx-h10", "there is no profile 'dgx-h10'; did you mean dgx-h100?"),
         ("DGX-H100x4", "there is no profile 'DGX-H100'; did you mean dgx-h100?"),
-        ("dgx-h100x0", "dgx-h100x0: must be from 1 to 10,000 machines"),
-        ("gb200x999999", "gb200x999999: must be from 1 to 10,000 machines"),
+        ("dgx-h10=4", "there is no profile 'dgx-h10'; did you mean dgx-h100?"),
+        ("dgx-h100x0", "dgx-h100x0: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=0", "dgx-h100=0: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=", "dgx-h100=: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=-1", "dgx-h100=-1: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=four", "dgx-h100=four: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=4x2", "dgx-h100=4x2: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=٤", "dgx-h100=٤: the count must be a number from 1 to 10,000"),
+        ("gb200x556", "gb200x556: the count must be a number from 1 to 555"),
+        ("gb200x" + "9" * 5000, "gb200x999999"),
+        ("=4", "there is no profile ''; there are: as-8126gs, "),
         ("models", "there is no profile 'models'; there are: as-8126gs, "),
         ("../models", "there is no profile '../models'; there are: as-8126gs, "),
         ("", "there is no profile ''; there are: as-8126gs, "),
@@ -260,6 +273,22 @@ def test_any_name_is_a_profile_or_an_error(text: str) -> None:
     except ProfileError:
         return
     assert wanted.profile.name in CATALOGUE.names
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "units"),
+    [
+        ("boardx4", "boardx4", 1),
+        ("boardx4x2", "boardx4", 2),
+        ("boardx4=2", "boardx4", 2),
+        ("board=4", "board", 4),
+        ("boardx5", "board", 5),
+    ],
+)
+def test_a_name_may_end_in_x_and_digits(tmp_path: Path, text: str, name: str, units: int) -> None:
+    (tmp_path / "boardx4.toml").write_text(GOOD, encoding="utf-8")
+    wanted = catalogue_in(tmp_path, GOOD).wanted(text)
+    assert (wanted.profile.name, wanted.units) == (name, units)
 
 
 # --- files that are not right -------------------------------------------------------------------

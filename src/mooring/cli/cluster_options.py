@@ -159,7 +159,7 @@ _OPTIONS = (
         "--profile",
         "profile_names",
         multiple=True,
-        metavar="NAME[xN]",
+        metavar="NAME[=COUNT]",
         help="Machines to add to the cluster; moor profiles lists them. May be repeated.",
     ),
     click.option(

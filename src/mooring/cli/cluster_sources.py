@@ -116,10 +116,11 @@ class Profiles(NamedTuple):
     form: Form
 
     def give(self, intake: Intake) -> None:
-        """Give nodes, slices and classes of all machines."""
+        """Give nodes, slices and classes of all machines, none with the name of another node."""
         catalogue = Catalogue()
         for name in self.names:
-            fleet = catalogue.fleet(name, self.form)
+            taken = [node.metadata.name for node in intake.snapshot().nodes]
+            fleet = catalogue.fleet(name, self.form, taken=taken)
             for each in (*fleet.nodes, *fleet.classes, *fleet.slices):
                 intake.add_object(each, f"profile {name}")
 
