@@ -169,6 +169,19 @@ def test_one_shortage_does_not_hide_the_other() -> None:
     assert verdict["diagnosis"]["fixes"]
 
 
+def test_a_class_that_a_profile_has_is_answered_with_the_profile() -> None:
+    claim = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: gpu}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}
+"""
+    result = CliRunner().invoke(command, ["-f", "-", "--profile", "dgx-h100"], input=claim)
+    assert "\n  --profile example-gpu adds machines with devices of the class gpu.example.com\n" in (
+        result.stdout
+    )
+
+
 def test_a_class_that_is_missing_is_answered_with_the_nearest() -> None:
     seed = EXAMPLES / "seeds" / "000-01-gpu-numa-alignment.yaml"
     result = explain("-f", str(seed), "--profile", "dgx-h100")

@@ -56,7 +56,7 @@ def test_a_kubeconfig_that_is_not_there_is_named(program: str) -> None:
         (["scheduler", "--feature-gates", "Nonsense=true"], "Nonsense"),
         (["controllers", "--controllers", "*,-nonsense"], "there is no '-nonsense'"),
         (["up", "--profile", "dgx-h10"], "did you mean dgx-h100?"),
-        (["up", "--profile", "dgx-h100=0"], "must be from 1"),
+        (["up", "--profile", "dgx-h100=0"], "must be a number from 1"),
         (["down", "--timeout", "x"], "no duration"),
     ],
 )

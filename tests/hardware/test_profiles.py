@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mooring.allocator import Allocated, Unsatisfied
 from mooring.api.catalogue import KINDS
 from mooring.api.gates import HISTORY, Gate, Gates, spec_of
-from mooring.api.resource.v1 import ResourceSlice
+from mooring.api.resource.v1 import DeviceClaim, ResourceClaim, ResourceSlice
 from mooring.hardware.attributes import (
     NUMA_NODE,
     Form,
@@ -23,6 +24,7 @@ from mooring.hardware.attributes import (
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import NoAttributeError, ProfileError
 from mooring.hardware.folder import folder_tree, write_entries
+from mooring.hardware.nodes import CLASSES, EXAMPLE_PROFILES
 from mooring.hardware.profilefiles import ProfileFolder
 from mooring.hardware.sysfs import sysfs_entries, sysfs_tree
 from mooring.hardware.tree import Tree
@@ -31,8 +33,8 @@ from mooring.validation.context import Context
 from tests.hardware.boards import CATALOGUE, NOW, Bench, claim, devices_of, fleet_of
 
 WANTED = {
-    "as-8126gs", "dgx-h100", "dgx-h100-mig", "gb200-nvl72", "r760xa", "r7725", "tpu-v6e",
-    "xe8640", "xe9680-mi300x", "xe9680-mi300x-sriov", "xeon6-snc3",
+    "as-8126gs", "dgx-h100", "dgx-h100-mig", "example-gpu", "gb200-nvl72", "r760xa", "r7725",
+    "tpu-v6e", "xe8640", "xe9680-mi300x", "xe9680-mi300x-sriov", "xeon6-snc3",
 }  # fmt: skip
 
 
@@ -289,6 +291,40 @@ def test_a_name_may_end_in_x_and_digits(tmp_path: Path, text: str, name: str, un
     (tmp_path / "boardx4.toml").write_text(GOOD, encoding="utf-8")
     wanted = catalogue_in(tmp_path, GOOD).wanted(text)
     assert (wanted.profile.name, wanted.units) == (name, units)
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+
+def test_every_class_has_a_profile_with_devices_of_it() -> None:
+    names = {name for classes in CLASSES.values() for name in classes}
+    assert set(EXAMPLE_PROFILES) == names
+    for name, profile in EXAMPLE_PROFILES.items():
+        wanted = claim("c", {"r": name}, "x.example.com/y", cpus=1)
+        alone = replace(wanted, spec=replace(wanted.spec, devices=_unconstrained(wanted)))
+        assert isinstance(Bench(fleet_of(profile)).ask(alone), Allocated), name
+
+
+def _unconstrained(wanted: ResourceClaim) -> DeviceClaim:
+    return replace(wanted.spec.devices, constraints=())
+
+
+def test_gpus_of_nvidia_are_the_extended_resource_of_their_chart() -> None:
+    classes = {each.metadata.name: each for each in CATALOGUE.fleet("dgx-h100-mig").classes}
+    assert classes["gpu.nvidia.com"].spec.extended_resource_name == "nvidia.com/gpu"
+    assert classes["mig.nvidia.com"].spec.extended_resource_name is None
+
+
+def test_example_gpus_are_published_as_the_example_driver_does() -> None:
+    fleet = CATALOGUE.fleet("example-gpu")
+    (slice_,) = (each for each in fleet.slices if each.spec.driver == "gpu.example.com")
+    devices = slice_.spec.devices or ()
+    assert [device.name for device in devices] == [f"gpu-{index}" for index in range(8)]
+    assert set(devices[0].attributes) == {"index", "uuid", "model", "driverVersion"}
+    assert {name: str(each.value) for name, each in devices[0].capacity.items()} == {
+        "memory": "80Gi",
+        "compute": "100",
+    }
 
 
 # --- files that are not right -------------------------------------------------------------------

@@ -21,6 +21,7 @@ from mooring.api.resource.v1 import (
 from mooring.claims.consumers import is_group_consumer, is_pod_consumer
 from mooring.claims.owners import Owner, group_name
 from mooring.claims.references import Named, NotCreated, reference_of
+from mooring.hardware.nodes import EXAMPLE_PROFILES
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name, listed, titled
 from mooring.insight.wording import counted
@@ -133,7 +134,12 @@ def _missing_classes(world: _World) -> Iterator[Concern]:
         _note_classes(template.spec.spec.devices, titled(template), world, users)
     for name, subjects in sorted(users.items()):
         fact = f"DeviceClass {name} is not among the objects, but asked for by {listed(subjects)}"
-        yield Concern("missing-class", fact, "no device can be found for it")
+        yield Concern("missing-class", fact, f"no device can be found for it{_with_profile(name)}")
+
+
+def _with_profile(class_name: str) -> str:
+    profile = EXAMPLE_PROFILES.get(class_name)
+    return f"; --profile {profile} has machines with such devices" if profile else ""
 
 
 def _note_classes(
