@@ -26,11 +26,27 @@ from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name, listed, titled
 from mooring.insight.wording import counted
 
+# What seems to be missing where not all objects of a kind could be read.
+_FOLLOWING: Final = {
+    "Node": ("missing-nodes", "unknown-node"),
+    "DeviceClass": ("missing-class",),
+    "ResourceSlice": ("missing-slices", "incomplete-pool", "unknown-device"),
+    "ResourceClaimTemplate": ("missing-template",),
+    "ResourceClaim": ("missing-claim",),
+    "PodGroup": ("missing-group", "unknown-consumer"),
+    "Pod": ("unknown-consumer",),
+}
 
-def check_consistency(snapshot: Snapshot) -> list[Concern]:
-    """Return what is missing or contradictory among the objects."""
+
+def check_consistency(snapshot: Snapshot, unread: Iterable[str] = ()) -> list[Concern]:
+    """Return what is missing or contradictory among the objects.
+
+    Of the kinds that are `unread`, in part or whole, it is known that objects are missing.
+    """
     world = _World(snapshot)
-    return [concern for check in CHECKS for concern in check(world)]
+    known = {rule for kind in unread for rule in _FOLLOWING.get(kind, ())}
+    found = (concern for check in CHECKS for concern in check(world))
+    return [concern for concern in found if concern.rule not in known]
 
 
 class DeviceName(NamedTuple):

@@ -66,6 +66,7 @@ class Intake:
         self.on_object: Callable[[str], None] = _nobody  # is told where an object was found
         self.refused: list[str] = []
         self.unreadable: list[str] = []
+        self.unread: set[str] = set()  # kinds of which not all objects may be read
 
     @property
     def gates(self) -> Gates:
@@ -75,6 +76,10 @@ class Intake:
     def add_concerns(self, concerns: Iterable[Concern]) -> None:
         """Note what a source says of its objects."""
         self._warnings += concerns
+
+    def node_names(self) -> Iterable[str]:
+        """Return the names of the nodes taken so far."""
+        return [name for kind, _, name in self._objects if kind == "Node"]
 
     def snapshot(self) -> Snapshot:
         """Return all objects taken."""
