@@ -359,6 +359,8 @@ TOOL_FILES = {
     "chart/values.yaml": "image: {tag: v1}\n",
     "chart/values-production.yaml": "replicas: 3\n",
     "chart/templates/service.yaml": TEMPLATE,
+    # YAML as it stands, but no object yet.
+    "chart/templates/policy.yaml": 'kind: Policy-{{ include "chart.name" . }}\n',
 }
 
 
@@ -368,7 +370,7 @@ def test_files_of_kustomize_and_helm_are_skipped_with_a_note_each(folder: Path) 
         (folder / name).write_text(text)
     result = validate("-R", "-f", ".")
     assert result.exit_code == 0
-    assert "1 object in 8 files: 1 accepted, 0 refused, 0 warnings\n" in result.stdout
+    assert "1 object in 9 files: 1 accepted, 0 refused, 0 warnings\n" in result.stdout
     assert result.stderr.splitlines() == [
         (
             "note: 2 Kustomizations skipped (base/kustomization.yaml, overlay/kustomization.yml): "
@@ -379,8 +381,8 @@ def test_files_of_kustomize_and_helm_are_skipped_with_a_note_each(folder: Path) 
             "chart/values.yaml): give what `helm template chart` makes of it"
         ),
         (
-            "note: 1 Helm template skipped (chart/templates/service.yaml): "
-            "give what `helm template chart` makes of it"
+            "note: 2 Helm templates skipped (chart/templates/policy.yaml, "
+            "chart/templates/service.yaml): give what `helm template chart` makes of it"
         ),
         (
             "note: 1 JSON patch file skipped (overlay/patch.yaml): "
@@ -438,8 +440,8 @@ def test_archives_are_read_whatever_their_name(folder: Path, form: str, name: st
     result = validate("-f", name)
     assert result.exit_code == 1
     assert f"{name}!d/b/c.yaml:8:7: error: ResourceClaim default/gpu: " in result.stdout
-    assert "2 objects in 9 files: 1 accepted, 1 refused" in result.stdout
-    assert f"note: 1 Helm template skipped ({name}!chart/templates/service.yaml): " in result.stderr
+    assert "2 objects in 10 files: 1 accepted, 1 refused" in result.stdout
+    assert f"note: 2 Helm templates skipped ({name}!chart/templates/" in result.stderr
 
 
 @pytest.mark.parametrize("form", ["tar", "tgz", "zip"])

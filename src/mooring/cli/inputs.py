@@ -77,6 +77,9 @@ class Part(NamedTuple):
 
     def _read(self, content: bytes, schema: Schema, skipped: list[Skipped]) -> Iterator[Document]:
         documents: Iterable[Document] = read(content, source=self.name, schema=schema)
+        if is_template(self.name, content):
+            skipped.append(Skipped(self.name, *HELM_TEMPLATE))
+            return
         if may_be_template(self.name, content):
             try:
                 documents = list(documents)
@@ -248,11 +251,21 @@ def _tool_file_by_name(base: str, tree: Mapping[str, Tree]) -> tuple[str, str] |
     return None
 
 
+def is_template(name: str, content: bytes) -> bool:
+    """Tell whether a file is a template of a Helm chart, even if it happens to be YAML."""
+    is_small = len(content) <= TEMPLATE_BYTES_MAX
+    return is_small and _is_in_templates(name) and bool(_HELM.search(content))
+
+
 def may_be_template(name: str, content: bytes) -> bool:
     """Tell whether a file, if it is not YAML, is a template of Helm."""
     if len(content) > TEMPLATE_BYTES_MAX or not _ACTION.search(content):
         return False
-    return bool(_HELM.search(content)) or "templates" in PurePosixPath(_path(name)).parts[:-1]
+    return _is_in_templates(name) or bool(_HELM.search(content))
+
+
+def _is_in_templates(name: str) -> bool:
+    return "templates" in PurePosixPath(_path(name)).parts[:-1]
 
 
 def skipped_concerns(skipped: Iterable[Skipped]) -> Iterator[Concern]:
