@@ -259,3 +259,30 @@ def test_files_after_one_that_cannot_be_read_are_still_read() -> None:
 def test_an_expression_and_a_file_are_required() -> None:
     assert CliRunner().invoke(command, ["true"]).exit_code == 2
     assert CliRunner().invoke(command, ["-f", str(EXAMPLES)]).exit_code == 2
+
+
+# --- where devices come from --------------------------------------------------------------
+
+
+def test_devices_of_profiles_and_clusters_are_asked_together() -> None:
+    arguments = ["device.driver.startsWith('gpu.')", "-o", "name"]
+    both = [*arguments, "--profile", "dgx-h100", "--on", str(EXAMPLES)]
+    result = CliRunner().invoke(command, both)
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 8 + 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("--profile", "dgx-h100=0"), 2, "the count must be a number from 1 to 10,000"),
+        ((), 2, "nothing to look at: give -f, --on, --live or --profile"),
+        (("--on", "nowhere"), 3, "error: nowhere: no such file or directory\n"),
+        (("--live", "--kubeconfig", "nowhere"), 3, "error: cluster: kubeconfig"),
+        (("-n", "x"), 2, "No such option"),
+    ],
+)
+def test_bad_sources_are_one_line(arguments: tuple[str, ...], status: int, message: str) -> None:
+    result = CliRunner().invoke(command, ["true", *arguments])
+    assert result.exit_code == status
+    assert message in result.stderr

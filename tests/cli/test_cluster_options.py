@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import tarfile
 from pathlib import Path
 
 import click
@@ -11,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.main import moor
+from tests.cli.test_validate import packed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"
 
@@ -52,6 +53,56 @@ def test_a_whole_cluster_may_be_in_the_manifests() -> None:
 def test_profiles_add_machines() -> None:
     result = count("--profile", "dgx-h100x3", "--profile", "r7725")
     assert result.stdout.startswith("4 nodes 0 pods")
+
+
+@pytest.mark.parametrize("text", ["dgx-h100x3", "dgx-h100=3"])
+def test_machines_are_counted_in_two_ways(text: str) -> None:
+    assert count("--profile", text).stdout.startswith("3 nodes 0 pods")
+
+
+def test_a_profile_given_twice_adds_its_machines_twice() -> None:
+    result = count("--profile", "dgx-h100=2", "--profile", "dgx-h100")
+    assert result.stdout.startswith("3 nodes 0 pods")
+    assert not result.stderr
+
+
+# Every command that takes profiles, with arguments that lead as far as to them.
+TAKING_PROFILES = [
+    ("plan", "--profile"),
+    ("explain", "--profile"),
+    ("fit", "--profile"),
+    ("devices", "--profile"),
+    ("lint", "--profile"),
+    ("cel", "true", "--profile"),
+    ("claims", "--profile"),
+    ("snapshot", "-o", "out.tar.gz", "--profile"),
+    ("whatif", "--profile", "tpu", "--add-profile"),
+    ("profiles",),
+    ("up", "--data-dir", "nowhere", "--profile"),
+    ("controllers", "--nodes-kubeconfig", "nowhere", "--profile"),
+]
+
+
+@pytest.mark.parametrize("arguments", TAKING_PROFILES, ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dgx-h10=4", "there is no profile 'dgx-h10'; did you mean dgx-h100?"),
+        ("dgx-h100=0", "dgx-h100=0: the count must be a number from 1 to 10,000"),
+        ("dgx-h100x10001", "dgx-h100x10001: the count must be a number from 1 to 10,000"),
+    ],
+)
+def test_every_command_reads_profiles_the_same_way(
+    arguments: tuple[str, ...],
+    text: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(moor, [*arguments, text])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
 
 
 def test_gzipped_files_are_read_by_name_and_in_directories(tmp_path: Path) -> None:
@@ -130,10 +181,33 @@ def test_a_file_without_objects_is_told() -> None:
     assert "warning: <stdin> has no objects: nothing of it is in the answer" in result.stderr
 
 
-def test_an_archive_under_another_name_is_known(tmp_path: Path) -> None:
-    path = tmp_path / "cluster"
-    with tarfile.open(path, "w:gz") as archive:
-        archive.addfile(tarfile.TarInfo("manifest.json"))
-    result = count("--on", str(path))
+# --- archives and files of tools ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["tar", "tgz", "zip"])
+def test_a_packed_dump_is_a_cluster(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "dump"
+    path.write_bytes(packed(form, {"nodes/n.yaml": NODE, "pods/p.yaml.txt": POD, "empty.yaml": ""}))
+    result = count("--on", str(path), "-f", "-", text=POD)
+    assert result.stdout == "1 nodes 0 pods; 0 nodes 1 pods; 1 nodes 1 pods\n"
+    assert f"warning: {path}!empty.yaml has no objects: " in result.stderr
+    assert result.exit_code == 0
+
+
+def test_files_of_tools_are_skipped_with_a_warning_each(tmp_path: Path) -> None:
+    (tmp_path / "node.yaml").write_text(NODE)
+    (tmp_path / "kustomization.yaml").write_text("resources: [node.yaml]\n")
+    (tmp_path / "values.yaml").write_text("a: 1\n")
+    result = count("--on", str(tmp_path))
+    assert result.exit_code == 0
+    assert result.stdout.startswith("1 nodes")
+    kustomization, values = result.stderr.splitlines()
+    assert kustomization.startswith("warning: 1 Kustomization skipped (")
+    assert values.startswith("warning: 1 Helm chart file skipped (")
+
+
+def test_names_in_archives_cannot_command_the_terminal() -> None:
+    data = packed("zip", {"\x1b[2J.yaml": NODE.replace("status: {capacity: {cpu: 8}}\n", "a: [")})
+    result = CliRunner().invoke(counting, ["-f", "-"], input=data)
     assert result.exit_code == 3
-    assert "the name of a snapshot must end in .tar.gz or .tgz" in result.stderr
+    assert "\x1b" not in result.stderr

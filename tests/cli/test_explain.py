@@ -169,6 +169,20 @@ def test_one_shortage_does_not_hide_the_other() -> None:
     assert verdict["diagnosis"]["fixes"]
 
 
+def test_a_class_that_a_profile_has_is_answered_with_the_profile() -> None:
+    claim = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: gpu}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}
+"""
+    result = CliRunner().invoke(command, ["-f", "-", "--profile", "dgx-h100"], input=claim)
+    assert (
+        "\n  --profile example-gpu adds machines with devices of the class gpu.example.com\n"
+        in (result.stdout)
+    )
+
+
 def test_a_class_that_is_missing_is_answered_with_the_nearest() -> None:
     seed = EXAMPLES / "seeds" / "000-01-gpu-numa-alignment.yaml"
     result = explain("-f", str(seed), "--profile", "dgx-h100")
@@ -343,3 +357,39 @@ spec:
     result = explain(text=cluster("n1") + claim.removeprefix("---\n"))
     assert "  node n1: the attempt ends here, whatever other nodes have\n" in result.stdout
     assert result.stdout.count('running "DynamicResources" filter plugin') == 1
+
+
+# --- namespaces ---------------------------------------------------------------------------
+
+CLAIM_IN_TEAM = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: gpus, namespace: team}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 9}}]}}
+"""
+
+
+@pytest.mark.parametrize("flag", ["-A", "--all-namespaces"])
+def test_an_object_is_found_in_all_namespaces(flag: str) -> None:
+    arguments = ("--profile", "dgx-h100")
+    here = explain("claim/gpus", *arguments, text=CLAIM_IN_TEAM)
+    assert here.exit_code == 2
+    assert "there is no ResourceClaim default/gpus; there is team/gpus" in here.stderr
+    everywhere = explain("claim/gpus", flag, *arguments, text=CLAIM_IN_TEAM)
+    assert everywhere.exit_code == 1
+    assert "claim/gpus gets no node" in everywhere.stdout
+    assert explain(flag, *arguments, text=CLAIM_IN_TEAM).stdout == everywhere.stdout
+
+
+def test_what_is_in_no_namespace_is_told_with_the_nearest() -> None:
+    result = explain("claim/gpsu", "-A", "--profile", "dgx-h100", text=CLAIM_IN_TEAM)
+    assert result.exit_code == 2
+    assert "there is no ResourceClaim gpsu in any namespace; did you mean team/gpus?" in (
+        result.stderr
+    )
+
+
+def test_objects_of_one_name_are_all_explained() -> None:
+    both = f"{CLAIM_IN_TEAM}---\n{CLAIM_IN_TEAM.replace('namespace: team', 'namespace: other')}"
+    result = explain("claim/gpus", "-A", "--profile", "dgx-h100", text=both)
+    assert result.stdout.count("claim/gpus gets no node") == 2

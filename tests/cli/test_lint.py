@@ -59,7 +59,7 @@ def test_without_devices_the_summary_says_what_was_not_done() -> None:
     assert result.exit_code == 0
     assert result.output == (
         "1 object in 1 file against 0 devices: 0 errors, 0 warnings, 0 notes\n"
-        "no classes and no slices among the files: 8 rules not applied\n"
+        "no classes and no slices given: 8 rules not applied\n"
     )
 
 
@@ -189,3 +189,57 @@ def test_what_is_not_looked_at_is_counted() -> None:
     result = lint(text="replicas: 3\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
     assert result.exit_code == 0
     assert "\nnot looked at: 2 objects of other kinds, or of none\n" in result.output
+
+
+# --- where objects come from --------------------------------------------------------------
+
+NVIDIA = CLAIM.replace("gpu.example.com", "gpu.nvidia.com").replace("model", "architecture")
+
+
+def test_claims_are_linted_against_the_machines_of_a_profile() -> None:
+    result = lint("--profile", "dgx-h100", text=NVIDIA)
+    assert result.exit_code == 1
+    assert "[never-true]" in result.output
+    assert "\n1 object in 1 file against " in result.output
+    assert lint("--profile", "dgx-h100", text=NVIDIA.replace("H20", "Hopper")).exit_code == 0
+
+
+def test_only_what_is_given_with_f_is_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(NVIDIA)
+    both = lint(
+        "--on", str(tmp_path), "--profile", "dgx-h100", text=NVIDIA.replace("H20", "Hopper")
+    )
+    assert (both.exit_code, "never-true" in both.output) == (0, False)
+    alone = lint("--on", str(tmp_path), "--profile", "dgx-h100")
+    assert alone.exit_code == 1
+    assert "[never-true]" in alone.output
+    assert " of the cluster against " in alone.output
+
+
+def test_what_is_given_with_f_stands_for_what_the_cluster_has(tmp_path: Path) -> None:
+    # Not there twice, as two of the same name among the files would be.
+    (tmp_path / "cluster.yaml").write_text(NVIDIA)
+    result = lint("--on", str(tmp_path), text=NVIDIA)
+    assert "given-twice" not in result.output
+    assert "[given-twice]" in lint("-f", str(tmp_path), text=NVIDIA).output
+
+
+def test_objects_are_in_the_namespace_that_is_named() -> None:
+    assert (
+        "ResourceClaim team/gpu: "
+        in lint("--profile", "dgx-h100", "-n", "team", text=NVIDIA).output
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("--profile", "dgx-h10"), 2, "did you mean dgx-h100?"),
+        ((), 2, "nothing to look at: give -f, --on, --live or --profile"),
+        (("--on", "nowhere"), 3, "error: nowhere: no such file or directory\n"),
+    ],
+)
+def test_bad_sources_are_one_line(arguments: tuple[str, ...], status: int, message: str) -> None:
+    result = lint(*arguments)
+    assert result.exit_code == status
+    assert message in result.stderr

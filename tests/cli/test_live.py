@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
+from mooring.api.core import Namespace
+from mooring.api.meta import ObjectMeta
+from mooring.api.rbac import (
+    ClusterRole,
+    ClusterRoleBinding,
+    PolicyRule,
+    Role,
+    RoleBinding,
+    RoleRef,
+    Subject,
+)
+from mooring.api.resource.v1 import (
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
 from mooring.cli import main
 from mooring.client.connecting import find_access, http_client
 from mooring.client.writes import Create
@@ -28,9 +49,45 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 async def _furnish(kubeconfig: str) -> None:
     fleet = Catalogue().fleet("dgx-h100")
+    namespaces = (Namespace(metadata=ObjectMeta(name=name)) for name in ("team-a", "team-b"))
+    claims = (_claim("team-a", "ours"), _claim("team-b", "theirs"))
+    roles = (*_may("jane", "team-a"), *_may("bob"), *_may("bob", "team-a"), *_may("eve", "team-b"))
     async with http_client(find_access(kubeconfig)) as client:
-        for each in (*fleet.nodes, *fleet.classes, *fleet.slices):
+        for each in (*fleet.nodes, *fleet.classes, *fleet.slices, *namespaces, *claims, *roles):
             await client.write(Create(each))
+
+
+def _claim(namespace: str, name: str) -> ResourceClaim:
+    request = DeviceRequest(
+        name="gpu", exactly=ExactDeviceRequest(device_class_name="gpu.nvidia.com")
+    )
+    return ResourceClaim(
+        metadata=ObjectMeta(name=name, namespace=namespace),
+        spec=ResourceClaimSpec(devices=DeviceClaim(requests=(request,))),
+    )
+
+
+def _may(user: str, namespace: str = "") -> tuple[Any, ...]:
+    """Return a role for reading a namespace, or all that has none, and its binding."""
+    verbs, everything = ("get", "list"), ("*",)
+    subject = Subject(kind="User", name=user, api_group="rbac.authorization.k8s.io")
+    group = "rbac.authorization.k8s.io"
+    if namespace:
+        metadata = ObjectMeta(name=user, namespace=namespace)
+        rule = PolicyRule(verbs=verbs, api_groups=everything, resources=everything)
+        reference = RoleRef(api_group=group, kind="Role", name=user)
+        return (
+            Role(metadata=metadata, rules=(rule,)),
+            RoleBinding(metadata=metadata, subjects=(subject,), role_ref=reference),
+        )
+    cluster_wide = ("nodes", "namespaces", "resourceslices", "deviceclasses", "priorityclasses")
+    metadata = ObjectMeta(name=user)
+    rule = PolicyRule(verbs=verbs, api_groups=everything, resources=cluster_wide)
+    reference = RoleRef(api_group=group, kind="ClusterRole", name=user)
+    return (
+        ClusterRole(metadata=metadata, rules=(rule,)),
+        ClusterRoleBinding(metadata=metadata, subjects=(subject,), role_ref=reference),
+    )
 
 
 def run(*arguments: str) -> Result:
@@ -63,3 +120,81 @@ def test_a_server_that_does_not_answer_is_unreadable(kubeconfig: str, tmp_path: 
     result = run("devices", "--kubeconfig", str(path))
     assert result.exit_code == 3
     assert "error: cluster: " in result.stderr
+
+
+def test_lint_and_cel_ask_the_server_as_other_commands_do(kubeconfig: str) -> None:
+    expression = 'device.driver == "gpu.nvidia.com"'
+    live = run("cel", expression, "-o", "name", "--kubeconfig", kubeconfig)
+    assert len(live.stdout.splitlines()) == 8
+    live = run("lint", "--kubeconfig", kubeconfig, "-o", "json")
+    assert json.loads(live.stdout)["summary"]["devices"] > 8
+    assert live.exit_code in (0, 1)
+    missing = run("lint", "--live", "--kubeconfig", f"{kubeconfig}.none")
+    assert missing.exit_code == 3
+    assert "error: cluster: kubeconfig" in missing.stderr
+
+
+# --- whoever may not read everything ------------------------------------------------------
+
+
+def as_user(kubeconfig: str, folder: Path, user: str, namespace: str = "team-a") -> str:
+    """Return a kubeconfig by which a user acts in a namespace."""
+    tree = yaml.safe_load(Path(kubeconfig).read_text(encoding="utf-8"))
+    tree["users"][0]["user"]["as"] = user
+    tree["contexts"][0]["context"]["namespace"] = namespace
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    return str(path)
+
+
+def test_the_namespace_is_that_of_the_context(kubeconfig: str, tmp_path: Path) -> None:
+    admin = as_user(kubeconfig, tmp_path, "kubernetes-admin")
+    tree = yaml.safe_load(Path(admin).read_text(encoding="utf-8"))
+    tree["users"][0]["user"]["as-groups"] = ["system:masters"]
+    Path(admin).write_text(yaml.safe_dump(tree), encoding="utf-8")
+    assert run("claims", "--kubeconfig", admin, "-o", "name").stdout == "team-a/ours\n"
+    named = run("claims", "--kubeconfig", admin, "-o", "name", "-n", "team-b")
+    assert named.stdout == "team-b/theirs\n"
+    assert len(run("claims", "--kubeconfig", admin, "-o", "name", "-A").stdout.splitlines()) == 2
+    explained = run("explain", "claim/ours", "--kubeconfig", admin)
+    assert "ours" in explained.stdout
+
+
+def test_what_may_be_read_of_one_namespace_is_read(kubeconfig: str, tmp_path: Path) -> None:
+    jane = as_user(kubeconfig, tmp_path, "jane")
+    result = run("claims", "--kubeconfig", jane, "-A", "-o", "name")
+    assert (result.exit_code, result.stdout) == (0, "team-a/ours\n")
+    (note,) = result.stderr.splitlines()
+    assert note.startswith(
+        "warning: not all of the cluster may be read "
+        "(no Node, PriorityClass, DeviceClass, ResourceSlice, DeviceTaintRule; "
+        "Namespace, ResourceClaimTemplate, ResourceClaim, "
+    )
+    assert " in namespace team-a only): without its nodes no pod can be placed; " in note
+
+
+def test_namespaces_that_may_be_listed_are_all_tried(kubeconfig: str, tmp_path: Path) -> None:
+    bob = as_user(kubeconfig, tmp_path, "bob", "team-b")
+    result = run("claims", "--kubeconfig", bob, "-A", "-o", "name")
+    assert (result.exit_code, result.stdout) == (0, "team-a/ours\n")
+    (note,) = result.stderr.splitlines()
+    assert "(no DeviceTaintRule; ResourceClaimTemplate, ResourceClaim, " in note
+    assert "in namespace team-a only)" in note
+    assert note.endswith(
+        ": devices that other claims hold count as free; room that other pods take counts as free"
+    )
+
+
+def test_a_namespace_that_is_named_is_tried_too(kubeconfig: str, tmp_path: Path) -> None:
+    eve = as_user(kubeconfig, tmp_path, "eve", "team-a")
+    result = run("claims", "--kubeconfig", eve, "-n", "team-b", "-o", "name")
+    assert (result.exit_code, result.stdout) == (0, "team-b/theirs\n")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_whoever_may_read_nothing_is_told_so(kubeconfig: str, tmp_path: Path) -> None:
+    result = run("claims", "--kubeconfig", as_user(kubeconfig, tmp_path, "nobody"))
+    assert result.exit_code == 3
+    line, nothing = result.stderr.splitlines()
+    assert nothing.startswith("No claims")
+    assert line.startswith('error: cluster: nodes is forbidden: User "nobody" cannot list resource')

@@ -185,3 +185,32 @@ def test_a_file_that_is_not_there_is_status_3() -> None:
 
 def test_nothing_given_is_a_usage_error() -> None:
     assert plan().exit_code == 2
+
+
+EXTENDED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: extended}
+spec: {containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: 2}}}]}
+"""
+EXAMPLE = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: single-gpu}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}}
+"""
+
+
+def test_pods_with_the_extended_resource_of_nvidia_get_gpus_of_profiles() -> None:
+    result = plan("--profile", "dgx-h100", text=EXTENDED)
+    assert "nvidia.com/gpu   gpu.nvidia.com/dgx-h100-0/gpu-0,gpu-1" in result.stdout
+    assert result.exit_code == 0
+
+
+def test_a_class_that_a_profile_has_is_told_with_the_profile() -> None:
+    result = plan("--profile", "dgx-h100", text=EXAMPLE)
+    assert result.exit_code == 1
+    assert "--profile example-gpu has machines with such devices" in result.stderr
+    result = plan("--profile", "example-gpu", text=EXAMPLE)
+    assert "gpu.example.com/example-gpu-0/gpu-0" in result.stdout
+    assert result.exit_code == 0

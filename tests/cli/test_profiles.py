@@ -81,7 +81,7 @@ def test_a_folder_that_cannot_be_written_is_status_3(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("dgx-h10",), "there is no profile 'dgx-h10'; did you mean dgx-h100?"),
-        (("gb200x0",), "gb200x0: must be from 1 to 10,000 machines"),
+        (("gb200x0",), "gb200x0: the count must be a number from 1 to 555"),
         (("--write", "x"), "--write and --sysfs need the name of a profile"),
     ],
 )

@@ -60,7 +60,6 @@ def test_a_kubeconfig_that_is_not_there_is_named(program: str) -> None:
         (["scheduler", "--feature-gates", "Nonsense=true"], "Nonsense"),
         (["controllers", "--controllers", "*,-nonsense"], "there is no '-nonsense'"),
         (["up", "--profile", "dgx-h10"], "did you mean dgx-h100?"),
-        (["up", "--profile", "dgx-h100=0"], "must be from 1"),
         (
             ["up", "--numa-node", "list", "--feature-gates", "DRAListTypeAttributes=false"],
             "--numa-node list: feature gate DRAListTypeAttributes is off",
@@ -74,6 +73,7 @@ def test_a_kubeconfig_that_is_not_there_is_named(program: str) -> None:
             "--numa-node list: feature gate DRAListTypeAttributes is off",
         ),
         (["up", "--runtime-config", "api/all=x"], "--runtime-config: api/all: 'x' is neither"),
+        (["up", "--profile", "dgx-h100=0"], "must be a number from 1"),
         (["down", "--timeout", "x"], "no duration"),
     ],
 )

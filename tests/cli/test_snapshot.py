@@ -7,7 +7,7 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from mooring.cli.snapshot import command
-from tests.cli.test_cluster_options import count
+from tests.cli.test_cluster_options import count, counting
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu-node"
 
@@ -67,9 +67,10 @@ def test_other_gates_are_told(tmp_path: Path) -> None:
 def test_what_is_no_archive_is_unreadable(tmp_path: Path) -> None:
     bad = tmp_path / "bad.tar.gz"
     bad.write_bytes(b"nothing")
-    for result in (snapshot("--show", str(bad)), count("--on", str(bad))):
-        assert result.exit_code == 3
-        assert f"error: {bad}: not a whole gzip file" in result.stderr
+    shown, counted = snapshot("--show", str(bad)), count("--on", str(bad))
+    assert (shown.exit_code, counted.exit_code) == (3, 3)
+    assert f"error: {bad}: not a whole gzip file" in shown.stderr
+    assert f"error: {bad}:1:1: not a Kubernetes object" in counted.stderr
     missing = snapshot("--show", str(tmp_path / "missing.tar.gz"))
     assert missing.exit_code == 3
     assert "No such file" in missing.stderr
@@ -98,6 +99,24 @@ def test_an_archive_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
     assert "not written: there are no objects" in missing.stderr
     assert snapshot("-f", "-", "-o", str(target), text="").exit_code == 1
     assert target.read_bytes() == b"precious"
+
+
+def test_a_snapshot_that_is_damaged_is_refused_whole(tmp_path: Path) -> None:
+    target = tmp_path / "cluster.tar.gz"
+    snapshot("-f", str(EXAMPLES), "-o", str(target))
+    target.write_bytes(target.read_bytes()[:-20])
+    result = count("--on", str(target))
+    assert (result.exit_code, result.stdout[:7]) == (3, "0 nodes")
+    assert f"error: {target}: " in result.stderr
+
+
+def test_a_snapshot_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+    target, renamed = tmp_path / "cluster.tar.gz", tmp_path / "cluster.bin"
+    snapshot("-f", str(EXAMPLES), "-o", str(target))
+    target.rename(renamed)
+    assert count("--on", str(renamed)).output.startswith("1 nodes 2 pods")
+    piped = CliRunner().invoke(counting, ["--on", "-"], input=renamed.read_bytes())
+    assert piped.output.startswith("1 nodes 2 pods")
 
 
 def test_archives_have_names_that_commands_know_them_by(tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import io
 import json
 import os
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -122,7 +125,13 @@ def test_json_output_has_every_finding_with_its_place() -> None:
         "spec.devices.requests[0].name",
         "FieldValueInvalid",
     )
-    assert report["summary"] == {"files": 1, "accepted": 0, "refused": 1, "warnings": 0}
+    assert report["summary"] == {
+        "files": 1,
+        "accepted": 0,
+        "refused": 1,
+        "notChecked": 0,
+        "warnings": 0,
+    }
     assert result.exit_code == 1
 
 
@@ -229,6 +238,247 @@ def test_what_is_no_object_of_a_known_kind_is_refused(text: str, message: str) -
     result = check(text)
     assert result.exit_code == 1
     assert message in result.output
+
+
+# --- kinds that are not checked -----------------------------------------------------------
+
+EVERYDAY = """\
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: closed}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+---
+apiVersion: example.com/v1alpha1
+kind: Widget
+metadata: {name: one}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: route}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: not-ours}
+"""
+
+
+def test_objects_of_kinds_that_cannot_be_checked_are_counted_in_one_note() -> None:
+    result = check(f"{EVERYDAY}---\n{CLAIM}")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "\n  ResourceClaim  1 accepted\n"
+        "9 objects in 1 file: 1 accepted, 0 refused, 0 warnings, 8 not checked\n"
+    )
+    (note,) = result.stderr.splitlines()
+    assert note.startswith("note: 8 objects of kinds that are not checked: CronJob (batch/v1), ")
+    assert "Widget (example.com/v1alpha1)" in note
+
+
+def test_quiet_still_notes_what_is_not_checked() -> None:
+    result = check(EVERYDAY, "-q")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_strict_kinds_refuses_what_cannot_be_checked() -> None:
+    result = check(EVERYDAY, "--strict-kinds")
+    assert result.exit_code == 1
+    assert '1:1: error: Service web: kind "Service" in version "v1" is not known here' in (
+        result.stdout.replace("2:1", "1:1")
+    )
+    assert "8 objects in 1 file: 0 accepted, 8 refused" in result.stdout
+    assert not result.stderr
+
+
+def test_json_counts_what_is_not_checked() -> None:
+    report = json.loads(check(EVERYDAY, "-o", "json").output)
+    assert report["notChecked"]["Service (v1)"] == 1
+    assert report["summary"]["notChecked"] == 8
+    assert report["objects"] == []
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "hint"),
+    [
+        ("v1", "Services", "; did you mean Service?"),
+        ("v1", "Widget", "\n"),
+        ("v1", "pod", "; did you mean Pod?"),
+        ("v1", "CronJob", "; CronJob exists in batch/v1"),
+        ("batch/v1beta1", "CronJob", "; CronJob exists in batch/v1"),
+        ("extensions/v1beta1", "Ingress", "; Ingress exists in networking.k8s.io/v1"),
+        ("apps/v1", "Deploymnet", "; did you mean Deployment?"),
+        ("resource.k8s.io", "ResourceClaim", "; ResourceClaim exists in resource.k8s.io/v1, "),
+        ("resuorce.k8s.io/v1", "DeviceClass", "; DeviceClass exists in resource.k8s.io/v1, "),
+        ("resource.kubernetes.io/v1", "ResourceSlice", "; ResourceSlice exists in resource.k8s.io"),
+        ("Example.com/v1", "Widget", "\n"),
+        ("example.com/v1", "Wid get", "\n"),
+        ("example.com/", "Widget", "\n"),
+    ],
+)
+def test_mistyped_kinds_are_refused_with_what_is_really_near(
+    version: str, kind: str, hint: str
+) -> None:
+    result = check(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n")
+    assert result.exit_code == 1
+    assert f'no matches for kind "{kind}" in version "{version}"{hint}' in result.stdout
+
+
+# --- files of tools -----------------------------------------------------------------------
+
+
+TEMPLATE = """\
+{{- if .Values.enabled }}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "chart.name" . }}
+{{- end }}
+"""
+TOOL_FILES = {
+    "base/kustomization.yaml": "resources: [claim.yaml]\n",
+    "overlay/kustomization.yml": (
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [../base]\n"
+    ),
+    "overlay/patch.yaml": "- {op: replace, path: /spec/count, value: 2}\n",
+    "chart/Chart.yaml": "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
+    "chart/values.yaml": "image: {tag: v1}\n",
+    "chart/values-production.yaml": "replicas: 3\n",
+    "chart/templates/service.yaml": TEMPLATE,
+    # YAML as it stands, but no object yet.
+    "chart/templates/policy.yaml": 'kind: Policy-{{ include "chart.name" . }}\n',
+}
+
+
+def test_files_of_kustomize_and_helm_are_skipped_with_a_note_each(folder: Path) -> None:
+    for name, text in {**TOOL_FILES, "base/claim.yaml": CLAIM}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    result = validate("-R", "-f", ".")
+    assert result.exit_code == 0
+    assert "1 object in 9 files: 1 accepted, 0 refused, 0 warnings\n" in result.stdout
+    assert result.stderr.splitlines() == [
+        (
+            "note: 2 Kustomizations skipped (base/kustomization.yaml, overlay/kustomization.yml): "
+            "give what `kubectl kustomize base` builds of it"
+        ),
+        (
+            "note: 3 Helm chart files skipped (chart/Chart.yaml, chart/values-production.yaml, "
+            "chart/values.yaml): give what `helm template chart` makes of it"
+        ),
+        (
+            "note: 2 Helm templates skipped (chart/templates/policy.yaml, "
+            "chart/templates/service.yaml): give what `helm template chart` makes of it"
+        ),
+        (
+            "note: 1 JSON patch file skipped (overlay/patch.yaml): "
+            "give what `kubectl kustomize overlay` builds of it"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        # Braces in strings are not templates, and a fault beside them is a fault.
+        ("rule.yaml", 'a: "{{ $labels.x }}"\nb: [1\n'),
+        ("rule.yaml", "a: {{ x\n"),
+        ("values.txt", "[" * 200),
+    ],
+)
+def test_what_cannot_be_read_is_not_taken_for_a_template(
+    folder: Path, name: str, text: str
+) -> None:
+    (folder / name).write_text(text)
+    result = validate("-f", name)
+    assert result.exit_code == 3
+
+
+def test_an_object_that_only_has_the_name_of_a_tool_s_file_is_checked(folder: Path) -> None:
+    (folder / "values.yaml").write_text(CLAIM)
+    assert "1 accepted" in validate("-f", "values.yaml").output
+
+
+# --- archives -----------------------------------------------------------------------------
+
+
+def packed(form: str, files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    if form == "zip":
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in files.items():
+                archive.writestr(name, text)
+        return buffer.getvalue()
+    with tarfile.open(fileobj=buffer, mode="w:gz" if form == "tgz" else "w") as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode())
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("form", ["tar", "tgz", "zip"])
+@pytest.mark.parametrize("name", ["dump.tgz", "dump"])
+def test_archives_are_read_whatever_their_name(folder: Path, form: str, name: str) -> None:
+    bad = CLAIM.replace("name: gpu\n      ex", "name: GPU\n      ex")
+    files = {"d/a.yaml": CLAIM, "d/b/c.yaml": bad, "d/log.txt": "{", "d/._a.yaml": "\0"}
+    (folder / name).write_bytes(packed(form, {**files, **TOOL_FILES}))
+    result = validate("-f", name)
+    assert result.exit_code == 1
+    assert f"{name}!d/b/c.yaml:8:7: error: ResourceClaim default/gpu: " in result.stdout
+    assert "2 objects in 10 files: 1 accepted, 1 refused" in result.stdout
+    assert f"note: 2 Helm templates skipped ({name}!chart/templates/" in result.stderr
+
+
+@pytest.mark.parametrize("form", ["tar", "tgz", "zip"])
+def test_archives_are_read_from_standard_input(form: str) -> None:
+    result = check(packed(form, {"../../a.yaml": CLAIM, "\x1b[2J/b.yaml": CLAIM}))
+    assert result.exit_code == 0
+    assert "2 objects in 2 files: 2 accepted" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (packed("zip", {}), "x.bin: no .json, .yaml, .yml files in it"),
+        (packed("tar", {"a.txt": "x"}), "x.bin: no .json, .yaml, .yml files in it"),
+        (packed("tgz", {"a.yaml": CLAIM})[:-9], "x.bin: not a whole archive: "),
+        (packed("zip", {"a.yaml": CLAIM})[:-9], "x.bin: cut off: the directory of the zip"),
+        (packed("tar", {"a.yaml": CLAIM})[:600], "x.bin: cut off: the file ends before"),
+        (b"BZh91AY", "x.bin: packed by bzip2, which is not read; use gzip or zip"),
+        (b"\xfd7zXZ\0rest", "x.bin: packed by xz, which is not read; use gzip or zip"),
+    ],
+)
+def test_archives_that_cannot_be_read_are_one_line(
+    folder: Path, content: bytes, message: str
+) -> None:
+    (folder / "x.bin").write_bytes(content)
+    result = validate("-f", "x.bin", "-q")
+    assert result.exit_code == 3
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"error: {message}")
+
+
+def test_an_archive_in_a_folder_is_pointed_at(folder: Path) -> None:
+    (folder / "d").mkdir()
+    (folder / "d" / "dump.tgz").write_bytes(packed("tgz", {"a.yaml": CLAIM}))
+    result = validate("-f", "d")
+    assert result.exit_code == 3
+    assert "files in it; d/dump.tgz is an archive: name it itself" in result.stderr
 
 
 # --- usage --------------------------------------------------------------------------------

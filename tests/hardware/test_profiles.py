@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mooring.allocator import Allocated, Unsatisfied
 from mooring.api.catalogue import KINDS
 from mooring.api.gates import HISTORY, Gate, Gates, spec_of
-from mooring.api.resource.v1 import ResourceSlice
+from mooring.api.resource.v1 import DeviceClaim, ResourceClaim, ResourceSlice
 from mooring.hardware.attributes import (
     NUMA_NODE,
     Form,
@@ -23,6 +24,7 @@ from mooring.hardware.attributes import (
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import NoAttributeError, ProfileError
 from mooring.hardware.folder import folder_tree, write_entries
+from mooring.hardware.nodes import CLASSES, EXAMPLE_PROFILES
 from mooring.hardware.profilefiles import ProfileFolder
 from mooring.hardware.sysfs import sysfs_entries, sysfs_tree
 from mooring.hardware.tree import Tree
@@ -31,8 +33,8 @@ from mooring.validation.context import Context
 from tests.hardware.boards import CATALOGUE, NOW, Bench, claim, devices_of, fleet_of
 
 WANTED = {
-    "as-8126gs", "dgx-h100", "dgx-h100-mig", "gb200-nvl72", "r760xa", "r7725", "tpu-v6e",
-    "xe8640", "xe9680-mi300x", "xe9680-mi300x-sriov", "xeon6-snc3",
+    "as-8126gs", "dgx-h100", "dgx-h100-mig", "example-gpu", "gb200-nvl72", "r760xa", "r7725",
+    "tpu-v6e", "xe8640", "xe9680-mi300x", "xe9680-mi300x-sriov", "xeon6-snc3",
 }  # fmt: skip
 
 
@@ -228,6 +230,10 @@ def test_every_fact_has_a_source_or_is_assumed(name: str) -> None:
         ("mi300x", "xe9680-mi300x", 1),
         ("mi300xx3", "xe9680-mi300x", 3),
         ("gb200x2", "gb200-nvl72", 2),
+        ("dgx-h100=4", "dgx-h100", 4),
+        ("mi300x=3", "xe9680-mi300x", 3),
+        ("gb200=0002", "gb200-nvl72", 2),
+        ("dgx-h100=10000", "dgx-h100", 10_000),
     ],
 )
 def test_names_may_be_aliases_and_have_a_count(text: str, name: str, units: int) -> None:
@@ -240,8 +246,17 @@ def test_names_may_be_aliases_and_have_a_count(text: str, name: str, units: int)
     [
         ("dgx-h10", "there is no profile 'dgx-h10'; did you mean dgx-h100?"),
         ("DGX-H100x4", "there is no profile 'DGX-H100'; did you mean dgx-h100?"),
-        ("dgx-h100x0", "dgx-h100x0: must be from 1 to 10,000 machines"),
-        ("gb200x999999", "gb200x999999: must be from 1 to 10,000 machines"),
+        ("dgx-h10=4", "there is no profile 'dgx-h10'; did you mean dgx-h100?"),
+        ("dgx-h100x0", "dgx-h100x0: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=0", "dgx-h100=0: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=", "dgx-h100=: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=-1", "dgx-h100=-1: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=four", "dgx-h100=four: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=4x2", "dgx-h100=4x2: the count must be a number from 1 to 10,000"),
+        ("dgx-h100=٤", "dgx-h100=٤: the count must be a number from 1 to 10,000"),
+        ("gb200x556", "gb200x556: the count must be a number from 1 to 555"),
+        ("gb200x" + "9" * 5000, "gb200x999999"),
+        ("=4", "there is no profile ''; there are: as-8126gs, "),
         ("models", "there is no profile 'models'; there are: as-8126gs, "),
         ("../models", "there is no profile '../models'; there are: as-8126gs, "),
         ("", "there is no profile ''; there are: as-8126gs, "),
@@ -260,6 +275,56 @@ def test_any_name_is_a_profile_or_an_error(text: str) -> None:
     except ProfileError:
         return
     assert wanted.profile.name in CATALOGUE.names
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "units"),
+    [
+        ("boardx4", "boardx4", 1),
+        ("boardx4x2", "boardx4", 2),
+        ("boardx4=2", "boardx4", 2),
+        ("board=4", "board", 4),
+        ("boardx5", "board", 5),
+    ],
+)
+def test_a_name_may_end_in_x_and_digits(tmp_path: Path, text: str, name: str, units: int) -> None:
+    (tmp_path / "boardx4.toml").write_text(GOOD, encoding="utf-8")
+    wanted = catalogue_in(tmp_path, GOOD).wanted(text)
+    assert (wanted.profile.name, wanted.units) == (name, units)
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+
+def test_every_class_has_a_profile_with_devices_of_it() -> None:
+    names = {name for classes in CLASSES.values() for name in classes}
+    assert set(EXAMPLE_PROFILES) == names
+    for name, profile in EXAMPLE_PROFILES.items():
+        wanted = claim("c", {"r": name}, "x.example.com/y", cpus=1)
+        alone = replace(wanted, spec=replace(wanted.spec, devices=_unconstrained(wanted)))
+        assert isinstance(Bench(fleet_of(profile)).ask(alone), Allocated), name
+
+
+def _unconstrained(wanted: ResourceClaim) -> DeviceClaim:
+    return replace(wanted.spec.devices, constraints=())
+
+
+def test_gpus_of_nvidia_are_the_extended_resource_of_their_chart() -> None:
+    classes = {each.metadata.name: each for each in CATALOGUE.fleet("dgx-h100-mig").classes}
+    assert classes["gpu.nvidia.com"].spec.extended_resource_name == "nvidia.com/gpu"
+    assert classes["mig.nvidia.com"].spec.extended_resource_name is None
+
+
+def test_example_gpus_are_published_as_the_example_driver_does() -> None:
+    fleet = CATALOGUE.fleet("example-gpu")
+    (slice_,) = (each for each in fleet.slices if each.spec.driver == "gpu.example.com")
+    devices = slice_.spec.devices or ()
+    assert [device.name for device in devices] == [f"gpu-{index}" for index in range(8)]
+    assert set(devices[0].attributes) == {"index", "uuid", "model", "driverVersion"}
+    assert {name: str(each.value) for name, each in devices[0].capacity.items()} == {
+        "memory": "80Gi",
+        "compute": "100",
+    }
 
 
 # --- files that are not right -------------------------------------------------------------------

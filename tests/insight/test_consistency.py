@@ -118,7 +118,8 @@ def test_a_missing_class_is_named_with_who_asks_for_it() -> None:
     assert concerns(PENDING) == [
         (
             "DeviceClass gpu.example.com is not among the objects, but asked for by "
-            "ResourceClaim default/gpu: no device can be found for it"
+            "ResourceClaim default/gpu: no device can be found for it; "
+            "--profile example-gpu has machines with such devices"
         )
     ]
 

@@ -213,6 +213,11 @@ def test_a_class_that_is_not_there_is_found_if_any_is() -> None:
     assert found(text, classes=False) == []
 
 
+def test_a_class_of_a_driver_is_told_with_a_profile_that_has_it() -> None:
+    ((_, _, remedy),) = found(claim(class_name="gpu.nvidia.com"))
+    assert remedy == "create the class, or give its file, too; --profile dgx-h100 has it"
+
+
 # --- names --------------------------------------------------------------------------------
 
 

@@ -48,7 +48,41 @@ KINDS: tuple[Kind, ...] = (
 SERVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.plural and not kind.is_asked)
 ASKED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.is_asked)
 
-CATALOGUE = Catalogue(KINDS)
+# The kinds that Kubernetes 1.37 serves besides, as its discovery lists them.
+OTHER_KINDS: dict[str, tuple[str, ...]] = {
+    "v1": (
+        *("ComponentStatus", "Endpoints", "LimitRange", "PersistentVolume"),
+        *("PersistentVolumeClaim", "PodTemplate", "ReplicationController", "Service"),
+    ),
+    "admissionregistration.k8s.io/v1": (
+        *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+        *("MutatingWebhookConfiguration", "ValidatingAdmissionPolicy"),
+        *("ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"),
+    ),
+    "apiextensions.k8s.io/v1": ("CustomResourceDefinition",),
+    "apiregistration.k8s.io/v1": ("APIService",),
+    "apps/v1": ("ControllerRevision",),
+    "autoscaling/v1": ("HorizontalPodAutoscaler",),
+    "autoscaling/v2": ("HorizontalPodAutoscaler",),
+    "batch/v1": ("CronJob",),
+    "certificates.k8s.io/v1": (
+        *("CertificateSigningRequest", "ClusterTrustBundle", "PodCertificateRequest"),
+    ),
+    "discovery.k8s.io/v1": ("EndpointSlice",),
+    "flowcontrol.apiserver.k8s.io/v1": ("FlowSchema", "PriorityLevelConfiguration"),
+    "networking.k8s.io/v1": (
+        *("IPAddress", "Ingress", "IngressClass", "NetworkPolicy", "ServiceCIDR"),
+    ),
+    "node.k8s.io/v1": ("RuntimeClass",),
+    "policy/v1": ("PodDisruptionBudget",),
+    "storage.k8s.io/v1": (
+        *("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass"),
+        *("VolumeAttachment", "VolumeAttributesClass"),
+    ),
+    "storagemigration.k8s.io/v1": ("StorageVersionMigration",),
+}
+
+CATALOGUE = Catalogue(KINDS, OTHER_KINDS)
 
 
 def to_hub(value: Any, kind: Kind | None = None) -> Any:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import takewhile
 
 from msgspec import Struct
 
 from mooring.api.errors import DecodeError
+from mooring.api.names import dns1123_subdomain
+
+NEAR_MIN = 0.8  # likeness from which on a name is taken for a mistyped one
+_KIND_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
+_PROTECTED_GROUPS = (".k8s.io", ".kubernetes.io")  # nobody may use them without approval
+_VERSION = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class Kind(Struct, frozen=True, kw_only=True):
@@ -57,10 +66,16 @@ def asked_kind(
 
 
 class Catalogue:
-    """Kinds by apiVersion and name."""
+    """Kinds by apiVersion and name, and those that a server has besides them.
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
+    `others` are the kinds of Kubernetes that cannot be read here, by apiVersion.
+    """
+
+    def __init__(
+        self, kinds: Iterable[Kind], others: Mapping[str, tuple[str, ...]] | None = None
+    ) -> None:
         self._kinds = {(kind.api_version, kind.name): kind for kind in kinds}
+        self._others = {(v, name) for v, names in (others or {}).items() for name in names}
 
     def find(self, api_version: str, name: str, *, extensions: bool = True) -> Kind:
         """Return the kind, or raise DecodeError with the nearest names that exist."""
@@ -69,6 +84,28 @@ class Catalogue:
             raise DecodeError(self._unknown(api_version, name, extensions=extensions), ("kind",))
         return kind
 
+    def is_foreign(self, api_version: str, name: str) -> bool:
+        """Tell whether a server may have a kind that cannot be read here.
+
+        That is so for the other kinds of Kubernetes, and for kinds of custom resources: those of
+        groups that are not Kubernetes'. A kind of ours in a group that looks like a mistyped one
+        is not taken for a custom resource.
+        """
+        if (api_version, name) in self._others:
+            return True
+        group, _, version = api_version.rpartition("/")
+        if "." not in group or dns1123_subdomain(group) or not _VERSION.fullmatch(version):
+            return False  # Kubernetes keeps groups without a dot for itself
+        if not _KIND_NAME.fullmatch(name) or group in self._groups:
+            return False
+        homes = {_group(each) for each, other in self._kinds if other == name}
+        is_protected = group.endswith(_PROTECTED_GROUPS)
+        return not any(is_protected or _differ_by_a_slip(group, home) for home in homes)
+
+    @cached_property
+    def _groups(self) -> frozenset[str]:
+        return frozenset(_group(version) for version, _ in (*self._kinds, *self._others))
+
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._kinds.values())
 
@@ -76,14 +113,46 @@ class Catalogue:
         return key in self._kinds
 
     def _unknown(self, api_version: str, name: str, *, extensions: bool) -> str:
+        if self.is_foreign(api_version, name):
+            return f'kind "{name}" in version "{api_version}" is not known here'
         fact = f'no matches for kind "{name}" in version "{api_version}"'
-        versions = [
-            kind.api_version
-            for kind in self._kinds.values()
-            if kind.name == name and (extensions or not kind.is_extension)
+        known = [
+            *(
+                (v, n)
+                for (v, n), kind in self._kinds.items()
+                if extensions or not kind.is_extension
+            ),
+            *sorted(self._others),
         ]
+        versions = [version for version, other in known if other == name]
         if versions:
             return f"{fact}; {name} exists in {', '.join(versions)}"
-        names = sorted({kind.name for kind in self._kinds.values()})
-        near = difflib.get_close_matches(name, names, n=1)
-        return f"{fact}; did you mean {near[0]}?" if near else fact
+        near = _nearest(name, {other for _, other in known})
+        return f"{fact}; did you mean {near}?" if near else fact
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def _differ_by_a_slip(text: str, other: str) -> bool:
+    """Tell whether a letter was forgotten, added, mistaken, or swapped with the next one."""
+    start = _shared(text, other)
+    rest, other_rest = text[start:], other[start:]
+    end = _shared(rest[::-1], other_rest[::-1])
+    rest, other_rest = rest[: len(rest) - end], other_rest[: len(other_rest) - end]
+    is_swapped = len(rest) == 2 and rest == other_rest[::-1]
+    return is_swapped or max(len(rest), len(other_rest)) <= 1
+
+
+def _shared(text: str, other: str) -> int:
+    """Return how many letters two texts begin with together."""
+    pairs = zip(text, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is very much like the given one; capitals do not count."""
+    by_lower = {each.lower(): each for each in sorted(known)}
+    near = difflib.get_close_matches(name[:253].lower(), by_lower, n=1, cutoff=NEAR_MIN)
+    return by_lower[near[0]] if near else None

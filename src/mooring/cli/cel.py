@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 import msgspec
 
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
 from mooring.cel.device import COST_LIMIT
 from mooring.cel.lang.values import key_value
 from mooring.cli import CONTEXT
-from mooring.cli.collection import Collected, coloured, complain
+from mooring.cli.cluster_options import Sources, device_source_options
+from mooring.cli.collection import Collected, collect, coloured, complain
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.gate_options import gate_options
 from mooring.cli.listing import printable, printable_lines
 from mooring.insight.expressions.explanation import Reason, Reasons
 from mooring.insight.expressions.fleet import Fleet, FleetDevice
 from mooring.insight.expressions.inquiry import Answer, Outcome, Refusal, compiler_for, inquire
 from mooring.insight.expressions.survey import Explained, Survey, condensed
 from mooring.insight.wording import counted, shown, shown_cost
-from mooring.validation.context import Context
 
 DEVICES_NAMED_MAX = 3
 
@@ -38,22 +34,10 @@ DEVICES_NAMED_MAX = 3
 )
 @click.argument("expression", metavar="EXPR")
 @click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    multiple=True,
-    required=True,
-    metavar="FILE|DIR|-",
-    help="YAML or JSON with ResourceSlices: a file, a directory, or - for standard input. "
-    "May be repeated. Other kinds are left out.",
-)
-@click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too.")
-@click.option(
     "--derived",
     is_flag=True,
     help="Take the expression as that of a derived attribute, and print the attribute.",
 )
-@click.option("--strict", is_flag=True, help="Know nothing that Kubernetes 1.37 does not have.")
 @click.option("--show-all", is_flag=True, help="Name every device that does not match.")
 @click.option(
     "-o",
@@ -63,38 +47,31 @@ DEVICES_NAMED_MAX = 3
     show_default=True,
     help="How to print; name gives driver/pool/device of what matches.",
 )
-@gate_options
-def command(
-    expression: str,
-    filenames: tuple[str, ...],
-    recursive: bool,
-    derived: bool,
-    strict: bool,
-    show_all: bool,
-    output: str,
-    gates: Gates,
-) -> None:
+@device_source_options
+def command(sources: Sources, expression: str, derived: bool, show_all: bool, output: str) -> None:
     """Find the devices that a CEL expression selects.
 
     EXPR is the expression of a selector, as a request or a class has it. Prints which devices
     match and what the evaluation cost. For all others, says which part of the expression said no
-    and what its values are. An expression that is not about yes and no gives its values.
+    and what its values are. An expression that is not about yes and no gives its values. The
+    devices are those of the ResourceSlices of -f, --on, --live and --profile together.
 
     \b
     moor cel 'device.attributes["gpu.example.com"].model == "H200"' -f slices.yaml
     moor cel 'device.capacity["gpu.example.com"].memory' -f slices.yaml
+    moor cel 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"' --profile dgx-h100
     kubectl get resourceslices -o yaml | moor cel 'device.driver == "gpu.example.com"' -f -
     """
     if _has_stray_bytes(expression):
         raise click.UsageError("EXPR is not valid UTF-8")
-    context = Context(gates=gates, now=Timestamp(datetime.now(UTC)), extensions=not strict)
-    found = Collected(context)
-    found.read(filenames, recursive=recursive)
-    inquiry = inquire(expression, compiler_for(gates, extensions=not strict), derived=derived)
+    extensions = sources.context.extensions
+    compiler = compiler_for(sources.context.gates, extensions=extensions)
+    inquiry = inquire(expression, compiler, derived=derived)
+    found = collect([*sources.cluster, *sources.manifests], sources.context)
     if isinstance(inquiry, Refusal):
         _print_refusal(inquiry, expression, output=output)
         sys.exit(UNREADABLE if found.unreadable else DOES_NOT_FIT)
-    survey = Survey(inquiry, Fleet(found.slices, names=not strict))
+    survey = Survey(inquiry, Fleet(found.slices, names=extensions))
     match output:
         case "json":
             click.echo(_json(survey, found))

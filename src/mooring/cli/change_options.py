@@ -55,7 +55,7 @@ OPTIONS = (
     Option(
         "--add", "add", "FILE|DIR|-", "Objects to apply: nodes, slices, classes, claims, pods …"
     ),
-    Option("--add-profile", "add_profile", "NAME[xN]", "Machines to add."),
+    Option("--add-profile", "add_profile", "NAME[=COUNT]", "Machines to add."),
     Option(
         "--replace-slices",
         "replace_slices",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import filterfalse
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from msgspec import Struct
@@ -14,14 +13,7 @@ from mooring.api.documents import CORE, KUBERNETES, Schema
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.cli.cluster_sources import (
-    Archives,
-    ClusterSource,
-    Files,
-    Profiles,
-    give_all,
-    is_archive,
-)
+from mooring.cli.cluster_sources import ClusterSource, Files, Profiles, give_all
 from mooring.cli.collection import coloured, complain
 from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.gate_options import gate_options
@@ -34,6 +26,9 @@ from mooring.insight.clusters.overlay import overlay
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern
 from mooring.validation.context import Context
+
+if TYPE_CHECKING:
+    from mooring.cli.live_source import Live
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,10 +73,46 @@ class ClusterInput(Struct, frozen=True):
         return DOES_NOT_FIT if self.refused else answer
 
 
+class Sources(NamedTuple):
+    """What a command line names: where objects come from, and what decides besides them."""
+
+    cluster: list[ClusterSource]  # of --on, --live and --profile
+    manifests: list[ClusterSource]  # of -f
+    context: Context
+    namespace: str
+
+
 def cluster_options(function: F) -> F:
     """Add the options to a command; it gets a `given` argument, a ClusterInput."""
 
-    def with_cluster(
+    def with_cluster(*args: Any, sources: Sources, **kwargs: Any) -> Any:
+        given = read_cluster(
+            cluster=sources.cluster,
+            manifests=sources.manifests,
+            context=sources.context,
+            namespace=sources.namespace,
+        )
+        _tell(given)
+        return function(*args, given=given, **kwargs)
+
+    with_cluster.__doc__ = function.__doc__
+    with_cluster.__name__ = function.__name__
+    result: F = source_options(with_cluster)  # type: ignore[assignment]
+    return result
+
+
+def source_options(function: F) -> F:
+    """Add the options to a command; it gets a `sources` argument, with nothing read yet."""
+    return _with_options(function, _OPTIONS)
+
+
+def device_source_options(function: F) -> F:
+    """Add the options to a command that is about devices only, which have no namespace."""
+    return _with_options(function, [option for option in _OPTIONS if option is not _NAMESPACE])
+
+
+def _with_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
+    def with_sources(
         *args: Any,
         filenames: tuple[str, ...],
         recursive: bool,
@@ -91,37 +122,44 @@ def cluster_options(function: F) -> F:
         context: str,
         profile_names: tuple[str, ...],
         form_name: str,
-        namespace: str,
         strict: bool,
         now_text: str | None,
         gates: Gates,
+        namespace: str | None = None,
         **kwargs: Any,
     ) -> Any:
         asks = is_live or bool(kubeconfig or context)
         _check_usage(filenames, cluster_names, has_cluster=asks or bool(profile_names))
         schema = KUBERNETES if strict else CORE
-        given = read_cluster(
+        live = [_live(kubeconfig, context, namespace)] if asks else []
+        sources = Sources(
             cluster=[
                 *_files(cluster_names, recursive=recursive, schema=schema),
-                *(_live(kubeconfig, context) if asks else ()),
-                Profiles(profile_names, FORMS[form_name]),
+                *live,
+                *([Profiles(profile_names, FORMS[form_name])] if profile_names else ()),
             ],
             manifests=_files(filenames, recursive=recursive, schema=schema),
             context=Context(gates=gates, now=_now(now_text), extensions=not strict),
-            namespace=namespace,
+            namespace=namespace or (live[0].namespace if live else "default"),
         )
-        _tell(given)
-        return function(*args, given=given, **kwargs)
+        return function(*args, sources=sources, **kwargs)
 
-    with_cluster.__doc__ = function.__doc__
-    with_cluster.__name__ = function.__name__
-    decorated: Any = gate_options(with_cluster)
-    for option in reversed(_OPTIONS):
+    with_sources.__doc__ = function.__doc__
+    with_sources.__name__ = function.__name__
+    decorated: Any = gate_options(with_sources)
+    for option in reversed(options):
         decorated = option(decorated)
     result: F = decorated
     return result
 
 
+_NAMESPACE = click.option(
+    "-n",
+    "--namespace",
+    show_default="that of the context of --live, else default",
+    metavar="NAME",
+    help="The namespace of objects that do not say theirs.",
+)
 _OPTIONS = (
     click.option(
         "-f",
@@ -129,8 +167,8 @@ _OPTIONS = (
         "filenames",
         multiple=True,
         metavar="FILE|DIR|-",
-        help="Manifests to look at: YAML or JSON, maybe gzipped; - is standard input. "
-        "May be repeated.",
+        help="Manifests to look at: YAML or JSON, maybe in a tar or zip, maybe gzipped; - is "
+        "standard input. May be repeated.",
     ),
     click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too."),
     click.option(
@@ -159,7 +197,7 @@ _OPTIONS = (
         "--profile",
         "profile_names",
         multiple=True,
-        metavar="NAME[xN]",
+        metavar="NAME[=COUNT]",
         help="Machines to add to the cluster; moor profiles lists them. May be repeated.",
     ),
     click.option(
@@ -170,14 +208,7 @@ _OPTIONS = (
         show_default=True,
         help="How drivers of --profile publish numaNode.",
     ),
-    click.option(
-        "-n",
-        "--namespace",
-        default="default",
-        show_default=True,
-        metavar="NAME",
-        help="The namespace of objects that do not say theirs.",
-    ),
+    _NAMESPACE,
     click.option("--strict", is_flag=True, help="Know nothing that Kubernetes 1.37 does not have."),
     click.option("--now", "now_text", hidden=True, metavar="TIME", help="The time it is."),
 )
@@ -199,7 +230,8 @@ def read_cluster(
     added = give_all(manifests, Intake(context, namespace=namespace, known=of_cluster.namespaces))
     of_manifests, overlaid = overlay(of_cluster, added.snapshot())
     everything = of_cluster.with_objects(of_manifests.objects())
-    warnings = (*base.concerns(), *added.concerns(), *overlaid, *check_consistency(everything))
+    inconsistent = check_consistency(everything, base.unread)
+    warnings = (*base.concerns(), *added.concerns(), *overlaid, *inconsistent)
     return ClusterInput(
         cluster=of_cluster,
         manifests=of_manifests,
@@ -222,16 +254,14 @@ def _check_usage(
         raise click.UsageError("standard input can be read once only: - stands there twice")
 
 
-def _live(kubeconfig: str, context: str) -> list[ClusterSource]:
-    from mooring.cli.live_source import Live  # needs what talks HTTP
-
-    return [Live(kubeconfig, context)]
-
-
 def _files(names: tuple[str, ...], *, recursive: bool, schema: Schema) -> list[ClusterSource]:
-    archives = tuple(filter(is_archive, names))
-    plain = tuple(filterfalse(is_archive, names))
-    return [Archives(archives, schema), Files(plain, recursive, schema)]
+    return [Files(names, recursive, schema)] if names else []
+
+
+def _live(kubeconfig: str, context: str, namespace: str | None) -> Live:
+    from mooring.cli.live_source import find_live  # needs what talks HTTP
+
+    return find_live(kubeconfig, context, namespace)
 
 
 def _now(text: str | None) -> Timestamp:

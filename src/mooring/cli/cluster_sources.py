@@ -6,104 +6,118 @@ asked over the network is one more source: `live_source`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from mooring.api.documents import Document, Limits, Schema, read
-from mooring.api.errors import DocumentError
-from mooring.cli.inputs import Source, UnreadableError, find_sources
+from mooring.api.documents import Document, Schema
+from mooring.api.gates import Gates
+from mooring.cli.inputs import (
+    Part,
+    Skipped,
+    Source,
+    UnreadableError,
+    find_sources,
+    skipped_concerns,
+)
 from mooring.cli.progress import Progress
 from mooring.hardware.attributes import Form
 from mooring.hardware.catalogue import Catalogue
-from mooring.insight.archives.archive import Archive, read_archive
-from mooring.insight.archives.tarstream import ArchiveError
-from mooring.insight.clusters.intake import Intake
-from mooring.insight.concerns import Concern
+from mooring.insight.archives.archive import Archive
+from mooring.insight.concerns import Concern, listed
 
-ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
-ARCHIVE_LIMITS = Limits(bytes_max=256 * 1024 * 1024)
+
+class Taker(Protocol):
+    """What objects are given to: an intake, or what a command collects."""
+
+    on_object: Callable[[str], None]  # is told where an object was found
+    unreadable: list[str]
+    unread: set[str]  # kinds of which not all objects may be read
+
+    @property
+    def gates(self) -> Gates:
+        """The gates that decide which fields there are."""
+        ...
+
+    def add_document(self, document: Document) -> None:
+        """Take the object of a document."""
+        ...
+
+    def add_object(self, value: Any, place: str) -> None:
+        """Take an object in its hub version."""
+        ...
+
+    def add_concerns(self, concerns: Iterable[Concern]) -> None:
+        """Note what a source says of its objects."""
+        ...
+
+    def node_names(self) -> Iterable[str]:
+        """Return the names of the nodes taken so far."""
+        ...
+
+
+T = TypeVar("T", bound=Taker)
 
 
 class ClusterSource(Protocol):
     """Something that has objects of a cluster."""
 
-    def give(self, intake: Intake) -> None:
+    def give(self, intake: Taker) -> None:
         """Give all objects to the intake."""
         ...
 
 
 class Files(NamedTuple):
-    """Files and directories of YAML and JSON."""
+    """Files and directories of YAML and JSON, archives of them, and what `moor snapshot` wrote."""
 
     names: tuple[str, ...]
     recursive: bool
     schema: Schema
 
-    def give(self, intake: Intake) -> None:
+    def give(self, intake: Taker) -> None:
         """Give the objects of all files; a file that cannot be read is noted."""
+        skipped: list[Skipped] = []
+        empty: list[str] = []
         for name in self.names:
             try:
                 for source in list(find_sources([name], recursive=self.recursive)):
-                    self._give_file(source, intake)
+                    self._give_source(source, intake, skipped, empty)
             except UnreadableError as error:
                 intake.unreadable.append(str(error))
+        if empty:
+            has = "has" if len(empty) == 1 else "have"
+            meaning = "nothing of it is in the answer; was it written whole?"
+            intake.add_concerns(
+                [Concern("empty-file", f"{listed(empty)} {has} no objects", meaning)]
+            )
+        intake.add_concerns(skipped_concerns(skipped))
 
-    def _give_file(self, source: Source, intake: Intake) -> None:
-        found = False
+    def _give_source(
+        self, source: Source, intake: Taker, skipped: list[Skipped], empty: list[str]
+    ) -> None:
         try:
-            for document in source.documents(schema=self.schema):
+            for part in source.parts(skipped):
+                self._give_part(part, intake, skipped, empty)
+        except UnreadableError as error:
+            intake.unreadable.append(str(error))
+
+    def _give_part(
+        self, part: Part, intake: Taker, skipped: list[Skipped], empty: list[str]
+    ) -> None:
+        if isinstance(part.content, Archive):
+            intake.add_concerns(_concerns(part.name, part.content, intake))
+        skipped_before, found = len(skipped), False
+        try:
+            for document in part.documents(schema=self.schema, skipped=skipped):
                 intake.add_document(document)
                 found = True
-            if not found:
-                meaning = "nothing of it is in the answer; was it written whole?"
-                intake.add_concerns(
-                    [Concern("empty-file", f"{source.name} has no objects", meaning)]
-                )
+            if not found and len(skipped) == skipped_before:
+                empty.append(part.name)
         except UnreadableError as error:
             intake.unreadable.append(str(error))
 
 
-class Archives(NamedTuple):
-    """Archives that `moor snapshot` wrote."""
-
-    names: tuple[str, ...]
-    schema: Schema
-
-    def give(self, intake: Intake) -> None:
-        """Give the objects of all archives; one that cannot be used is noted."""
-        for name in self.names:
-            try:
-                archive = archive_at(Path(name))
-                intake.add_concerns(_concerns(name, archive, intake))
-                for document in archived_documents(name, archive, self.schema):
-                    intake.add_document(document)
-            except (UnreadableError, DocumentError) as error:
-                intake.unreadable.append(str(error))
-
-
-def is_archive(name: str) -> bool:
-    """Tell by its name whether a file is an archive."""
-    return name.endswith(ARCHIVE_SUFFIXES)
-
-
-def archive_at(path: Path) -> Archive:
-    """Return the archive in a file, or raise UnreadableError."""
-    source = Source(str(path), path)
-    try:
-        return read_archive(source.packed(ARCHIVE_LIMITS))
-    except ArchiveError as error:
-        raise UnreadableError(f"{path}: {error}") from None
-
-
-def archived_documents(name: str, archive: Archive, schema: Schema) -> Iterator[Document]:
-    """Yield the documents of an archive until one cannot be read."""
-    for place, line in archive.lines():
-        yield from read(line, source=f"{name}!{place}", schema=schema)
-
-
-def _concerns(name: str, archive: Archive, intake: Intake) -> Iterable[Concern]:
-    """Give what differs between the making of an archive and its reading."""
+def _concerns(name: str, archive: Archive, intake: Taker) -> Iterable[Concern]:
+    """Give what differs between the making of a snapshot and its reading."""
     if archive.manifest.gates != str(intake.gates):
         fact = f"{name} was made with other feature gates"
         yield Concern("other-gates", fact, "fields that these gates had dropped are not in it")
@@ -115,16 +129,16 @@ class Profiles(NamedTuple):
     names: tuple[str, ...]
     form: Form
 
-    def give(self, intake: Intake) -> None:
-        """Give nodes, slices and classes of all machines."""
+    def give(self, intake: Taker) -> None:
+        """Give nodes, slices and classes of all machines, none with the name of another node."""
         catalogue = Catalogue()
         for name in self.names:
-            fleet = catalogue.fleet(name, self.form)
+            fleet = catalogue.fleet(name, self.form, taken=intake.node_names())
             for each in (*fleet.nodes, *fleet.classes, *fleet.slices):
                 intake.add_object(each, f"profile {name}")
 
 
-def give_all(sources: Iterable[ClusterSource], intake: Intake) -> Intake:
+def give_all(sources: Iterable[ClusterSource], intake: T) -> T:
     """Return the intake with the objects of all sources; long reading is shown."""
     progress = Progress()
     intake.on_object = progress.tick

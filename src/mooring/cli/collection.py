@@ -1,60 +1,74 @@
-"""The slices and other objects that the files of a command hold."""
+"""The slices and other objects that a command is given, with the texts that they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 import click
+from msgspec.structs import replace
 
-from mooring.api.documents import CORE, KUBERNETES, Document
-from mooring.api.errors import DecodeError, DocumentError
+from mooring.api.codec import encode_json
+from mooring.api.documents import Document, read
+from mooring.api.errors import DecodeError
+from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceSlice
-from mooring.cli.cluster_sources import archive_at, archived_documents, is_archive
-from mooring.cli.inputs import UnreadableError, find_sources
+from mooring.cli.cluster_sources import ClusterSource, give_all
 from mooring.cli.listing import printable_lines
+from mooring.hardware.errors import ProfileError
+from mooring.insight.concerns import Concern
 from mooring.insight.objects import Object, read_object, read_slice, resource_kind
 from mooring.validation.context import Context
 
+LINES_SHOWN_MAX = 100
+
 
 class Collected:
-    """What files hold; what cannot be read is said at once and noted."""
+    """Objects with the texts that they were read from; sources are given to it as to an intake."""
 
-    def __init__(self, context: Context, *, kinds: Collection[str] = ()) -> None:
+    def __init__(
+        self, context: Context, *, kinds: Collection[str] = (), namespace: str = "default"
+    ) -> None:
         """Take objects of these kinds; slices are taken in any case."""
         self._context = context
         self._kinds = kinds
+        self._namespace = namespace
+        self._sources: dict[str, None] = {}
         self.slices: list[ResourceSlice] = []
         self.objects: list[Object] = []
         self.ignored = 0  # objects of other kinds
-        self.files = 0
         self.unreadable: list[str] = []
+        self.unread: set[str] = set()
+        self.concerns: list[Concern] = []
+        self.on_object: Callable[[str], None] = lambda _: None
 
-    def read(self, names: Iterable[str], *, recursive: bool) -> None:
-        """Read all files."""
-        for name in names:
-            for documents in self._parts(name, recursive=recursive):
-                self.files += 1
-                try:
-                    for document in documents:
-                        self._add(document)
-                except (UnreadableError, DocumentError) as error:
-                    self._complain(str(error))
+    @property
+    def gates(self) -> Gates:
+        """The gates that decide which fields there are."""
+        return self._context.gates
 
-    def _parts(self, name: str, *, recursive: bool) -> Iterator[Iterable[Document]]:
-        """Give the documents of an archive, or of each file that the name stands for."""
-        schema = CORE if self._context.extensions else KUBERNETES
-        try:
-            if is_archive(name):
-                yield archived_documents(name, archive_at(Path(name)), schema)
-                return
-            sources = list(find_sources([name], recursive=recursive))
-        except UnreadableError as error:
-            self._complain(str(error))
-            return
-        yield from (source.documents(schema=schema) for source in sources)
+    @property
+    def files(self) -> int:
+        """How many files have objects."""
+        return len(self._sources)
 
-    def _add(self, document: Document) -> None:
+    def node_names(self) -> list[str]:
+        """Return the names of the nodes taken so far."""
+        return [each.value.metadata.name for each in self.objects if each.kind.name == "Node"]
+
+    def add_concerns(self, concerns: Iterable[Concern]) -> None:
+        """Note what a source says of its objects."""
+        self.concerns += concerns
+
+    def add_object(self, value: Any, place: str) -> None:
+        """Take an object that was never a text, by its JSON."""
+        for document in read(encode_json(value), source=place):
+            self.add_document(document)
+
+    def add_document(self, document: Document) -> None:
+        """Take the object of a document, if it is of a wanted kind."""
+        self.on_object(document.source)
+        self._sources.setdefault(document.source.partition("!objects/")[0])  # a snapshot is a file
         kind = resource_kind(document)
         try:
             if kind == "ResourceSlice":
@@ -63,16 +77,43 @@ class Collected:
                 if kind in self._kinds:
                     self.objects.append(found)
             elif kind in self._kinds:
-                self.objects.append(read_object(document, self._context))
+                self.objects.append(self._in_namespace(read_object(document, self._context)))
             else:
                 self.ignored += 1
         except DecodeError as error:
             line, column = document.locate(error.place)
-            self._complain(f"{document.source}:{line}:{column}: {error}")
+            self.unreadable.append(f"{document.source}:{line}:{column}: {error}")
 
-    def _complain(self, message: str) -> None:
-        self.unreadable.append(message)
+    def _in_namespace(self, found: Object) -> Object:
+        metadata = found.value.metadata
+        if not found.kind.namespaced or metadata.namespace:
+            return found
+        placed = replace(metadata, namespace=self._namespace)
+        return found._replace(value=replace(found.value, metadata=placed))
+
+
+def collect(
+    sources: Iterable[ClusterSource],
+    context: Context,
+    *,
+    kinds: Collection[str] = (),
+    namespace: str = "default",
+) -> Collected:
+    """Return what sources have, and say what cannot be read of them and what is odd about it."""
+    try:
+        found = give_all(sources, Collected(context, kinds=kinds, namespace=namespace))
+    except ProfileError as error:
+        raise click.UsageError(str(error)) from None
+    for message in found.unreadable[:LINES_SHOWN_MAX]:
         complain(message)
+    for concern in found.concerns[:LINES_SHOWN_MAX]:
+        warn(str(concern))
+    return found
+
+
+def warn(message: str) -> None:
+    """Print a warning; names in it may hold anything."""
+    click.echo(f"{coloured('warning', 'yellow')}: {printable_lines(message)}", err=True)
 
 
 def complain(message: str) -> None:

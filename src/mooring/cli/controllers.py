@@ -85,7 +85,7 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     "--profile",
     "profiles",
     multiple=True,
-    metavar="NAME[xN]",
+    metavar="NAME[=COUNT]",
     help="Machines to simulate, with --nodes-kubeconfig; `moor profiles` lists them.",
 )
 @click.option(

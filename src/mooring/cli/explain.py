@@ -36,6 +36,13 @@ PODS_EXPLAINED_MAX = 5
 )
 @subject_argument
 @click.option(
+    "-A",
+    "--all-namespaces",
+    "is_everywhere",
+    is_flag=True,
+    help="Look for [KIND/NAME] in all namespaces, not in one. Without it all are looked at anyway.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "json", "yaml"]),
@@ -44,7 +51,7 @@ PODS_EXPLAINED_MAX = 5
     help="How to print.",
 )
 @cluster_options
-def command(given: ClusterInput, subject: str | None, output: str) -> None:
+def command(given: ClusterInput, subject: str | None, is_everywhere: bool, output: str) -> None:
     """Explain why pods get no node: per node, per request, down to the device.
 
     [KIND/NAME] is a pod, a claim, a template, or what makes pods (deployment/train); without it all
@@ -56,12 +63,15 @@ def command(given: ClusterInput, subject: str | None, output: str) -> None:
     \b
     moor explain -f training.yaml --profile dgx-h100x2
     moor explain pod/train-4 --on cluster.yaml
+    moor explain -A --live
     moor explain claim/gpus -f claim.yaml --on cluster.yaml -o json
     """
     everything = given.everything
     added = stand_ins(given.manifests if subject is None else everything, everything)
     plan = planned(given, everything.with_objects(added))
-    results = _chosen(plan, given, added, subject)
+    namespace = "" if is_everywhere else given.namespace
+    about = None if subject is None else parse_subject(subject, namespace=namespace)
+    results = _chosen(plan, given, added, about)
     pending = [each for each in results if isinstance(each, Pending)]
     patience = Patience(time.monotonic)
     with Progress("nodes looked at") as progress:
@@ -80,14 +90,13 @@ def command(given: ClusterInput, subject: str | None, output: str) -> None:
 
 
 def _chosen(
-    plan: Plan, given: ClusterInput, added: tuple[Any, ...], text: str | None
+    plan: Plan, given: ClusterInput, added: tuple[Any, ...], subject: Subject | None
 ) -> list[Result]:
     """Return the results that the command is about."""
-    if text is None:
+    if subject is None:
         if not any(given.manifests.objects()):
             return list(plan.results)
         return chosen_results(plan.results, given.manifests.with_objects(added))
-    subject = parse_subject(text, namespace=given.namespace)
     found = [each for each in plan.results if _is_about(each, subject)]
     if not found:
         _explain_absence(plan, subject)
@@ -96,7 +105,7 @@ def _chosen(
 
 def _is_about(result: Result, subject: Subject) -> bool:
     pod = result.pod
-    if pod.metadata.namespace != subject.namespace:
+    if not subject.is_in(pod.metadata.namespace):
         return False
     match subject.kind:
         case "Pod":
@@ -133,8 +142,9 @@ def _explain_absence(plan: Plan, subject: Subject) -> None:
     if of_kind is None:
         of_kind = tuple(each for each in snapshot.controllers if each.kind == subject.kind)
     for each in of_kind:
-        if full_name(each) == f"{subject.namespace}/{subject.name}":
-            echo(_well(each, subject))
+        namespace, _, name = full_name(each).partition("/")
+        if name == subject.name and subject.is_in(namespace):
+            echo(_well(each, subject._replace(namespace=namespace)))
             sys.exit(FITS)
     raise no_such(subject, map(full_name, of_kind))
 

@@ -1,31 +1,96 @@
-"""What `-f` names: files, directories and standard input, read with bounds.
+"""What `-f` and `--on` name: files, directories, archives and standard input, read with bounds.
 
-for source in find_sources(paths, recursive=True):
-    for document in source.documents(): …
+    for source in find_sources(paths, recursive=True):
+        for part in source.parts(skipped):
+            for document in part.documents(schema=CORE, skipped=skipped): …
+
+    # part: what is read in one go: a file, a file of a tar or zip, or a snapshot of ours
+
+What a file is, is decided by what is in it, not by its name. Files that tools for manifests keep
+beside them (kustomizations, Helm charts) are known and skipped: they are no objects.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from mooring.api.documents import DEFAULT_LIMITS, Document, Limits, Schema, expand_lists, read
+from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
+from mooring.insight.archives.archive import Archive, is_snapshot, read_archive
+from mooring.insight.archives.bundle import GZIP_MAGIC, is_bundle, read_bundle
+from mooring.insight.archives.tarstream import ArchiveError
+from mooring.insight.concerns import Concern, listed
+from mooring.insight.wording import counted
 
 SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
+ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 STDIN = "-"
-TAR_MAGIC, TAR_MAGIC_AT = b"ustar", 257
-ARCHIVE_HINT = "an archive, not YAML or JSON; the name of a snapshot must end in .tar.gz or .tgz"
-GZIP_MAGIC = b"\x1f\x8b"  # no text begins like this
+ARCHIVE_LIMITS = Limits(bytes_max=256 * 1024 * 1024)
+# How files begin that others pack, and what packs them.
+OTHER_PACKINGS = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"7z\xbc\xaf\x27\x1c": "7-Zip",
+}
 
 
 class UnreadableError(Exception):
     """A source that cannot be read; the message gives place and fact."""
+
+
+class Skipped(NamedTuple):
+    """A file that holds no objects, and what to do about it."""
+
+    name: str
+    what: str
+    remedy: str
+
+
+class Part(NamedTuple):
+    """What is read in one go."""
+
+    name: str
+    content: bytes | Archive
+
+    def documents(self, *, schema: Schema, skipped: list[Skipped]) -> Iterator[Document]:
+        """Yield the documents, items of lists one by one, until one cannot be read.
+
+        What is no object but known is not among them; it is noted.
+        """
+        try:
+            if isinstance(self.content, Archive):
+                for place, line in self.content.lines():
+                    yield from read(line, source=f"{self.name}!{place}", schema=schema)
+            else:
+                yield from self._read(self.content, schema, skipped)
+        except DocumentError as error:
+            raise UnreadableError(str(error)) from None
+
+    def _read(self, content: bytes, schema: Schema, skipped: list[Skipped]) -> Iterator[Document]:
+        documents: Iterable[Document] = read(content, source=self.name, schema=schema)
+        if is_template(self.name, content):
+            skipped.append(Skipped(self.name, *HELM_TEMPLATE))
+            return
+        if may_be_template(self.name, content):
+            try:
+                documents = list(documents)
+            except DocumentError:
+                skipped.append(Skipped(self.name, *HELM_TEMPLATE))
+                return
+        for document in documents:
+            if what := tool_file(self.name, document.tree):
+                skipped.append(Skipped(self.name, *what))
+            else:
+                yield from expand_lists(document)
 
 
 class Source(NamedTuple):
@@ -34,10 +99,22 @@ class Source(NamedTuple):
     name: str
     path: Path | None  # None is standard input
 
-    def data(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
-        """Return the content, unpacked if it is packed, or raise UnreadableError."""
-        content = self.packed(limits)
-        return self._unpacked(content, limits) if content.startswith(GZIP_MAGIC) else content
+    def parts(self, skipped: list[Skipped]) -> Iterator[Part]:
+        """Yield what is in it, or raise UnreadableError; what is left out is noted."""
+        content = self.packed(ARCHIVE_LIMITS)
+        try:
+            if is_snapshot(content):
+                yield Part(self.name, read_archive(content))
+            elif is_bundle(content):
+                yield from self._bundled(content, skipped)
+            else:
+                yield Part(self.name, self._plain(content))
+        except ArchiveError as error:
+            raise UnreadableError(f"{self.name}: {error}") from None
+
+    def documents(self, *, schema: Schema) -> Iterator[Document]:
+        """Yield the documents of one plain file until one cannot be read."""
+        yield from Part(self.name, self._plain(self.packed())).documents(schema=schema, skipped=[])
 
     def packed(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
         """Return the content as it is, or raise UnreadableError."""
@@ -53,30 +130,46 @@ class Source(NamedTuple):
             raise self._too_large(limits)
         return content
 
+    def _bundled(self, content: bytes, skipped: list[Skipped]) -> Iterator[Part]:
+        bundle = read_bundle(content, _is_manifest)
+        skipped += (Skipped(f"{self.name}!{name}", *LINK) for name in bundle.left_out)
+        if not bundle.files:
+            raise UnreadableError(f"{self.name}: no {', '.join(SUFFIXES)} files in it")
+        for file in bundle.files:
+            inner = Source(f"{self.name}!{file.name}", None)
+            yield Part(inner.name, inner._plain(file.content))
+
+    def _plain(self, content: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
+        """Return the text, unpacked if it is packed, or raise UnreadableError."""
+        for magic, packing in OTHER_PACKINGS.items():
+            if content.startswith(magic):
+                fact = f"packed by {packing}, which is not read; use gzip or zip, or unpack it"
+                raise UnreadableError(f"{self.name}: {fact}")
+        if content.startswith(GZIP_MAGIC):
+            content = self._unpacked(content, limits)
+        if len(content) > limits.bytes_max:
+            raise self._too_large(limits)
+        return content
+
     def _unpacked(self, content: bytes, limits: Limits) -> bytes:
         """Return what gzip packed; no more of it is unpacked than is read."""
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-                unpacked = file.read(limits.bytes_max + 1)
+                return file.read(limits.bytes_max + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise UnreadableError(f"{self.name}: not a whole gzip file: {error}") from None
-        if len(unpacked) > limits.bytes_max:
-            raise self._too_large(limits)
-        if unpacked.startswith(TAR_MAGIC, TAR_MAGIC_AT):
-            raise UnreadableError(f"{self.name}: {ARCHIVE_HINT}")
-        return unpacked
 
     def _too_large(self, limits: Limits) -> UnreadableError:
         limit = f"{limits.bytes_max // 2**20} MiB"
         return UnreadableError(f"{self.name}: larger than {limit}, which is all that is read")
 
-    def documents(self, *, schema: Schema) -> Iterator[Document]:
-        """Yield the documents, items of lists one by one, until one cannot be read."""
-        try:
-            for document in read(self.data(), source=self.name, schema=schema):
-                yield from expand_lists(document)
-        except DocumentError as error:
-            raise UnreadableError(str(error)) from None
+
+def archive_at(path: Path) -> Archive:
+    """Return the snapshot in a file, or raise UnreadableError."""
+    try:
+        return read_archive(Source(str(path), path).packed(ARCHIVE_LIMITS))
+    except ArchiveError as error:
+        raise UnreadableError(f"{path}: {error}") from None
 
 
 def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[Source]:
@@ -95,14 +188,108 @@ def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[Source]:
 
 
 def _directory(folder: Path, *, recursive: bool) -> Iterator[Source]:
-    pattern = folder.rglob("*") if recursive else folder.glob("*")
-    files = sorted(path for path in pattern if _is_manifest(path) and path.is_file())
+    pattern = sorted(folder.rglob("*") if recursive else folder.glob("*"))
+    files = [path for path in pattern if _is_manifest(path.name) and path.is_file()]
     if not files:
+        archives = [path for path in pattern if path.name.endswith(ARCHIVE_SUFFIXES)]
         hint = "" if recursive else "; -R looks into subdirectories, too"
+        hint = f"; {archives[0]} is an archive: name it itself" if archives else hint
         raise UnreadableError(f"{folder}: no {', '.join(SUFFIXES)} files in it{hint}")
     for path in files:
         yield Source(str(path), path)
 
 
-def _is_manifest(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith(SUFFIXES)
+def _is_manifest(name: str) -> bool:
+    """Tell by its name whether a file of a directory or an archive is one to read."""
+    # What macOS packs beside every file begins like the latter.
+    return name.removesuffix(".gz").endswith(SUFFIXES) and not _base(name).startswith("._")
+
+
+# --- files of tools -----------------------------------------------------------------------
+
+# What a file is, and what to do about it; DIR stands for the folder of the tool.
+KUSTOMIZATION = ("Kustomization", "give what `kubectl kustomize DIR` builds of it")
+PATCH = ("JSON patch file", "give what `kubectl kustomize DIR` builds of it")
+HELM_FILE = ("Helm chart file", "give what `helm template DIR` makes of it")
+HELM_TEMPLATE = ("Helm template", "give what `helm template DIR` makes of it")
+KUBECONFIG = ("kubeconfig", "--kubeconfig takes it")
+LINK = ("archived link", "pack the file itself")
+
+TEMPLATE_BYTES_MAX = 256 * 1024
+_VALUES = re.compile(r"(.*[-_.])?values([-_.].*)?\.(json|ya?ml)")
+_CHART = re.compile(r"(Chart|requirements)\.ya?ml")
+_KUSTOMIZATION = re.compile(r"kustomization\.ya?ml")
+# An action where YAML has the beginning of a line or of a value, and what only Helm has.
+_ACTION = re.compile(rb"^[ \t]*(?:- +)*(?:[\w./\"'-]+:[ \t]+)?\{\{", re.MULTILINE)
+_HELM = re.compile(
+    rb"\{\{[^}\n]{0,200}?(?:\.(?:Values|Release|Chart|Capabilities|Files|Template)\b"
+    rb"|(?:include|template) \")"
+)
+
+
+def tool_file(name: str, tree: Tree) -> tuple[str, str] | None:
+    """Return what a document is that belongs to a tool, and what to do; None for all others."""
+    match tree:
+        case [{"op": str(), "path": str()}, *_]:
+            return PATCH
+        case {"apiVersion": str(version)} if version.startswith("kustomize.config.k8s.io/"):
+            return KUSTOMIZATION
+        case {"apiVersion": "v1", "kind": "Config", "clusters": _}:
+            return KUBECONFIG
+        case dict() if not tree.get("kind"):
+            return _tool_file_by_name(_base(name), tree)
+        case _:
+            return None
+
+
+def _tool_file_by_name(base: str, tree: Mapping[str, Tree]) -> tuple[str, str] | None:
+    if _KUSTOMIZATION.fullmatch(base):
+        return KUSTOMIZATION
+    is_chart = _CHART.fullmatch(base) and ("name" in tree or "dependencies" in tree)
+    if is_chart or (_VALUES.fullmatch(base) and "apiVersion" not in tree):
+        return HELM_FILE
+    return None
+
+
+def is_template(name: str, content: bytes) -> bool:
+    """Tell whether a file is a template of a Helm chart, even if it happens to be YAML."""
+    is_small = len(content) <= TEMPLATE_BYTES_MAX
+    return is_small and _is_in_templates(name) and bool(_HELM.search(content))
+
+
+def may_be_template(name: str, content: bytes) -> bool:
+    """Tell whether a file, if it is not YAML, is a template of Helm."""
+    if len(content) > TEMPLATE_BYTES_MAX or not _ACTION.search(content):
+        return False
+    return _is_in_templates(name) or bool(_HELM.search(content))
+
+
+def _is_in_templates(name: str) -> bool:
+    return "templates" in PurePosixPath(_path(name)).parts[:-1]
+
+
+def skipped_concerns(skipped: Iterable[Skipped]) -> Iterator[Concern]:
+    """Give one concern for each sort of file that was skipped."""
+    by_sort: dict[tuple[str, str], list[str]] = {}
+    for name, what, remedy in dict.fromkeys(skipped):
+        by_sort.setdefault((what, remedy), []).append(name)
+    for (what, remedy), names in by_sort.items():
+        fact = f"{counted(len(names), what)} skipped ({listed(names)})"
+        yield Concern("skipped-file", fact, remedy.replace("DIR", _tool_folder(names[0])))
+
+
+def _tool_folder(name: str) -> str:
+    """Return the folder that a tool is given for one of its files."""
+    path = PurePosixPath(name)
+    if "!" in name or name.startswith("<") or path.parent == path:
+        return "DIR"
+    above = [folder.parent for folder in path.parents if folder.name == "templates"]
+    return str(above[-1] if above else path.parent)
+
+
+def _base(name: str) -> str:
+    return PurePosixPath(_path(name).removesuffix(".gz")).name
+
+
+def _path(name: str) -> str:
+    return name.replace("!", "/")

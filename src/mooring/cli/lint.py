@@ -5,18 +5,15 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import msgspec
 
-from mooring.api.gates import Gates
-from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
-from mooring.cli.collection import Collected, coloured
+from mooring.cli.cluster_options import Sources, source_options
+from mooring.cli.collection import collect, coloured
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.gate_options import gate_options
 from mooring.cli.listing import printable
 from mooring.cli.report_options import report_options
 from mooring.insight.expressions.fleet import Fleet
@@ -33,6 +30,7 @@ from mooring.insight.lint import (
     lacking,
     lint,
 )
+from mooring.insight.objects import Object
 from mooring.insight.wording import counted
 from mooring.validation.context import Context
 
@@ -56,18 +54,6 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     ),
 )
 @click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    multiple=True,
-    required=True,
-    metavar="FILE|DIR|-",
-    help="YAML, JSON or a snapshot to look at: a file, a directory, or - for standard input. "
-    "May be repeated.",
-)
-@click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too.")
-@click.option("--strict", is_flag=True, help="Know nothing that Kubernetes 1.37 does not have.")
-@click.option(
     "--disable",
     "disabled",
     multiple=True,
@@ -84,51 +70,80 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     help="List the rules and exit.",
 )
 @report_options
-@gate_options
-def command(
-    filenames: tuple[str, ...],
-    recursive: bool,
-    strict: bool,
-    disabled: tuple[str, ...],
-    quiet: bool,
-    output: str,
-    gates: Gates,
-) -> None:
+@source_options
+def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: str) -> None:
     """Find what is odd about claims, classes, slices and pods.
 
     Puts every CEL expression of claims, templates, classes and taint rules to the devices of the
-    ResourceSlices among the files, as the scheduler would: names that no device has, comparisons
-    that are never true, reads that would abort scheduling. Looks at the slices as pools:
-    completeness, names, counters, capacity, attributes. Looks at pods, and at the pods of
-    Deployments, ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources,
-    groups. What is not among the files is not asked for: rules that need it are left out.
+    ResourceSlices, as the scheduler would: names that no device has, comparisons that are never
+    true, reads that would abort scheduling. Looks at the slices as pools: completeness, names,
+    counters, capacity, attributes. Looks at pods, and at the pods of Deployments, ReplicaSets,
+    DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
+
+    With -f, its objects are looked at, in the cluster of --on, --live and --profile; without, all
+    of the cluster. Rules that need what is not given, such as slices, are left out.
 
     \b
-    moor lint -f claim.yaml -f slices.yaml
+    moor lint -f claim.yaml --profile dgx-h100
+    moor lint -R -f manifests --live
     kubectl get resourceslices,nodes -o yaml | moor lint -f -
-    moor lint -R -f manifests --disable never-true
-    kubectl get resourceslices,deviceclasses -o yaml | moor lint -f claim.yaml -f -
+    moor lint --on cluster.yaml --disable never-true
     """
-    context = Context(gates=gates, now=Timestamp(datetime.now(UTC)), extensions=not strict)
-    found = Collected(context, kinds=KINDS)
-    found.read(filenames, recursive=recursive)
-    world = World(
-        Fleet(found.slices, names=not strict),
-        (each.value for each in found.objects if each.kind.name == "DeviceClass"),
-        compiler_for(gates, extensions=not strict),
-        Surroundings(found.objects, context),
-    )
-    findings = lint(found.objects, world, disabled=disabled)
+    given = Given.read(sources)
+    findings = lint(given.subjects, given.world, disabled=disabled)
     if output == "json":
-        click.echo(_json(findings, found, world))
+        click.echo(_json(findings, given))
     else:
         for finding in findings:
             click.echo(_text(finding))
         if not quiet:
-            click.echo(_summary(findings, found, world))
+            click.echo(_summary(findings, given))
     is_odd = any(finding.severity is not Severity.NOTE for finding in findings)
     status = DOES_NOT_FIT if is_odd else FITS
-    sys.exit(UNREADABLE if found.unreadable else status)
+    sys.exit(UNREADABLE if given.unreadable else status)
+
+
+class Given(NamedTuple):
+    """What is linted, and what is known besides."""
+
+    subjects: list[Object]  # of -f; without it, all of the cluster
+    world: World
+    files: int  # with subjects; 0 if those are of the cluster
+    ignored: int  # objects among the subjects that no rule looks at
+    unreadable: list[str]
+
+    @classmethod
+    def read(cls, sources: Sources) -> Given:
+        """Return what the command line names."""
+        context, namespace = sources.context, sources.namespace
+        cluster = collect(sources.cluster, context, kinds=KINDS, namespace=namespace)
+        added = collect(sources.manifests, context, kinds=KINDS, namespace=namespace)
+        replaced = set(map(_key, added.objects))
+        objects = [each for each in cluster.objects if _key(each) not in replaced]
+        objects += added.objects
+        looked_at = added if sources.manifests else cluster
+        return cls(
+            subjects=looked_at.objects,
+            world=_world(objects, context),
+            files=added.files,
+            ignored=looked_at.ignored,
+            unreadable=[*cluster.unreadable, *added.unreadable],
+        )
+
+
+def _key(found: Object) -> tuple[str, str]:
+    return found.kind.name, found.full_name
+
+
+def _world(objects: list[Object], context: Context) -> World:
+    return World(
+        Fleet(
+            [each.stored for each in objects if each.stored is not None], names=context.extensions
+        ),
+        (each.value for each in objects if each.kind.name == "DeviceClass"),
+        compiler_for(context.gates, extensions=context.extensions),
+        Surroundings(objects, context),
+    )
 
 
 # --- printing -----------------------------------------------------------------------------
@@ -150,18 +165,19 @@ def _counts(findings: list[Finding]) -> Iterator[str]:
         yield counted(counts[severity], severity.value)
 
 
-def _summary(findings: list[Finding], found: Collected, world: World) -> str:
-    looked_at = f"{counted(len(found.objects), 'object')} in {counted(found.files, 'file')}"
-    against = counted(len(world.fleet), "device")
-    text = f"{looked_at} against {against}: {', '.join(_counts(findings))}"
-    if found.ignored:
-        text += f"\nnot looked at: {counted(found.ignored, 'object')} of other kinds, or of none"
-    unapplied = lacking(found.objects, world)
+def _summary(findings: list[Finding], given: Given) -> str:
+    objects = counted(len(given.subjects), "object")
+    where = f"in {counted(given.files, 'file')}" if given.files else "of the cluster"
+    against = counted(len(given.world.fleet), "device")
+    text = f"{objects} {where} against {against}: {', '.join(_counts(findings))}"
+    if given.ignored:
+        text += f"\nnot looked at: {counted(given.ignored, 'object')} of other kinds, or of none"
+    unapplied = lacking(given.subjects, given.world)
     if unapplied:
         needed = {rule.needs for rule in unapplied}
         absent = [f"no {needs.value}" for needs in Needs if needs in needed]
         rules = counted(len(unapplied), "rule")
-        text += f"\n{_enumerated(absent)} among the files: {rules} not applied"
+        text += f"\n{_enumerated(absent)} given: {rules} not applied"
     return text
 
 
@@ -170,21 +186,21 @@ def _enumerated(texts: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _json(findings: list[Finding], found: Collected, world: World) -> str:
+def _json(findings: list[Finding], given: Given) -> str:
     counts = Counter(finding.severity for finding in findings)
     report: dict[str, Any] = {
         "findings": [_finding_json(finding) for finding in findings],
-        "unreadable": found.unreadable,
+        "unreadable": given.unreadable,
         "summary": {
-            "files": found.files,
-            "objects": len(found.objects),
-            "devices": len(world.fleet),
-            "classes": len(world.classes),
-            "objectsIgnored": found.ignored,
+            "files": given.files,
+            "objects": len(given.subjects),
+            "devices": len(given.world.fleet),
+            "classes": len(given.world.classes),
+            "objectsIgnored": given.ignored,
             "errors": counts[Severity.ERROR],
             "warnings": counts[Severity.WARNING],
             "notes": counts[Severity.NOTE],
-            "rulesNotApplied": [rule.id for rule in lacking(found.objects, world)],
+            "rulesNotApplied": [rule.id for rule in lacking(given.subjects, given.world)],
         },
     }
     return msgspec.json.format(msgspec.json.encode(report)).decode()

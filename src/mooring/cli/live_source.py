@@ -1,56 +1,179 @@
-"""A cluster that is asked over the network, as one more source of objects."""
+"""A cluster that is asked over the network, as one more source of objects.
+
+Whoever asks may often read a few namespaces only. So a kind that may not be listed in the whole
+cluster is listed in each namespace that is known: all, where namespaces may be listed, else that
+of the kubeconfig's context and the one that was named.
+
+    # gap: a kind that could not be read whole, and the namespaces in which it could
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from mooring.api.catalogue import KINDS
+from mooring.api.core import Namespace, Node, Pod
+from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
+from mooring.cli.cluster_sources import Taker
 from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import find_access, http_client
-from mooring.client.contract import Page
+from mooring.client.connecting import Access, find_access, http_client
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
 from mooring.client.paging import list_all
-from mooring.insight.clusters.intake import Intake
 from mooring.insight.clusters.snapshot import FIELDS
-from mooring.insight.concerns import Concern
+from mooring.insight.concerns import Concern, listed
+
+REQUESTS_MAX = 16  # at a time
+NAMESPACES_MAX = 2000  # in which a kind is looked for
+
+_NAMESPACED = {kind.struct for kind in KINDS if kind.namespaced}
+# What an answer is worth without all objects of a kind.
+MEANINGS: dict[type[Any], str] = {
+    Node: "without its nodes no pod can be placed",
+    DeviceClass: "requests find no device without their class",
+    ResourceSlice: "without its slices there are no devices",
+    Pod: "room that other pods take counts as free",
+    ResourceClaim: "devices that other claims hold count as free",
+}
 
 
 class Live(NamedTuple):
     """The cluster of a kubeconfig, as it is now."""
 
-    kubeconfig: str = ""  # empty: where kubectl would look
-    context: str = ""
+    access: Access | ClientError  # how to reach it, or why that is not known
+    namespace: str = "default"  # that of the context, unless another was named
 
-    def give(self, intake: Intake) -> None:
+    def give(self, intake: Taker) -> None:
         """Give all objects that decide anything; a cluster that cannot be asked is noted."""
         try:
-            access = find_access(self.kubeconfig, context=self.context)
-            pages = asyncio.run(_lists(http_client(access)))
+            if isinstance(self.access, ClientError):
+                raise self.access
+            found = asyncio.run(_ask(self.access, self.namespace))
         except ClientError as error:
             intake.unreadable.append(f"cluster: {error}")
             return
-        for struct, page in pages.items():
-            if isinstance(page, ForbiddenError):
-                fact = f"objects of kind {struct.__name__} may not be listed: {page}"
-                intake.add_concerns(
-                    [Concern("forbidden-kind", fact, "nothing of it is in the answer")]
-                )
-            elif page is not None:
-                for value in page.values:
-                    intake.add_object(value, access.server)
+        for value in found.values:
+            intake.add_object(value, self.access.server)
+        intake.unread |= {gap.struct.__name__ for gap in found.gaps}
+        if found.gaps:
+            intake.add_concerns([_concern(found.gaps)])
 
 
-async def _lists(client: ApiClient) -> dict[type[Any], Page | ForbiddenError | None]:
-    """Return all objects of each kind; None for a kind that the server does not have."""
-    async with client:
-        answers = await asyncio.gather(*(_list(client, struct) for struct in FIELDS))
-    return dict(zip(FIELDS, answers, strict=True))
-
-
-async def _list(client: ApiClient, struct: type[Any]) -> Page | ForbiddenError | None:
+def find_live(kubeconfig: str, context: str, namespace: str | None) -> Live:
+    """Return the cluster that kubectl would ask; the first two may be empty."""
     try:
-        return await list_all(client, struct)
-    except NotFoundError:
-        return None
-    except ForbiddenError as error:
-        return error
+        access = find_access(kubeconfig, context=context)
+    except ClientError as error:
+        return Live(error, namespace or "default")
+    return Live(access, namespace or access.namespace)
+
+
+class Gap(NamedTuple):
+    """A kind that could not be read whole."""
+
+    struct: type[Any]
+    namespaces: tuple[str, ...]  # in which it could
+
+
+class Found(NamedTuple):
+    """What a cluster let us read of it."""
+
+    values: tuple[Any, ...]
+    gaps: tuple[Gap, ...]
+
+
+async def _ask(access: Access, namespace: str) -> Found:
+    async with http_client(access) as client:
+        inquiry = _Inquiry(client, dict.fromkeys((namespace, access.namespace)))
+        return await inquiry.found()
+
+
+class _Inquiry:
+    """Reads all kinds of a cluster, as far as that is allowed."""
+
+    def __init__(self, client: ApiClient, namespaces: Iterable[str]) -> None:
+        self._client = client
+        self._namespaces = tuple(namespaces)  # that are there, as far as is known
+        self._turns = asyncio.Semaphore(REQUESTS_MAX)
+
+    async def found(self) -> Found:
+        """Return all that may be read; ForbiddenError: that is nothing."""
+        structs = list(FIELDS)
+        answers = await asyncio.gather(*(self._list(struct) for struct in structs))
+        whole = dict(zip(structs, answers, strict=True))
+        known = whole[Namespace]
+        if isinstance(known, tuple):
+            names = (each.metadata.name for each in known)
+            self._namespaces = tuple(dict.fromkeys((*self._namespaces, *names)))[:NAMESPACES_MAX]
+        values: list[Any] = []
+        gaps: list[Gap] = []
+        for struct, answer in whole.items():
+            if isinstance(answer, tuple):
+                values += answer
+            else:
+                part = await self._by_namespace(struct)
+                values += (value for listed_there in part.values() for value in listed_there)
+                gaps.append(Gap(struct, tuple(part)))
+        refusals = [each for each in answers if isinstance(each, ForbiddenError)]
+        if len(refusals) == len(structs) and not any(gap.namespaces for gap in gaps):
+            raise refusals[0]
+        return Found(tuple(values), tuple(gaps))
+
+    async def _by_namespace(self, struct: type[Any]) -> dict[str, tuple[Any, ...]]:
+        """Return the objects of a kind in those namespaces in which they may be listed."""
+        if struct is Namespace:
+            return await self._namespace_objects()
+        if struct not in _NAMESPACED:
+            return {}
+        spaces = self._namespaces
+        answers = await asyncio.gather(*(self._list(struct, space) for space in spaces))
+        pairs = zip(spaces, answers, strict=True)
+        return {space: answer for space, answer in pairs if isinstance(answer, tuple)}
+
+    async def _namespace_objects(self) -> dict[str, tuple[Any, ...]]:
+        found: dict[str, tuple[Any, ...]] = {}
+        for name in self._namespaces:
+            try:
+                value = await self._client.get(Namespace, "", name)
+            except ForbiddenError:
+                continue
+            found[name] = () if value is None else (value,)
+        return found
+
+    async def _list(
+        self, struct: type[Any], namespace: str = ""
+    ) -> tuple[Any, ...] | ForbiddenError:
+        """Return all objects of a kind; none of one that the server does not have."""
+        async with self._turns:
+            try:
+                return tuple((await list_all(self._client, struct, namespace)).values)
+            except NotFoundError:  # a server that does not have the kind
+                return ()
+            except ForbiddenError as error:
+                return error
+
+
+def _concern(gaps: tuple[Gap, ...]) -> Concern:
+    """Return what could not be read, in one line, and what the answer is worth then."""
+    by_extent = groupby(sorted(gaps, key=lambda gap: gap.namespaces), lambda gap: gap.namespaces)
+    extents = "; ".join(
+        _extent(spaces, [gap.struct for gap in group]) for spaces, group in by_extent
+    )
+    meaning = "; ".join(dict.fromkeys(_meanings(gaps))) or "what they say is not in the answer"
+    return Concern("forbidden-kinds", f"not all of the cluster may be read ({extents})", meaning)
+
+
+def _extent(namespaces: tuple[str, ...], structs: list[type[Any]]) -> str:
+    kinds = ", ".join(struct.__name__ for struct in structs)
+    if not namespaces:
+        return f"no {kinds}"
+    noun = "namespace" if len(namespaces) == 1 else "namespaces"
+    return f"{kinds} in {noun} {listed(namespaces)} only"
+
+
+def _meanings(gaps: tuple[Gap, ...]) -> Iterator[str]:
+    for gap in gaps:
+        if gap.struct in MEANINGS:
+            yield MEANINGS[gap.struct]

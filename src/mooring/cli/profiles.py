@@ -62,7 +62,7 @@ def command(
 ) -> None:
     """List hardware profiles, or show one.
 
-    Without [NAME], lists all boards. With one of them, such as dgx-h100, or dgx-h100x4 for four,
+    Without [NAME], lists all boards. With one of them, such as dgx-h100, or dgx-h100=4 for four,
     shows sockets, NUMA nodes with their distances, PCIe roots, devices with the standard
     attributes, and where each fact comes from. What no source gives is called assumed.
     """

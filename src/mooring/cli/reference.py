@@ -36,14 +36,15 @@ from mooring.api.documents.numbers import DIGITS_MAX as NUMBER_LENGTH_MAX
 from mooring.api.kinds import Kind
 from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
 from mooring.api.structs import Open
-from mooring.cli.cluster_sources import ARCHIVE_LIMITS
 from mooring.cli.examplepicture import example_picture
 from mooring.cli.functionspage import functions_page
 from mooring.cli.gatespage import gates_page
+from mooring.cli.inputs import ARCHIVE_LIMITS
 from mooring.cli.main import moor
 from mooring.cli.markdown import MADE, page_of, table_of
 from mooring.cli.metricspage import metrics_page
 from mooring.cli.profilepage import profile_sections
+from mooring.insight.archives import bundle
 from mooring.insight.archives.archive import UNPACKED_BYTES_MAX
 from mooring.insight.clusters.workloads import PODS_MAX
 from mooring.validation.admission import MetadataOnly, strategy_of
@@ -257,8 +258,14 @@ def limits_page() -> str:
     rows = [_limit_row(limit.name) for limit in fields(Limits)]
     rows.append(("", f"{NUMBER_LENGTH_MAX:,}", "characters of one number"))
     rows.append(("", f"{QUANTITY_DIGITS_MAX:,}", "digits before the point of one quantity"))
-    rows.append(("", f"{ARCHIVE_LIMITS.bytes_max:,}", "bytes of one archive of `moor snapshot`"))
-    rows.append(("", f"{UNPACKED_BYTES_MAX:,}", "bytes in such an archive, unpacked"))
+    rows.append(
+        ("", f"{ARCHIVE_LIMITS.bytes_max:,}", "bytes of one archive: a snapshot, tar or zip")
+    )
+    rows.append(("", f"{UNPACKED_BYTES_MAX:,}", "bytes in a snapshot, unpacked"))
+    rows.append(("", f"{bundle.BYTES_MAX:,}", "bytes in the manifests of a tar or zip, unpacked"))
+    rows.append(("", f"{bundle.FILES_MAX:,}", "manifests in a tar or zip"))
+    rows.append(("", f"{bundle.ENTRIES_MAX:,}", "members of a tar or zip"))
+    rows.append(("", f"{bundle.STREAM_BYTES_MAX:,}", "bytes of a tar, unpacked"))
     rows.append(("", f"{PODS_MAX:,}", "pods made for the controllers of a cluster"))
     sections = [
         "# Limits of reading",

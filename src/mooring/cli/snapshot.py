@@ -12,10 +12,9 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.cluster_sources import archive_at, is_archive
 from mooring.cli.collection import complain
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.inputs import UnreadableError
+from mooring.cli.inputs import UnreadableError, archive_at
 from mooring.insight.archives.archive import Manifest, read_archive, write_archive
 from mooring.insight.archives.pseudonyms import anonymised
 from mooring.insight.archives.redaction import redacted
@@ -24,8 +23,8 @@ from mooring.insight.wording import counted
 
 
 def _target(_: click.Context, __: click.Parameter, name: str) -> str:
-    if not is_archive(name):
-        # Commands know an archive by its name.
+    if not name.endswith((".tar.gz", ".tgz")):
+        # Commands know an archive by what is in it, people by its name.
         raise click.BadParameter(f"{name!r} does not end in .tar.gz or .tgz")
     return name
 

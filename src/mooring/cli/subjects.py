@@ -61,11 +61,19 @@ class Subject(NamedTuple):
     """An object by kind and name; the namespace may be left open."""
 
     kind: str
-    namespace: str
+    namespace: str  # empty: any
     name: str
 
+    def is_in(self, namespace: str) -> bool:
+        """Tell whether the object may be in a namespace."""
+        return self.namespace in ("", namespace)
+
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return (
+            f"{self.kind} {self.namespace}/{self.name}"
+            if self.namespace
+            else (f"{self.kind} {self.name} in any namespace")
+        )
 
 
 def parse_subject(text: str, *, namespace: str) -> Subject:
@@ -85,9 +93,10 @@ def parse_subject(text: str, *, namespace: str) -> Subject:
 
 def no_such(subject: Subject, known: Iterable[str]) -> click.UsageError:
     """Return the error for an object that is not there; `known` are full names of its kind."""
-    wanted = f"{subject.namespace}/{subject.name}"
     names = sorted(known)
-    near = difflib.get_close_matches(wanted, names, n=1)
+    by_name = {name if subject.namespace else name.partition("/")[2]: name for name in names}
+    wanted = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
+    near = [by_name[each] for each in difflib.get_close_matches(wanted, by_name, n=1)]
     if near:
         hint = f"; did you mean {near[0]}?"
     else:

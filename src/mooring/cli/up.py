@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -36,12 +35,6 @@ GATES = ("feature_gates", "gates_preset", "emulated_version")
 DETACHED = "MOORING_DETACHED"  # in the environment of the process that --detach starts
 START_S_MAX = 120.0
 LOOK_EVERY_S = 3.0
-_COUNTED = re.compile(r"(.+)=([0-9]{1,5})")
-
-
-def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the profiles as the catalogue has them: dgx-h100=4 is dgx-h100x4."""
-    return tuple(_COUNTED.sub(r"\1x\2", name) for name in names)
 
 
 @click.command(
@@ -108,7 +101,6 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
     "profiles",
     multiple=True,
     metavar="NAME[=COUNT]",
-    callback=_profiles,
     help="Machines to simulate; `moor profiles` lists them. May be repeated.",
 )
 @click.option(

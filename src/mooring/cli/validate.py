@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,12 +18,15 @@ from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
 from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
-from mooring.cli.inputs import UnreadableError, find_sources
+from mooring.cli.inputs import Part, Skipped, UnreadableError, find_sources, skipped_concerns
 from mooring.cli.listing import printable_lines
 from mooring.cli.progress import Progress
 from mooring.cli.report_options import report_options
+from mooring.insight.concerns import Concern, listed
 from mooring.validation.context import Context
 from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
+
+KINDS_SHOWN_MAX = 12
 
 
 @click.command(
@@ -37,7 +40,8 @@ from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
     multiple=True,
     required=True,
     metavar="FILE|DIR|-",
-    help="YAML or JSON to check: a file, a directory, or - for standard input. May be repeated.",
+    help="YAML or JSON to check: a file, a directory, a tar or zip, or - for standard input. May "
+    "be repeated.",
 )
 @click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too.")
 @click.option(
@@ -45,12 +49,18 @@ from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
     is_flag=True,
     help="Refuse unknown and duplicate fields, and all that Kubernetes 1.37 does not have.",
 )
+@click.option(
+    "--strict-kinds",
+    is_flag=True,
+    help="Refuse objects of kinds that cannot be checked, instead of accepting them unseen.",
+)
 @report_options
 @gate_options
 def command(
     filenames: tuple[str, ...],
     recursive: bool,
     strict: bool,
+    strict_kinds: bool,
     quiet: bool,
     output: str,
     gates: Gates,
@@ -59,32 +69,49 @@ def command(
 
     Reads every kind that Dynamic Resource Allocation uses, in all versions, sets defaults and
     applies Kubernetes' rules. Prints each error and warning with the file and line it is about,
-    then a summary.
+    then a summary. Objects of other kinds, such as services and custom resources, are counted and
+    not checked. Kustomizations and files of Helm charts are skipped, with a note.
+
+    \b
+    moor validate -R -f manifests
+    helm template chart | moor validate --strict -f -
     """
     now = Timestamp(datetime.now(UTC))
     context = Context(gates=gates, now=now, extensions=not strict)
     printer: _Printer = _JsonPrinter() if output == "json" else _TextPrinter(quiet=quiet)
-    judge = Judge(context, strict=strict)
+    judge = Judge(context, strict=strict, foreign=not strict_kinds)
     progress = Progress()
-    try:
-        sources = list(find_sources(filenames, recursive=recursive))
-    except UnreadableError as error:
-        printer.unreadable(str(error))
-        sources = []
-    for source in sources:
+    skipped: list[Skipped] = []
+    for part in _parts(filenames, printer, skipped, recursive=recursive):
+        printer.files += 1
         try:
-            for document in source.documents(schema=KUBERNETES if strict else CORE):
+            for document in part.documents(schema=KUBERNETES if strict else CORE, skipped=skipped):
                 verdict = judge.judge(document)
                 if verdict is not None:
                     printer.verdict(verdict)
-                progress.tick(source.name)
+                progress.tick(part.name)
         except UnreadableError as error:
             printer.unreadable(str(error))
     for _, verdict in judge.rest():
         printer.verdict(verdict)
     progress.clear()
-    printer.finish(files=len(sources))
+    printer.finish(tuple(skipped_concerns(skipped)))
     sys.exit(printer.exit_status)
+
+
+def _parts(
+    filenames: tuple[str, ...], printer: _Printer, skipped: list[Skipped], *, recursive: bool
+) -> Iterator[Part]:
+    """Give all that is to be checked; what cannot be read is printed."""
+    for name in filenames:
+        try:
+            for source in list(find_sources([name], recursive=recursive)):
+                try:
+                    yield from source.parts(skipped)
+                except UnreadableError as error:
+                    printer.unreadable(str(error))
+        except UnreadableError as error:
+            printer.unreadable(str(error))
 
 
 class _Printer:
@@ -93,11 +120,16 @@ class _Printer:
     def __init__(self) -> None:
         self.accepted: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        self.foreign: Counter[str] = Counter()  # not checked, by kind and apiVersion
+        self.files = 0
         self.warnings = 0
         self.devices = 0
         self.unreadable_count = 0
 
     def verdict(self, verdict: Verdict) -> None:
+        if verdict.is_foreign:
+            self.foreign[f"{verdict.kind} ({verdict.api_version})"] += 1
+            return
         counts = self.accepted if verdict.is_accepted else self.refused
         counts[verdict.kind or "(no kind)"] += 1
         self.warnings += sum(f.severity is Severity.WARNING for f in verdict.findings)
@@ -107,7 +139,7 @@ class _Printer:
     def unreadable(self, message: str) -> None:  # noqa: ARG002
         self.unreadable_count += 1
 
-    def finish(self, *, files: int) -> None:
+    def finish(self, notes: Sequence[Concern]) -> None:
         raise NotImplementedError
 
     @property
@@ -133,7 +165,9 @@ class _TextPrinter(_Printer):
         super().unreadable(message)
         click.echo(f"{_coloured('error', 'red')}: {printable_lines(message)}", err=True)
 
-    def finish(self, *, files: int) -> None:
+    def finish(self, notes: Sequence[Concern]) -> None:
+        for note in (*self._foreign_notes(), *notes):
+            click.echo(f"{_coloured('note', 'cyan')}: {printable_lines(str(note))}", err=True)
         if self._quiet:
             return
         kinds = sorted({*self.accepted, *self.refused})
@@ -142,7 +176,12 @@ class _TextPrinter(_Printer):
             width = max(map(len, kinds))
             for kind in kinds:
                 click.echo(f"  {kind:{width}}  {self._outcomes(kind)}")
-        click.echo(self._summary(files))
+        click.echo(self._summary())
+
+    def _foreign_notes(self) -> Iterator[str]:
+        if self.foreign:
+            objects = f"{_counted(self.foreign.total(), 'object')} of kinds that are not checked"
+            yield f"{objects}: {listed(sorted(self.foreign), shown_max=KINDS_SHOWN_MAX)}"
 
     def _outcomes(self, kind: str) -> str:
         parts = []
@@ -155,12 +194,16 @@ class _TextPrinter(_Printer):
             text += f" ({_counted(self.devices, 'device')})"
         return text
 
-    def _summary(self, files: int) -> str:
+    def _summary(self) -> str:
         accepted, refused = self.accepted.total(), self.refused.total()
-        checked = f"{_counted(accepted + refused, 'object')} in {_counted(files, 'file')}"
+        objects = accepted + refused + self.foreign.total()
+        checked = f"{_counted(objects, 'object')} in {_counted(self.files, 'file')}"
         outcomes = f"{accepted} accepted, {refused} refused, {_counted(self.warnings, 'warning')}"
-        unread = f", {_counted(self.unreadable_count, 'source')} could not be read"
-        return f"{checked}: {outcomes}{unread if self.unreadable_count else ''}"
+        if self.foreign:
+            outcomes += f", {self.foreign.total():,} not checked"
+        if self.unreadable_count:
+            outcomes += f", {_counted(self.unreadable_count, 'source')} could not be read"
+        return f"{checked}: {outcomes}"
 
 
 class _JsonPrinter(_Printer):
@@ -173,20 +216,24 @@ class _JsonPrinter(_Printer):
 
     def verdict(self, verdict: Verdict) -> None:
         super().verdict(verdict)
-        self._objects.append(_as_json(verdict))
+        if not verdict.is_foreign:
+            self._objects.append(_as_json(verdict))
 
     def unreadable(self, message: str) -> None:
         super().unreadable(message)
         self._unreadable.append(message)
 
-    def finish(self, *, files: int) -> None:
+    def finish(self, notes: Sequence[Concern]) -> None:
         report = {
             "objects": self._objects,
             "unreadable": self._unreadable,
+            "notChecked": dict(sorted(self.foreign.items())),
+            "skipped": list(map(str, notes)),
             "summary": {
-                "files": files,
+                "files": self.files,
                 "accepted": self.accepted.total(),
                 "refused": self.refused.total(),
+                "notChecked": self.foreign.total(),
                 "warnings": self.warnings,
             },
         }
@@ -199,7 +246,7 @@ def _finding_line(verdict: Verdict, finding: Finding) -> str:
     subject = " ".join(part for part in (verdict.kind, _full_name(verdict)) if part)
     about = f"{subject}: " if subject else ""
     severity = _coloured(finding.severity.value, colour)
-    return f"{place}: {severity}: {printable_lines(about + finding.message)}"
+    return f"{printable_lines(place)}: {severity}: {printable_lines(about + finding.message)}"
 
 
 def _full_name(verdict: Verdict) -> str:

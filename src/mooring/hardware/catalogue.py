@@ -1,8 +1,9 @@
 """The catalogue of profiles: by name, by alias, and several at once.
 
-    profile = name [ "x" count ]
+    profile = name [ ( "x" | "=" ) count ]
 
-`dgx-h100x4` is four machines; `gb200-nvl72` is a rack of eighteen, and `gb200-nvl72x2` two racks.
+`dgx-h100x4` and `dgx-h100=4` are four machines; `gb200-nvl72` is a rack of eighteen, and
+`gb200-nvl72x2` two racks. A name that itself ends in x and digits is taken as a name first.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mooring.hardware.slices import resource_slices
 from mooring.hardware.sysfs import sysfs_tree
 
 MACHINES_MAX = 10_000
-_WANTED = re.compile(r"(?P<name>.+?)x(?P<count>[0-9]{1,6})")
+_WANTED = re.compile(r"(?P<name>[^=]*?)(?:=(?P<count>.*)|x(?P<times>[0-9]+))", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 CLIQUE_LABEL = "nvidia.com/gpu.clique"
@@ -90,17 +91,17 @@ class Catalogue:
         raise ProfileError(f"there is no profile {name[:64]!r}; {remedy}")
 
     def wanted(self, text: str) -> Wanted:
-        """Return what `dgx-h100x4` stands for, or raise ProfileError."""
+        """Return what `dgx-h100x4` or `dgx-h100=4` stands for, or raise ProfileError."""
         found = _WANTED.fullmatch(text)
         # A name may itself end in x and digits.
         if found is None or text in self._names or text in self._aliases:
             return Wanted(self.profile(text), 1)
         profile = self.profile(found["name"])
-        count = int(found["count"])
-        machines = count * profile.board.machines
-        if not 1 <= machines <= MACHINES_MAX:
-            raise ProfileError(f"{text}: must be from 1 to {MACHINES_MAX:,} machines")
-        return Wanted(profile, count)
+        count = found["times"] if found["count"] is None else found["count"]
+        units_max = MACHINES_MAX // profile.board.machines
+        if not _NUMBER.fullmatch(count) or not 1 <= int(count) <= units_max:
+            raise ProfileError(f"{text[:64]}: the count must be a number from 1 to {units_max:,}")
+        return Wanted(profile, int(count))
 
     def fleet(
         self, text: str, form: Form | bool = Form.SCALAR, *, taken: Iterable[str] = ()

@@ -94,11 +94,20 @@ class Tpu(PciModel, frozen=True, tag="tpu"):
     topology: str
 
 
-Model = NvidiaGpu | AmdGpu | Nic | Nvme | Tpu
+class ExampleGpu(PciModel, frozen=True, tag="example-gpu"):
+    """A GPU that exists in examples only."""
+
+    driver_version: str
+    memory: str
+    compute: int
+
+
+Model = NvidiaGpu | AmdGpu | Nic | Nvme | Tpu | ExampleGpu
 PCI_CLASSES: dict[type, str] = {
     NvidiaGpu: "0x030200",
     AmdGpu: "0x120000",
     Nic: "0x020000",
     Nvme: "0x010802",
     Tpu: "0x120000",
+    ExampleGpu: "0x030200",
 }

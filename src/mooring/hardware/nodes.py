@@ -38,6 +38,7 @@ CLASSES = {
     "dra.net": {"dra.net": "device.driver == 'dra.net'"},
     "dra.nvme": {"dra.nvme": "device.driver == 'dra.nvme'"},
     "gpu.amd.com": {"gpu.amd.com": "device.driver == 'gpu.amd.com'"},
+    "gpu.example.com": {"gpu.example.com": "device.driver == 'gpu.example.com'"},
     "gpu.nvidia.com": {
         "gpu.nvidia.com": f"{_NVIDIA}'gpu'",
         "mig.nvidia.com": f"{_NVIDIA}'mig'",
@@ -49,6 +50,24 @@ CLASSES = {
         )
     },
     "tpu.google.com": {"tpu.google.com": "device.driver == 'tpu.google.com'"},
+}
+# The extended resources that the drivers' charts give their classes, by class.
+EXTENDED_RESOURCES = {"gpu.nvidia.com": "nvidia.com/gpu"}
+# A profile that has devices of a class, by class.
+EXAMPLE_PROFILES = {
+    "compute-domain-daemon.nvidia.com": "gb200-nvl72",
+    "compute-domain-default-channel.nvidia.com": "gb200-nvl72",
+    "dra.cpu": "dgx-h100",
+    "dra.memory": "dgx-h100",
+    "dra.net": "dgx-h100",
+    "dra.nvme": "xe8640",
+    "gpu.amd.com": "xe9680-mi300x",
+    "gpu.example.com": "example-gpu",
+    "gpu.nvidia.com": "dgx-h100",
+    "mig.nvidia.com": "dgx-h100-mig",
+    "sriovnetwork.k8snetworkplumbingwg.io": "xe9680-mi300x-sriov",
+    "tpu.google.com": "tpu-v6e",
+    "vfio.gpu.nvidia.com": "r760xa-vfio",
 }
 
 
@@ -87,7 +106,10 @@ def device_classes(drivers: Iterable[str]) -> Iterator[DeviceClass]:
         for name, expression in CLASSES[driver].items():
             selector = DeviceSelector(cel=CELDeviceSelector(expression=expression))
             yield DeviceClass(
-                metadata=ObjectMeta(name=name), spec=DeviceClassSpec(selectors=(selector,))
+                metadata=ObjectMeta(name=name),
+                spec=DeviceClassSpec(
+                    selectors=(selector,), extended_resource_name=EXTENDED_RESOURCES.get(name)
+                ),
             )
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import Place
 from mooring.api.core import Namespace
 from mooring.api.documents import Document
@@ -67,6 +68,7 @@ class Verdict(NamedTuple):
     name: str
     findings: tuple[Finding, ...]
     stored: Any = None
+    is_foreign: bool = False  # of a kind that cannot be checked: nothing is known of it
 
     @property
     def is_accepted(self) -> bool:
@@ -77,14 +79,21 @@ class Verdict(NamedTuple):
 class Judge:
     """Judges documents one after the other.
 
-    A strict judge refuses unknown and duplicate fields, of which another only warns.
+    A strict judge refuses unknown and duplicate fields, of which another only warns. With
+    `foreign` objects of kinds that cannot be checked are accepted, unseen.
     """
 
     def __init__(
-        self, context: Context, *, strict: bool = False, namespace: str = "default"
+        self,
+        context: Context,
+        *,
+        strict: bool = False,
+        foreign: bool = False,
+        namespace: str = "default",
     ) -> None:
         self._context = context
         self._strict = strict
+        self._foreign = foreign
         self._namespace = namespace  # of objects that do not say theirs
         self._namespaces: dict[str, bool] = {}  # name: whether it has the admin label
         self._waiting: list[tuple[Document, Reading]] = []
@@ -98,7 +107,11 @@ class Judge:
         try:
             reading = read_document(document, gates=context.gates, extensions=context.extensions)
         except DecodeError as error:
-            return _undecodable(document, error)
+            verdict = _undecodable(document, error)
+            is_foreign = CATALOGUE.is_foreign(verdict.api_version, verdict.kind)
+            if not (is_foreign and self._foreign):
+                return verdict
+            return verdict._replace(findings=(), is_foreign=True)
         self.notice(reading.value)
         namespace = self._namespace_of(reading)
         admission = self._admit(reading, namespace)

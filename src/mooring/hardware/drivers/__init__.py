@@ -14,6 +14,7 @@ from mooring.hardware.drivers import (
     computedomain,
     cpu,
     dranet,
+    examplegpu,
     memory,
     nvidiagpu,
     nvme,
@@ -24,6 +25,17 @@ from mooring.hardware.machine import Machine, Sheet
 
 Publish = Callable[[Machine], Iterable[Sheet]]
 
-_MODULES = (amdgpu, computedomain, cpu, dranet, memory, nvidiagpu, nvme, sriov, tpu)
+_MODULES = (
+    amdgpu,
+    computedomain,
+    cpu,
+    dranet,
+    examplegpu,
+    memory,
+    nvidiagpu,
+    nvme,
+    sriov,
+    tpu,
+)
 
 DRIVERS: dict[str, Publish] = dict(sorted((module.DRIVER, module.sheets) for module in _MODULES))

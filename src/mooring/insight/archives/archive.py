@@ -121,6 +121,19 @@ def _contents(member: Member, kinds: dict[str, int]) -> Contents:
     return Contents(member.name, kinds, len(member.content), digest)
 
 
+def is_snapshot(data: bytes) -> bool:
+    """Tell whether data begins as an archive of ours does; whether it is whole is not asked."""
+    try:
+        first = next(unpack(data, bytes_max=MANIFEST_BYTES_MAX), None)
+        return (
+            first is not None
+            and first.name == MANIFEST
+            and msgspec.json.decode(first.content, type=_Version).format == FORMAT
+        )
+    except (ArchiveError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
 def read_archive(data: bytes, *, bytes_max: int = UNPACKED_BYTES_MAX) -> Archive:
     """Return the archive, or raise ArchiveError if it is not whole, not ours or not safe."""
     members = unpack(data, bytes_max=bytes_max)

@@ -21,15 +21,32 @@ from mooring.api.resource.v1 import (
 from mooring.claims.consumers import is_group_consumer, is_pod_consumer
 from mooring.claims.owners import Owner, group_name
 from mooring.claims.references import Named, NotCreated, reference_of
+from mooring.hardware.nodes import EXAMPLE_PROFILES
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name, listed, titled
 from mooring.insight.wording import counted
 
+# What seems to be missing where not all objects of a kind could be read.
+_FOLLOWING: Final = {
+    "Node": ("missing-nodes", "unknown-node"),
+    "DeviceClass": ("missing-class",),
+    "ResourceSlice": ("missing-slices", "incomplete-pool", "unknown-device"),
+    "ResourceClaimTemplate": ("missing-template",),
+    "ResourceClaim": ("missing-claim",),
+    "PodGroup": ("missing-group", "unknown-consumer"),
+    "Pod": ("unknown-consumer",),
+}
 
-def check_consistency(snapshot: Snapshot) -> list[Concern]:
-    """Return what is missing or contradictory among the objects."""
+
+def check_consistency(snapshot: Snapshot, unread: Iterable[str] = ()) -> list[Concern]:
+    """Return what is missing or contradictory among the objects.
+
+    Of the kinds that are `unread`, in part or whole, it is known that objects are missing.
+    """
     world = _World(snapshot)
-    return [concern for check in CHECKS for concern in check(world)]
+    known = {rule for kind in unread for rule in _FOLLOWING.get(kind, ())}
+    found = (concern for check in CHECKS for concern in check(world))
+    return [concern for concern in found if concern.rule not in known]
 
 
 class DeviceName(NamedTuple):
@@ -133,7 +150,12 @@ def _missing_classes(world: _World) -> Iterator[Concern]:
         _note_classes(template.spec.spec.devices, titled(template), world, users)
     for name, subjects in sorted(users.items()):
         fact = f"DeviceClass {name} is not among the objects, but asked for by {listed(subjects)}"
-        yield Concern("missing-class", fact, "no device can be found for it")
+        yield Concern("missing-class", fact, f"no device can be found for it{_with_profile(name)}")
+
+
+def _with_profile(class_name: str) -> str:
+    profile = EXAMPLE_PROFILES.get(class_name)
+    return f"; --profile {profile} has machines with such devices" if profile else ""
 
 
 def _note_classes(

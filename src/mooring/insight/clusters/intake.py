@@ -81,6 +81,7 @@ class Intake:
         self.on_object: Callable[[str], None] = _nobody  # is told where an object was found
         self.refused: list[str] = []
         self.unreadable: list[str] = []
+        self.unread: set[str] = set()  # kinds of which not all objects may be read
 
     @property
     def gates(self) -> Gates:
@@ -95,6 +96,10 @@ class Intake:
         """Take what waited for the namespace that it is in."""
         for document, verdict in self._judge.rest():
             self._add_judged(document, verdict)
+
+    def node_names(self) -> Iterable[str]:
+        """Return the names of the nodes taken so far."""
+        return [name for kind, _, name in self._objects if kind == "Node"]
 
     def snapshot(self) -> Snapshot:
         """Return all objects taken."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
+from mooring.hardware.nodes import EXAMPLE_PROFILES
 from mooring.insight.lint.cases import (
     ANYTHING,
     CLAIMS,
@@ -71,10 +72,11 @@ def unknown_class(case: Case) -> Iterator[Oddity]:
     for ask in asks_of(case.subject):
         name = ask.class_name
         if name and name not in classes:
-            near = nearest(name, classes)
-            remedy = (
-                f'did you mean "{near}"?' if near else "create the class, or give its file, too"
-            )
+            remedy = "create the class, or give its file, too"
+            if profile := EXAMPLE_PROFILES.get(name):  # a driver's class, so not a mistyped one
+                remedy += f"; --profile {profile} has it"
+            elif near := nearest(name, classes):
+                remedy = f'did you mean "{near}"?'
             place = (*ask.place, "deviceClassName")
             yield Oddity(place, f'there is no class "{name}" among those given', remedy)
 

@@ -19,6 +19,7 @@ from mooring.client.objects import Objects
 from mooring.controllers.resourceclaims.entries import Need, Problem, group_need, pod_need
 from mooring.controllers.resourceclaims.indexes import prepare
 from mooring.controllers.resourceclaims.making import complaint
+from mooring.hardware.nodes import EXAMPLE_PROFILES
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import listed
 from mooring.insight.wording import counted
@@ -39,7 +40,7 @@ def stoppage_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
     """Give what may be meant instead of what is missing."""
     pod, reason = pending.pod, pending.reason
     if found := _MISSING_CLASS.search(reason):
-        yield from _instead("class", found[1], (each.metadata.name for each in snapshot.classes))
+        yield from _other_class(snapshot, found[1])
     elif found := _MISSING_CLAIM.search(reason):
         yield from _other_claim(snapshot, found[1], found[2])
     elif reason.endswith(_NOT_CREATED):
@@ -67,6 +68,13 @@ def group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) 
         f"{alone}, but its group {name} needs {minimum} of its {counted(len(members), 'pod')} "
         "placed together"
     )
+
+
+def _other_class(snapshot: Snapshot, name: str) -> Iterator[str]:
+    if profile := EXAMPLE_PROFILES.get(name):
+        yield f"--profile {profile} adds machines with devices of the class {name}"
+    else:
+        yield from _instead("class", name, (each.metadata.name for each in snapshot.classes))
 
 
 def _other_claim(snapshot: Snapshot, namespace: str, name: str) -> Iterator[str]:
