@@ -53,38 +53,52 @@ def wrong(value: Any) -> Any:
 TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "a missing comma": (
         lambda: ContainerEdits(env=wrong("A=B")),
-        "ContainerEdits.env: expected a tuple of str, not the str 'A=B'; "
-        "write ('A=B',) with its comma, which makes the tuple",
+        (
+            "ContainerEdits.env: expected a tuple of str, not the str 'A=B'; "
+            "write ('A=B',) with its comma, which makes the tuple"
+        ),
     ),
     "a dict of variables": (
         lambda: ContainerEdits(env=wrong({"A": "B"})),
-        "ContainerEdits.env: expected a tuple of str, not a dict; "
-        'write tuple(f"{name}={value}" for name, value in ….items())',
+        (
+            "ContainerEdits.env: expected a tuple of str, not a dict; "
+            'write tuple(f"{name}={value}" for name, value in ….items())'
+        ),
     ),
     "a lone device file": (
         lambda: ContainerEdits(device_nodes=wrong(NODE)),
-        "ContainerEdits.device_nodes: expected a tuple of DeviceNode, not a DeviceNode; "
-        "write (DeviceNode(…),) with its comma, which makes the tuple",
+        (
+            "ContainerEdits.device_nodes: expected a tuple of DeviceNode, not a DeviceNode; "
+            "write (DeviceNode(…),) with its comma, which makes the tuple"
+        ),
     ),
     "a lone mount": (
         lambda: ContainerEdits(mounts=wrong(MOUNT)),
-        "ContainerEdits.mounts: expected a tuple of Mount, not a Mount; "
-        "write (Mount(…),) with its comma, which makes the tuple",
+        (
+            "ContainerEdits.mounts: expected a tuple of Mount, not a Mount; "
+            "write (Mount(…),) with its comma, which makes the tuple"
+        ),
     ),
     "a path for a device file": (
         lambda: ContainerEdits(device_nodes=wrong(("/dev/null",))),
-        "ContainerEdits.device_nodes[0]: expected a DeviceNode, not the str '/dev/null'; "
-        "write DeviceNode(path='/dev/null')",
+        (
+            "ContainerEdits.device_nodes[0]: expected a DeviceNode, not the str '/dev/null'; "
+            "write DeviceNode(path='/dev/null')"
+        ),
     ),
     "a path for device files": (
         lambda: ContainerEdits(device_nodes=wrong("/dev/null")),
-        "ContainerEdits.device_nodes: expected a tuple of DeviceNode, not the str '/dev/null'; "
-        "write (DeviceNode(path='/dev/null'),)",
+        (
+            "ContainerEdits.device_nodes: expected a tuple of DeviceNode, not the str '/dev/null'; "
+            "write (DeviceNode(path='/dev/null'),)"
+        ),
     ),
     "paths for a mount": (
         lambda: ContainerEdits(mounts=wrong(["/a:/b"])),
-        "ContainerEdits.mounts[0]: expected a Mount, not the str '/a:/b'; "
-        "write Mount(host_path='/a', container_path='/b')",
+        (
+            "ContainerEdits.mounts[0]: expected a Mount, not the str '/a:/b'; "
+            "write Mount(host_path='/a', container_path='/b')"
+        ),
     ),
     "nothing for variables": (
         lambda: ContainerEdits(env=wrong(None)),
@@ -104,28 +118,38 @@ TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a lone group": (
         lambda: ContainerEdits(additional_gids=wrong(44)),
-        "ContainerEdits.additional_gids: expected a tuple of int, not the int 44; "
-        "write (44,) with its comma, which makes the tuple",
+        (
+            "ContainerEdits.additional_gids: expected a tuple of int, not the int 44; "
+            "write (44,) with its comma, which makes the tuple"
+        ),
     ),
     "text for an amount": (
         lambda: DeviceCapacity(value=wrong("80Gi")),
-        "DeviceCapacity.value: expected a Quantity, not the str '80Gi'; "
-        "write Quantity.parse('80Gi')",
+        (
+            "DeviceCapacity.value: expected a Quantity, not the str '80Gi'; "
+            "write Quantity.parse('80Gi')"
+        ),
     ),
     "text for a capacity": (
         lambda: Device(name="red", capacity=wrong({"memory": "80Gi"})),
-        "Device.capacity['memory']: expected a DeviceCapacity, not the str '80Gi'; "
-        "write DeviceCapacity(value=Quantity.parse('80Gi'))",
+        (
+            "Device.capacity['memory']: expected a DeviceCapacity, not the str '80Gi'; "
+            "write DeviceCapacity(value=Quantity.parse('80Gi'))"
+        ),
     ),
     "an amount for a capacity": (
         lambda: Device(name="red", capacity=wrong({"memory": Quantity.from_int(7)})),
-        "Device.capacity['memory']: expected a DeviceCapacity, not a Quantity; "
-        "write DeviceCapacity(value=…)",
+        (
+            "Device.capacity['memory']: expected a DeviceCapacity, not a Quantity; "
+            "write DeviceCapacity(value=…)"
+        ),
     ),
     "a number for a counter": (
         lambda: CounterSet(name="a", counters=wrong({"slots": 7})),
-        "CounterSet.counters['slots']: expected a Counter, not the int 7; "
-        "write Counter(value=Quantity.from_int(7))",
+        (
+            "CounterSet.counters['slots']: expected a Counter, not the int 7; "
+            "write Counter(value=Quantity.from_int(7))"
+        ),
     ),
     "text for a counter's amount": (
         lambda: Counter(value=wrong("7")),
@@ -133,24 +157,32 @@ TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a lone consumption": (
         lambda: Device(name="red", consumes_counters=wrong(DeviceCounterConsumption())),
-        "Device.consumes_counters: expected a tuple of DeviceCounterConsumption, "
-        "not a DeviceCounterConsumption; "
-        "write (DeviceCounterConsumption(…),) with its comma, which makes the tuple",
+        (
+            "Device.consumes_counters: expected a tuple of DeviceCounterConsumption, "
+            "not a DeviceCounterConsumption; "
+            "write (DeviceCounterConsumption(…),) with its comma, which makes the tuple"
+        ),
     ),
     "text for an attribute": (
         lambda: Device(name="red", attributes=wrong({"model": "first"})),
-        "Device.attributes['model']: expected a DeviceAttribute, not the str 'first'; "
-        "write DeviceAttribute(string_value='first')",
+        (
+            "Device.attributes['model']: expected a DeviceAttribute, not the str 'first'; "
+            "write DeviceAttribute(string_value='first')"
+        ),
     ),
     "a bool for an attribute": (
         lambda: Device(name="red", attributes=wrong({"ecc": True})),
-        "Device.attributes['ecc']: expected a DeviceAttribute, not the bool True; "
-        "write DeviceAttribute(bool_value=True)",
+        (
+            "Device.attributes['ecc']: expected a DeviceAttribute, not the bool True; "
+            "write DeviceAttribute(bool_value=True)"
+        ),
     ),
     "a list for an attribute": (
         lambda: Device(name="red", attributes=wrong({"nodes": [0, 1]})),
-        "Device.attributes['nodes']: expected a DeviceAttribute, not a list; "
-        "write DeviceAttribute(int_values=[0, 1])",
+        (
+            "Device.attributes['nodes']: expected a DeviceAttribute, not a list; "
+            "write DeviceAttribute(int_values=[0, 1])"
+        ),
     ),
     "text where a number goes": (
         lambda: DeviceAttribute(int_value=wrong("7")),
@@ -162,8 +194,10 @@ TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "text for a time": (
         lambda: DeviceTaint(key="a", effect="NoSchedule", time_added=wrong("2026-01-01T00:00:00Z")),
-        "DeviceTaint.time_added: expected a Timestamp, not the str '2026-01-01T00:00:00Z'; "
-        "write Timestamp.parse('2026-01-01T00:00:00Z')",
+        (
+            "DeviceTaint.time_added: expected a Timestamp, not the str '2026-01-01T00:00:00Z'; "
+            "write Timestamp.parse('2026-01-01T00:00:00Z')"
+        ),
     ),
     "names for devices": (
         lambda: Pool(devices=wrong(("red",))),
@@ -171,8 +205,10 @@ TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a lone device": (
         lambda: Pool(devices=wrong(Device(name="red"))),
-        "Pool.devices: expected a tuple of Device, not a Device; "
-        "write (Device(…),) with its comma, which makes the tuple",
+        (
+            "Pool.devices: expected a tuple of Device, not a Device; "
+            "write (Device(…),) with its comma, which makes the tuple"
+        ),
     ),
     "a name for what is prepared": (
         lambda: Prepared(wrong("red")),
@@ -180,18 +216,24 @@ TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a dict for edits": (
         lambda: Prepared(RED, wrong({"env": ["A=B"]})),
-        "Prepared.edits: expected a ContainerEdits, not a dict; "
-        "write ContainerEdits(env=…, device_nodes=…, mounts=…)",
+        (
+            "Prepared.edits: expected a ContainerEdits, not a dict; "
+            "write ContainerEdits(env=…, device_nodes=…, mounts=…)"
+        ),
     ),
     "a device file for edits": (
         lambda: Prepared(RED, wrong(NODE)),
-        "Prepared.edits: expected a ContainerEdits, not a DeviceNode; "
-        "write ContainerEdits(device_nodes=(DeviceNode(…),))",
+        (
+            "Prepared.edits: expected a ContainerEdits, not a DeviceNode; "
+            "write ContainerEdits(device_nodes=(DeviceNode(…),))"
+        ),
     ),
     "a lone id": (
         lambda: Prepared(RED, cdi_ids=wrong("example.com/gpu=red")),
-        "Prepared.cdi_ids: expected a tuple of str, not the str 'example.com/gpu=red'; "
-        "write ('example.com/gpu=red',) with its comma, which makes the tuple",
+        (
+            "Prepared.cdi_ids: expected a tuple of str, not the str 'example.com/gpu=red'; "
+            "write ('example.com/gpu=red',) with its comma, which makes the tuple"
+        ),
     ),
     "a dict for network data": (
         lambda: Prepared(RED, network_data=wrong({"interfaceName": "eth1"})),
@@ -199,8 +241,10 @@ TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a lone address": (
         lambda: NetworkDeviceData(ips=wrong("10.0.0.1/24")),
-        "NetworkDeviceData.ips: expected a tuple of str, not the str '10.0.0.1/24'; "
-        "write ('10.0.0.1/24',) with its comma, which makes the tuple",
+        (
+            "NetworkDeviceData.ips: expected a tuple of str, not the str '10.0.0.1/24'; "
+            "write ('10.0.0.1/24',) with its comma, which makes the tuple"
+        ),
     ),
     "text for health": (
         lambda: DeviceHealth("red", wrong("Healthy")),
@@ -267,8 +311,10 @@ RULES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a hook of no kind": (
         lambda: Hook(hook_name="prestat", path="/x"),
-        "hook_name: 'prestat' must be one of prestart, createRuntime, createContainer, "
-        "startContainer, poststart, poststop",
+        (
+            "hook_name: 'prestat' must be one of prestart, createRuntime, createContainer, "
+            "startContainer, poststart, poststop"
+        ),
     ),
     "a hook without a program": (lambda: Hook(hook_name="prestart"), "Hook: path: it is missing"),
     "a hook's variable": (
@@ -331,7 +377,7 @@ def test_a_value_that_breaks_a_rule_is_refused_where_it_is_made(case: str) -> No
 
 
 def test_all_rules_that_are_broken_are_told() -> None:
-    with pytest.raises(ValueError, match="type: 'x' must be .*; permissions: 'y' must be"):
+    with pytest.raises(ValueError, match=r"type: 'x' must be .*; permissions: 'y' must be"):
         DeviceNode(path="/dev/null", type="x", permissions="y")
 
 

@@ -154,6 +154,10 @@ class PrepareError(DriverError):
     """A claim that cannot be prepared; the text is told to users of its pod."""
 
 
+class ResultError(PrepareError):
+    """What `prepare` returned cannot be used: the driver has a bug."""
+
+
 class Driver(ABC):
     """Base of drivers. See `mooring.driver.run` for how one becomes a program."""
 
@@ -173,7 +177,12 @@ class Driver(ABC):
 
     @abstractmethod
     def devices(self) -> Inventory | Awaitable[Inventory]:
-        """Return what there is now; asked again when the driver says `republish`."""
+        """Return what there is now; asked again when the driver says `republish`.
+
+        It is asked before the node is told of the driver. A driver that raises then, or returns
+        what cannot be published, does not start. Later, what it had stays published, and it is
+        asked again after a while.
+        """
 
     @abstractmethod
     def prepare(self, claim: Claim) -> Iterable[Prepared] | Awaitable[Iterable[Prepared]]:
@@ -204,5 +213,8 @@ class Driver(ABC):
             self._republish()
 
     def report(self, error: Exception) -> None:
-        """Take note of what went wrong and goes on being tried: slices, registration, health."""
-        LOG.error("%s", error)
+        """Take note of what went wrong and goes on being tried: slices, registration, health.
+
+        The cause of an error is what a method of the driver raised; its traceback is logged.
+        """
+        LOG.error("%s", error, exc_info=error.__cause__)
