@@ -310,7 +310,8 @@ def test_what_needs_devices_is_skipped_at_once_where_there_are_none(tried: Tried
 def test_slices_that_stay_away_fail_one_check_and_leave_the_others(tried: Tried) -> None:
     report = tried.check(Neglectful, republish_s=0.3)
     assert list(failed(report)) == ["republish"]
-    assert "no ResourceSlice of the driver for this node within 0.3 s" in failed(report)["republish"]
+    why = failed(report)["republish"]
+    assert "no ResourceSlice of the driver for this node within 0.3 s" in why
     assert [each.check for each in report.outcomes if each.result is Result.SKIPPED] == []
 
 

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, g
 
 from msgspec import Meta, Raw, Struct, StructMeta
 
+__tracebackhide__ = True  # pytest shows who makes a struct, not us
+
 SHOWN_MAX = 64  # characters of a value in a message
 
 Check = Callable[[Any], Any]  # returns what to keep of a value, or raises _WrongError

@@ -19,7 +19,7 @@ from mooring.driver.calling import of_driver, to_the_end
 from mooring.driver.cdifiles import is_usable_uid
 from mooring.driver.checkpoint import PreparedClaim, PreparedDevice
 from mooring.driver.claims import FindDevice, fetch, read_claim
-from mooring.driver.driver import Claim, ClaimName, Driver, PrepareError
+from mooring.driver.driver import Claim, ClaimName, Driver, PrepareError, ResultError
 from mooring.driver.errors import DriverError
 from mooring.driver.preparing import Preparing
 from mooring.driver.serializing import Turns
@@ -160,7 +160,8 @@ class NodeService:
         try:
             return await function(value)
         except DriverError as error:
-            LOG.warning("claim %s: %s", value, error)
+            level = logging.ERROR if isinstance(error, ResultError) else logging.WARNING
+            LOG.log(level, "claim %s: %s", value, error)
             return self._noted(function, value, error)
         except Exception as error:  # a bug of the driver, or a full disk
             LOG.error("claim %s: it cannot be prepared or undone", value, exc_info=of_driver(error))

@@ -9,9 +9,15 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
+from mooring.driver.errors import DriverError
+from mooring.node.contract import DevicesRefusedError
+
+__tracebackhide__ = True  # pytest shows the test, not us
+
 T = TypeVar("T")
 
 WAIT_S = 60.0
+TOLD = (AssertionError, DriverError, DevicesRefusedError)  # say all by themselves, and their causes
 
 
 class Background:
@@ -38,7 +44,10 @@ class Background:
                     raise
                 raise TimeoutError(f"it was not done within {within_s:g} s") from None
 
-        return asyncio.run_coroutine_threadsafe(bounded(), self.loop).result()
+        try:
+            return asyncio.run_coroutine_threadsafe(bounded(), self.loop).result()
+        except TOLD as error:
+            raise error.with_traceback(None)  # noqa: B904  # the same error
 
     @contextmanager
     def entered(self, manager: AbstractAsyncContextManager[T]) -> Iterator[T]:

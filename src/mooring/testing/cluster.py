@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from mooring.driver.driver import Driver
     from mooring.driver.serving import Running
 
+__tracebackhide__ = True  # pytest shows the test, not us
+
 NODE_NAME = "node-1"
 MANAGER = "dra-cluster"
 WAIT_S = 30.0
@@ -145,7 +147,6 @@ class Cluster:
         A bug of a driver that runs in the cluster is raised at once, as DriverFailedError; with
         `raises_bugs=False` it is waited for the driver to do better.
         """
-        __tracebackhide__ = True
         end_s = time.monotonic() + within_s
         while not (found := holds()):
             if raises_bugs:
@@ -169,7 +170,6 @@ class Cluster:
 
         As with `until`, a bug of a driver is raised at once.
         """
-        __tracebackhide__ = True
         work = self._wait_for(pod, phase, namespace, within_s, raises_bugs)
         found, is_there = self._background.run(work, within_s + WAIT_S)
         said = self._drivers.said()
@@ -207,7 +207,6 @@ class Cluster:
         self, claim: str, *, namespace: str = "default", within_s: float = WAIT_S, **wanted: Any
     ) -> tuple[DeviceRequestAllocationResult, ...]:
         """Wait until a claim is allocated, and assert what it got; see `allocations`."""
-        __tracebackhide__ = True
         try:
             found = self.until(lambda: self._allocated(claim, namespace), within_s)
         except DriverFailedError:
@@ -370,10 +369,10 @@ def _how(pod: Pod) -> str:
     """Return how a pod is, with what is said about it."""
     texts = [each.message for each in pod.status.conditions or () if each.message]
     for status in pod.status.container_statuses or ():
-        waiting = status.state.waiting
+        waiting = status.state.waiting or {}
         ended = status.state.terminated
-        if waiting is not None and waiting.message:
-            texts.append(f"{status.name}: {waiting.message}")
+        if message := waiting.get("message") or waiting.get("reason"):
+            texts.append(f"{status.name}: {message}")
         if ended is not None and ended.exit_code:
             texts.append(f"{status.name} ended with status {ended.exit_code} {ended.message or ''}")
     phase = pod.status.phase or "Pending"

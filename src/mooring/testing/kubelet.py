@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from mooring.driver.serving import Running
     from mooring.wire.services import Method
 
+__tracebackhide__ = True  # pytest shows the test, not us
+
 T = TypeVar("T")
 
 NODE_NAME = "node-1"

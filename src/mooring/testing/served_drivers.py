@@ -63,14 +63,13 @@ class ServedDrivers:
         for name, problem in self._new():
             if problem.is_bug:
                 self._raised.append(problem)
-                cause = problem.error.__cause__ or problem.error
-                raise DriverFailedError(f"driver {name}: {problem.text}") from cause
+                raise DriverFailedError(f"driver {name}: {problem.text}") from _cause(problem)
 
     def last_bug(self) -> BaseException | None:
         """Return the last bug that was not raised before, which somebody else raises now."""
         bugs = [problem for _, problem in self._new() if problem.is_bug]
         self._raised += bugs
-        return (bugs[-1].error.__cause__ or bugs[-1].error) if bugs else None
+        return _cause(bugs[-1]) if bugs else None
 
     def said(self) -> str:
         """Return what the drivers reported, to be put behind a fact; "" if there is nothing."""
@@ -87,6 +86,14 @@ class ServedDrivers:
         for name, problem in self._all():
             if not any(problem is each for each in self._raised):
                 yield name, problem
+
+
+def _cause(problem: Problem) -> BaseException | None:
+    """Return what the driver raised; errors of ours say all in their text."""
+    from mooring.driver.errors import DriverError
+
+    error = problem.error
+    return error.__cause__ if isinstance(error, DriverError) else error
 
 
 class _Starting:

@@ -171,7 +171,7 @@ class Program(Protocol):
     async def stop(self) -> bool:
         """Ask it to end; return whether it did, in time."""
 
-    def last_words(self, lines: int = 8) -> str:
+    def last_words(self, lines: int = 20) -> str:
         """Return the end of what it said."""
 
 
@@ -228,7 +228,7 @@ class DriverProcess:
             return False
         return True
 
-    def last_words(self, lines: int = 8) -> str:
+    def last_words(self, lines: int = 20) -> str:
         """Return the end of what it said."""
         text = self._log.read_bytes()[-8192:].decode(errors="replace")
         return "\n".join(text.splitlines()[-lines:])
