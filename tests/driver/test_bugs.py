@@ -22,7 +22,7 @@ from mooring.client.apiclient import ApiClient
 from mooring.client.connecting import find_access, http_client
 from mooring.client.writes import Create
 from mooring.driver import Device, DeviceHealth, Driver, Health, Pool, Prepared
-from mooring.driver.errors import HealthError, InventoryError
+from mooring.driver.errors import HealthError, InventoryError, StartError
 from mooring.driver.serving import serving
 from tests.client.servers import serving as server_at
 from tests.driver.stage import (
@@ -175,6 +175,14 @@ async def test_devices_that_the_server_refuses_end_the_driver(
             with pytest.raises(InventoryError, match=r"spec\.devices\[0\]\.name: Invalid value"):
                 await wait
     assert str(driver.errors[0]).startswith("the server does not take the devices: ResourceSlice")
+
+
+@played
+async def test_a_class_is_no_driver(folder: Path, client: ApiClient) -> None:
+    kind: Any = Blinkers
+    with pytest.raises(StartError, match=r"^Blinkers is a class; write Blinkers\(\)$"):
+        async with serving(kind, settings_in(folder), client):
+            pass
 
 
 # --- prepare --------------------------------------------------------------------------------------

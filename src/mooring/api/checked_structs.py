@@ -15,10 +15,10 @@ never. What is decoded is not checked again (`unchecked`), because decoding has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from enum import Enum
-from functools import cache, partial
+from functools import partial
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -36,15 +36,14 @@ class _WrongError(Exception):
 
     def __init__(self, fact: str, kind: type[Exception] = TypeError) -> None:
         super().__init__(fact)
-        self.kind, self.place = kind, ""
+        self.kind, self.field, self.place = kind, "", ""
 
 
 class _Wanted:
-    """A type: in words, for messages, and as a check."""
+    """A type: in a word, for messages, and as a check."""
 
-    def __init__(self, article: str, noun: str, check: Check, member: type | None = None) -> None:
+    def __init__(self, noun: str, check: Check, member: type | None = None) -> None:
         self.noun, self.check, self.member = noun, check, member
-        self.words = f"{article} {noun}".strip()
 
 
 class Checked(StructMeta):
@@ -54,15 +53,22 @@ class Checked(StructMeta):
 
         def __call__(cls, *args: Any, **given: Any) -> Any:  # noqa: N805  # of a metaclass
             """Return a new struct, or raise TypeError or ValueError that names the field."""
-            checks = _checks(cls)
-            kept = [_kept(cls, checks, *each) for each in zip(checks, args, strict=False)]
-            for name, value in given.items():
-                if name not in checks:
-                    raise TypeError(_unknown(cls, name))
-                given[name] = _kept(cls, checks, name, value)
-            made = super().__call__(*kept, *args[len(kept) :], **given)
-            faults = getattr(made, "faults", None)
-            if faults is not None and (found := "; ".join(faults())):
+            checks, faults = _PLANS.get(cls) or _plan(cls)
+            name = ""
+            try:
+                if args:
+                    args = [_of_place(checks, *each) for each in enumerate(args)]
+                for name, value in given.items():
+                    given[name] = checks[name](value)
+            except _WrongError as wrong:
+                at = wrong.field or name
+                raise wrong.kind(f"{cls.__name__}.{at}{wrong.place}: {wrong}") from None
+            except KeyError:
+                if name in checks:
+                    raise
+                raise TypeError(_unknown(cls, name)) from None
+            made = super().__call__(*args, **given)
+            if faults is not None and (found := "; ".join(faults(made))):
                 raise ValueError(f"{cls.__name__}: {found}")
             return made
 
@@ -85,18 +91,29 @@ def shown(value: Any) -> str:
 # --- checks -----------------------------------------------------------------------------------
 
 
-@cache
-def _checks(struct: type[Struct]) -> dict[str, Check]:
+Plan = tuple[dict[str, Check], Callable[[Any], Iterable[str]] | None]  # by field, and as a whole
+
+_PLANS: dict[type, Plan] = {}
+
+
+def _plan(struct: type[Struct]) -> Plan:
+    """Return how a struct is checked; annotations are looked at once."""
     hints = get_type_hints(struct, include_extras=True)
-    return {name: _wanted(hints[name]).check for name in struct.__struct_fields__}
+    checks = {name: _wanted(hints[name]).check for name in struct.__struct_fields__}
+    found = _PLANS[struct] = (checks, getattr(struct, "faults", None))
+    return found
 
 
-def _kept(struct: type, checks: dict[str, Check], name: str, value: Any) -> Any:
-    """Return the value of a field, or raise TypeError or ValueError."""
+def _of_place(checks: dict[str, Check], index: int, value: Any) -> Any:
+    """Return what to keep of a value that is given by its place."""
+    names = tuple(checks)
+    if index >= len(names):
+        return value  # One too many: msgspec says so.
     try:
-        return checks[name](value)
+        return checks[names[index]](value)
     except _WrongError as wrong:
-        raise wrong.kind(f"{struct.__name__}.{name}{wrong.place}: {wrong}") from None
+        wrong.field = names[index]
+        raise
 
 
 def _wanted(hint: Any) -> _Wanted:
@@ -104,28 +121,28 @@ def _wanted(hint: Any) -> _Wanted:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         bounds = next(each for each in inner[1:] if isinstance(each, Meta))
-        return _Wanted("an", "int", partial(_int, bounds.ge, bounds.le), int)
+        return _Wanted("int", partial(_int, bounds.ge, bounds.le), int)
     if origin in (Union, UnionType):
         (member,) = (each for each in inner if each is not NoneType)
-        return _Wanted("", "", partial(_optional, _wanted(member).check))
+        return _Wanted("", partial(_optional, _wanted(member).check))
     if origin is tuple:
         one = _wanted(inner[0])
-        return _Wanted("a", f"tuple of {one.noun}", partial(_tuple, one))
+        return _Wanted(f"tuple of {one.noun}", partial(_tuple, one))
     if origin is dict:
         one = _wanted(inner[1])
-        return _Wanted("a", f"dict of {one.noun}", partial(_dict, one))
+        return _Wanted(f"dict of {one.noun}", partial(_dict, one))
     return _wanted_class(hint)
 
 
 def _wanted_class(hint: Any) -> _Wanted:
     if hint in (Any, Raw):
-        return _Wanted("", "anything", _anything)
+        return _Wanted("anything", _anything)
     if hint is str:
-        return _Wanted("a", "str", _str, str)
+        return _Wanted("str", _str, str)
     if hint is int:
-        return _Wanted("an", "int", partial(_int, None, None), int)
+        return _Wanted("int", partial(_int, None, None), int)
     noun = hint.__name__
-    return _Wanted(_article(noun), noun, partial(_instance, hint), hint)
+    return _Wanted(noun, partial(_instance, hint), hint)
 
 
 def _anything(value: Any) -> Any:

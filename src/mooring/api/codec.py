@@ -380,7 +380,8 @@ def _struct_reader(struct: type[Struct]) -> Reader:
                 notes.unknown.append((*place, key))
         if extra:
             found["extra"] = extra
-        return make(**found)
+        made: Struct = make(**found)
+        return made
 
     return read
 

@@ -305,6 +305,8 @@ def _let_republish(driver: Driver, publishing: Publishing, stack: AsyncExitStack
 
 
 def _check_name(driver: Driver) -> None:
+    if isinstance(driver, type):
+        raise StartError(f"{driver.__name__} is a class; write {driver.__name__}()")
     name = getattr(driver, "name", "")
     if not isinstance(name, str) or not name:
         raise StartError(f"{type(driver).__name__} has no name")
