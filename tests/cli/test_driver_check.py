@@ -10,9 +10,10 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from mooring.cli.main import moor
-from mooring.testing.check.checks import CHECKS
+from mooring.testing.check.checks import CHECKS, details_of
 from tests.testing import gooddriver
 
+ROOT = Path(__file__).parents[2]
 GOOD = (sys.executable, str(gooddriver.__file__))
 
 
@@ -66,3 +67,19 @@ def test_a_socket_needs_to_be_told_where_it_is(tmp_path: Path) -> None:
         done = check(str(path))
     assert done.exit_code == 2
     assert "a SOCKET needs --kubeconfig and --node-name as well" in done.output
+
+
+def test_help_and_the_guide_say_what_each_check_wants() -> None:
+    done = check("--help")
+    assert done.exit_code == 0
+    guide = (ROOT / "docs" / "how-to" / "test-a-driver.md").read_text()
+    for name, function in CHECKS.items():
+        assert details_of(function), name
+        assert f"\n  {name}\n" in done.output
+        assert f"`{name}`" in guide
+
+
+def test_limits_are_durations() -> None:
+    done = check("--republish-timeout", "soon", "true")
+    assert done.exit_code == 2
+    assert "'soon' is no duration" in done.output

@@ -109,7 +109,8 @@ async def test_a_driver_that_fails_knows_nothing_until_it_is_back(
             driver.news.put_nowait([DeviceHealth("red", Health.HEALTHY)])
             await clock.advance(2)
             assert await listener.hear() == [(NODE, "red", 1, "")]
-    assert [str(each) for each in driver.errors] == ["the bus is gone"]
+    assert [str(each) for each in driver.errors] == ["health() raised OSError: the bus is gone"]
+    assert isinstance(driver.errors[0].__cause__, OSError)
 
 
 @played

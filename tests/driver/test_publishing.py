@@ -129,46 +129,57 @@ def test_fields_that_the_server_drops_are_named_once() -> None:
 
 
 @played
-async def test_contradictions_are_reported_and_nothing_is_published(
+async def test_contradictions_are_reported_and_what_was_published_stays(
     folder: Path, client: ApiClient
 ) -> None:
-    driver = Blinkers(["red", "red"])
-    async with serving(driver, settings_in(folder), client) as running:
+    driver = Blinkers(["red"])
+    clock = ManualClock()
+    async with serving(driver, settings_in(folder), client, clock=clock) as running:
+        await running.wait_published()
+        driver.inventory = [Device(name="green"), Device(name="green")]
+        running.republish()
 
         async def is_reported() -> bool:
             return bool(driver.errors)
 
         await until(is_reported)
         assert isinstance(driver.errors[0], InventoryError)
-        assert await slices(client) == []
-        driver.inventory.pop()
-        running.republish()
-        await running.wait_published()
         assert await published(client) == ["red"]
+        driver.inventory.pop()
+        await _after_a_while(client, clock, ["green"])
 
 
 @played
-async def test_a_driver_that_cannot_say_is_asked_again(folder: Path, client: ApiClient) -> None:
+async def test_a_driver_that_cannot_say_any_more_is_asked_again(
+    folder: Path, client: ApiClient
+) -> None:
     class Shy(Blinkers):
         asked = 0
 
         def devices(self) -> Inventory:
             self.asked += 1
-            if self.asked == 1:
+            if self.asked == 2:
                 raise OSError("the bus is busy")
             return super().devices()
 
     clock = ManualClock()
     driver = Shy()
-    async with serving(driver, settings_in(folder), client, clock=clock):
-
-        async def is_published() -> bool:
-            await clock.advance(1)
-            return bool(await published(client))
-
-        await until(is_published)
+    async with serving(driver, settings_in(folder), client, clock=clock) as running:
+        await running.wait_published()
+        driver.inventory.pop()
+        running.republish()
+        await _after_a_while(client, clock, ["green", "red"])
     (error,) = driver.errors
-    assert str(error) == "publishing slices: the bus is busy"
+    assert str(error) == "devices() raised OSError: the bus is busy"
+    assert isinstance(error.__cause__, OSError)
+
+
+async def _after_a_while(client: ApiClient, clock: ManualClock, wanted: list[str]) -> None:
+    async def is_published() -> bool:
+        await clock.advance(1)
+        return await published(client) == wanted
+
+    await until(is_published)
 
 
 @played

@@ -43,6 +43,9 @@ class PlainDriver:
     type = DRA_PLUGIN
     versions: Sequence[str] = (DRA_V1, HEALTH_V1)
     devices: Sequence[str] = ("a", "b", "c")
+    methods_version = DRA_V1
+    kind = "plain.example.com/device"
+    published_name = ""  # empty: its own
     is_checked = True  # whether claims are looked at before they are prepared
 
     def __init__(self, bench: Bench) -> None:
@@ -63,7 +66,11 @@ class PlainDriver:
         informers.follow(ResourceSlice).on_change(self._slice_changed)
         await self._stack.enter_async_context(informers.running())
         await self.publish()
-        methods = {PREPARE: self._prepare, UNPREPARE: self._unprepare, WATCH_HEALTH: self._health}
+        methods = {
+            PREPARE.of(self.methods_version): self._prepare,
+            UNPREPARE.of(self.methods_version): self._unprepare,
+            WATCH_HEALTH: self._health,
+        }
         await self._stack.enter_async_context(served(self.socket, methods))
         known = {GET_INFO: self._info, NOTIFY: self._notify}
         await self._stack.enter_async_context(served(self.registrar, known))
@@ -79,7 +86,6 @@ class PlainDriver:
 
     async def die(self) -> None:
         """End by itself, as a program with a bug does."""
-        self.exit_code = 2
         asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(self._die()))
         await asyncio.Event().wait()
 
@@ -96,14 +102,14 @@ class PlainDriver:
         node = self.bench.node.metadata
         owner = OwnerReference(api_version="v1", kind="Node", name=node.name, uid=node.uid)
         spec = ResourceSliceSpec(
-            driver=self.name,
+            driver=self.published_name or self.name,
             node_name=node.name,
             pool=ResourcePool(name=node.name, generation=1, resource_slice_count=1),
             devices=tuple(Device(name=name) for name in self.devices),
         )
         metadata = ObjectMeta(generate_name="plain-", owner_references=(owner,))
         slices = await self.bench.client.list(ResourceSlice)
-        if all(each.spec.driver != self.name for each in slices.values):
+        if all(each.spec.driver != spec.driver for each in slices.values):
             await self.bench.client.write(Create(ResourceSlice(metadata=metadata, spec=spec)))
 
     def _slice_changed(self, _: Any, new: Any) -> None:
@@ -114,7 +120,7 @@ class PlainDriver:
         found = [
             {"name": name, "containerEdits": {"env": [f"PLAIN={name}"]}} for name in self.devices
         ]
-        spec = {"cdiVersion": "0.6.0", "kind": "plain.example.com/device", "devices": found}
+        spec = {"cdiVersion": "0.6.0", "kind": self.kind, "devices": found}
         (self.bench.folders.cdi / "plain.json").write_text(json.dumps(spec))
 
     # --- registration ---------------------------------------------------------------------------
@@ -173,7 +179,7 @@ class PlainDriver:
             request_names=["devices"],
             pool_name=self.bench.node.metadata.name,
             device_name=name,
-            cdi_device_ids=[f"plain.example.com/device={name}"],
+            cdi_device_ids=[f"{self.kind}={name}"],
         )
 
     async def _unprepare(self, request: Any, _: Any) -> dra.NodeUnprepareResourcesResponse:

@@ -32,6 +32,7 @@ import msgspec
 from msgspec import NODEFAULT, Raw, Struct
 from msgspec.structs import FieldInfo, fields
 
+from mooring.api.checked_structs import unchecked
 from mooring.api.documents.numbers import NumberText
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.fieldpath import Key, Segment, render
@@ -361,6 +362,7 @@ def _map_reader(read_item: Reader) -> Reader:
 def _struct_reader(struct: type[Struct]) -> Reader:
     readers = _field_readers(struct)
     keeps_extra = issubclass(struct, Open)
+    make = unchecked(struct)
 
     def read(value: Any, place: Place, notes: _Notes) -> Struct:
         if value is None:
@@ -378,7 +380,8 @@ def _struct_reader(struct: type[Struct]) -> Reader:
                 notes.unknown.append((*place, key))
         if extra:
             found["extra"] = extra
-        return struct(**found)
+        made: Struct = make(**found)
+        return made
 
     return read
 

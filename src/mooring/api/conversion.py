@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from mooring.api.checked_structs import unchecked
 from mooring.api.resource import v1, v1beta1
 
 
@@ -64,6 +65,8 @@ def from_hub(value: Any, api_version: str) -> Any:
 
 # --- slices -------------------------------------------------------------------------------
 
+_new_device = unchecked(v1.Device)
+
 
 def _slice_spec_to_v1(spec: v1beta1.ResourceSliceSpec) -> v1.ResourceSliceSpec:
     return v1.ResourceSliceSpec(
@@ -77,7 +80,10 @@ def _slice_spec_to_v1(spec: v1beta1.ResourceSliceSpec) -> v1.ResourceSliceSpec:
 
 
 def _device_to_v1(device: v1beta1.Device) -> v1.Device:
-    return v1.Device(name=device.name, **_fields(device.basic or v1beta1.BasicDevice()))
+    found: v1.Device = _new_device(
+        name=device.name, **_fields(device.basic or v1beta1.BasicDevice())
+    )
+    return found
 
 
 def _slice_spec_to_v1beta1(spec: v1.ResourceSliceSpec) -> v1beta1.ResourceSliceSpec:

@@ -56,8 +56,15 @@ class Quantity:
     ZERO: ClassVar[Quantity]
 
     def __init__(
-        self, unscaled: int, exponent: int, is_wide: bool, notation: Format, text: str | None = None
+        self,
+        unscaled: int,
+        exponent: int = 0,
+        is_wide: bool = False,
+        notation: Format | None = None,
+        text: str | None = None,
     ) -> None:
+        if notation is None:  # `Quantity("1")`, which type checkers let pass as little as we do
+            raise TypeError(_made_otherwise(unscaled))
         self._unscaled = unscaled
         self._exponent = exponent
         self._is_wide = is_wide
@@ -106,6 +113,15 @@ class Quantity:
     def from_milli(value: int, notation: Format = Format.DECIMAL_SI) -> Quantity:
         """Return the quantity of a number of thousandths."""
         return Quantity(value, -3, not fits_int64(value), notation)
+
+    @staticmethod
+    def instead_of(value: object) -> str:
+        """Return the code that makes a quantity of a value; "" if there is none."""
+        if isinstance(value, str):
+            return f"Quantity.parse({value[:64]!r})"
+        if isinstance(value, int) and not isinstance(value, bool):
+            return f"Quantity.from_int({value})"
+        return f'Quantity.parse("{value}")' if isinstance(value, float) else ""
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -283,6 +299,11 @@ class Quantity:
 
     def __ge__(self, other: Quantity) -> bool:
         return self.compare(other) >= 0
+
+
+def _made_otherwise(value: object) -> str:
+    instead = Quantity.instead_of(value) or 'Quantity.parse("10Gi")'
+    return f"a quantity is made of its text or of a whole number: write {instead}"
 
 
 Quantity.ZERO = Quantity(0, 0, False, Format.DECIMAL_SI, "0")

@@ -30,6 +30,13 @@ class Timestamp:
         """Return the instant that an RFC 3339 text names."""
         return cls(_instant(text) if len(text) <= REMEMBERED_LENGTH_MAX else _read(text))
 
+    @staticmethod
+    def instead_of(value: object) -> str:
+        """Return the code that makes a timestamp of a value; "" if there is none."""
+        if isinstance(value, str):
+            return f"Timestamp.parse({value[:64]!r})"
+        return "Timestamp(…) of it" if isinstance(value, datetime) else ""
+
     @property
     def is_zero(self) -> bool:
         """Whether this is the first instant of the calendar, which Go takes for no time at all."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import shutil
 import sys
 from pathlib import Path
+from textwrap import fill
+from typing import NamedTuple
 
 import click
 
 from mooring.cli import CONTEXT
+from mooring.cli.durations import Duration
 from mooring.cli.exits import DOES_NOT_FIT, FITS
 from mooring.cli.failing import fail
 from mooring.client.errors import ClientError
 from mooring.testing.check.bench import BenchError, attached, bench
-from mooring.testing.check.checks import CHECKS
+from mooring.testing.check.checks import CHECKS, details_of, promise_of
 from mooring.testing.check.outcomes import Outcome, Report, Result
 from mooring.testing.check.suite import check_process, check_socket, run_checks
+from mooring.testing.check.trial import REPUBLISH_S, START_S
 
 _COLOURS = {
     Result.PASSED: "green",
@@ -41,6 +46,22 @@ _WIDTH = max(map(len, CHECKS))
     help="With a COMMAND that runs several drivers: which one; else the first that answers.",
 )
 @click.option("--list", "lists", is_flag=True, help="List the checks, and exit.")
+@click.option(
+    "--timeout",
+    "start_s",
+    type=Duration(1, 3600),
+    default=f"{START_S:g}s",
+    show_default=True,
+    help="How long the driver may take to register, and to publish its devices.",
+)
+@click.option(
+    "--republish-timeout",
+    "republish_s",
+    type=Duration(1, 3600),
+    default=f"{REPUBLISH_S:g}s",
+    show_default=True,
+    help="How long it may take until slices that were deleted are there again.",
+)
 @click.option(
     "--kubeconfig",
     metavar="FILE",
@@ -67,6 +88,8 @@ def command(
     only: str,
     driver: str,
     lists: bool,
+    start_s: float,
+    republish_s: float,
     kubeconfig: str,
     node_name: str,
     cdi_dir: Path,
@@ -86,6 +109,10 @@ def command(
     Given a SOCKET by which a running driver registers, it is tried where it is; what needs a
     restart is skipped.
 
+    A check passes, fails or is skipped, and says why. Advice marks what a kubelet does not ask for
+    and users are better off with; it is no failure. While a check waits, standard error shows for
+    what and how long.
+
     \b
     moor driver check -- python3 driver.py
     moor driver check -- ./my-driver --kubeconfig={kubeconfig} --node-name={node} \\
@@ -101,9 +128,20 @@ def command(
         raise click.UsageError(f"--only: no check {min(unknown)!r}; there are {', '.join(CHECKS)}")
     if not subject:
         raise click.UsageError("nothing to check: give a SOCKET or a COMMAND")
+    limits = _Limits(start_s, republish_s)
     try:
         report = asyncio.run(
-            _check(subject, driver, chosen, kubeconfig, node_name, cdi_dir, output == "text", log)
+            _check(
+                subject,
+                driver,
+                chosen,
+                limits,
+                kubeconfig,
+                node_name,
+                cdi_dir,
+                tells=output == "text",
+                log=log,
+            )
         )
     except (BenchError, ClientError) as error:
         fail(str(error))
@@ -114,27 +152,36 @@ def command(
     sys.exit(FITS if report.is_good else DOES_NOT_FIT)
 
 
+class _Limits(NamedTuple):
+    start_s: float
+    republish_s: float
+
+
 async def _check(
     subject: tuple[str, ...],
     driver: str,
     only: frozenset[str],
+    limits: _Limits,
     kubeconfig: str,
     node_name: str,
     cdi_dir: Path,
+    *,
     tells: bool,
     log: bool,
 ) -> Report:
     tell = _tell if tells else _nobody
+    given = limits._asdict()
     if len(subject) == 1 and Path(subject[0]).is_socket():
         if not (kubeconfig and node_name):
             raise click.UsageError("a SOCKET needs --kubeconfig and --node-name as well")
         async with attached(kubeconfig, node_name, cdi_dir) as place:
-            return await run_checks(check_socket(place, Path(subject[0])), only=only, tell=tell)
+            trial = check_socket(place, Path(subject[0]), **given)
+            return await run_checks(trial, only=only, tell=tell, progress=_progress)
     if shutil.which(subject[0]) is None:
         raise BenchError(f"{subject[0]}: neither a socket nor a program that can be run")
     async with bench() as place:
-        trial = check_process(place, subject, name=driver)
-        report = await run_checks(trial, only=only, tell=tell)
+        trial = check_process(place, subject, name=driver, **given)
+        report = await run_checks(trial, only=only, tell=tell, progress=_progress)
         if log and trial.process is not None:
             click.echo(f"\nThe driver's last words:\n{trial.process.last_words(40)}", err=True)
         return report
@@ -142,7 +189,7 @@ async def _check(
 
 def _list() -> None:
     for name, check in CHECKS.items():
-        click.echo(f"{name:{_WIDTH}}  {(check.__doc__ or '').strip()}")
+        click.echo(f"{name:{_WIDTH}}  {promise_of(check)}")
 
 
 def _tell(outcome: Outcome) -> None:
@@ -150,6 +197,10 @@ def _tell(outcome: Outcome) -> None:
     click.echo(f"{mark}  {outcome.check:{_WIDTH}}  {outcome.promise}")
     for line in outcome.why.splitlines():
         click.echo(f"{'':8}{'':{_WIDTH}}  → {line}")
+
+
+def _progress(check: str, text: str) -> None:
+    click.echo(f"{'…':6}  {check:{_WIDTH}}  {text}", err=True)
 
 
 def _nobody(_: Outcome) -> None:
@@ -172,3 +223,16 @@ def _tree(report: Report) -> dict[str, object]:
         for each in report.outcomes
     ]
     return {"driver": report.driver, "good": report.is_good, "checks": outcomes}
+
+
+def _checks_help() -> str:
+    """Return what each check wants, as paragraphs that keep their lines."""
+    parts = ["The checks, in their order:"]
+    for name, check in CHECKS.items():
+        text = f"{promise_of(check)} {details_of(check)}".strip()
+        lines = fill(text, 74, initial_indent="  ", subsequent_indent="  ")
+        parts.append(f"\b\n{name}\n{lines}")
+    return "\n\n".join(parts)
+
+
+command.help = f"{inspect.cleandoc(command.help or '')}\n\n{_checks_help()}"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, Mount
+from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, IntelRdt, Mount, NetDevice
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     Counter,
@@ -57,8 +57,10 @@ __all__ = [
     "Driver",
     "Health",
     "Hook",
+    "IntelRdt",
     "Inventory",
     "Mount",
+    "NetDevice",
     "NetworkDeviceData",
     "Pool",
     "PrepareError",

@@ -1,6 +1,7 @@
 """Methods of drivers called, whether they are async or not; and work that must come to its end.
 
 Those that are not run in a thread, and so does the generator that they return: it may wait, too.
+Errors of a driver are shown from the driver's own line on, without ours.
 """
 
 from __future__ import annotations
@@ -9,31 +10,72 @@ import asyncio
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
 LOG = logging.getLogger(__name__)
 
+VALUES_MAX = 131_072  # that a generator of a driver may yield
+
 T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
+
+_OURS = {
+    f"mooring.driver.{each}"
+    for each in ("calling", "healthservice", "nodeservice", "preparing", "publishing")
+}
 
 
 async def ask(method: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a method of a driver returns; a generator is read to its end."""
     if inspect.iscoroutinefunction(method):
         found = await method(*arguments)
+    elif inspect.isasyncgenfunction(method):
+        found = method(*arguments)
     else:
         found = await in_thread(_called, method, *arguments)
         if inspect.isawaitable(found):
             found = await found
-    return list(found) if isinstance(found, Iterator) else found
+    if isinstance(found, AsyncIterator):
+        return await _read_async(found)
+    return _read(found) if isinstance(found, Iterator) else found
 
 
 def _called(method: Callable[..., Any], *arguments: Any) -> Any:
     found = method(*arguments)
-    return list(found) if isinstance(found, Iterator) else found
+    return _read(found) if isinstance(found, Iterator) else found
+
+
+def _read(values: Iterator[Any]) -> list[Any]:
+    """Return what a generator yields; one value too many shows that there are too many."""
+    return list(islice(values, VALUES_MAX + 1))
+
+
+async def _read_async(values: AsyncIterator[Any]) -> list[Any]:
+    found: list[Any] = []
+    async for each in values:
+        found.append(each)
+        if len(found) > VALUES_MAX:
+            break
+    return found
+
+
+def told(method: str, error: BaseException) -> str:
+    """Return what a method of a driver raised, in a line."""
+    text = str(error)
+    return f"{method}() raised {type(error).__name__}{f': {text}' if text else ''}"
+
+
+def of_driver(error: E) -> E:
+    """Return an error with the part of its traceback that begins in the driver."""
+    lines = error.__traceback__
+    while lines is not None and lines.tb_frame.f_globals.get("__name__") in _OURS:
+        lines = lines.tb_next
+    return error.with_traceback(lines or error.__traceback__)
 
 
 async def in_thread(call: Callable[..., T], *arguments: Any) -> T:

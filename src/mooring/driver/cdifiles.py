@@ -100,4 +100,4 @@ class CdiFiles:
             for each in claim.devices
             if each.cdi_name
         )
-        return encode_json(CdiSpec(kind=self._kind, devices=devices)) if devices else None
+        return encode_json(CdiSpec.of(self._kind, devices)) if devices else None

@@ -15,20 +15,23 @@
 
 Everything else is done for it: sockets, registration, slices, CDI files, restarts. Methods may be
 async; those that are not run in a thread, so they may wait. They are called one at a time unless
-the driver says that it can do more.
+the driver says that it can do more. Values are checked when they are made: a wrong one raises
+TypeError or ValueError where it is written.
 """
 
 from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, ClassVar
 
 from msgspec import Struct, field
+from msgspec.structs import astuple
 
-from mooring.api.cdi import ContainerEdits
+from mooring.api.cdi import CdiId, ContainerEdits
+from mooring.api.checked_structs import Checked
 from mooring.api.nodeselector import NodeSelector
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
@@ -44,7 +47,7 @@ from mooring.hardware.attributes import Form
 LOG = logging.getLogger(__name__)
 
 
-class Pool(Struct, frozen=True):
+class Pool(Struct, frozen=True, metaclass=Checked):
     """Devices that are published together; cut into slices as their limits ask."""
 
     name: str = ""  # empty: the node's name
@@ -59,7 +62,7 @@ class Pool(Struct, frozen=True):
 Inventory = Iterable[Device] | Iterable[Pool]  # devices alone are those of one pool
 
 
-class AllocatedDevice(Struct, frozen=True):
+class AllocatedDevice(Struct, frozen=True, metaclass=Checked):
     """A device that a claim has."""
 
     request: str  # with its subrequest, if it has one: `gpu/large`
@@ -82,7 +85,7 @@ class AllocatedDevice(Struct, frozen=True):
         return self.request.partition("/")[0]
 
 
-class ClaimName(Struct, frozen=True):
+class ClaimName(Struct, frozen=True, metaclass=Checked):
     """Which claim; all that is known when it is taken back."""
 
     uid: str
@@ -100,7 +103,7 @@ class Claim(ClaimName, frozen=True):
     value: ResourceClaim | None = None  # as the server has it
 
 
-class Prepared(Struct, frozen=True):
+class Prepared(Struct, frozen=True, metaclass=Checked):
     """One device made ready, and what containers that use it get."""
 
     device: AllocatedDevice
@@ -108,6 +111,18 @@ class Prepared(Struct, frozen=True):
     cdi_ids: tuple[str, ...] = ()  # of specs that the driver, or somebody else, wrote
     attributes: dict[str, DeviceAttribute] = field(default_factory=dict)  # for its metadata
     network_data: NetworkDeviceData | None = None
+
+    def faults(self) -> Iterator[str]:
+        """Yield what the node, or a reader of the metadata, would not understand."""
+        for index, text in enumerate(self.cdi_ids):
+            try:
+                CdiId.parse(text)
+            except ValueError as error:
+                yield f"cdi_ids[{index}]: {error}"
+        for name, attribute in self.attributes.items():
+            count = sum(value is not None for value in astuple(attribute))
+            if count != 1:
+                yield f"attributes[{name[:64]!r}]: exactly one value must be set, not {count}"
 
 
 class Health(Enum):
@@ -118,7 +133,7 @@ class Health(Enum):
     UNHEALTHY = 2
 
 
-class DeviceHealth(Struct, frozen=True):
+class DeviceHealth(Struct, frozen=True, metaclass=Checked):
     """What is known of a device's health."""
 
     device: str
@@ -127,9 +142,20 @@ class DeviceHealth(Struct, frozen=True):
     pool: str = ""  # empty: the node's name
     timeout_s: int = 0  # how long this holds without another word; 0: the node's default
 
+    def faults(self) -> Iterator[str]:
+        """Yield what the node would not understand."""
+        if not self.device:
+            yield "device: it is missing; write the name of a device that is published"
+        if self.timeout_s < 0:
+            yield f"timeout_s: {self.timeout_s} must be 0 or more"
+
 
 class PrepareError(DriverError):
     """A claim that cannot be prepared; the text is told to users of its pod."""
+
+
+class ResultError(PrepareError):
+    """What `prepare` returned cannot be used: the driver has a bug."""
 
 
 class Driver(ABC):
@@ -151,7 +177,12 @@ class Driver(ABC):
 
     @abstractmethod
     def devices(self) -> Inventory | Awaitable[Inventory]:
-        """Return what there is now; asked again when the driver says `republish`."""
+        """Return what there is now; asked again when the driver says `republish`.
+
+        It is asked before the node is told of the driver. A driver that raises then, or returns
+        what cannot be published, does not start. Later, what it had stays published, and it is
+        asked again after a while.
+        """
 
     @abstractmethod
     def prepare(self, claim: Claim) -> Iterable[Prepared] | Awaitable[Iterable[Prepared]]:
@@ -182,5 +213,8 @@ class Driver(ABC):
             self._republish()
 
     def report(self, error: Exception) -> None:
-        """Take note of what went wrong and goes on being tried: slices, registration, health."""
-        LOG.error("%s", error)
+        """Take note of what went wrong and goes on being tried: slices, registration, health.
+
+        The cause of an error is what a method of the driver raised; its traceback is logged.
+        """
+        LOG.error("%s", error, exc_info=error.__cause__)

@@ -2,7 +2,8 @@
 
 DriverError
 ├── PrepareError            a claim cannot be prepared; in `driver`, because drivers raise it
-├── InventoryError          what `devices` returned cannot be published
+│   └── ResultError         what `prepare` returned cannot be used; in `driver`, too
+├── InventoryError          what `devices` raised, or returned and cannot be published
 ├── DroppedFieldsError      the server did not store all that was published
 ├── PublishingError         the slices are not as they should be, for now
 ├── RegistrationError       the node refused the driver
@@ -21,7 +22,10 @@ class DriverError(Exception):
 
 
 class InventoryError(DriverError):
-    """Devices or counters contradict each other; the text names pool and fact."""
+    """A driver does not say its devices, or says what cannot be published.
+
+    The text names method and fact; what the driver raised is the cause.
+    """
 
 
 class PublishingError(DriverError):
@@ -47,7 +51,7 @@ class RegistrationError(DriverError):
 
 
 class HealthError(DriverError):
-    """What was said of devices' health holds no more."""
+    """What was said of devices' health holds no more; what the driver raised is the cause."""
 
 
 class CheckpointError(DriverError):

@@ -8,13 +8,17 @@ or fails, nothing holds: its devices are unknown.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
+from itertools import islice
 from typing import Any
 
 import grpc
 from msgspec import Struct
 
+from mooring.api.checked_structs import shown
+from mooring.driver.calling import of_driver, told
 from mooring.driver.driver import DeviceHealth, Driver, Health
 from mooring.driver.errors import HealthError
 from mooring.kit.backoff import Backoff
@@ -37,11 +41,19 @@ class _Said(Struct, frozen=True):
 class HealthService:
     """Hears a driver, and tells everyone who listens."""
 
-    def __init__(self, driver: Driver, node_name: str, *, clock: Clock = REAL) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        node_name: str,
+        *,
+        report: Callable[[Exception], None] | None = None,
+        clock: Clock = REAL,
+    ) -> None:
         self._driver = driver
+        self._report = report or driver.report
         self._node_name = node_name
         self._clock = clock
-        self._source = driver.health()
+        self._source = self._asked()
         self._said: dict[tuple[str, str], _Said] = {}
         self._listeners: set[_Listener] = set()
 
@@ -79,19 +91,34 @@ class HealthService:
         source = self._source
         while True:
             try:
-                source = source or self._driver.health()
+                source = source or self._asked()
                 if source is not None:
                     async for changes in source:
+                        self._take(_checked(changes))
                         failures = 0
-                        self._take(changes)
             except Exception as error:
                 failures += 1
                 source = None
-                self._lose(str(error))
-                self._driver.report(error)
+                self._lose(str(error.__cause__ or error))
+                self._report(error if isinstance(error, HealthError) else _raised(error))
             else:
                 return self._end()
             await self._clock.sleep(BACKOFF.delay_s(failures))
+
+    def _asked(self) -> AsyncIterator[Iterable[DeviceHealth]] | None:
+        """Return what the driver says of health as a stream; raises HealthError if it is none."""
+        try:
+            found: Any = self._driver.health()
+        except Exception as error:
+            raise _raised(error) from of_driver(error)
+        if found is None or isinstance(found, AsyncIterator):
+            return found
+        if inspect.iscoroutine(found):
+            found.close()
+        raise HealthError(
+            f"health() returned {shown(found)}; write an async generator "
+            "(async def with yield), or return None"
+        )
 
     def _end(self) -> None:
         """Note that the driver says no more."""
@@ -99,7 +126,7 @@ class HealthService:
         if self._said:
             fact = f"the health of {len(self._said)} devices is not known any more"
             self._lose("the driver says no more of it")
-            self._driver.report(HealthError(f"health() has ended: {fact}"))
+            self._report(HealthError(f"health() has ended: {fact}"))
 
     def _take(self, changes: Iterable[DeviceHealth]) -> None:
         at_s = int(self._clock.now().timestamp())
@@ -159,6 +186,24 @@ class HealthService:
             health_check_timeout_seconds=said.health.timeout_s,
             message=said.health.message,
         )
+
+
+def _checked(changes: Any) -> list[DeviceHealth]:
+    """Return what a driver yielded, or raise HealthError."""
+    if not isinstance(changes, Iterable) or isinstance(changes, str | bytes | dict):
+        instead = "yield [DeviceHealth(…)]"
+        raise HealthError(f"health() yielded {shown(changes)}, not a list; write {instead}")
+    found = list(islice(changes, DEVICES_MAX + 1))
+    for each in found:
+        if not isinstance(each, DeviceHealth):
+            raise HealthError(f"health() yielded a list with {shown(each)}, not with DeviceHealth")
+    return found
+
+
+def _raised(error: Exception) -> HealthError:
+    failed = HealthError(told("health", error))
+    failed.__cause__ = of_driver(error)
+    return failed
 
 
 class _Listener:

@@ -169,7 +169,7 @@ class MetadataFiles:
         )
         kind = f"{vendor_of(self._driver)}/metadata"
         name = f"{self._driver}_metadata_{claim.uid}_{request}.json"
-        spec = CdiSpec(kind=kind, devices=(device,))
+        spec = CdiSpec.of(kind, (device,))
         self._files.write(self._cdi_dir / name, encode_json(spec), lasts=False)
         return str(CdiId(kind, device.name))
 

@@ -15,11 +15,11 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from mooring.client.contract import Client
-from mooring.driver.calling import to_the_end
+from mooring.driver.calling import of_driver, to_the_end
 from mooring.driver.cdifiles import is_usable_uid
 from mooring.driver.checkpoint import PreparedClaim, PreparedDevice
 from mooring.driver.claims import FindDevice, fetch, read_claim
-from mooring.driver.driver import Claim, ClaimName, Driver, PrepareError
+from mooring.driver.driver import Claim, ClaimName, Driver, PrepareError, ResultError
 from mooring.driver.errors import DriverError
 from mooring.driver.preparing import Preparing
 from mooring.driver.serializing import Turns
@@ -35,6 +35,8 @@ FINISH_S = 10.0  # for calls under way, when the driver stops
 ERROR_CHARACTERS_MAX = 4096
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
+
+Note = Callable[[str, Exception], None]  # takes what went wrong, in words and as it is
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -52,6 +54,7 @@ class NodeService:
         turns: Turns,
         published: FindDevice,
         rereads: bool,
+        note: Note | None = None,
         clock: Clock = REAL,
     ) -> None:
         self._driver = driver
@@ -60,6 +63,7 @@ class NodeService:
         self._turns = turns
         self._published = published
         self._clock = clock
+        self._note = note
         self._rereads = rereads  # another instance may have changed the checkpoint
         self._is_serial = driver.serialize or rereads  # two programs share one file
         self._at_once = asyncio.Semaphore(CLAIMS_AT_ONCE)
@@ -156,11 +160,20 @@ class NodeService:
         try:
             return await function(value)
         except DriverError as error:
-            LOG.warning("claim %s: %s", value, error)
-            return _text(error)
+            level = logging.ERROR if isinstance(error, ResultError) else logging.WARNING
+            LOG.log(level, "claim %s: %s", value, error)
+            return self._noted(function, value, error)
         except Exception as error:  # a bug of the driver, or a full disk
-            LOG.exception("claim %s", value)
-            return _text(error)
+            LOG.error("claim %s: it cannot be prepared or undone", value, exc_info=of_driver(error))
+            return self._noted(function, value, error)
+
+    def _noted(self, function: Callable[..., Any], value: Any, error: Exception) -> str:
+        """Tell of an error to whoever wants to know, and return its text for the node."""
+        text = _text(error)
+        if self._note is not None:
+            what = "unprepare" if function == self._unprepare_one else "prepare"
+            self._note(f"{what}() of claim {value}: {text}", error)
+        return text
 
     # --- turns ------------------------------------------------------------------------------------
 

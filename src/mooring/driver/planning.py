@@ -75,7 +75,7 @@ def plan(
     `existing` are all slices of the driver and node. `stored` tells by name which of them the
     server did not store as they were sent: they are taken as if it had.
     """
-    wanted = _named(pools, publisher)
+    wanted = check_pools(pools, publisher)
     by_pool: dict[str, list[ResourceSlice]] = {}
     for each in sorted(existing, key=lambda each: each.metadata.name):
         by_pool.setdefault(each.spec.pool.name, []).append(_as_sent(each, stored))
@@ -97,7 +97,8 @@ def index_of(name: str) -> int | None:
 # --- one pool -------------------------------------------------------------------------------------
 
 
-def _named(pools: Iterable[Pool], publisher: Publisher) -> dict[str, Pool]:
+def check_pools(pools: Iterable[Pool], publisher: Publisher) -> dict[str, Pool]:
+    """Return pools by their names, or raise InventoryError for what cannot be published."""
     wanted: dict[str, Pool] = {}
     for each in pools:
         pool = replace(each, name=each.name or publisher.node_name)

@@ -25,7 +25,8 @@ from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
-from mooring.api.cdi import CdiId, ContainerEdits
+from mooring.api.cdi import ContainerEdits
+from mooring.api.checked_structs import shown
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
@@ -38,12 +39,21 @@ from mooring.driver.checkpoint import (
     edits_of,
     stored_edits,
 )
-from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Driver, Prepared, PrepareError
+from mooring.driver.driver import (
+    AllocatedDevice,
+    Claim,
+    ClaimName,
+    Driver,
+    Prepared,
+    PrepareError,
+    ResultError,
+)
 from mooring.driver.metadatafiles import MetadataFiles
 from mooring.kit.clock import REAL, Clock
 
 LOG = logging.getLogger(__name__)
 
+WANTED = "a list with a Prepared for each device that containers are to get"
 LONG_S = 120.0  # how long a claim that is no more may be in the way before we undo it
 
 T = TypeVar("T")
@@ -276,21 +286,25 @@ class Preparing:
             return await to_the_end(asyncio.to_thread(call, *arguments))
 
 
-def by_device(claim: Claim, prepared: Iterable[Prepared] | None) -> dict[Key, Prepared]:
-    """Return what a driver prepared by its device, or raise PrepareError for what is not asked."""
+def by_device(claim: Claim, prepared: Any) -> dict[Key, Prepared]:
+    """Return what a driver prepared by its device, or raise ResultError for what is not asked."""
+    if not isinstance(prepared, Iterable) or isinstance(prepared, str | bytes | dict):
+        instead = "a list with it" if isinstance(prepared, Prepared) else WANTED
+        raise ResultError(f"prepare() returned {shown(prepared)}; return {instead}")
     found: dict[Key, Prepared] = {}
     wanted = {each.key for each in claim.devices}
-    for each in prepared or ():
+    for index, each in enumerate(prepared):
         if not isinstance(each, Prepared):
-            raise PrepareError(f"prepare() returns Prepared objects, not {type(each).__name__}")
+            raise ResultError(
+                f"prepare() returned {shown(each)} at [{index}], not a Prepared; "
+                "write Prepared(device, ContainerEdits(…))"
+            )
         key = each.device.key
         if key not in wanted:
-            raise PrepareError(
+            raise ResultError(
                 f"the driver prepared device {each.device.name} of pool {each.device.pool}, "
                 f"which claim {claim} does not have"
             )
-        for text in each.cdi_ids:
-            _check_cdi_id(text)
         before = found.get(key)
         found[key] = each if before is None else _joined(before, each)
     return found
@@ -304,13 +318,6 @@ def _joined(a: Prepared, b: Prepared) -> Prepared:
         attributes={**a.attributes, **b.attributes},
         network_data=b.network_data or a.network_data,
     )
-
-
-def _check_cdi_id(text: str) -> None:
-    try:
-        CdiId.parse(text)
-    except ValueError as error:
-        raise PrepareError(f"the driver named a CDI device that cannot be: {error}") from None
 
 
 def _has_the_same(before: PreparedClaim, claim: Claim) -> bool:

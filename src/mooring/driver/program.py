@@ -60,8 +60,8 @@ def main(
     except KeyboardInterrupt:
         return STOPPED
     except Exception as error:  # a bug, of the driver or ours
-        LOG.debug("it ended here", exc_info=True)
-        print(f"error: {type(error).__name__}: {error} (-v tells where)", file=sys.stderr)
+        LOG.error("the driver ends", exc_info=True)
+        print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
         return FAILED
     return STOPPED
 

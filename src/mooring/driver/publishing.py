@@ -6,6 +6,9 @@
 
 Our own writes come back by the watch. Nothing is planned before they have, so that no slice is made
 twice; but for a while only, because somebody may have deleted them meanwhile.
+
+A driver that never said what can be published is broken: `first_asked` or `run` raises, and its
+program ends. One that fails later keeps its slices, and is asked again after a while.
 """
 
 from __future__ import annotations
@@ -13,21 +16,36 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from itertools import islice
 from random import random as chance
 from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.api.checked_structs import shown
 from mooring.api.core import Node
 from mooring.api.resource.v1 import Device, ResourceSlice
 from mooring.client.contract import Client
-from mooring.client.errors import NotFoundError
+from mooring.client.errors import ClientError, InvalidError, NotFoundError
 from mooring.client.informers import Informers
 from mooring.client.writes import Create, Delete, Update
-from mooring.driver.calling import ask
+from mooring.driver.calling import VALUES_MAX, ask, of_driver, told
 from mooring.driver.driver import Driver, Pool
-from mooring.driver.errors import DroppedFieldsError, InventoryError, PublishingError
-from mooring.driver.planning import Plan, Publisher, Stored, index_of, is_same_spec, plan
+from mooring.driver.errors import (
+    DriverError,
+    DroppedFieldsError,
+    InventoryError,
+    PublishingError,
+)
+from mooring.driver.planning import (
+    Plan,
+    Publisher,
+    Stored,
+    check_pools,
+    index_of,
+    is_same_spec,
+    plan,
+)
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.validation.slicefeatures import dropped
@@ -36,7 +54,9 @@ LOG = logging.getLogger(__name__)
 
 WRITES_AT_ONCE = 8
 REPAIR_S = 5.0  # after somebody else changed our slices; they may not be done
+SLOW_S = 10.0  # after which a driver that is asked for its devices is said to be slow
 SEEN_S_MAX = 60.0  # how long we wait for our own writes to come back
+WANTED = "a list of Device or Pool objects, or [] if there are none"
 BACKOFF = Backoff(first_s=0.2, longest_s=60.0, jitter=0.5)
 
 
@@ -49,10 +69,12 @@ class Publishing:
         client: Client,
         publisher: Publisher,
         *,
+        report: Callable[[Exception], None] | None = None,
         clock: Clock = REAL,
         random: Callable[[], float] = chance,
     ) -> None:
         self._driver = driver
+        self._report = report or driver.report
         self._client = client
         self._publisher = publisher
         self._clock = clock
@@ -70,6 +92,7 @@ class Publishing:
         self._failures = 0
         self._turn = asyncio.Event()
         self._published = asyncio.Event()
+        self._was_published = False  # at least once
         self.written = 0  # slices created, updated and deleted
 
     def device(self, pool: str, name: str) -> Device | None:
@@ -86,8 +109,16 @@ class Publishing:
         """Wait until what the driver has is published."""
         await self._published.wait()
 
+    async def first_asked(self) -> None:
+        """Ask the driver for its devices, or raise InventoryError: it cannot be used like this."""
+        try:
+            await self._ask()
+        except InventoryError as error:
+            self._report(error)
+            raise
+
     async def run(self) -> None:
-        """Publish and repair until cancelled."""
+        """Publish and repair until cancelled; raises InventoryError if that never was possible."""
         self._turn.set()
         async with self._informers.running():
             while True:
@@ -104,30 +135,52 @@ class Publishing:
             if await self._write():
                 self._failures = 0
                 if not self._is_asked:
+                    self._was_published = True
                     self._published.set()
         except InventoryError as error:
-            self._driver.report(error)  # Only the driver can help.
+            self._report(error)
+            if not self._was_published:
+                raise
+            self._is_asked = True  # It may know better by then.
+            self._try_later()
         except Exception as error:
-            self._failures += 1
             failed = PublishingError(f"publishing slices: {_text(error)}")
-            failed.__cause__ = error
-            self._driver.report(failed)
-            delay_s = BACKOFF.delay_s(self._failures, self._random)
-            self._clock.call_later(delay_s, self._turn.set)
+            if not isinstance(error, ClientError | DriverError):
+                failed.__cause__ = error
+            self._report(failed)
+            self._try_later()
+
+    def _try_later(self) -> None:
+        self._failures += 1
+        delay_s = BACKOFF.delay_s(self._failures, self._random)
+        self._clock.call_later(delay_s, self._turn.set)
 
     async def _ask(self) -> None:
         if not self._is_asked:
             return
         self._is_asked = False
+        slow = self._clock.call_later(SLOW_S, self._note_slow)
         try:
-            pools = pools_of(await ask(self._driver.devices), self._publisher.node_name)
+            pools = pools_of(await self._devices_of_driver(), self._publisher.node_name)
+            check_pools(pools, self._publisher)
         except BaseException:
             self._is_asked = True
             raise
+        finally:
+            slow.cancel()
         self._pools = tuple(pools)
         self._devices = {
             (pool.name, device.name): device for pool in self._pools for device in pool.devices
         }
+
+    async def _devices_of_driver(self) -> Any:
+        try:
+            return await ask(self._driver.devices)
+        except Exception as error:
+            raise InventoryError(told("devices", error)) from of_driver(error)
+
+    def _note_slow(self) -> None:
+        LOG.warning("devices() has not returned for %g s: nothing is published yet", SLOW_S)
 
     async def _write(self) -> bool:
         """Write what is planned; False if our last writes are not seen yet."""
@@ -190,7 +243,10 @@ class Publishing:
             if self._informers.objects.find(ResourceSlice, "", write.target.name) is not None:
                 self._unseen[write.target.name] = ""
             return
-        stored: ResourceSlice = await self._client.write(write)
+        try:
+            stored: ResourceSlice = await self._client.write(write)
+        except InvalidError as error:
+            raise InventoryError(f"the server does not take the devices: {error}") from None
         self.written += 1
         self._expect(stored)
         self._compare(write.value, stored)
@@ -210,7 +266,7 @@ class Publishing:
         self._stored[name] = Stored(sent.spec, stored.spec)
         gates = [each.value for each in dropped(sent.spec, stored.spec)]
         pool = stored.spec.pool.name
-        self._driver.report(DroppedFieldsError(pool, index_of(name) or 0, gates))
+        self._report(DroppedFieldsError(pool, index_of(name) or 0, gates))
 
     # --- what others do ---------------------------------------------------------------------------
 
@@ -243,20 +299,34 @@ class Publishing:
             self._turn.set()
 
 
-def pools_of(inventory: Iterable[Any], node_name: str) -> list[Pool]:
+def pools_of(inventory: Any, node_name: str) -> list[Pool]:
     """Return the pools of what a driver says it has, or raise InventoryError.
 
     Nothing on a node is an empty pool: then others know that the driver is there.
     """
-    found = list(inventory)
+    if not isinstance(inventory, Iterable) or isinstance(inventory, str | bytes | dict):
+        instead = "a list with it" if isinstance(inventory, Device | Pool) else WANTED
+        raise InventoryError(f"devices() returned {shown(inventory)}; return {instead}")
+    found = list(islice(inventory, VALUES_MAX + 1))
+    if len(found) > VALUES_MAX:
+        raise InventoryError(f"devices() returned more than {VALUES_MAX} devices")
     if not found:
         return [Pool(name=node_name)] if node_name else []
-    if all(isinstance(each, Pool) for each in found):
+    kinds = {type(each) for each in found}
+    if kinds == {Pool}:
         return [replace(each, name=each.name or node_name) for each in found]
-    if all(isinstance(each, Device) for each in found):
+    if kinds == {Device}:
         return [Pool(name=node_name, devices=tuple(found))]
-    kinds = sorted({type(each).__name__ for each in found})
-    raise InventoryError(f"devices() returns Device or Pool objects, not {', '.join(kinds)}")
+    raise InventoryError(_other_than_devices(found))
+
+
+def _other_than_devices(found: list[Any]) -> str:
+    for index, each in enumerate(found):
+        if not isinstance(each, Device | Pool):
+            instead = Device.instead_of(each)
+            remedy = f"; write {instead}" if instead else ""
+            return f"devices() returned {shown(each)} at [{index}], not a Device or Pool{remedy}"
+    return "devices() returned Device and Pool objects; return those of one kind"
 
 
 def _is_at(revision: str, wanted: str) -> bool:

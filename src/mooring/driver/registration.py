@@ -19,8 +19,15 @@ LOG = logging.getLogger(__name__)
 class Registration:
     """Answers the node's plugin watcher."""
 
-    def __init__(self, driver: Driver, socket: Path, versions: tuple[str, ...]) -> None:
-        self._driver = driver
+    def __init__(
+        self,
+        driver: Driver,
+        socket: Path,
+        versions: tuple[str, ...],
+        *,
+        report: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self._report = report or driver.report
         self._info = wire.PluginInfo(
             type=DRA_PLUGIN,
             name=driver.name,
@@ -45,5 +52,5 @@ class Registration:
         else:
             self.is_registered.clear()
             fact = status.error[:1024] or "no reason given"
-            self._driver.report(RegistrationError(f"the node refused the driver: {fact}"))
+            self._report(RegistrationError(f"the node refused the driver: {fact}"))
         return wire.RegistrationStatusResponse()

@@ -3,23 +3,24 @@
     async with serving(MyDriver(), Settings(node_name="node-1"), client) as running:
         await running.wait_published()
 
-First the driver can be asked, then the node is told of it: whoever knows the driver may call it.
+First the driver can be asked, then the node is told of it: whoever knows the driver may call it. A
+driver that cannot say which devices it has is not made known: `serving` raises InventoryError.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.api.names import dns1123_subdomain
 from mooring.client.contract import Client
 from mooring.driver.cdifiles import CdiFiles
 from mooring.driver.checkpoint import Checkpoint, PreparedClaim
-from mooring.driver.driver import ClaimName, Driver, Prepared
-from mooring.driver.errors import StartError
+from mooring.driver.driver import ClaimName, Driver, Prepared, ResultError
+from mooring.driver.errors import DriverError, HealthError, InventoryError, StartError
 from mooring.driver.files import Files
 from mooring.driver.healthservice import HealthService
 from mooring.driver.metadatafiles import MetadataFiles
@@ -35,6 +36,45 @@ from mooring.kit.clock import REAL, Clock
 from mooring.wire.services import DRA_V1, DRA_V1BETA1
 
 NAME_MAX = 63
+PROBLEMS_MAX = 100
+
+
+class Problem(NamedTuple):
+    """Something that went wrong while a driver ran."""
+
+    text: str
+    error: Exception
+
+    @property
+    def is_bug(self) -> bool:
+        """Whether the driver is to be changed; an error that it means to tell is none."""
+        meant = isinstance(self.error, DriverError)
+        return (
+            not meant
+            or isinstance(self.error, InventoryError | ResultError)
+            or (isinstance(self.error, HealthError) and self.error.__cause__ is not None)
+        )
+
+
+class Problems:
+    """Keeps the last of what went wrong, and tells the driver of what it may want to know."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._kept: tuple[Problem, ...] = ()
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._kept)
+
+    def report(self, error: Exception) -> None:
+        """Keep an error, and tell the driver of it."""
+        self.note(str(error), error)
+        self._driver.report(error)
+
+    def note(self, text: str, error: Exception) -> None:
+        """Keep an error that the driver knows of."""
+        # Never changed in place: tests read it from another thread.
+        self._kept = (*self._kept, Problem(text, error))[-PROBLEMS_MAX:]
 
 
 class Running:
@@ -43,6 +83,7 @@ class Running:
     def __init__(
         self,
         publishing: Publishing,
+        problems: Problems,
         *,
         socket: Path | None = None,
         preparing: Preparing | None = None,
@@ -51,6 +92,7 @@ class Running:
     ) -> None:
         self.socket = socket
         self.registrar_socket = registrar_socket
+        self.problems = problems
         self._publishing = publishing
         self._preparing = preparing
         self._registration = registration
@@ -71,13 +113,22 @@ class Running:
         self._publishing.republish()
 
     async def wait_published(self) -> None:
-        """Wait until what the driver has is published."""
-        await self._publishing.wait_published()
+        """Wait until what the driver has is published; raises what makes that impossible."""
+        await self._unless_failed(self._publishing.wait_published())
 
     async def wait_registered(self) -> None:
-        """Wait until the node has accepted the driver."""
+        """Wait until the node has accepted the driver; raises what makes that impossible."""
         if self._registration is not None:
-            await self._registration.is_registered.wait()
+            await self._unless_failed(self._registration.is_registered.wait())
+
+    async def _unless_failed(self, wait: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(wait)
+        try:
+            await asyncio.wait((task, self._failed), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                self._failed.result()
+        finally:
+            task.cancel()
 
     async def update_metadata(
         self, claim: ClaimName, request: str, prepared: Iterable[Prepared]
@@ -111,17 +162,19 @@ async def serving(
     driver.node_name = settings.node_name
     driver.numa_form = settings.numa_form
     publisher = Publisher(driver.name, settings.node_name)
-    publishing = Publishing(driver, client, publisher, clock=clock)
+    problems = Problems(driver)
+    publishing = Publishing(driver, client, publisher, report=problems.report, clock=clock)
     async with AsyncExitStack() as stack:
         end = _End(driver)
         stack.push_async_callback(end.come)
+        _let_republish(driver, publishing, stack)
         if settings.node_name:
-            parts = _Parts(driver, settings, client, publishing, clock, files or Files())
+            parts = _Parts(driver, settings, client, publishing, problems, clock, files or Files())
             running = await parts.start(stack)
         else:
-            running = Running(publishing)
+            await publishing.first_asked()
+            running = Running(publishing, problems)
         _beside(publishing.run(), running, stack)
-        _let_republish(driver, running, stack)
         end.is_due = True
         await driver.started()
         yield running
@@ -136,6 +189,7 @@ class _Parts:
         settings: Settings,
         client: Client,
         publishing: Publishing,
+        problems: Problems,
         clock: Clock,
         files: Files,
     ) -> None:
@@ -143,6 +197,7 @@ class _Parts:
         self._settings = settings
         self._client = client
         self._publishing = publishing
+        self._problems = problems
         self._clock = clock
         self._files = files
         self._folder = settings.data_folder(driver.name)
@@ -157,7 +212,8 @@ class _Parts:
         preparing = self._preparing()
         async with turns.one():
             await asyncio.to_thread(_recover, preparing)
-        health = HealthService(driver, settings.node_name, clock=self._clock)
+        report = self._problems.report
+        health = HealthService(driver, settings.node_name, report=report, clock=self._clock)
         service = NodeService(
             driver,
             self._client,
@@ -165,11 +221,14 @@ class _Parts:
             turns=turns,
             published=self._publishing.device,
             rereads=is_rolling,
+            note=self._problems.note,
             clock=self._clock,
         )
-        registration = Registration(driver, socket, (DRA_V1, DRA_V1BETA1, *health.versions))
+        versions = (DRA_V1, DRA_V1BETA1, *health.versions)
+        registration = Registration(driver, socket, versions, report=report)
         running = Running(
             self._publishing,
+            self._problems,
             socket=socket,
             preparing=preparing,
             registration=registration,
@@ -180,6 +239,7 @@ class _Parts:
         await stack.enter_async_context(served(socket, methods))
         _beside(health.run(), running, stack)
         stack.callback(health.close)
+        await self._publishing.first_asked()
         await stack.enter_async_context(served(registrar_socket, registration.methods()))
         return running
 
@@ -232,19 +292,21 @@ def _beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitS
     stack.push_async_callback(stop)
 
 
-def _let_republish(driver: Driver, running: Running, stack: AsyncExitStack) -> None:
+def _let_republish(driver: Driver, publishing: Publishing, stack: AsyncExitStack) -> None:
     """Have `driver.republish()` work from any thread, until the end."""
     loop = asyncio.get_running_loop()
 
     def republish() -> None:
         with suppress(RuntimeError):  # The loop is closed: there is nothing to publish for.
-            loop.call_soon_threadsafe(running.republish)
+            loop.call_soon_threadsafe(publishing.republish)
 
     driver._republish = republish
     stack.callback(setattr, driver, "_republish", None)
 
 
 def _check_name(driver: Driver) -> None:
+    if isinstance(driver, type):
+        raise StartError(f"{driver.__name__} is a class; write {driver.__name__}()")
     name = getattr(driver, "name", "")
     if not isinstance(name, str) or not name:
         raise StartError(f"{type(driver).__name__} has no name")

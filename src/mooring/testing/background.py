@@ -9,9 +9,15 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
+from mooring.driver.errors import DriverError
+from mooring.node.contract import DevicesRefusedError
+
+__tracebackhide__ = True  # pytest shows the test, not us
+
 T = TypeVar("T")
 
 WAIT_S = 60.0
+TOLD = (AssertionError, DriverError, DevicesRefusedError)  # say all by themselves, and their causes
 
 
 class Background:
@@ -30,19 +36,32 @@ class Background:
         """Return what a coroutine returns; it must not be called in this very loop."""
 
         async def bounded() -> T:
-            async with asyncio.timeout(within_s):
-                return await work
+            try:
+                async with asyncio.timeout(within_s) as limit:
+                    return await work
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise TimeoutError(f"it was not done within {within_s:g} s") from None
 
-        return asyncio.run_coroutine_threadsafe(bounded(), self.loop).result()
+        try:
+            return asyncio.run_coroutine_threadsafe(bounded(), self.loop).result()
+        except TOLD as error:
+            raise error.with_traceback(None)  # noqa: B904  # the same error
 
     @contextmanager
     def entered(self, manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
-        """Have an asynchronous block go on in the background."""
+        """Have an asynchronous block go on in the background; what it raises is raised here."""
         opened: asyncio.Future[T] = self.loop.create_future()
         closing = asyncio.Event()
         running = asyncio.run_coroutine_threadsafe(_hold(manager, opened, closing), self.loop)
         try:
-            yield self.run(_waited(opened))
+            value = self.run(_waited(opened))
+        except BaseException:
+            running.cancel()  # It is still being opened, or it is over.
+            raise
+        try:
+            yield value
         finally:
             self.loop.call_soon_threadsafe(closing.set)
             running.result(WAIT_S)

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from ssl import PEM_cert_to_DER_cert
 from typing import TYPE_CHECKING, Any, cast
@@ -43,10 +43,13 @@ from mooring.node.endpoint import Files
 from mooring.node.runtime.process import ProcessRuntime
 from mooring.testing.allocations import assert_allocated
 from mooring.testing.background import background
+from mooring.testing.served_drivers import START_S, DriverFailedError, ServedDrivers
 
 if TYPE_CHECKING:
     from mooring.driver.driver import Driver
     from mooring.driver.serving import Running
+
+__tracebackhide__ = True  # pytest shows the test, not us
 
 NODE_NAME = "node-1"
 MANAGER = "dra-cluster"
@@ -61,6 +64,7 @@ class Cluster:
     def __init__(self, folder: Path, parts: EmbeddedCluster, gates: Gates) -> None:
         self._background, self._folder, self._parts = background(), folder, parts
         self._gates = gates
+        self._drivers = ServedDrivers()
 
     # --- where it is ----------------------------------------------------------------------------
 
@@ -135,12 +139,21 @@ class Cluster:
 
     # --- waiting --------------------------------------------------------------------------------
 
-    def until(self, holds: Callable[[], Any], within_s: float = WAIT_S) -> Any:
-        """Wait until something is so, and return what it says."""
+    def until(
+        self, holds: Callable[[], Any], within_s: float = WAIT_S, *, raises_bugs: bool = True
+    ) -> Any:
+        """Wait until something is so, and return what it says.
+
+        A bug of a driver that runs in the cluster is raised at once, as DriverFailedError; with
+        `raises_bugs=False` it is waited for the driver to do better.
+        """
         end_s = time.monotonic() + within_s
         while not (found := holds()):
+            if raises_bugs:
+                self._drivers.raise_bugs()
             if time.monotonic() > end_s:
-                raise AssertionError(f"it was not so within {within_s:g} s")
+                said = self._drivers.said()
+                raise AssertionError(f"it was not so within {within_s:g} s{said}")
             time.sleep(LOOK_S)
         return found
 
@@ -151,25 +164,31 @@ class Cluster:
         *,
         namespace: str = "default",
         within_s: float = WAIT_S,
+        raises_bugs: bool = True,
     ) -> Pod:
-        """Wait until a pod is in a phase, and return it; else the error says what keeps it."""
-        __tracebackhide__ = True
-        work = self._wait_for(pod, phase, namespace, within_s)
+        """Wait until a pod is in a phase, and return it; else the error says what keeps it.
+
+        As with `until`, a bug of a driver is raised at once.
+        """
+        work = self._wait_for(pod, phase, namespace, within_s, raises_bugs)
         found, is_there = self._background.run(work, within_s + WAIT_S)
+        said = self._drivers.said()
         if found is None:
-            raise AssertionError(f"there was no pod {namespace}/{pod} within {within_s:g} s")
+            raise AssertionError(f"there was no pod {namespace}/{pod} within {within_s:g} s{said}")
         if not is_there:
-            raise AssertionError(f"pod {namespace}/{pod} is not {phase}, but {_how(found)}")
+            raise AssertionError(f"pod {namespace}/{pod} is not {phase}, but {_how(found)}{said}")
         return found
 
     async def _wait_for(
-        self, name: str, phase: str, namespace: str, within_s: float
+        self, name: str, phase: str, namespace: str, within_s: float, raises_bugs: bool
     ) -> tuple[Pod | None, bool]:
         end_s = time.monotonic() + within_s
         while True:
             pod = await self._parts.admin.get(Pod, namespace, name)
             if pod is not None and pod.status.phase == phase:
                 return pod, True
+            if raises_bugs:
+                self._drivers.raise_bugs()
             if time.monotonic() > end_s or (pod is not None and pod.status.phase in ENDED):
                 return pod, False
             await asyncio.sleep(LOOK_S)
@@ -188,10 +207,12 @@ class Cluster:
         self, claim: str, *, namespace: str = "default", within_s: float = WAIT_S, **wanted: Any
     ) -> tuple[DeviceRequestAllocationResult, ...]:
         """Wait until a claim is allocated, and assert what it got; see `allocations`."""
-        __tracebackhide__ = True
-        found = self.get("resourceclaim", claim, namespace)
-        with suppress(AssertionError):
+        try:
             found = self.until(lambda: self._allocated(claim, namespace), within_s)
+        except DriverFailedError:
+            raise
+        except AssertionError:
+            found = self.get("resourceclaim", claim, namespace)
         if found is None:
             raise AssertionError(f"there is no claim {namespace}/{claim}")
         why = self._why_not(found) if found.status.allocation is None else ""
@@ -216,22 +237,30 @@ class Cluster:
     # --- drivers --------------------------------------------------------------------------------
 
     @contextmanager
-    def run(self, driver: Driver) -> Iterator[Running]:
-        """Serve a driver on the node for as long as a block lasts, registered and published."""
-        with self._background.entered(self._serving(driver)) as running:
+    def run(self, driver: Driver, within_s: float = START_S) -> Iterator[Running]:
+        """Serve a driver on the node for as long as a block lasts, registered and published.
+
+        What keeps it from that is raised: InventoryError with the driver's own exception as its
+        cause where `devices` fails, DriverFailedError where something takes too long.
+        """
+        with self._background.entered(self._serving(driver, within_s)) as running:
             yield running
 
     @asynccontextmanager
-    async def _serving(self, driver: Driver) -> AsyncIterator[Running]:
-        from mooring.driver.serving import serving
+    async def _serving(self, driver: Driver, within_s: float) -> AsyncIterator[Running]:
         from mooring.driver.settings import Settings
 
         settings = Settings(
             node_name=self.node_name, kubelet_dir=self.kubelet_dir, cdi_dir=self.cdi_dir
         )
-        async with serving(driver, settings, self._parts.admin) as running:
-            await running.wait_published()
-            await running.wait_registered()
+        served = self._drivers.serving(
+            driver,
+            settings,
+            self._parts.admin,
+            lambda running: running.wait_registered(),
+            within_s,
+        )
+        async with served as running:
             yield running
 
 
@@ -340,10 +369,10 @@ def _how(pod: Pod) -> str:
     """Return how a pod is, with what is said about it."""
     texts = [each.message for each in pod.status.conditions or () if each.message]
     for status in pod.status.container_statuses or ():
-        waiting = status.state.waiting
+        waiting = status.state.waiting or {}
         ended = status.state.terminated
-        if waiting is not None and waiting.message:
-            texts.append(f"{status.name}: {waiting.message}")
+        if message := waiting.get("message") or waiting.get("reason"):
+            texts.append(f"{status.name}: {message}")
         if ended is not None and ended.exit_code:
             texts.append(f"{status.name} ended with status {ended.exit_code} {ended.message or ''}")
     phase = pod.status.phase or "Pending"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Settings as ServerSettings
 from mooring.client.connecting import call_client
 from mooring.client.writes import Create, Update
+from mooring.node.contract import DevicesRefusedError
 from mooring.node.dra.checkpoint import FILE_NAME
 from mooring.node.dra.drivers import NotRegisteredError
 from mooring.node.dra.instances import CallError
@@ -39,11 +40,16 @@ from mooring.node.runtime.cdi import CdiSpecs
 from mooring.testing.background import background
 from mooring.testing.check.bench import Bench, Folders
 from mooring.testing.check.claims import Claims
+from mooring.testing.served_drivers import START_S, ServedDrivers
 
 if TYPE_CHECKING:
     from mooring.driver.driver import Driver
     from mooring.driver.serving import Running
     from mooring.wire.services import Method
+
+__tracebackhide__ = True  # pytest shows the test, not us
+
+T = TypeVar("T")
 
 NODE_NAME = "node-1"
 CONTAINER = "main"
@@ -67,6 +73,7 @@ class FakeKubelet:
         self._pods: dict[str, Pod] = {}  # by the uid of their claim
         self._claims: dict[str, Claims] = {}
         self._dra: Dra | None = None
+        self._drivers = ServedDrivers()
 
     @property
     def kubelet_dir(self) -> Path:
@@ -91,13 +98,21 @@ class FakeKubelet:
     def prepare(self, claim: ResourceClaim) -> ContainerEdits:
         """Have a claim prepared, as for a pod; return what its container gets.
 
-        Raises DevicesRefusedError with the text that users of the pod would read.
+        Raises DevicesRefusedError with the text that users of the pod would read; what the driver
+        raised is its cause.
         """
-        return self._background.run(self._prepare(claim))
+        return self._background.run(self._with_cause(self._prepare(claim)))
 
     def unprepare(self, claim: ResourceClaim) -> None:
-        """Have a claim taken back, as when its pod ended."""
-        self._background.run(self.dra.manager.unprepare(self._pods[claim.metadata.uid]))
+        """Have a claim taken back, as when its pod ended; raises as `prepare` does."""
+        pod = self._pods[claim.metadata.uid]
+        self._background.run(self._with_cause(self.dra.manager.unprepare(pod)))
+
+    async def _with_cause(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await work
+        except DevicesRefusedError as refused:
+            raise refused from self._drivers.last_bug()
 
     async def _prepare(self, claim: ResourceClaim) -> ContainerEdits:
         pod = self._pods.get(claim.metadata.uid) or await self._new_pod(claim)
@@ -187,20 +202,28 @@ class FakeKubelet:
                 return
 
     @contextmanager
-    def run(self, driver: Driver) -> Iterator[Running]:
-        """Serve a driver for as long as a block lasts, registered and published."""
-        with self._background.entered(self._serving(driver)) as running:
+    def run(self, driver: Driver, within_s: float = START_S) -> Iterator[Running]:
+        """Serve a driver for as long as a block lasts, registered and published.
+
+        What keeps it from that is raised: InventoryError with the driver's own exception as its
+        cause where `devices` fails, DriverFailedError where something takes too long.
+        """
+        with self._background.entered(self._serving(driver, within_s)) as running:
             yield running
 
     @asynccontextmanager
-    async def _serving(self, driver: Driver) -> AsyncIterator[Running]:
-        from mooring.driver.serving import serving
+    async def _serving(self, driver: Driver, within_s: float) -> AsyncIterator[Running]:
         from mooring.driver.settings import Settings
 
         settings = Settings(node_name=NODE_NAME, kubelet_dir=self.kubelet_dir, cdi_dir=self.cdi_dir)
-        async with serving(driver, settings, self._bench.client) as running:
-            await running.wait_published()
-            await self.until_registered(driver.name)
+        served = self._drivers.serving(
+            driver,
+            settings,
+            self._bench.client,
+            lambda _: self.until_registered(driver.name),
+            within_s,
+        )
+        async with served as running:
             yield running
 
 

@@ -1,5 +1,7 @@
 """resource.k8s.io/v1, and v1beta2, which has the same layout.
 
+What drivers are made of (devices and all that is in them) is checked when Python code makes it.
+
 A list or map whose absence means something else than its emptiness is `… | None`; all others
 are empty when absent.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 from msgspec import Raw, field
 
+from mooring.api.checked_structs import Checked, shortened
 from mooring.api.meta import Condition, ObjectMeta
 from mooring.api.nodeselector import NodeSelector
 from mooring.api.quantity import Quantity
@@ -26,7 +29,7 @@ ADMIN_NAMESPACE_LABEL = "resource.kubernetes.io/admin-access"
 # --- ResourceSlice ------------------------------------------------------------------------
 
 
-class DeviceAttribute(Closed, frozen=True, gc=False):
+class DeviceAttribute(Closed, frozen=True, gc=False, metaclass=Checked):
     """A typed value that describes a device: exactly one member is set."""
 
     int_value: Int64 | None = named("int", None)
@@ -38,8 +41,19 @@ class DeviceAttribute(Closed, frozen=True, gc=False):
     string_values: tuple[str, ...] | None = named("strings", None)
     version_values: tuple[str, ...] | None = named("versions", None)
 
+    @staticmethod
+    def instead_of(value: object) -> str:
+        """Return the code that makes an attribute of a value; "" if there is none."""
+        many = isinstance(value, list | tuple) and bool(value)
+        one = value[0] if isinstance(value, list | tuple) and value else value
+        # A bool is an int, too.
+        for kind, name in ((bool, "bool_value"), (int, "int_value"), (str, "string_value")):
+            if isinstance(one, kind):
+                return f"DeviceAttribute({name}{'s' if many else ''}={shortened(repr(value))})"
+        return ""
 
-class CapacityRequestPolicyRange(Closed, frozen=True, gc=False):
+
+class CapacityRequestPolicyRange(Closed, frozen=True, gc=False, metaclass=Checked):
     """Amounts from min to max in steps."""
 
     min: Quantity | None = None
@@ -47,7 +61,7 @@ class CapacityRequestPolicyRange(Closed, frozen=True, gc=False):
     step: Quantity | None = None
 
 
-class CapacityRequestPolicy(Closed, frozen=True, gc=False):
+class CapacityRequestPolicy(Closed, frozen=True, gc=False, metaclass=Checked):
     """How much of a shareable capacity one request may consume."""
 
     default: Quantity | None = always(None)
@@ -55,27 +69,42 @@ class CapacityRequestPolicy(Closed, frozen=True, gc=False):
     valid_range: CapacityRequestPolicyRange | None = None
 
 
-class DeviceCapacity(Closed, frozen=True, gc=False):
+class DeviceCapacity(Closed, frozen=True, gc=False, metaclass=Checked):
     """An amount that a device has of something."""
 
     value: Quantity = always(Quantity.ZERO)
     request_policy: CapacityRequestPolicy | None = None
 
+    @staticmethod
+    def instead_of(value: object) -> str:
+        """Return the code that makes a capacity of a value; "" if there is none."""
+        return _amount("DeviceCapacity", value)
 
-class Counter(Closed, frozen=True, gc=False):
+
+class Counter(Closed, frozen=True, gc=False, metaclass=Checked):
     """An amount in a counter set, or what a device takes of it."""
 
     value: Quantity = always(Quantity.ZERO)
 
+    @staticmethod
+    def instead_of(value: object) -> str:
+        """Return the code that makes a counter of a value; "" if there is none."""
+        return _amount("Counter", value)
 
-class CounterSet(Closed, frozen=True, gc=False):
+
+def _amount(kind: str, value: object) -> str:
+    quantity = "…" if isinstance(value, Quantity) else Quantity.instead_of(value)
+    return f"{kind}(value={quantity})" if quantity else ""
+
+
+class CounterSet(Closed, frozen=True, gc=False, metaclass=Checked):
     """Counters that the devices of a pool share."""
 
     name: str = always("")
     counters: dict[str, Counter] = field(default_factory=dict)
 
 
-class DeviceCounterConsumption(Closed, frozen=True, gc=False):
+class DeviceCounterConsumption(Closed, frozen=True, gc=False, metaclass=Checked):
     """What a device takes of one counter set while it is allocated."""
 
     counter_set: str = always("")
@@ -83,7 +112,7 @@ class DeviceCounterConsumption(Closed, frozen=True, gc=False):
     compatibility_groups: tuple[str, ...] = ()
 
 
-class DeviceTaint(Closed, frozen=True, gc=False):
+class DeviceTaint(Closed, frozen=True, gc=False, metaclass=Checked):
     """A mark that keeps claims without a toleration away from a device."""
 
     key: str = always("")
@@ -92,7 +121,7 @@ class DeviceTaint(Closed, frozen=True, gc=False):
     time_added: Timestamp | None = None
 
 
-class NodeAllocatableMapping(Closed, frozen=True, gc=False):
+class NodeAllocatableMapping(Closed, frozen=True, gc=False, metaclass=Checked):
     """How an allocation of a device turns into an amount of a node resource."""
 
     capacity_key: str | None = None
@@ -100,21 +129,21 @@ class NodeAllocatableMapping(Closed, frozen=True, gc=False):
     device_multiplier: Quantity | None = None
 
 
-class NodeAllocatableOverhead(Closed, frozen=True, gc=False):
+class NodeAllocatableOverhead(Closed, frozen=True, gc=False, metaclass=Checked):
     """What using a device costs the node besides."""
 
     per_pod: Quantity | None = None
     per_container: Quantity | None = None
 
 
-class NodeAllocatableResource(Closed, frozen=True, gc=False):
+class NodeAllocatableResource(Closed, frozen=True, gc=False, metaclass=Checked):
     """The part of a node resource that a device stands for."""
 
     mapping: NodeAllocatableMapping | None = None
     overhead: NodeAllocatableOverhead | None = None
 
 
-class Device(Closed, frozen=True, gc=False):
+class Device(Closed, frozen=True, gc=False, metaclass=Checked):
     """One device of a pool."""
 
     name: str = always("")
@@ -130,6 +159,11 @@ class Device(Closed, frozen=True, gc=False):
     binding_failure_conditions: tuple[str, ...] = ()
     allow_multiple_allocations: bool | None = None
     node_allocatable_resources: dict[str, NodeAllocatableResource] = field(default_factory=dict)
+
+    @staticmethod
+    def instead_of(value: object) -> str:
+        """Return the code that makes a device of a value; "" if there is none."""
+        return f"Device(name={shortened(repr(value))})" if isinstance(value, str) else ""
 
 
 class ResourcePool(Closed, frozen=True, gc=False):
@@ -320,7 +354,7 @@ class ResourceClaimConsumerReference(Closed, frozen=True, gc=False):
     uid: str = always("")
 
 
-class NetworkDeviceData(Closed, frozen=True, gc=False):
+class NetworkDeviceData(Closed, frozen=True, gc=False, metaclass=Checked):
     """What a driver reports of a network device."""
 
     interface_name: str = ""

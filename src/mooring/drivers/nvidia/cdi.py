@@ -75,7 +75,7 @@ class ToolEdits:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._spec = CdiSpec()
+        self._spec: CdiSpec | None = None
 
     def of(self, gpu: FoundGpu, partition: Partition | None) -> ContainerEdits | None:
         """Return the edits of a device, with those for all devices."""
@@ -87,18 +87,19 @@ class ToolEdits:
         return found
 
     def _find(self, uuid: str) -> ContainerEdits | None:
-        for device in self._spec.devices:
-            if device.name == uuid:
-                return self._spec.container_edits + device.container_edits
+        spec = self._spec
+        for device in spec.devices if spec is not None else ():
+            if spec is not None and device.name == uuid:
+                return spec.container_edits + device.container_edits
         return None
 
-    def _generated(self) -> CdiSpec:
+    def _generated(self) -> CdiSpec | None:
         command = [TOOL, "cdi", "generate", "--format=json", "--device-name-strategy=uuid"]
         try:
             return msgspec.json.decode(self._run(command), type=CdiSpec)
         except (OSError, subprocess.SubprocessError, msgspec.MsgspecError) as error:
             LOG.warning("%s: %s", TOOL, error)
-            return CdiSpec()
+            return None
 
 
 def tool_edits() -> ToolEdits | None:

@@ -171,8 +171,12 @@ def mounts_of(
             raise ConfigError(f'volumeMounts: the pod has no volume "{name}"')
         path = volume.path / _within(each, values)
         options = ("rbind", "ro" if each.get("readOnly") or volume.is_written else "rw")
-        target = str(each.get("mountPath", ""))
-        found.append(Mount(host_path=str(path), container_path=target, options=options))
+        # As in Kubernetes, a relative path is one below the root.
+        target = "/" + str(each.get("mountPath", "")).removeprefix("/")
+        try:
+            found.append(Mount(host_path=str(path), container_path=target, options=options))
+        except ValueError as error:
+            raise ConfigError(f"volumeMounts: {error}") from None
     return tuple(found)
 
 

@@ -42,7 +42,8 @@ VARIABLES = {
     "CDI_ROOT": "cdi",
 }
 START_S = 30.0
-STOP_S = 10.0
+STOP_S = 10.0  # of our own server
+GRACE_S = 30.0  # of a driver: what a pod has by default
 _SERVER = (sys.executable, "-m", "mooring.cli.main", "server", "--port", "0")
 
 
@@ -98,7 +99,10 @@ class Bench:
     def reboot(self) -> None:
         """Lose what a machine loses when it starts again: files of memory file systems."""
         for path in self.folders.cdi.iterdir():
-            path.unlink()
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 @asynccontextmanager
@@ -167,7 +171,7 @@ class Program(Protocol):
     async def stop(self) -> bool:
         """Ask it to end; return whether it did, in time."""
 
-    def last_words(self, lines: int = 8) -> str:
+    def last_words(self, lines: int = 20) -> str:
         """Return the end of what it said."""
 
 
@@ -217,14 +221,14 @@ class DriverProcess:
             return True
         self._process.terminate()
         try:
-            async with asyncio.timeout(STOP_S):
+            async with asyncio.timeout(GRACE_S):
                 await self._process.wait()
         except TimeoutError:
             await self.kill()
             return False
         return True
 
-    def last_words(self, lines: int = 8) -> str:
+    def last_words(self, lines: int = 20) -> str:
         """Return the end of what it said."""
         text = self._log.read_bytes()[-8192:].decode(errors="replace")
         return "\n".join(text.splitlines()[-lines:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import count
 
 from msgspec.structs import replace
@@ -11,6 +12,9 @@ from mooring.allocator.allocation import allocate
 from mooring.allocator.answers import Allocated
 from mooring.allocator.features import Features
 from mooring.allocator.inventory import Inventory
+from mooring.api.core import Pod
+from mooring.api.core.container import Container
+from mooring.api.core.pod import PodSchedulingGate, PodSpec
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import (
@@ -24,10 +28,11 @@ from mooring.api.resource.v1 import (
     DeviceToleration,
     ExactDeviceRequest,
     ResourceClaim,
+    ResourceClaimConsumerReference,
     ResourceClaimSpec,
     ResourceSlice,
 )
-from mooring.client.errors import AlreadyExistsError
+from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.paging import list_all
 from mooring.client.writes import Create, Delete, Target, Update
 from mooring.kit.naming import new_uid
@@ -38,19 +43,36 @@ CLASS = "moor-driver-check"
 
 
 class Claims:
-    """Makes claims on a bench; each gets devices that no other has, or that it is told."""
+    """Makes claims on a bench; each gets devices that no other has, or that it is told.
 
-    def __init__(self, bench: Bench, driver: str) -> None:
-        self._bench, self._driver = bench, driver
+    A kubelet asks for claims that are reserved for a pod, and drivers may look at it. So they are
+    reserved for one, if wanted; it is never run.
+    """
+
+    def __init__(self, bench: Bench, driver: str, *, reserves: bool = False) -> None:
+        self._bench, self._driver, self._reserves = bench, driver, reserves
+        self._pod: Pod | None = None
         self._numbers = count()
         self._made: dict[str, ResourceClaim] = {}
 
     async def slices(self) -> list[ResourceSlice]:
         """Return what the driver has published for the node, or for all."""
         page = await list_all(self._bench.client, ResourceSlice)
+        return [each for each in page.values if not self._why_not_ours(each)]
+
+    async def other_slices(self) -> dict[str, str]:
+        """Return the slices that are not taken for the driver's, with why."""
+        page = await list_all(self._bench.client, ResourceSlice)
+        found = {each.metadata.name: self._why_not_ours(each) for each in page.values}
+        return {name: why for name, why in found.items() if why}
+
+    def _why_not_ours(self, value: ResourceSlice) -> str:
         node = self._bench.node.metadata.name
-        mine = [each for each in page.values if each.spec.driver == self._driver]
-        return [each for each in mine if each.spec.node_name in (None, "", node)]
+        if value.spec.driver != self._driver:
+            return f"spec.driver is {value.spec.driver}, and {self._driver} is registered"
+        if value.spec.node_name not in (None, "", node):
+            return f"spec.nodeName is {value.spec.node_name}, and the node is {node}"
+        return ""
 
     @property
     def left(self) -> list[ResourceClaim]:
@@ -88,8 +110,30 @@ class Claims:
         if found is not None:
             await client.write(Delete(Target.of(found)))
 
+    async def end(self) -> None:
+        """Take what is left out of the world: the pod that claims were reserved for."""
+        pod, self._pod = self._pod, None
+        if pod is not None:
+            with suppress(NotFoundError):
+                await self._bench.client.write(Delete(Target.of(pod)))
+
+    async def _reserved(self) -> tuple[ResourceClaimConsumerReference, ...]:
+        if not self._reserves:
+            return ()
+        if self._pod is None:
+            try:
+                self._pod = await self._bench.client.write(Create(_pod()))
+            except ClientError:  # Some clusters allow no such pod; most drivers do without.
+                self._reserves = False
+                return ()
+        metadata = self._pod.metadata
+        return (
+            ResourceClaimConsumerReference(resource="pods", name=metadata.name, uid=metadata.uid),
+        )
+
     async def _give(self, claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
-        status = replace(claim.status, allocation=allocation)
+        reserved_for = await self._reserved()
+        status = replace(claim.status, allocation=allocation, reserved_for=reserved_for)
         given: ResourceClaim = await self._bench.client.write(
             Update(replace(claim, status=status), "status")
         )
@@ -126,6 +170,24 @@ def results_of(claim: ResourceClaim) -> Sequence[tuple[str, str]]:
     """Return the pools and names of a claim's devices."""
     allocation = claim.status.allocation
     return [(r.pool, r.device) for r in allocation.devices.results] if allocation else []
+
+
+def share_ids_of(claim: ResourceClaim) -> set[str]:
+    """Return which shares of devices a claim has."""
+    allocation = claim.status.allocation
+    results = allocation.devices.results if allocation else ()
+    return {each.share_id for each in results if each.share_id}
+
+
+def _pod() -> Pod:
+    """Return a pod that no scheduler places, because of its gate."""
+    return Pod(
+        metadata=ObjectMeta(generate_name="moor-driver-check-", namespace=NAMESPACE),
+        spec=PodSpec(
+            containers=(Container(name="main", image="registry.k8s.io/pause"),),
+            scheduling_gates=(PodSchedulingGate(name="mooring/driver-check"),),
+        ),
+    )
 
 
 def _class(driver: str) -> DeviceClass:

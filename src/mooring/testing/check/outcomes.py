@@ -23,7 +23,7 @@ class Outcome(Struct, frozen=True):
     check: str
     promise: str  # what was checked, in a sentence
     result: Result
-    why: str = ""  # it failed or was skipped
+    why: str = ""  # it failed or was skipped; or what is remarkable though it passed
 
 
 class Report(Struct, frozen=True):
@@ -44,6 +44,10 @@ class Report(Struct, frozen=True):
 
 class CheckFailedError(Exception):
     """The driver does not keep a promise; the text says what was seen."""
+
+
+class CheckAdvisedError(CheckFailedError):
+    """The driver does what nobody forbids, and what users are better off without."""
 
 
 class CheckSkippedError(Exception):

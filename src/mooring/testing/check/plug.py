@@ -31,15 +31,32 @@ from mooring.wire.services import (
     open_socket,
 )
 
-CALL_S = 15.0
+CALL_S = 45.0  # as long as a kubelet waits for an answer
 LOOK_S = 0.05
-LISTEN_S, REPORTS_MAX = 0.2, 20  # how long health is listened to, and what is too much
+# How long health is listened to, and how many reports are too many: besides one of each device, as
+# a driver may tell of each by itself.
+LISTEN_S, REPORTS_MAX = 0.2, 20
 DRA_VERSIONS = (DRA_V1, DRA_V1BETA1)
 HEALTH_VERSIONS = (HEALTH_V1, HEALTH_V1ALPHA1)
 
 
 class PlugError(Exception):
     """A call that did not come back as it should; the text says which and why."""
+
+    def __init__(self, text: str, code: grpc.StatusCode | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+
+    @property
+    def is_unimplemented(self) -> bool:
+        """Whether the driver does not serve what was asked."""
+        return self.code is grpc.StatusCode.UNIMPLEMENTED
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the driver heard the call, and answered with an error."""
+        silent = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+        return self.code is not None and not self.is_unimplemented and self.code not in silent
 
 
 class ClaimKey(Struct, frozen=True):
@@ -71,10 +88,11 @@ async def find_socket(
     given_up: Callable[[], str | None] = lambda: None,
     *,
     name: str = "",
+    waited: Callable[[float], None] = lambda _: None,
 ) -> Path:
     """Wait for a socket where a driver answers, of any name or this one.
 
-    `given_up` says why there is no use in waiting longer.
+    `given_up` says why there is no use in waiting longer; `waited` hears how long it has been.
     """
     last = "no socket appeared"
     loop = asyncio.get_running_loop()
@@ -82,6 +100,7 @@ async def find_socket(
     while loop.time() < until:
         if (why := given_up()) is not None:
             raise PlugError(why)
+        waited(loop.time() - until + within_s)
         for path in sorted(each for each in registry.rglob("*") if each.is_socket()):
             try:
                 found = await ask_info(path, timeout_s=1.0)
@@ -92,7 +111,7 @@ async def find_socket(
                 return path
             last = f"no driver {name}, only {found.name},"
         await asyncio.sleep(LOOK_S)
-    raise PlugError(f"{last} in {registry} within {within_s:.0f} s")
+    raise PlugError(f"{last} in {registry} within {within_s:g} s")
 
 
 async def ask_info(path: Path, *, timeout_s: float = CALL_S) -> Registered:
@@ -133,8 +152,8 @@ class Plug:
         answer = await _answer(self._channel, UNPREPARE.of(self.version), request, self._timeout_s)
         return {uid: each.error for uid, each in answer.claims.items()}
 
-    async def health(self, version: str) -> list[Sequence[health.DeviceHealth]]:
-        """Return the first report of the health stream, and those that follow at once."""
+    async def health(self, version: str, most: int) -> list[Sequence[health.DeviceHealth]]:
+        """Return the first report of the health stream, and those that follow, one over `most`."""
         watch = call(self._channel, WATCH_HEALTH.of(version))
         stream = watch(health.NodeWatchResourcesRequest())
         reports: list[Sequence[health.DeviceHealth]] = []
@@ -144,7 +163,7 @@ class Plug:
                     reports.append(list(each.devices))
                     if len(reports) == 1:
                         limit.reschedule(asyncio.get_running_loop().time() + LISTEN_S)
-                    if len(reports) > REPORTS_MAX:
+                    if len(reports) > most:
                         break
         except TimeoutError:
             if not reports:
@@ -152,7 +171,7 @@ class Plug:
                     f"NodeWatchResources: no report within {self._timeout_s:g} s"
                 ) from None
         except grpc.aio.AioRpcError as error:
-            raise PlugError(f"NodeWatchResources: {_said(error)}") from None
+            raise PlugError(f"NodeWatchResources: {_said(error)}", error.code()) from None
         finally:
             stream.cancel()
         if not reports:
@@ -165,7 +184,7 @@ async def plugged(
     info: Registered, socket: Path, version: str = "", *, timeout_s: float = CALL_S
 ) -> AsyncIterator[Plug]:
     """Give the plug of a driver that is registered by a socket."""
-    known = [each for each in info.versions if each in DRA_VERSIONS]
+    known = [each for each in DRA_VERSIONS if each in info.versions]  # a kubelet takes the newest
     if not version and not known:
         raise PlugError(f"no version that is known, of {list(info.versions)}")
     async with open_socket(info.endpoint or socket) as channel:
@@ -188,7 +207,7 @@ async def _answer(
         asked = call(channel, method)
         return await asked(request, timeout=timeout_s, wait_for_ready=wait_for_ready)
     except grpc.aio.AioRpcError as error:
-        raise PlugError(f"{method.name}: {_said(error)}") from None
+        raise PlugError(f"{method.name}: {_said(error)}", error.code()) from None
 
 
 def _said(error: grpc.aio.AioRpcError) -> str:

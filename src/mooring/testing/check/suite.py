@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 from mooring.client.errors import ClientError
 from mooring.testing.check.bench import Bench, DriverProcess
-from mooring.testing.check.checks import ADVICE, CHECKS, Check, end
+from mooring.testing.check.checks import ADVICE, CHECKS, SETTLE_S, Check, end, promise_of
 from mooring.testing.check.outcomes import (
+    CheckAdvisedError,
     CheckFailedError,
     CheckSkippedError,
     Outcome,
@@ -17,27 +19,41 @@ from mooring.testing.check.outcomes import (
     Result,
 )
 from mooring.testing.check.plug import PlugError
-from mooring.testing.check.trial import Trial
+from mooring.testing.check.trial import REPUBLISH_S, START_S, Trial
 
 LOG_NAME = "driver.log"
 START = "start"
 
 Tell = Callable[[Outcome], None]
+Progress = Callable[[str, str], None]  # of a check, and what it waits for
 
 
-def check_process(bench: Bench, command: Sequence[str], *, name: str = "") -> Trial:
+def check_process(
+    bench: Bench,
+    command: Sequence[str],
+    *,
+    name: str = "",
+    start_s: float = START_S,
+    republish_s: float = REPUBLISH_S,
+) -> Trial:
     """Return the trial of a driver that the bench starts, of this name if there are several."""
     process = DriverProcess(command, bench.words, bench.folders.root / LOG_NAME)
-    return Trial(bench, process=process, name=name)
+    return Trial(bench, process=process, name=name, start_s=start_s, republish_s=republish_s)
 
 
-def check_socket(bench: Bench, socket: Path) -> Trial:
+def check_socket(
+    bench: Bench, socket: Path, *, start_s: float = START_S, republish_s: float = REPUBLISH_S
+) -> Trial:
     """Return the trial of a driver that runs already, by its socket for registration."""
-    return Trial(bench, socket=socket)
+    return Trial(bench, socket=socket, start_s=start_s, republish_s=republish_s)
 
 
 async def run_checks(
-    trial: Trial, *, only: Collection[str] = (), tell: Tell = lambda _: None
+    trial: Trial,
+    *,
+    only: Collection[str] = (),
+    tell: Tell = lambda _: None,
+    progress: Progress = lambda _, __: None,
 ) -> Report:
     """Return what came of the checks; each is told as soon as it is over.
 
@@ -51,6 +67,7 @@ async def run_checks(
 
     async with AsyncExitStack() as stack:
         stack.push_async_callback(trial.end)
+        trial.progress = partial(progress, START)
         try:
             name = (await trial.begin()).name
         except PlugError as error:
@@ -58,6 +75,7 @@ async def run_checks(
             return Report("", outcomes)
         for check, function in CHECKS.items():
             if not only or check in only:
+                trial.progress = partial(progress, check)
                 note(await _outcome(trial, check, function))
                 if function is not end:
                     await _put_right(trial)
@@ -65,20 +83,24 @@ async def run_checks(
 
 
 async def _outcome(trial: Trial, name: str, check: Check) -> Outcome:
-    promise = (check.__doc__ or "").strip()
-    why = ""
+    promise = promise_of(check)
+    why, is_advice = "", name in ADVICE
     try:
         await check(trial)
     except CheckSkippedError as error:
         return Outcome(name, promise, Result.SKIPPED, str(error))
     except (CheckFailedError, PlugError, ClientError) as error:
         why = str(error)
+        is_advice = is_advice or isinstance(error, CheckAdvisedError)
+    remarks = trial.take_remarks()
+    if why and check is not end:
+        await trial.has_ended(SETTLE_S)  # It may be the reason, and is seen a moment later.
     death = None if check is end else trial.death()
     if death is not None and death not in why:
         why = f"{why}\n{death}".strip()
     if not why:
-        return Outcome(name, promise, Result.PASSED)
-    is_advice = name in ADVICE and death is None  # to die by itself is never right
+        return Outcome(name, promise, Result.PASSED, remarks)
+    is_advice = is_advice and death is None  # to die by itself is never right
     return Outcome(name, promise, Result.ADVISED if is_advice else Result.FAILED, why)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
+from mooring.client.errors import ClientError
 from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
+from mooring.testing.check.answers import Said, check_devices, check_uids, entry_of
 from mooring.testing.check.bench import Bench, Program
-from mooring.testing.check.claims import Claims, results_of
+from mooring.testing.check.claims import Claims
 from mooring.testing.check.outcomes import CheckFailedError, CheckSkippedError
 from mooring.testing.check.plug import (
     CALL_S,
@@ -25,11 +28,14 @@ from mooring.testing.check.plug import (
     plugged,
     tell_registered,
 )
-from mooring.wire import dra_v1_pb2 as dra
 
-START_S = 30.0
+START_S = 60.0  # to register, and to publish
+# Slices that somebody deleted may come back late: Go's library looks after 30 s by default, and
+# again a minute after it published. Twice as long is no race.
+REPUBLISH_S = 180.0
+PROGRESS_S = 5.0
 
-Said = dra.NodePrepareResourceResponse
+T = TypeVar("T")
 
 
 class Trial:
@@ -43,10 +49,14 @@ class Trial:
         socket: Path | None = None,
         name: str = "",
         start_s: float = START_S,
+        republish_s: float = REPUBLISH_S,
         call_s: float = CALL_S,
     ) -> None:
         self.bench, self.process = bench, process
         self._given, self._start_s, self._call_s = socket, start_s, call_s
+        self._republish_s = republish_s
+        self.progress: Callable[[str], None] = lambda _: None  # hears what is waited for
+        self._remarks: list[str] = []
         self._name = name  # empty: the first that answers; then it is that one
         self._publishes = True  # until it was waited for in vain
         self._stack = AsyncExitStack()
@@ -60,14 +70,19 @@ class Trial:
         """Start the driver if it is ours to start, register it, and return who it is."""
         if self.process is not None:
             await self.process.start()
+        waiting = self._waiting("the driver to register", self._start_s)
         self._socket = self._given or await find_socket(
-            self.bench.folders.registry, self._start_s, self.death, name=self._name
+            self.bench.folders.registry,
+            self._start_s,
+            self.death,
+            name=self._name,
+            waited=waiting.been,
         )
         info = await ask_info(self._socket)
         self._name = info.name
         await tell_registered(self._socket)
         self._plug = await self._stack.enter_async_context(self.plugged(info))
-        self._claims = self._claims or Claims(self.bench, info.name)
+        self._claims = self._claims or Claims(self.bench, info.name, reserves=True)
         return info
 
     def plugged(self, info: Registered, version: str = "") -> AbstractAsyncContextManager[Plug]:
@@ -77,6 +92,9 @@ class Trial:
     async def end(self) -> None:
         """Unplug and stop the driver."""
         await self._unplug()
+        if self._claims is not None:
+            with suppress(ClientError):
+                await self._claims.end()
         if self.process is not None:
             await self.process.stop()
 
@@ -112,6 +130,16 @@ class Trial:
             return None
         return f"the driver ended with status {code}{self._words_of_driver()}"
 
+    async def has_ended(self, within_s: float) -> bool:
+        """Tell whether the driver ends by itself within a moment."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + within_s
+        while self.death() is None:
+            if self.process is None or loop.time() > end_s:
+                return False
+            await asyncio.sleep(LOOK_S)
+        return True
+
     def _words_of_driver(self) -> str:
         """Return what the driver said last, to be put behind a fact."""
         words = "" if self.process is None else self.process.last_words()
@@ -138,19 +166,35 @@ class Trial:
 
     async def published(self) -> list[ResourceSlice]:
         """Wait until the driver has published whole pools, and return their slices."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._start_s
         if not self._publishes:
             raise CheckSkippedError("it publishes no devices")
+        try:
+            return await self._whole_pools("its slices", self._start_s)
+        except CheckFailedError:
+            self._publishes = False
+            raise
+
+    async def republished(self) -> list[ResourceSlice]:
+        """Wait until slices that were deleted are there again; drivers may take their time."""
+        return await self._whole_pools("its slices to come back", self._republish_s)
+
+    async def _whole_pools(self, what: str, limit_s: float) -> list[ResourceSlice]:
+        loop = asyncio.get_running_loop()
+        begin_s = loop.time()
+        waiting = self._waiting(what, limit_s)
         while True:
             slices = await self.claims.slices()
             if slices and _are_whole(slices):
                 return slices
-            if loop.time() > until:
-                self._publishes = False
+            waiting.been(loop.time() - begin_s)
+            if loop.time() - begin_s > limit_s:
+                others = "" if slices else _shown_others(await self.claims.other_slices())
                 said = self._words_of_driver()
-                raise CheckFailedError(f"{_what_lacks(slices, self._start_s)}{said}")
+                raise CheckFailedError(f"{_what_lacks(slices, limit_s)}{others}{said}")
             await asyncio.sleep(LOOK_S)
+
+    def _waiting(self, what: str, limit_s: float) -> _Waiting:
+        return _Waiting(what, limit_s, self.progress)
 
     async def claim(self) -> ResourceClaim:
         """Return a claim with a device that nobody else has; without one the check is skipped."""
@@ -163,16 +207,28 @@ class Trial:
     async def prepare(self, *claims: ResourceClaim) -> dict[str, Said]:
         """Have claims prepared; what is not well formed fails the check."""
         answer = await self._answered(claims)
+        check_uids(answer, claims)
         for claim in claims:
-            said = _of(answer, claim)
+            said = entry_of(answer, claim)
             if said.error:
                 raise CheckFailedError(f"claim {claim.metadata.name}: {said.error}")
-            _check_devices(claim, said)
+            check_devices(claim, said)
         return answer
+
+    def remark(self, text: str) -> None:
+        """Note what is worth telling of a check that passes."""
+        if text not in self._remarks:
+            self._remarks.append(text)
+
+    def take_remarks(self) -> str:
+        """Return what was noted since the last time, a line each."""
+        remarks, self._remarks = self._remarks, []
+        return "\n".join(remarks)
 
     async def unprepare(self, *claims: ResourceClaim) -> None:
         """Have claims taken back; an error fails the check."""
         answer = await self._call_unprepare(ClaimKey.of(claim) for claim in claims)
+        check_uids(answer, claims)
         for claim in claims:
             uid = claim.metadata.uid
             if uid not in answer:
@@ -201,7 +257,7 @@ class Trial:
         A call that fails as a whole refuses it, too.
         """
         try:
-            return _of(await self.plug.prepare(key), key).error
+            return entry_of(await self.plug.prepare(key), key).error
         except PlugError as error:
             return str(error)
 
@@ -232,25 +288,18 @@ class Trial:
             raise CheckFailedError(str(error)) from None
 
 
-def _of(answer: Mapping[str, Said], claim: ResourceClaim | ClaimKey) -> Said:
-    uid = claim.uid if isinstance(claim, ClaimKey) else claim.metadata.uid
-    if uid not in answer:
-        raise CheckFailedError(f"the answer has no entry for the claim with uid {uid}")
-    return answer[uid]
+class _Waiting:
+    """Tells now and then how long something takes."""
 
+    def __init__(self, what: str, limit_s: float, tell: Callable[[str], None]) -> None:
+        self._what, self._limit_s, self._tell = what, limit_s, tell
+        self._next_s = PROGRESS_S
 
-def _check_devices(claim: ResourceClaim, said: Said) -> None:
-    """See whether what was prepared is what was allocated."""
-    requests = {each.name for each in claim.spec.devices.requests or ()}
-    wanted = set(results_of(claim))
-    found = {(device.pool_name, device.device_name) for device in said.devices}
-    if found - wanted:
-        raise CheckFailedError(f"prepared {sorted(found - wanted)}, which the claim does not have")
-    if wanted - found:
-        raise CheckFailedError(f"the claim has {sorted(wanted - found)}, which was not prepared")
-    for device in said.devices:
-        if unknown := set(device.request_names) - requests:
-            raise CheckFailedError(f"device {device.device_name}: no request {sorted(unknown)}")
+    def been(self, seconds: float) -> None:
+        """Note that it has been so long."""
+        if seconds >= self._next_s:
+            self._next_s += PROGRESS_S
+            self._tell(f"waiting for {self._what}: {seconds:.0f} s of {self._limit_s:g} s")
 
 
 def _are_whole(slices: Iterable[ResourceSlice]) -> bool:
@@ -270,21 +319,23 @@ def _are_whole(slices: Iterable[ResourceSlice]) -> bool:
 
 def _what_lacks(slices: list[ResourceSlice], within_s: float) -> str:
     if not slices:
-        return f"no ResourceSlice of the driver for this node within {within_s:.0f} s"
+        return f"no ResourceSlice of the driver for this node within {within_s:g} s"
     pools = ((each.metadata.name, each.spec.pool) for each in slices)
     counts = ", ".join(
         f"{name} (pool {pool.name}, generation {pool.generation}, "
         f"{pool.resource_slice_count} slices)"
         for name, pool in pools
     )
-    return f"no pool was whole within {within_s:.0f} s: {counts}"
+    return f"no pool was whole within {within_s:g} s: {counts}"
 
 
-def shown(answer: Mapping[str, Said]) -> str:
-    """Return what a driver says of claims, in a line."""
-    devices = (device for said in answer.values() for device in said.devices)
-    parts = (
-        f"{device.pool_name}/{device.device_name} ({', '.join(device.cdi_device_ids) or 'no ids'})"
-        for device in devices
-    )
-    return "; ".join(parts) or "nothing"
+def _shown_others(others: Mapping[str, str]) -> str:
+    return "".join(f"\nthere is {name}: {why}" for name, why in list(others.items())[:4])
+
+
+async def called(awaitable: Awaitable[T]) -> T:
+    """Return what a call gives; one that fails fails the check."""
+    try:
+        return await awaitable
+    except PlugError as error:
+        raise CheckFailedError(str(error)) from None

@@ -147,7 +147,11 @@ def _limits(limits: Limits) -> Iterator[str]:
 
 def _edits(edits: ContainerEdits) -> Iterator[str]:
     """Yield the options for what devices bring."""
-    for what, values in (("hooks", edits.hooks), ("network interfaces", edits.net_devices)):
+    for what, values in (
+        ("hooks", edits.hooks),
+        ("network interfaces", edits.net_devices),
+        ("shares of Intel RDT", edits.intel_rdt),
+    ):
         if values:
             text = f"podman makes no {what} but those of CDI devices it looks up itself"
             raise RuntimeRefusedError("CreateContainerError", text)

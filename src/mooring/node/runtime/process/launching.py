@@ -122,6 +122,8 @@ def _notes(
         yield f"{hook.hook_name} hook {hook.path} is not run"
     for device in edits.net_devices:
         yield f"network interface {device.host_interface_name} stays with the host"
+    if edits.intel_rdt is not None:
+        yield "shares of cache and memory bandwidth (intelRdt) are not set"
     if edits.additional_gids and not is_root:
         yield f"groups {', '.join(map(str, edits.additional_gids))} need root"
     if spec.limits.memory_bytes is not None and "memory" not in controllers:

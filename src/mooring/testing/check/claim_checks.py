@@ -1,0 +1,167 @@
+"""The checks of claims: prepared, taken back, refused.
+
+See `checks` for what a check is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec.structs import replace
+
+from mooring.api.cdi import CdiId
+from mooring.testing.check.answers import same_devices, shown
+from mooring.testing.check.outcomes import CheckFailedError, CheckSkippedError
+from mooring.testing.check.plug import ClaimKey
+from mooring.testing.check.trial import Trial, called
+
+PARALLEL = 8
+
+
+async def prepare(trial: Trial) -> None:
+    """It prepares the devices of a claim, with CDI ids that mean something.
+
+    NodePrepareResources must answer for the claim, without an error, within 45 s. The devices that
+    it names must be those of the claim, their requests requests of the claim, and their CDI ids
+    found in the specs that it wrote. It may name none: a driver that reaches containers in another
+    way (NRI), or has nothing to give them, need not.
+    """
+    claim = await trial.claim()
+    said = (await trial.prepare(claim))[claim.metadata.uid]
+    if not said.devices:
+        trial.remark("it names no device: containers get nothing of it by CDI")
+    elif not any(device.cdi_device_ids for device in said.devices):
+        trial.remark("it names no CDI device: containers get nothing of it by CDI")
+    for device in said.devices:
+        for text in device.cdi_device_ids:
+            try:
+                CdiId.parse(text)
+            except ValueError as error:
+                raise CheckFailedError(f"CDI id {error}") from None
+    trial.edits(said)
+    await trial.clear(claim)
+
+
+async def idempotence(trial: Trial) -> None:
+    """Asked again, it prepares the same and says the same.
+
+    The order of devices and of CDI ids does not matter.
+    """
+    claim = await trial.claim()
+    first, second = await trial.prepare(claim), await trial.prepare(claim)
+    if not same_devices(first, second):
+        raise CheckFailedError(f"it said {shown(first)} and then {shown(second)}")
+    await trial.clear(claim)
+
+
+async def batch(trial: Trial) -> None:
+    """It prepares and takes back several claims in one call.
+
+    Both answers must have an entry for each claim, and for no other. It needs two devices.
+    """
+    one, other = await trial.claim(), await trial.claim()
+    await trial.prepare(one, other)
+    await trial.clear(one, other)
+
+
+async def partial_errors(trial: Trial) -> None:
+    """One claim that cannot be prepared does not keep another in the same call from it.
+
+    Advice: Go's library refuses the whole call, and a kubelet tries it again.
+    """
+    good, bad = await trial.claim(), await trial.claims.new()
+    answer = await called(trial.plug.prepare(ClaimKey.of(good), ClaimKey.of(bad)))
+    of_good, of_bad = answer.get(good.metadata.uid), answer.get(bad.metadata.uid)
+    if of_good is None or of_good.error:
+        raise CheckFailedError(f"of the good claim it says {of_good and of_good.error!r}")
+    if of_bad is None or not of_bad.error:
+        raise CheckFailedError("of the claim without devices it says no error")
+    await trial.clear(good)
+    await trial.claims.drop(bad)
+
+
+async def unallocated(trial: Trial) -> None:
+    """A claim without devices is refused.
+
+    By an error of the claim, or of the call: the claim has no allocation.
+    """
+    claim = await trial.claims.new()
+    if not await trial.refusal(ClaimKey.of(claim)):
+        raise CheckFailedError("it prepared a claim that has no devices")
+    await trial.claims.drop(claim)
+
+
+async def unknown_claims(trial: Trial) -> None:
+    """A claim that is not there is refused when prepared, and nothing to do when taken back.
+
+    NodeUnprepareResources may come twice, or after a driver lost its memory: no error, and an entry
+    in the answer.
+    """
+    key = ClaimKey("00000000-0000-4000-8000-000000000000", "default", "nobody")
+    if not await trial.refusal(key):
+        raise CheckFailedError("it prepared a claim that is not there")
+    answer = await called(trial.plug.unprepare(key))
+    if answer.get(key.uid):
+        raise CheckFailedError(f"taking it back is an error: {answer[key.uid]}")
+    if key.uid not in answer:
+        raise CheckFailedError("taking it back: the answer has no entry for it")
+
+
+async def replaced_claims(trial: Trial) -> None:
+    """A claim of the same name and another uid is another claim, and is refused.
+
+    Claims are deleted and made anew under the same name; a driver compares metadata.uid.
+    """
+    claim = await trial.claim()
+    stale = replace(ClaimKey.of(claim), uid="00000000-0000-4000-8000-000000000001")
+    if not await trial.refusal(stale):
+        raise CheckFailedError("it prepared a claim by its name, though the uid is another")
+    await trial.claims.drop(claim)
+
+
+async def unprepare_again(trial: Trial) -> None:
+    """Taking a claim back twice is no error, and it can be prepared anew.
+
+    After that its CDI ids must be found again.
+    """
+    claim = await trial.claim()
+    await trial.prepare(claim)
+    await trial.unprepare(claim)
+    await trial.unprepare(claim)
+    trial.edits((await trial.prepare(claim))[claim.metadata.uid])
+    await trial.clear(claim)
+
+
+async def parallel(trial: Trial) -> None:
+    """Many calls at once are all answered right.
+
+    Up to eight claims, in as many calls; a driver may work on them one after the other.
+    """
+    made = [await trial.claim()]
+    for _ in range(PARALLEL - 1):
+        claim = await trial.claims.allocated()
+        if claim is None:
+            break
+        made.append(claim)
+    await asyncio.gather(*(trial.prepare(claim) for claim in made))
+    await asyncio.gather(*(trial.clear(claim) for claim in made))
+
+
+async def two_owners(trial: Trial) -> None:
+    """A device that is prepared for one claim is refused to another.
+
+    Advice: it should never happen, and the driver is the last who can notice.
+    """
+    claim = await trial.claim()
+    assert claim.status.allocation is not None
+    if any(result.share_id for result in claim.status.allocation.devices.results):
+        raise CheckSkippedError("its devices are for several claims at once")
+    await trial.prepare(claim)
+    rival = await trial.claims.allocated_like(claim)
+    refused = bool(await trial.refusal(ClaimKey.of(rival)))
+    if not refused:
+        await trial.unprepare(rival)
+    await trial.claims.drop(rival)
+    await trial.clear(claim)
+    if not refused:
+        raise CheckFailedError("one device was prepared for two claims")

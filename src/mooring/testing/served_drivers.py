@@ -1,0 +1,116 @@
+"""Drivers that a test serves: started with a limit, and watched for bugs while the test waits.
+
+What goes wrong in a driver shows up far from it: a pod does not start, a claim is not allocated. So
+whoever waits asks for the bugs of the drivers meanwhile, and raises the first one with its cause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from mooring.client.contract import Client
+
+if TYPE_CHECKING:
+    from mooring.driver.driver import Driver
+    from mooring.driver.serving import Problem, Running
+    from mooring.driver.settings import Settings
+
+T = TypeVar("T")
+
+START_S = 30.0
+PROBLEMS_SHOWN_MAX = 5
+
+
+class DriverFailedError(AssertionError):
+    """A driver under test has a bug, or does not start; what it raised is the cause."""
+
+
+class ServedDrivers:
+    """The drivers that run in a test."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Running] = {}
+        self._raised: list[Problem] = []
+
+    @asynccontextmanager
+    async def serving(
+        self,
+        driver: Driver,
+        settings: Settings,
+        client: Client,
+        registered: Callable[[Running], Awaitable[None]],
+        within_s: float,
+    ) -> AsyncIterator[Running]:
+        """Serve a driver, published and registered; raises what keeps it from that."""
+        from mooring.driver.serving import serving
+
+        starting = _Starting(driver.name, within_s)
+        async with AsyncExitStack() as stack:
+            entering = stack.enter_async_context(serving(driver, settings, client))
+            running = await starting.within(entering, "devices() to return")
+            await starting.within(running.wait_published(), "its devices to be published", running)
+            await starting.within(registered(running), "the node to register it", running)
+            self._running[driver.name] = running
+            stack.callback(self._running.pop, driver.name, None)
+            yield running
+
+    def raise_bugs(self) -> None:
+        """Raise DriverFailedError for a bug that was not raised before."""
+        __tracebackhide__ = True
+        for name, problem in self._new():
+            if problem.is_bug:
+                self._raised.append(problem)
+                raise DriverFailedError(f"driver {name}: {problem.text}") from _cause(problem)
+
+    def last_bug(self) -> BaseException | None:
+        """Return the last bug that was not raised before, which somebody else raises now."""
+        bugs = [problem for _, problem in self._new() if problem.is_bug]
+        self._raised += bugs
+        return _cause(bugs[-1]) if bugs else None
+
+    def said(self) -> str:
+        """Return what the drivers reported, to be put behind a fact; "" if there is nothing."""
+        texts = dict.fromkeys(f"driver {name}: {problem.text}" for name, problem in self._all())
+        shown = list(texts)[-PROBLEMS_SHOWN_MAX:]
+        return "".join(f"\n{each}" for each in shown)
+
+    def _all(self) -> Iterator[tuple[str, Problem]]:
+        for name, running in tuple(self._running.items()):
+            for problem in running.problems:
+                yield name, problem
+
+    def _new(self) -> Iterator[tuple[str, Problem]]:
+        for name, problem in self._all():
+            if not any(problem is each for each in self._raised):
+                yield name, problem
+
+
+def _cause(problem: Problem) -> BaseException | None:
+    """Return what the driver raised; errors of ours say all in their text."""
+    from mooring.driver.errors import DriverError
+
+    error = problem.error
+    return error.__cause__ if isinstance(error, DriverError) else error
+
+
+class _Starting:
+    """The time that a driver has to start."""
+
+    def __init__(self, name: str, limit_s: float) -> None:
+        self._name, self._limit_s = name, limit_s
+        self._end_s = asyncio.get_running_loop().time() + limit_s
+
+    async def within(self, wait: Awaitable[T], what: str, running: Running | None = None) -> T:
+        """Return what is waited for, or raise DriverFailedError that says for what."""
+        try:
+            async with asyncio.timeout_at(self._end_s):
+                return await wait
+        except TimeoutError:
+            texts = [each.text for each in running.problems] if running is not None else []
+            said = "".join(f"\n{each}" for each in dict.fromkeys(texts[-PROBLEMS_SHOWN_MAX:]))
+            raise DriverFailedError(
+                f"driver {self._name}: waited {self._limit_s:g} s for {what}{said}"
+            ) from None
