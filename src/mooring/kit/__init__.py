@@ -8,5 +8,6 @@ connections who is let in at a port, and what is expected of them before they sp
 heads       the first line and the headers of HTTP messages
 websocket   frames of WebSocket connections
 workers     those who work on the keys of a queue, and never stop because of one
+beneath     paths below a folder, of names from outside: no link is followed
 metrics     counters, gauges and histograms, as Prometheus reads them
 """

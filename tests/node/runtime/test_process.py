@@ -313,7 +313,7 @@ def test_a_process_has_a_session_and_defaults_of_its_own(bench: Bench) -> None:
 def test_ids_that_are_no_names_of_folders_are_refused(bench: Bench, bad: str) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         for id_ in (ContainerId(bad, "a", 0), ContainerId("pod", bad, 0)):
-            with pytest.raises(RuntimeRefusedError, match="is not the id of a container"):
+            with pytest.raises(RuntimeRefusedError, match="cannot be a part of the name"):
                 await runtime.start(shell("a", "true", id_=id_))
 
     bench.play(story)

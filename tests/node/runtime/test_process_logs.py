@@ -194,6 +194,23 @@ def test_there_is_no_log_of_an_unknown_container(bench: Bench) -> None:
     bench.play(story)
 
 
+def test_a_log_that_was_swapped_for_a_link_is_not_read(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("2026-11-15T12:00:00.000000000Z stdout F of the machine\n")
+
+    async def story(runtime: ProcessRuntime) -> None:
+        await finished(runtime, shell("a", "echo one"))
+        log = bench.folder(id_of("a")) / "log"
+        assert await output(runtime, id_of("a")) == "one\n"
+        log.unlink()
+        log.symlink_to(tmp_path / "secret")
+        assert await output(runtime, id_of("a")) == ""
+        log.unlink()
+        os.mkfifo(log)  # which would have us wait for ever
+        assert await output(runtime, id_of("a")) == ""
+
+    bench.play(story)
+
+
 def test_a_full_disk_costs_lines_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "log").symlink_to("/dev/full")
     log, lines = LogFile(str(tmp_path), bytes_max=0), Lines()

@@ -195,7 +195,7 @@ class Acts:
             around=room.around(),
             contents=contents,
         )
-        volumes.make_parts(spec.edits.mounts, self._volumes)
+        volumes.make_parts(spec.edits.mounts)
         await room.devices.before_start(record.pod, container.name)
         async with room.slots:
             return await room.runtime.start(spec)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from mooring.client.writes import Tell
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
 from mooring.node.contract import DeviceManager
+from mooring.node.pods.admission import is_usable_uid
 from mooring.node.pods.containerstatuses import HealthOf, no_health
 from mooring.node.pods.environment import Surroundings
 from mooring.node.pods.sources import Caller, Library
@@ -52,8 +54,10 @@ class Room(Struct, frozen=True):
         return Place(self.around().host_ip)
 
     def folder_of(self, uid: str) -> Path:
-        """Return the folder of a pod; uids come from outside."""
-        return self.folder / uid.replace("/", "_").replace("..", "_")
+        """Return the folder of a pod. Admission refuses a UID that is no file name."""
+        if not is_usable_uid(uid):  # of a pod that was there before this agent
+            uid = f"uid-{sha256(uid.encode(errors='replace')).hexdigest()}"
+        return self.folder / uid
 
     def warn(self, about: Pod | ObjectReference, reason: str, message: str) -> None:
         """Tell of something that went wrong."""

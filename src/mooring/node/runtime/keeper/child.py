@@ -229,7 +229,8 @@ def take_mounts(
         mounts.separate(is_root=is_root)
     except OSError as error:
         for first in wanted:
-            if os.path.realpath(first.source) == os.path.realpath(first.target):
+            is_same = os.path.realpath(first.source) == os.path.realpath(first.target)
+            if is_same and not first.within:
                 continue  # it is there
             raise mounts.MountError(
                 f"cannot mount {first.source} at {first.target}: this machine allows no mount "
