@@ -20,7 +20,7 @@ import signal
 import socket
 import stat
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
@@ -252,10 +252,21 @@ def run_program(
         raise OSError(f"working directory {folder}: {error.strerror}") from None
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     os.umask(0o022)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)  # which would be inherited
+    reset_signals()
     end_with_parent(os.getppid())
     execute(command, environment)
+
+
+def reset_signals(*, keep: Collection[int] = ()) -> None:
+    """Have every signal do what it does by default, and block none: a program inherits both.
+
+    Shells ignore SIGINT and SIGQUIT for what they start in the background, nohup ignores SIGHUP,
+    and Python SIGPIPE; whoever started us may have ignored or blocked any other.
+    """
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, *keep}:
+        with suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def end_with_parent(parent: int) -> None:
