@@ -8,19 +8,23 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from mooring.api.core import Container
-from mooring.api.core.podstatus import FAILED
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete as DeleteObject
 from mooring.client.writes import Target, Tell
 from mooring.kit.backoff import Backoff
-from mooring.node.contract import DevicesRefusedError, PodRefusedError
+from mooring.node.contract import (
+    FAILED_PREPARE,
+    DevicesRefusedError,
+    PodRefusedError,
+    failed_prepare,
+)
 from mooring.node.pods import volumes
-from mooring.node.pods.admission import ADMISSION_PREFIX
+from mooring.node.pods.admission import Refusal, rejection
 from mooring.node.pods.asking import Asking
 from mooring.node.pods.containerspecs import container_of, spec_of
 from mooring.node.pods.environment import CONFIG_ERROR, ConfigError
-from mooring.node.pods.known import Ending, Waiting
+from mooring.node.pods.known import Waiting
 from mooring.node.pods.planning import Start, Stop
 from mooring.node.pods.probes import action_of
 from mooring.node.pods.record import Record
@@ -84,11 +88,10 @@ class Acts:
         except PodRefusedError as error:
             self._refuse(error.reason, str(error))
         except DevicesRefusedError as error:
-            text = f"Failed to prepare dynamic resources: {error}"
-            self._trouble("FailedPrepareDynamicResources", text)
+            self._trouble(FAILED_PREPARE, failed_prepare(error))
         except Exception as error:
             LOG.exception("pod %s cannot be set up", record.pod.metadata.name)
-            self._trouble("FailedPrepareDynamicResources", f"Failed to prepare: {error!r}")
+            self._trouble(FAILED_PREPARE, f"Failed to prepare: {error!r}")
         else:
             record.is_set_up = True
             record.trouble = None
@@ -97,7 +100,7 @@ class Acts:
         """End the pod: it will never have what it needs."""
         record, room = self._record, self._room
         room.warn(record.pod, reason, message)
-        record.ending = Ending(room.now(), 0.0, FAILED, reason, f"{ADMISSION_PREFIX}{message}")
+        record.ending = rejection(Refusal(reason, message), room.now())
         record.is_refused = True
 
     async def _make_volumes(self) -> None:

@@ -13,12 +13,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.core import Container, Node, Pod
-from mooring.api.core.podstatus import PodExtendedResourceClaimStatus
+from mooring.api.core.podstatus import FAILED, PodExtendedResourceClaimStatus
 from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.api.labels import exactly
 from mooring.api.nodequery import read_node_selector
 from mooring.api.quantity import Quantity
+from mooring.api.timestamp import Timestamp
 from mooring.claims.podresources import is_huge_page, pod_requests
+from mooring.node.pods.known import Ending
 
 OPERATING_SYSTEM = "linux"
 ADMISSION_PREFIX = "Pod was rejected: "
@@ -46,6 +48,12 @@ def check(pod: Pod, node: Node | None, used: Amounts) -> Refusal | None:
         text = "Failed to admit pod as the OS field doesn't match node OS"
         return Refusal("PodOSNotSupported", text)
     return _shortage(pod, node, used) or _elsewhere(pod, node)
+
+
+def rejection(refusal: Refusal, now: Timestamp) -> Ending:
+    """Return how a pod ends that the node does not take: it has failed, and is not tried again."""
+    message = f"{ADMISSION_PREFIX}{refusal.message}"
+    return Ending(now, 0.0, FAILED, refusal.reason, message)
 
 
 def is_usable_uid(uid: str) -> bool:
