@@ -222,7 +222,8 @@ class NodeProgram:
                 lambda: {(): sum(map(self._running, pods))},
             ),
         )
-        return exposition((*levels, *self.dra.manager.metrics.families()))
+        counts = self.agent.keeper.counts.families()
+        return exposition((*levels, *counts, *self.dra.manager.metrics.families()))
 
     def _running(self, pod: Pod) -> int:
         worker = self.agent.keeper.find(pod.metadata.uid)

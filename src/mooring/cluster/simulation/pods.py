@@ -31,9 +31,15 @@ from mooring.client.writes import Delete, LookAgain, Patch, Target, Tell
 from mooring.cluster.simulation.machines import is_ready, is_simulated
 from mooring.controllers.controller import Answers, Ask, Change, Controller, Step
 from mooring.controllers.podstates import is_over
-from mooring.node.contract import FAILED_PREPARE, PREPARING, failed_prepare
+from mooring.node.contract import (
+    FAILED_PREPARE,
+    FAILED_SANDBOX,
+    PREPARING,
+    failed_prepare,
+    failed_sandbox,
+)
 from mooring.node.dra.claimneeds import check_found, claim_name, entries_of, features_of
-from mooring.node.pods.admission import Refusal, check, demand, rejection
+from mooring.node.pods.admission import Refusal, check, demand, rejection, sandbox_fault
 from mooring.node.pods.known import Known, Waiting
 from mooring.node.pods.room import SET_UP_BACKOFF
 from mooring.node.pods.status import Place, patch_of, status_of
@@ -124,7 +130,10 @@ class SimulatedPods(Controller):
             case Ask() as ask:
                 yield ask
             case Refused(reason=reason):
-                yield from self._wait(pod, reason, now)
+                message = failed_prepare(f"{PREPARING}: {reason}")
+                yield from self._wait(pod, FAILED_PREPARE, message, now)
+            case None if fault := sandbox_fault(pod):
+                yield from self._wait(pod, FAILED_SANDBOX, failed_sandbox(fault), now)
             case None:
                 self._troubles.pop(uid, None)
                 self._again.discard(uid)
@@ -153,16 +162,15 @@ class SimulatedPods(Controller):
                 return found
         return None
 
-    def _wait(self, pod: Pod, reason: str, now: Timestamp) -> Iterator[Step]:
-        """Have a pod wait; the claims of its pod are looked at again after a while."""
+    def _wait(self, pod: Pod, reason: str, message: str, now: Timestamp) -> Iterator[Step]:
+        """Have a pod wait; it is looked at again after a while."""
         uid = pod.metadata.uid
-        message = failed_prepare(f"{PREPARING}: {reason}")
         trouble = self._troubles.get(uid)
         if trouble is None or trouble.message != message or not now < trouble.until:
             failures = 1 if trouble is None else trouble.failures + 1
             until = Timestamp(now.instant + timedelta(seconds=SET_UP_BACKOFF.delay_s(failures)))
-            trouble = self._troubles[uid] = Waiting(FAILED_PREPARE, message, until, failures)
-            yield Tell(pod, FAILED_PREPARE, message, is_warning=True)
+            trouble = self._troubles[uid] = Waiting(reason, message, until, failures)
+            yield Tell(pod, reason, message, is_warning=True)
         self._again.discard(uid)
         started = pod.status.start_time or now
         yield from _told(pod, Known(started_at=started, trouble=trouble), now)

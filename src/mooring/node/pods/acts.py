@@ -15,12 +15,14 @@ from mooring.client.writes import Target, Tell
 from mooring.kit.backoff import Backoff
 from mooring.node.contract import (
     FAILED_PREPARE,
+    FAILED_SANDBOX,
     DevicesRefusedError,
     PodRefusedError,
     failed_prepare,
+    failed_sandbox,
 )
 from mooring.node.pods import volumes
-from mooring.node.pods.admission import Refusal, rejection
+from mooring.node.pods.admission import Refusal, rejection, sandbox_fault
 from mooring.node.pods.asking import Asking
 from mooring.node.pods.containerspecs import container_of, spec_of
 from mooring.node.pods.environment import CONFIG_ERROR, ConfigError
@@ -34,6 +36,7 @@ from mooring.node.pods.room import (
     WRITE_BACKOFF,
     Room,
     reference_of,
+    type_of,
 )
 from mooring.node.pods.sources import (
     REFRESHED_PART,
@@ -54,12 +57,17 @@ LOG = logging.getLogger(__name__)
 HOOK_S = 600.0  # of hooks after the start
 LEAST_S = 2.0  # that a container has after its hook took all the time
 REFRESH_AGAIN_S = 60.0  # after volumes could not be written anew
+RUN_ERROR = "RunContainerError"  # what a kubelet calls a program that cannot be started
 AGAIN_S = 1.0  # after a runtime failed to stop a container
 
 
 def later(now: Timestamp, seconds: float) -> Timestamp:
     """Return the time after so many seconds."""
     return Timestamp(now.instant + timedelta(seconds=seconds))
+
+
+class SandboxError(Exception):
+    """There is nothing for a pod to run in; the text says why."""
 
 
 class Acts:
@@ -82,7 +90,13 @@ class Acts:
         try:
             async with room.slots:
                 await self._make_volumes()
+            room.counts.pods.add()
             await room.devices.prepare(record.pod)  # a driver that hangs has no slot
+            if fault := sandbox_fault(record.pod):
+                raise SandboxError(fault)
+        except SandboxError as error:
+            room.counts.pod_errors.add()
+            self._trouble(FAILED_SANDBOX, failed_sandbox(error))
         except (ConfigError, SourceError) as error:
             self._trouble("FailedMount", str(error))
         except PodRefusedError as error:
@@ -165,6 +179,7 @@ class Acts:
         """Start a container."""
         record = self._record
         container = container_of(record.pod, step.name)
+        self._room.counts.containers.add(type_of(record.pod, step.name))
         try:
             state = await self._start(container, step.attempt)
         except (ConfigError, SourceError) as error:
@@ -205,6 +220,7 @@ class Acts:
 
     def _not_started(self, container: Container, reason: str, message: str) -> None:
         record = self._record
+        self._room.counts.container_errors.add(type_of(record.pod, container.name), reason)
         before = record.waits.get(container.name)
         record.waits[container.name] = self._wait(before, reason, message, START_BACKOFF)
         about = reference_of(record.pod, container)
@@ -214,6 +230,8 @@ class Acts:
         """Tell of a start; of steps before it only where a runtime has them: with images."""
         about = reference_of(self._record.pod, container)
         if state.reason == START_ERROR:
+            type_ = type_of(self._record.pod, container.name)
+            self._room.counts.container_errors.add(type_, RUN_ERROR)
             self._room.warn(about, "Failed", f"Error: {state.message}")
             return
         if state.image_id:

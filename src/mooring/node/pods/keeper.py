@@ -17,7 +17,7 @@ from mooring.kit.collector import clean_up
 from mooring.node.pods.admission import check, demand, rejection
 from mooring.node.pods.known import is_running
 from mooring.node.pods.recalling import lost, recalled
-from mooring.node.pods.room import Room
+from mooring.node.pods.room import Room, StartCounts
 from mooring.node.pods.volumes import remove
 from mooring.node.pods.worker import Worker
 from mooring.node.runtime.contract import ContainerState
@@ -51,6 +51,11 @@ class Keeper:
     def current(self) -> list[Pod]:
         """Return the pods with their status as it is known here, told or not."""
         return [worker.current() for worker in self._workers.values()]
+
+    @property
+    def counts(self) -> StartCounts:
+        """How many pods and containers were started."""
+        return self._room.counts
 
     @property
     def active(self) -> frozenset[str]:
