@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree
+from mooring.api.codec import decode_tree, to_tree
 from mooring.api.coordination import Lease
 from mooring.api.core import Namespace, Node, Pod
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.api.timestamp import Timestamp
-from mooring.client.writes import Delete, Target
+from mooring.client.writes import Delete, Target, Tell, Update
 from mooring.cluster.overview import count
 from mooring.cluster.simulation import SIMULATED, Machines, SimulatedPods, fleets_of
+from mooring.controllers.controller import Ask
 from mooring.controllers.model import Model
 from mooring.controllers.settling import Settling
 from mooring.node.runtime.durations import End, end_of
+from tests.node.world import World, container, make_pod, play
 
 NOW = Timestamp.parse("2026-10-01T12:00:00Z")
 
@@ -133,8 +137,9 @@ def test_devices_of_claims_are_prepared() -> None:
     settling = world("dgx-h100")
     result = {"request": "r", "driver": "gpu.nvidia.com", "pool": "dgx-h100-0", "device": "gpu-0"}
     allocation = {"devices": {"results": [result]}}
+    status = {"allocation": allocation, "reservedFor": [reserved("web")]}
     settling.model.put(
-        made(ResourceClaim, "gpu", "default", status={"allocation": allocation}),
+        made(ResourceClaim, "gpu", "default", status=status),
         pod("web", "dgx-h100-0", resourceClaims=[{"name": "g", "resourceClaimName": "gpu"}]),
     )
     settling.settle()
@@ -145,6 +150,199 @@ def test_devices_of_claims_are_prepared() -> None:
     kinds: Any = (Node, Pod, ResourceSlice, ResourceClaim)
     overview = count(*map(objects.all, kinds))
     assert (overview.nodes_ready, overview.pods, overview.devices_in_use) == (1, {"Running": 1}, 1)
+
+
+# --- what a node does not run -------------------------------------------------------------------
+
+GPU = {"name": "g", "resourceClaimName": "gpu"}
+ALLOCATION = {
+    "devices": {
+        "results": [
+            {"request": "r", "driver": "gpu.nvidia.com", "pool": "dgx-h100-0", "device": "gpu-0"}
+        ]
+    }
+}
+
+
+def reserved(name: str) -> dict[str, str]:
+    return {"resource": "pods", "name": name, "uid": name}
+
+
+def claim(**status: Any) -> ResourceClaim:
+    found: ResourceClaim = made(
+        ResourceClaim, "gpu", "default", status=status, metadata={"uid": "u"}
+    )
+    return found
+
+
+def told(settling: Settling) -> list[tuple[str, str]]:
+    warnings = [each for each in settling.model.told if each.is_warning]
+    return [(each.reason, each.message) for each in warnings]
+
+
+@pytest.mark.parametrize(
+    ("given", "entry", "fact"),
+    [
+        (
+            None,
+            GPU,
+            'fetch ResourceClaim gpu: resourceclaims.resource.k8s.io "gpu" not found',
+        ),
+        (claim(), GPU, "pod web (web) is not allowed to use ResourceClaim gpu (u)"),
+        (
+            claim(reservedFor=[reserved("web")]),
+            GPU,
+            "ResourceClaim gpu: not allocated",
+        ),
+        (
+            claim(allocation=ALLOCATION, reservedFor=[reserved("other")]),
+            GPU,
+            "pod web (web) is not allowed to use ResourceClaim gpu (u)",
+        ),
+        (
+            None,
+            {"name": "g", "resourceClaimTemplateName": "t"},
+            "ResourceClaim not created yet",
+        ),
+    ],
+    ids=["missing", "not reserved", "not allocated", "of another", "of a template"],
+)
+def test_a_pod_without_its_claims_waits_as_on_a_real_node(
+    given: ResourceClaim | None, entry: dict[str, str], fact: str, tmp_path: Path
+) -> None:
+    settling = world("dgx-h100")
+    if given is not None:
+        settling.model.put(given)
+    settling.model.put(pod("web", "dgx-h100-0", resourceClaims=[entry]))
+    settling.settle()
+    ((reason, message),) = told(settling)
+    assert reason == "FailedPrepareDynamicResources"
+    assert message.startswith("Failed to prepare dynamic resources: prepare dynamic resources: ")
+    assert message.endswith(fact)
+    refusal = message.removeprefix("Failed to prepare dynamic resources: ")
+    assert status_tree(settling) == real_status_tree(tmp_path, refusal)
+    settling.advance(200)
+    assert phase(settling, "web") == "Pending"
+    assert 4 <= len(told(settling)) <= 10  # again and again, later each time
+    assert set(told(settling)) == {(reason, message)}
+
+
+def status_tree(settling: Settling) -> dict[str, Any]:
+    found: dict[str, Any] = to_tree(settling.model.get(Pod, "default", "web").status)
+    return without_places(found)
+
+
+def real_status_tree(folder: Path, refusal: str) -> dict[str, Any]:
+    """Return what the agent of a real node says of a pod whose devices are refused."""
+
+    async def story(it: World) -> None:
+        it.devices.refusal = refusal
+        it.cluster.put(make_pod(container("c"), name="web", status={}))
+        await it.clock.advance(1.5)
+        assert it.told[0].reason == "FailedPrepareDynamicResources"
+        assert it.told[0].message == f"Failed to prepare dynamic resources: {refusal}"
+
+    return without_places(to_tree(play(folder, story).pod("web").status))
+
+
+def without_places(status: dict[str, Any]) -> dict[str, Any]:
+    for name in ("hostIP", "hostIPs", "startTime"):
+        assert status.pop(name)
+    for condition in status["conditions"]:
+        condition.pop("lastTransitionTime")
+    return status
+
+
+def test_a_pod_runs_as_soon_as_its_claim_is_its_own() -> None:
+    settling = world("dgx-h100")
+    settling.model.put(claim(), pod("web", "dgx-h100-0", resourceClaims=[GPU]))
+    settling.settle()
+    assert phase(settling, "web") == "Pending"
+    value = settling.model.get(ResourceClaim, "default", "gpu")
+    status = claim(allocation=ALLOCATION, reservedFor=[reserved("web")]).status
+    settling.model.write(Update(replace(value, status=status), "status"))
+    settling.settle()
+    assert phase(settling, "web") == "Running"
+    assert len(told(settling)) == 1
+
+
+def test_a_claim_that_the_copy_does_not_have_yet_is_looked_for_at_the_server() -> None:
+    """Pods and claims are followed one by one: a pod may be seen before what it was given."""
+    settling = world("dgx-h100")
+    web = pod("web", "dgx-h100-0", resourceClaims=[GPU])
+    settling.model.put(web)
+    controller = SimulatedPods()
+    answer = claim(allocation=ALLOCATION, reservedFor=[reserved("web")])
+    asked = list(controller.plan(settling.model.objects, ("default", "web"), NOW, {}))
+    ask = Ask(ResourceClaim, "default", "gpu")
+    assert asked == [ask]
+    steps = list(controller.plan(settling.model.objects, ("default", "web"), NOW, {ask: answer}))
+    assert any(isinstance(each, Tell) and each.reason == "Started" for each in steps)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "message"),
+    [
+        (
+            {"requests": {"cpu": "1000"}},
+            "OutOfcpu",
+            "Node didn't have enough resource: cpu, requested: 1000000, used: 0, capacity: 224000",
+        ),
+        ({"nodeSelector": {"a": "b"}}, "NodeAffinity", "Predicate NodeAffinity failed"),
+        (
+            {"os": {"name": "windows"}},
+            "PodOSNotSupported",
+            "Failed to admit pod as the OS field doesn't match node OS",
+        ),
+    ],
+)
+def test_a_pod_that_a_node_cannot_take_fails(
+    spec: dict[str, Any], reason: str, message: str
+) -> None:
+    settling = world("dgx-h100")
+    requests = spec.pop("requests", {})
+    value = {"name": "c", "image": "i", "resources": {"requests": requests}}
+    settling.model.put(pod("web", "dgx-h100-0", containers=[value], **spec))
+    settling.settle()
+    assert told(settling) == [(reason, message)]
+    status = settling.model.get(Pod, "default", "web").status
+    assert (status.phase, status.reason) == ("Failed", reason)
+    assert status.message == f"Pod was rejected: {message}"
+    assert status.container_statuses == ()
+
+
+def test_a_pod_with_a_runtime_class_does_not_run() -> None:
+    settling = world("dgx-h100")
+    settling.model.put(pod("web", "dgx-h100-0", runtimeClassName="gvisor"))
+    settling.settle()
+    assert phase(settling, "web") == "Pending"
+    text = 'Failed to create pod sandbox: runtimeclass.node.k8s.io "gvisor" not found'
+    assert told(settling) == [("FailedCreatePodSandBox", text)]
+
+
+def test_pods_that_end_make_room_for_others() -> None:
+    settling = world("dgx-h100")
+    big = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "200"}}}
+    for name in ("one", "two"):
+        settling.model.put(pod(name, "dgx-h100-0", containers=[big]))
+        settling.settle()
+    assert [phase(settling, name) for name in ("one", "two")] == ["Running", "Failed"]
+    settling.model.write(Delete(Target(Pod, "default", "one")))
+    settling.model.put(pod("three", "dgx-h100-0", containers=[big]))
+    settling.settle()
+    assert phase(settling, "three") == "Running"
+
+
+def test_a_program_that_starts_again_counts_the_pods_that_run() -> None:
+    settling = world("dgx-h100")
+    big = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "200"}}}
+    settling.model.put(pod("one", "dgx-h100-0", containers=[big]))
+    settling.settle()
+    again = Settling(settling.model, [SimulatedPods()])
+    settling.model.put(pod("two", "dgx-h100-0", containers=[big]))
+    again.settle()
+    assert phase(again, "one") == "Running"
+    assert phase(again, "two") == "Failed"
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,15 @@ from msgspec.structs import replace
 
 from mooring.api.cdi import CdiId
 from mooring.api.devicemetadata import API_VERSION, V1ALPHA1
-from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
 from mooring.client.apiclient import ApiClient
 from mooring.driver import Claim, ClaimName, DeviceAttribute, Prepared, PrepareError
 from mooring.driver.driver import AllocatedDevice
 from mooring.driver.errors import StartError
 from mooring.driver.files import Files
 from mooring.driver.metadata import MetadataError, decode, read
-from mooring.driver.metadatafiles import MetadataWriteError
+from mooring.driver.metadatafiles import MetadataFiles, MetadataWriteError
 from mooring.driver.serving import serving
 from tests.driver.stage import (
     NAME,
@@ -122,6 +123,30 @@ async def test_claims_of_templates_are_found_by_their_name_in_the_pod(
         (mount,) = mounts(folder).values()
         found = read("light", "a", from_template=True, root=in_container(folder, mount))
         assert found.pod_claim_name == "light"
+
+
+@pytest.mark.parametrize("name", ["/etc", "..", "../../../../etc", "a/b", "a\0b", "x" * 300])
+def test_a_name_in_an_annotation_is_no_path(name: str, tmp_path: Path) -> None:
+    """Users write annotations of their claims; containers see the file where it belongs, or not."""
+    files = MetadataFiles(NAME, tmp_path / "data", tmp_path / "cdi", (API_VERSION,), Files())
+    metadata = ObjectMeta(name="x", annotations={POD_CLAIM_ANNOTATION: name})
+    device = AllocatedDevice("a", NODE, "red")
+    claim = Claim("uid", "default", "x", (device,), ResourceClaim(metadata=metadata))
+    with pytest.raises(MetadataWriteError, match="cannot be the name of a file"):
+        files.write(claim, [Prepared(device)])
+    assert not (tmp_path / "cdi").exists()
+
+
+@pytest.mark.parametrize("request_", ["..", ".", "a\0b", "x" * 300])
+def test_a_request_whose_name_is_a_path_gets_no_file(request_: str, tmp_path: Path) -> None:
+    files = MetadataFiles(NAME, tmp_path / "data", tmp_path / "cdi", (API_VERSION,), Files())
+    device = AllocatedDevice(request_, NODE, "red")
+    claim = Claim("uid", "default", "x", (device,))
+    with pytest.raises(MetadataWriteError, match="cannot be the name of a file"):
+        files.write(claim, [Prepared(device)])
+    with pytest.raises(MetadataWriteError, match="cannot be the name of a file"):
+        files.update(claim, request_, [Prepared(device)])
+    assert list(tmp_path.iterdir()) == []
 
 
 @played

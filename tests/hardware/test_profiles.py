@@ -394,6 +394,8 @@ FAULTS = [
     ("bridges =", "virtual_functions = -1\nbridges =", "devices[0].virtual_functions: must be"),
     ('title = "T"', 'title = "T"\nmachines = 0', "machines: must be from 1 to 1024"),
     ('title = "T"', 'base = "board"', "base: must name a profile that rests on few others"),
+    ('title = "T"', 'base = "../other"', "base: must name a profile"),
+    ('title = "T"', 'base = "a\\u0000b"', "base: must name a profile"),
     ('title = "T"', 'base = "other"', "other.toml: No such file or directory"),
 ]
 

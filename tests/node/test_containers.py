@@ -258,8 +258,8 @@ def test_a_part_of_a_volume_never_leads_out_of_it(tmp_path: Path) -> None:
     make(made)
     (tmp_path / "volumes/v/link").symlink_to("/tmp")
     mounts = mounts_of(pod.spec.containers[0], made, {})
-    with pytest.raises(ConfigError, match="leads out of it"):
-        make_parts(mounts, made)
+    with pytest.raises(ConfigError, match="symbolic link"):
+        make_parts(mounts)
     up = make_pod(container(volumeMounts=[{"name": "v", "mountPath": "/m", "subPath": "../x"}]))
     with pytest.raises(ConfigError, match="must be within the volume"):
         mounts_of(up.spec.containers[0], made, {})

@@ -558,3 +558,53 @@ def test_a_server_that_is_away_is_told_later(tmp_path: Path) -> None:
         await world.clock.advance(3)
 
     assert play(tmp_path, story).phase() == "Running"
+
+
+def test_a_pod_with_a_runtime_class_does_not_run(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod(runtimeClassName="gvisor"))
+        await world.clock.advance(1)
+        assert world.phase() == "Pending"
+        assert world.runtime.running() == []
+        assert (world.told[0].reason, world.told[0].message) == (
+            "FailedCreatePodSandBox",
+            'Failed to create pod sandbox: runtimeclass.node.k8s.io "gvisor" not found',
+        )
+        await world.clock.advance(60)
+        assert world.events().count("FailedCreatePodSandBox") >= 3  # it is tried again
+        world.cluster.delete("p", 0)
+        await world.clock.advance(2)
+        assert world.phase() == "gone"
+        assert not world.devices.prepared
+
+    world = play(tmp_path, story)
+    counts = world.room.counts
+    assert counts.pods.value() == counts.pod_errors.value() >= 3
+
+
+def test_starts_and_their_errors_are_counted_as_kubelets_count_them(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.runtime.refusals["bad"] = RuntimeRefusedError("ErrImagePull", "no such image")
+        first, missing = container("first", "exit", "0"), container("none", "missing")
+        unset = {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "nonsense"}}}
+        pods = [
+            make_pod(container("good"), initContainers=[first], name="one"),
+            make_pod(container("bad"), missing, name="two", restartPolicy="Never"),
+            make_pod(container("odd", env=[unset]), name="three"),
+        ]
+        for pod in pods:
+            world.cluster.put(pod)
+        await world.clock.advance(1)
+
+    counts = play(tmp_path, story).room.counts
+    assert [(each.name, each.labels) for each in counts.families()] == [
+        ("kubelet_started_pods_total", ()),
+        ("kubelet_started_pods_errors_total", ()),
+        ("kubelet_started_containers_total", ("container_type",)),
+        ("kubelet_started_containers_errors_total", ("container_type", "code")),
+    ]
+    assert (counts.pods.value(), counts.pod_errors.value()) == (3, 0)
+    assert counts.containers.value("container") == 4
+    assert counts.containers.value("init_container") == 1
+    for code in ("CreateContainerConfigError", "ErrImagePull", "RunContainerError"):
+        assert counts.container_errors.value("container", code) == 1

@@ -181,7 +181,7 @@ async def _run(
             stack.push_async_callback(accounts.close)
             await accounts.check()
             client_of = accounts.client_of
-        more, client_of = await _simulation(given, client_of, stack)
+        more, client_of = await _simulation(gates, given, client_of, stack)
         program = Controlling(
             client,
             around,
@@ -202,7 +202,10 @@ async def _run(
 
 
 async def _simulation(
-    given: dict[str, Any], client_of: Callable[[str], Client], stack: AsyncExitStack
+    gates: Gates,
+    given: dict[str, Any],
+    client_of: Callable[[str], Client],
+    stack: AsyncExitStack,
 ) -> tuple[tuple[Controller, ...], Callable[[str], Client]]:
     """Return the controllers of simulated nodes, if there are to be any, and all clients."""
     if not given["nodes_kubeconfig"]:
@@ -212,6 +215,6 @@ async def _simulation(
 
     access = find_access(given["nodes_kubeconfig"])
     nodes = await stack.enter_async_context(http_client(access, manager="kubelet"))
-    own = (Machines(given["fleets"]), SimulatedPods())
+    own = (Machines(given["fleets"]), SimulatedPods(gates))
     names = {each.name for each in own}
     return own, lambda name: nodes if name in names else client_of(name)

@@ -15,6 +15,7 @@ from mooring.controllers.dra import DraMetrics
 from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.kit.metrics import Family
 from mooring.node.dra.counting import NodeMetrics
+from mooring.node.pods.room import StartCounts
 from mooring.scheduler.live.metrics import Metrics as SchedulerMetrics
 from mooring.scheduler.live.podmetrics import resource_families
 from mooring.scheduler.plugin_times import NODES_MEASURED_MAX
@@ -94,4 +95,4 @@ def _controllers() -> Iterator[Family]:
 
 
 def _node() -> Iterator[Family]:
-    yield from node_families(list, lambda _: [], NodeMetrics(dict))
+    yield from node_families(list, lambda _: [], StartCounts(), NodeMetrics(dict))

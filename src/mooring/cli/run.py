@@ -183,7 +183,7 @@ async def _with_devices(
 
 
 async def _command(
-    data_dir: Path, command_line: tuple[str, ...], held: Held, signals: _Signals
+    data_dir: Path, command_line: tuple[str, ...], held: Held, signals: Signals
 ) -> int:
     from mooring.api.cdi import DYNAMIC_FOLDER, STATIC_FOLDER
     from mooring.cluster.assembly import CDI
@@ -201,6 +201,7 @@ async def _command(
     launch = command_launch(command_line, specs.edits(held.cdi_ids), around)
     if launch.note:
         _say(launch.note)
+    signals.hold()
     process = await start_command(launch, around)
     signals.pass_on_to(process.pid)
     return exit_status(await process.wait())
@@ -222,18 +223,25 @@ def _pipe(path: Path) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-class _Signals:
+class Signals:
     """Signals that we get: they end the wait for devices, go to the command, then nowhere."""
 
     def __init__(self, cancel: Callable[[], object]) -> None:
         self.last = 0
         self._cancel = cancel
         self._pid = 0
-        self._is_over = False
+        self._held: int | None = None  # one that came while the command was started
+        self._is_holding = self._is_over = False
+
+    def hold(self) -> None:
+        """Keep one signal for the command that is being started: it may run before we know."""
+        self._is_holding = True
 
     def pass_on_to(self, pid: int) -> None:
-        """From now on they are the command's."""
+        """From now on they are the command's, and so is one that was kept."""
         self._pid = pid
+        if self._held is not None:
+            self._pass_on(self._held)
 
     def ignore(self) -> None:
         """From now on nothing stops us."""
@@ -244,18 +252,24 @@ class _Signals:
         self.last = number
         if self._is_over:
             return
-        if not self._pid:
+        if self._pid:
+            self._pass_on(number)
+        elif self._is_holding and self._held is None:
+            self._held = number
+        else:
             self._cancel()
-        elif number not in FROM_TERMINAL or not _is_in_foreground():
+
+    def _pass_on(self, number: int) -> None:
+        if number not in FROM_TERMINAL or not _is_in_foreground():
             with suppress(ProcessLookupError):
                 os.kill(self._pid, number)
 
 
 @asynccontextmanager
-async def _signals() -> AsyncIterator[_Signals]:
+async def _signals() -> AsyncIterator[Signals]:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    signals = _Signals(task.cancel)
+    signals = Signals(task.cancel)
     numbers = [each for each in PASSED_ON if signal.getsignal(each) is not signal.SIG_IGN]
     for number in numbers:
         loop.add_signal_handler(number, signals.got, number)

@@ -18,6 +18,7 @@ from msgspec import Struct
 from mooring.api.catalogue import CATALOGUE, KINDS
 from mooring.api.core import Binding
 from mooring.api.kinds import Kind
+from mooring.api.names import path_segment
 from mooring.client.errors import BadRequestError, ClientError, NotFoundError, UnavailableError
 
 _PLAIN = re.compile(r"[A-Za-z0-9._:-]*", re.ASCII)  # needs no quoting in a path
@@ -45,7 +46,7 @@ class Endpoint(Struct, frozen=True):
 
     def object(self, namespace: str, name: str, subresource: str = "") -> str:
         """Return the path of an object, or of a part of it."""
-        if not name or name in (".", ".."):
+        if not name:
             raise BadRequestError(f"{self.kind.name}: {name!r} is no name of an object")
         if self.kind.namespaced and not namespace:
             raise BadRequestError(f"{self.kind.name} {name}: no namespace is given")
@@ -152,7 +153,12 @@ def _endpoint(kind: Kind) -> Endpoint:
 
 
 def _quoted(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else quote(text, safe="")
+    """Return a name as a part of a path; servers unquote `%2F`, so no name has a slash or `%`."""
+    if _PLAIN.fullmatch(text) and text not in (".", ".."):
+        return text
+    for problem in path_segment(text):
+        raise BadRequestError(f"invalid name {text[:128]!r}: {problem}")
+    return quote(text, safe="")
 
 
 class _ResourceEntry(Struct):

@@ -33,6 +33,7 @@ from mooring.node.endpoint import Answering, Files, serving
 from mooring.node.machine import address_towards, read_machine
 from mooring.node.managers import Managers
 from mooring.node.nodeobject import PODS_MAX, Description, PluginResource, kept_free
+from mooring.node.pods.room import StartCounts
 from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
 from mooring.node.runtime.contract import Runtime, RuntimeRefusedError
 from mooring.wire.services import DEVICE_PLUGIN
@@ -204,8 +205,8 @@ class NodeProgram:
     def metrics_text(self) -> str:
         """Return what the agent counts, as Prometheus reads it."""
         pods = self.agent.keeper.pods
-        claims = self.dra.manager.metrics
-        return exposition(node_families(lambda: pods, self._running_of, claims))
+        starts, claims = self.agent.keeper.counts, self.dra.manager.metrics
+        return exposition(node_families(lambda: pods, self._running_of, starts, claims))
 
     def _running_of(self, pod: Pod) -> list[bool]:
         """Return of each container that a pod has here whether it runs."""
@@ -217,6 +218,7 @@ class NodeProgram:
 def node_families(
     pods: Callable[[], Sequence[Pod]],
     running_of: Callable[[Pod], list[bool]],
+    starts: StartCounts,
     claims: NodeMetrics,
 ) -> Iterator[Family]:
     """Give all metrics of a node's agent; those of pods are counted when they are read."""
@@ -249,6 +251,7 @@ def node_families(
         ("phase",),
         lambda: Counter((pod.status.phase or "Pending",) for pod in pods()),
     )
+    yield from starts.families()
     yield from claims.families()
 
 

@@ -27,6 +27,7 @@ from mooring.driver.driver import Claim, ClaimName, Prepared
 from mooring.driver.errors import DriverError
 from mooring.driver.files import TEMPORARY, Files
 from mooring.driver.metadata import CLAIMS, ROOT, SUFFIX, TEMPLATES, MetadataError, decode
+from mooring.kit.beneath import UnsafePathError, check_name
 
 LOG = logging.getLogger(__name__)
 
@@ -113,7 +114,7 @@ class MetadataFiles:
     def _restore_mount(self, claim: ClaimName, request: str) -> None:
         try:
             self._write_mount(claim, request)
-        except MetadataError as error:
+        except (MetadataError, MetadataWriteError) as error:
             LOG.error("metadata of claim %s, request %s, is lost: %s", claim, request, error)
 
     # --- within -----------------------------------------------------------------------------------
@@ -177,15 +178,22 @@ class MetadataFiles:
         """Return where containers see the file."""
         data = self._files.read(self._path(claim, request))
         pod_claim_name = decode(data).pod_claim_name if data else None
-        parts = (TEMPLATES, pod_claim_name) if pod_claim_name else (CLAIMS, claim.name)
-        folder = ROOT.joinpath(*parts)
-        return folder / request / f"{self._driver}{SUFFIX}"
+        kind, name = (TEMPLATES, pod_claim_name) if pod_claim_name else (CLAIMS, claim.name)
+        return ROOT / kind / _part(name) / _part(request) / f"{self._driver}{SUFFIX}"
 
     def _claim_folder(self, claim: ClaimName) -> Path:
-        return self._folder / f"{claim.namespace}_{claim.name}"
+        return self._folder / _part(f"{claim.namespace}_{claim.name}")
 
     def _path(self, claim: ClaimName, request: str) -> Path:
-        return self._claim_folder(claim) / request / "metadata.json"
+        return self._claim_folder(claim) / _part(request) / "metadata.json"
+
+
+def _part(name: str) -> str:
+    """Return a name that becomes one part of a path: of a claim, a request, or in an annotation."""
+    try:
+        return check_name(name)
+    except UnsafePathError as error:
+        raise MetadataWriteError(str(error)) from None
 
 
 def _pod_claim_name(claim: Claim) -> str | None:

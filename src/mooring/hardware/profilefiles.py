@@ -69,7 +69,7 @@ class ProfileFolder:
         base = tree.pop("base", None)
         if base is None:
             return tree
-        if not isinstance(base, str) or bases_max == 0:
+        if not isinstance(base, str) or not _is_name(base) or bases_max == 0:
             raise ProfileError(
                 f"{name}{SUFFIX}: base: must name a profile that rests on few others"
             )
@@ -92,6 +92,11 @@ class ProfileFolder:
             return tomllib.loads(data.decode())
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ProfileError(f"{place}: {error}") from None
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether a text names a file beside this one, and is no path."""
+    return text.isprintable() and "/" not in text
 
 
 def _decoded(name: str, tree: dict[str, Any], struct: type[T]) -> T:

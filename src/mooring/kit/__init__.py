@@ -9,5 +9,6 @@ heads       the first line and the headers of HTTP messages
 websocket   frames of WebSocket connections
 workers     those who work on the keys of a queue, and never stop because of one
 go_platform Go's names for operating systems and processors
+beneath     paths below a folder, of names from outside: no link is followed
 metrics     counters, gauges and histograms, as Prometheus reads them
 """

@@ -9,6 +9,20 @@ from msgspec import Struct, field
 from mooring.api.cdi import ContainerEdits
 from mooring.api.core import Pod
 
+FAILED_PREPARE = "FailedPrepareDynamicResources"
+PREPARING = "prepare dynamic resources"
+FAILED_SANDBOX = "FailedCreatePodSandBox"
+
+
+def failed_prepare(fact: object) -> str:
+    """Return the message of the event for a pod that cannot have its devices now."""
+    return f"Failed to prepare dynamic resources: {fact}"
+
+
+def failed_sandbox(fact: object) -> str:
+    """Return the message of the event for a pod that has no sandbox to run in."""
+    return f"Failed to create pod sandbox: {fact}"
+
 
 class DevicesRefusedError(Exception):
     """A pod cannot have its devices now; the text says why, and it is tried again later."""

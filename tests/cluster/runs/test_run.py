@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from mooring.api.core import Pod
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.cli.run import Signals
 from mooring.client.connecting import find_access, http_client
 from mooring.cluster.runs.holding import following
 
@@ -119,6 +121,46 @@ def test_a_signal_is_the_commands(folder: Path, number: signal.Signals, status: 
         process.send_signal(number)
         assert process.wait(WAIT_S) == status
     assert left(folder) == 0
+
+
+def test_a_signal_while_the_command_is_started_is_the_commands_too() -> None:
+    cancelled: list[bool] = []
+    signals = Signals(lambda: cancelled.append(True))
+    signals.hold()
+    signals.got(signal.SIGTERM)  # the command runs by now, and we do not know it yet
+    assert not cancelled
+    with subprocess.Popen(
+        ["sh", "-c", UNTIL_STOPPED], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        signals.pass_on_to(process.pid)
+        assert process.wait(WAIT_S) == 7
+    signals.ignore()
+    signals.got(signal.SIGTERM)
+    assert not cancelled
+
+
+def test_a_start_that_hangs_is_ended_by_the_second_signal() -> None:
+    cancelled: list[bool] = []
+    signals = Signals(lambda: cancelled.append(True))
+    signals.hold()
+    signals.got(signal.SIGTERM)
+    signals.got(signal.SIGINT)
+    assert cancelled == [True]
+    assert signals.last == signal.SIGINT
+
+
+@pytest.mark.parametrize(("ignored", "left"), [("QUIT", 0), ("HUP", 1), ("INT USR1", 0)])
+def test_a_command_ignores_no_signal_but_that_of_nohup(
+    folder: Path, ignored: str, left: int
+) -> None:
+    words = ("run", "--data-dir", str(folder), "--claim", "cpu=1", "--quiet", "--")
+    moor = shlex.join([sys.executable, "-m", "mooring.cli.main", *words])
+    look = "grep SigIgn /proc/self/status"
+    script = f"trap '' {ignored}; exec {moor} {look}"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, timeout=TIMEOUT_S, check=True)
+    assert int(done.stdout.split()[1], 16) == left
 
 
 def test_devices_of_a_run_that_was_killed_come_free(folder: Path) -> None:

@@ -29,6 +29,7 @@ WAIT_S_MAX = 60
 MAIN = ContainerId("8a1c7c9e-0000-4000-8000-000000000001", "main", 0)
 AGAIN = ContainerId(MAIN.pod_uid, "main", 1)
 OTHER = ContainerId("8a1c7c9e-0000-4000-8000-000000000002", "main", 0)
+HOSTILE = ("..", "../../x", "/srv/x", "a/b", "a\0b", "a\nb", "x" * 300, "-x", "")
 FOREVER = "echo begun; while true; do sleep 0.1; done"
 OBSTINATE = "trap '' TERM; echo begun; while true; do sleep 0.1; done"
 POLITE = "trap 'exit 7' TERM; echo begun; while true; do sleep 0.1; done"
@@ -335,6 +336,22 @@ class RuntimeContract:
                 with pytest.raises(RuntimeRefusedError) as error:
                     await runtime.start(spec)
                 assert "/no/such/program" in str(error.value)
+                assert await runtime.containers() == []
+
+        run(main)
+
+    def test_names_that_are_paths_or_options_are_refused(self, bench: Bench) -> None:
+        async def main() -> None:
+            async with opened(bench) as runtime:
+                for each in HOSTILE:
+                    for id_ in (ContainerId(each, "main", 0), ContainerId("uid", each, 0)):
+                        with pytest.raises(RuntimeRefusedError) as error:
+                            await runtime.start(bench.spec(id_, "true"))
+                        assert error.value.reason == "CreateContainerError"
+                        with pytest.raises(RuntimeRefusedError):
+                            await log_of(runtime, id_)
+                        with pytest.raises(RuntimeRefusedError):
+                            await runtime.execute(id_, ["true"], tty=False, stdin=False)
                 assert await runtime.containers() == []
 
         run(main)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from mooring.node.runtime.contract import (
     Limits,
     Runtime,
     RuntimeRefusedError,
+    VolumePart,
 )
 from mooring.node.runtime.podman import commandlines
 from mooring.node.runtime.podman.commands import Podman
@@ -314,3 +316,42 @@ def test_values_of_variables_are_not_on_a_command_line(tmp_path: Path) -> None:
     assert (tmp_path / "env").read_text() == "A=hidden é\nPATH=/b\n"
     assert (tmp_path / "mode").read_text() == "600\n"
     assert not Path((tmp_path / "name").read_text().strip()).exists()
+
+
+def test_a_part_of_a_volume_is_mounted(bench: PodmanBench, tmp_path: Path) -> None:
+    (tmp_path / "in/side").mkdir(parents=True)
+    (tmp_path / "in/side/file").write_text("of the volume")
+    assert said(bench, "cat /v/file", edits=part(tmp_path, "in/side")) == "of the volume"
+
+
+def test_a_part_of_a_volume_that_is_swapped_for_a_link_is_not_run(
+    bench: PodmanBench, tmp_path: Path
+) -> None:
+    """The link comes between our look and podman's, as by a container of the same pod."""
+    volume, outside = tmp_path / "volume", tmp_path / "outside"
+    (volume / "data").mkdir(parents=True)
+    outside.mkdir()
+    real = " ".join(map(shlex.quote, bench.command))
+    swap = f"mv {volume}/data {volume}/aside && ln -s {outside} {volume}/data"
+    fake = tmp_path / "podman"
+    fake.write_text(f'#!/bin/sh\nif [ "$1" = create ]; then {swap}; fi\nexec {real} "$@"\n')
+    fake.chmod(0o755)
+
+    async def main() -> None:
+        runtime = PodmanRuntime("tests", Podman([str(fake)]), "0")
+        spec = bench.spec(MAIN, "echo x > /v/file", edits=part(volume, "data"))
+        with pytest.raises(RuntimeRefusedError, match="was replaced while it was mounted"):
+            await runtime.start(spec)
+        with pytest.raises(RuntimeRefusedError, match="symbolic link is in the way"):
+            await runtime.start(spec)
+        assert await runtime.containers() == []
+
+    run(main)
+    assert list(outside.iterdir()) == []
+
+
+def part(root: Path, within: str) -> ContainerEdits:
+    made = VolumePart(
+        host_path=f"{root}/{within}", container_path="/v", options=("rbind",), root=str(root)
+    )
+    return ContainerEdits(mounts=(made,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.node.runtime.bench import (
     FOREVER,
     Bench,
     ended,
+    executed,
     finished,
     id_of,
     is_zombie,
@@ -309,11 +311,41 @@ def test_a_process_has_a_session_and_defaults_of_its_own(bench: Bench) -> None:
     bench.play(story)
 
 
+@pytest.fixture
+def odd_signals() -> Iterator[None]:
+    """Signals as a shell in the background, nohup, or anybody else may leave them."""
+    ignored = (signal.SIGQUIT, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGRTMIN)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ignored}
+    blocked = {signal.SIGUSR2, signal.SIGTERM, signal.SIGCHLD, signal.SIGRTMAX}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("odd_signals")
+def test_no_signal_is_ignored_or_blocked_whoever_started_us(bench: Bench) -> None:
+    look = ["grep", "-E", "SigIgn|SigBlk", "/proc/self/status"]
+    nothing = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"
+
+    async def story(runtime: ProcessRuntime) -> None:
+        spec = shell("a", f"{' '.join(look[:2])} '{look[2]}' {look[3]}; {FOREVER}")
+        await runtime.start(spec)
+        assert await said(runtime, spec.id, "SigIgn") == nothing
+        # Probes and hooks are run like this, too.
+        assert await executed(runtime, spec.id, look) == (0, nothing.encode(), b"")
+        await runtime.stop(spec.id, 60)
+        assert (await ended(runtime, spec.id)).signal == signal.SIGTERM
+
+    bench.play(story)
+
+
 @pytest.mark.parametrize("bad", ["", "..", "a/b", "x" * 300])
 def test_ids_that_are_no_names_of_folders_are_refused(bench: Bench, bad: str) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         for id_ in (ContainerId(bad, "a", 0), ContainerId("pod", bad, 0)):
-            with pytest.raises(RuntimeRefusedError, match="is not the id of a container"):
+            with pytest.raises(RuntimeRefusedError, match="cannot be a part of the name"):
                 await runtime.start(shell("a", "true", id_=id_))
 
     bench.play(story)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
-from mooring.node.runtime.contract import Limits, Phase, RuntimeRefusedError
+from mooring.node.runtime.contract import Limits, Phase, RuntimeRefusedError, VolumePart
 from mooring.node.runtime.keeper.child import Forked
 from mooring.node.runtime.process import ProcessRuntime
 from tests.node.runtime.bench import (
@@ -395,3 +395,54 @@ def test_a_mount_namespace_is_handed_to_no_other_container() -> None:
             assert not os.get_inheritable(namespace)
         finally:
             os.close(namespace)
+
+
+# --- parts of volumes ---------------------------------------------------------------------------
+
+
+def part(root: Path, within: str, target: str) -> ContainerEdits:
+    made = VolumePart(
+        host_path=f"{root}/{within}", container_path=target, options=("rbind",), root=str(root)
+    )
+    return ContainerEdits(mounts=(made,))
+
+
+@needs_mounts
+def test_a_part_of_a_volume_is_mounted_without_following_links(
+    bench: Bench, tmp_path: Path
+) -> None:
+    volume = tmp_path / "volume"
+    (volume / "in/side").mkdir(parents=True)
+    (volume / "in/side/file").write_text("of the volume")
+    (volume / "link").symlink_to("in")
+    (volume / "out").symlink_to("/etc")
+
+    async def story(runtime: ProcessRuntime) -> None:
+        edits = part(volume, "in/side", "/mooring-test/v")
+        assert await told_by(runtime, shell("a", "cat /mooring-test/v/file", edits=edits)) == (
+            "of the volume"
+        )
+        for name, within in (("b", "link/side"), ("c", "out"), ("d", "out/passwd")):
+            spec = shell(name, "true", edits=part(volume, within, "/mooring-test/v"))
+            with pytest.raises(RuntimeRefusedError, match="symbolic link is in the way"):
+                await runtime.start(spec)
+
+    bench.play(story)
+
+
+@needs_mounts
+def test_a_mount_point_within_a_volume_is_made_without_following_links(
+    bench: Bench, tmp_path: Path
+) -> None:
+    volume, other, outside = (tmp_path / name for name in ("volume", "other", "outside"))
+    for each in (volume, other, outside):
+        each.mkdir()
+    (volume / "link").symlink_to(outside)  # as a container may have left it there
+
+    async def story(runtime: ProcessRuntime) -> None:
+        edits = mount(volume, "/mooring-test/v") + mount(other, "/mooring-test/v/link/inner")
+        with pytest.raises(RuntimeRefusedError, match="symbolic link"):
+            await runtime.start(shell("a", "true", edits=edits))
+
+    bench.play(story)
+    assert list(outside.iterdir()) == []

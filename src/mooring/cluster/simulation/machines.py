@@ -101,7 +101,7 @@ class Machines(Controller):
                 yield from _missing_classes(objects, machine)
             yield from _missing_slices(objects, machine, node)
             self._registered.add(name)
-        if not _is_ready(node):
+        if not is_ready(node):
             yield _ready(node, machine, now)
         yield from _lease(objects, node, now)
         yield LookAgain(key, RENEW_S)
@@ -142,7 +142,8 @@ def _owner(node: Node) -> OwnerReference:
     return OwnerReference(api_version="v1", kind="Node", name=name, uid=uid)
 
 
-def _is_ready(node: Node) -> bool:
+def is_ready(node: Node) -> bool:
+    """Tell whether a node has the status that its machine gives it."""
     ready = any(each.type == READY and each.status == "True" for each in node.status.conditions)
     return ready and node.status.node_info.kubelet_version == KUBELET
 

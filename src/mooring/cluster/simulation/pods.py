@@ -1,30 +1,52 @@
 """Pods on simulated nodes: they run, end by themselves or are stopped, and leave.
 
-bound ─► devices prepared ─► Running ─► Succeeded or Failed, if its containers end
-                                │
-                      deleted ──┴─► Failed ─► gone, at once: nothing needs its grace
+bound ─► admitted ─► devices prepared ─► Running ─► Succeeded or Failed, if its containers end
+            │              │                │
+         Failed     Pending, again later    │
+                                            │
+                                  deleted ──┴─► Failed ─► gone, at once: nothing needs its grace
+
+Whether a node takes a pod, and whether the pod may use its claims, is decided by the code of the
+real agent (`mooring.node`), and told in its words.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from typing import Any, ClassVar
 from zlib import crc32
 
 from mooring.api.codec import to_tree
 from mooring.api.core import Container, Node, Pod
 from mooring.api.core.podstatus import FAILED, RUNNING, SUCCEEDED
+from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.claims.references import claims_to_release
+from mooring.claims.refusals import Refused
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Delete, LookAgain, Patch, Target, Tell
-from mooring.cluster.simulation.machines import is_simulated
-from mooring.controllers.controller import Answers, Change, Controller, Step
+from mooring.cluster.simulation.machines import is_ready, is_simulated
+from mooring.controllers.controller import Answers, Ask, Change, Controller, Step
 from mooring.controllers.podstates import is_over
+from mooring.node.contract import (
+    FAILED_PREPARE,
+    FAILED_SANDBOX,
+    PREPARING,
+    failed_prepare,
+    failed_sandbox,
+)
+from mooring.node.dra.claimneeds import check_found, claim_name, entries_of, features_of
+from mooring.node.pods.admission import Refusal, check, demand, rejection, sandbox_fault
+from mooring.node.pods.known import Known, Waiting
+from mooring.node.pods.room import SET_UP_BACKOFF
+from mooring.node.pods.status import Place, patch_of, status_of
 from mooring.node.runtime.durations import End, end_of
 
 NODE = "node"
+HOST_IP = "127.0.0.1"
 STOPPED = 143  # ended by SIGTERM
 PREPARED = "Prepared"
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
@@ -38,6 +60,13 @@ class SimulatedPods(Controller):
     kinds = (Pod, Node, ResourceClaim)
     optional = (ResourceClaim,)
 
+    def __init__(self, gates: Gates | None = None) -> None:
+        self._features = features_of(gates or Gates.parse())
+        self._room = Allotments()
+        self._troubles: dict[str, Waiting] = {}  # by UID: pods that wait for their claims
+        self._waiting: dict[Key, set[Key]] = {}  # the pods that wait for a claim
+        self._again: set[str] = set()  # UIDs of pods whose claims have changed since
+
     def prepare(self, objects: Objects) -> None:
         """Keep pods by their nodes."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
@@ -47,27 +76,156 @@ class SimulatedPods(Controller):
         value = change.value
         match value:
             case Pod():
+                if change.gone is not None:
+                    self._forget(change.gone)
                 if change.new is not None and value.spec.node_name:
                     yield key_of(value)
             case Node():
-                if change.old is None or is_simulated(change.old) != is_simulated(value):
+                if change.old is None or _is_at_work(change.old) != _is_at_work(value):
                     yield from map(key_of, objects.by(Pod, NODE, value.metadata.name))
+            case ResourceClaim():
+                for key in self._waiting.pop(key_of(value), ()):
+                    if (pod := objects.find(Pod, *key)) is not None:
+                        self._again.add(pod.metadata.uid)
+                        yield key
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
         """Bring a pod one step on."""
         pod = objects.find(Pod, *key)
-        if pod is None or not is_simulated(objects.find(Node, "", pod.spec.node_name)):
+        node = None if pod is None else objects.find(Node, "", pod.spec.node_name)
+        if pod is None or node is None or not _is_at_work(node):
             return
         if pod.metadata.deletion_timestamp is not None:
             yield from _left(pod, now)
         elif is_over(pod):
-            return
+            self._forget(pod)
         elif pod.status.phase != RUNNING:
-            yield from _prepared(objects, pod, now)
-            yield _running(pod, now)
-            yield Tell(pod, "Started", "Container started (simulated)")
+            yield from self._begun(objects, pod, node, now, answers)
         else:
             yield from _ended(pod, now)
+
+    def _forget(self, pod: Pod) -> None:
+        self._room.free(pod)
+        self._troubles.pop(pod.metadata.uid, None)
+        self._again.discard(pod.metadata.uid)
+
+    # --- the beginning --------------------------------------------------------------------------
+
+    def _begun(
+        self, objects: Objects, pod: Pod, node: Node, now: Timestamp, answers: Answers
+    ) -> Iterator[Step]:
+        """Refuse a pod, have it wait for its claims, or run it."""
+        refusal = self._room.take(pod, node, objects.by(Pod, NODE, node.metadata.name))
+        if refusal is not None:
+            yield Tell(pod, refusal.reason, refusal.message, is_warning=True)
+            ending = rejection(refusal, now)
+            yield from _told(pod, Known(started_at=now, is_refused=True, ending=ending), now)
+            return
+        uid = pod.metadata.uid
+        trouble = self._troubles.get(uid)
+        if trouble is not None and now < trouble.until and uid not in self._again:
+            yield LookAgain(key_of(pod), _until_s(trouble, now))
+            return
+        match self._checked(objects, pod, answers):
+            case Ask() as ask:
+                yield ask
+            case Refused(reason=reason):
+                message = failed_prepare(f"{PREPARING}: {reason}")
+                yield from self._wait(pod, FAILED_PREPARE, message, now)
+            case None if fault := sandbox_fault(pod):
+                yield from self._wait(pod, FAILED_SANDBOX, failed_sandbox(fault), now)
+            case None:
+                self._troubles.pop(uid, None)
+                self._again.discard(uid)
+                yield from _prepared(objects, pod, now)
+                yield _running(pod, now)
+                yield Tell(pod, "Started", "Container started (simulated)")
+
+    def _checked(self, objects: Objects, pod: Pod, answers: Answers) -> Ask | Refused | None:
+        """Return why a pod cannot have its claims, or what to ask as the copy may be late."""
+        namespace = pod.metadata.namespace
+        for entry in entries_of(pod, self._features):
+            reference = claim_name(pod, entry)
+            if isinstance(reference, Refused):
+                return reference
+            if reference is None:
+                continue
+            claim = objects.find(ResourceClaim, namespace, reference.name)
+            if not isinstance(check_found(pod, reference, claim, self._features), Refused):
+                continue
+            ask = Ask(ResourceClaim, namespace, reference.name)
+            if ask not in answers:
+                return ask
+            found = check_found(pod, reference, answers[ask], self._features)
+            if isinstance(found, Refused):
+                self._waiting.setdefault((namespace, reference.name), set()).add(key_of(pod))
+                return found
+        return None
+
+    def _wait(self, pod: Pod, reason: str, message: str, now: Timestamp) -> Iterator[Step]:
+        """Have a pod wait; it is looked at again after a while."""
+        uid = pod.metadata.uid
+        trouble = self._troubles.get(uid)
+        if trouble is None or trouble.message != message or not now < trouble.until:
+            failures = 1 if trouble is None else trouble.failures + 1
+            until = Timestamp(now.instant + timedelta(seconds=SET_UP_BACKOFF.delay_s(failures)))
+            trouble = self._troubles[uid] = Waiting(reason, message, until, failures)
+            yield Tell(pod, reason, message, is_warning=True)
+        self._again.discard(uid)
+        started = pod.status.start_time or now
+        yield from _told(pod, Known(started_at=started, trouble=trouble), now)
+        yield LookAgain(key_of(pod), _until_s(trouble, now))
+
+
+class Allotments:
+    """What pods take of each node, as its kubelet would count it."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, Counter[str]] = {}  # by node
+        self._taken: dict[str, tuple[str, dict[str, int]]] = {}  # by UID: node and amounts
+
+    def take(self, pod: Pod, node: Node, others: Iterable[Pod]) -> Refusal | None:
+        """Note what a pod takes of its node, once, or return why the node does not take it."""
+        name = node.metadata.name
+        if name not in self._used:  # nodes and pods may be older than this program
+            self._used[name] = Counter()
+            for each in others:
+                if each.status.start_time is not None and not is_over(each):
+                    self._note(each, node)
+        if pod.metadata.uid in self._taken:
+            return None
+        if pod.status.start_time is None:
+            refusal = check(pod, node, self._used[name])
+            if refusal is not None:
+                return refusal
+        self._note(pod, node)
+        return None
+
+    def _note(self, pod: Pod, node: Node) -> None:
+        amounts = demand(pod, node)
+        self._taken[pod.metadata.uid] = node.metadata.name, amounts
+        self._used[node.metadata.name].update(amounts)
+
+    def free(self, pod: Pod) -> None:
+        """Take that a pod needs nothing any more."""
+        name, amounts = self._taken.pop(pod.metadata.uid, ("", {}))
+        if amounts:
+            self._used[name].subtract(amounts)
+
+
+def _is_at_work(node: Node) -> bool:
+    return is_simulated(node) and is_ready(node)
+
+
+def _told(pod: Pod, known: Known, now: Timestamp) -> Iterator[Patch]:
+    """Tell of a pod that does not run what a kubelet would."""
+    patch = patch_of(pod, status_of(pod, known, now, Place(HOST_IP)))
+    if patch is not None:
+        yield patch
+
+
+def _until_s(trouble: Waiting, now: Timestamp) -> float:
+    return max((trouble.until.instant - now.instant).total_seconds(), 0.0)
 
 
 # --- devices ----------------------------------------------------------------------------------
@@ -114,8 +272,8 @@ def _running(pod: Pod, now: Timestamp) -> Patch:
             status.update(_terminated(End(0.0), at, at), ready=True)
     status = {
         "phase": RUNNING,
-        "hostIP": "127.0.0.1",
-        "hostIPs": [{"ip": "127.0.0.1"}],
+        "hostIP": HOST_IP,
+        "hostIPs": [{"ip": HOST_IP}],
         "podIP": address,
         "podIPs": [{"ip": address}],
         "startTime": at,

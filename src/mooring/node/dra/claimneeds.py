@@ -9,11 +9,12 @@ from msgspec import Struct
 from mooring.api.core import Pod
 from mooring.api.core.container import Container
 from mooring.api.core.pod import PodResourceClaim
+from mooring.api.gates import Gate, Gates
 from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from mooring.claims.consumers import is_reserved_for
 from mooring.claims.features import Features
 from mooring.claims.owners import check_made_for_pod
-from mooring.claims.references import Named, reference_of
+from mooring.claims.references import Named, NotNeeded, reference_of
 from mooring.claims.refusals import Refused
 from mooring.node.dra.claimstates import ALL, ClaimKey, ClaimState, DriverShare, Slot
 
@@ -29,6 +30,16 @@ class NodeFeatures(Struct, frozen=True):
     health_messages: bool = True
 
 
+def features_of(gates: Gates) -> NodeFeatures:
+    """Return the features of a node that gates switch on."""
+    return NodeFeatures(
+        claims=Features.of(gates),
+        extended=gates.enabled(Gate.DRA_EXTENDED_RESOURCE),
+        optional_operations=gates.enabled(Gate.DRA_OPTIONAL_NODE_OPERATIONS),
+        health_messages=gates.enabled(Gate.RESOURCE_HEALTH_STATUS_MESSAGE),
+    )
+
+
 def entries_of(pod: Pod, features: NodeFeatures) -> tuple[PodResourceClaim, ...]:
     """Return the entries of a pod; the claim for its extended resources is the last one."""
     special = pod.status.extended_resource_claim_status
@@ -36,6 +47,25 @@ def entries_of(pod: Pod, features: NodeFeatures) -> tuple[PodResourceClaim, ...]
         return pod.spec.resource_claims
     extended = PodResourceClaim(resource_claim_name=special.resource_claim_name)
     return (*pod.spec.resource_claims, extended)
+
+
+def claim_name(pod: Pod, entry: PodResourceClaim) -> Named | Refused | None:
+    """Return which claim an entry means, None for one that needs none, or why that is not known."""
+    reference = reference_of(pod, entry)
+    if isinstance(reference, NotNeeded):
+        return None
+    return reference if isinstance(reference, Named) else Refused(reference.reason)
+
+
+def check_found(
+    pod: Pod, reference: Named, claim: ResourceClaim | None, features: NodeFeatures
+) -> ClaimState | Refused:
+    """Return what a claim means that was looked up, or why the pod cannot have it now."""
+    if claim is None:
+        name = reference.name
+        text = f'resourceclaims.resource.k8s.io "{name}" not found'
+        return Refused(f"fetch ResourceClaim {name}: {text}")
+    return check_claim(pod, claim, features, is_generated=reference.is_generated)
 
 
 def check_claim(

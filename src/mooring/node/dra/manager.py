@@ -21,17 +21,15 @@ from typing import Any, Protocol
 
 from mooring.api.core import Pod
 from mooring.api.core.pod import PodResourceClaim
-from mooring.api.gates import Gate, Gates
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.claims.features import Features
-from mooring.claims.references import Named, NotNeeded, reference_of
+from mooring.claims.references import Named
 from mooring.claims.refusals import Refused
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
 from mooring.kit.clock import REAL, Clock
-from mooring.node.contract import DevicesRefusedError, Given
+from mooring.node.contract import PREPARING, DevicesRefusedError, Given
 from mooring.node.dra import checkpoint, claimneeds
-from mooring.node.dra.claimneeds import NodeFeatures
+from mooring.node.dra.claimneeds import NodeFeatures, features_of
 from mooring.node.dra.claimstates import (
     PREPARE,
     UNPREPARE,
@@ -45,6 +43,8 @@ from mooring.node.dra.files import SavedFile, SaveError
 from mooring.node.dra.instances import CallError
 from mooring.node.dra.replies import ReplyError, check_unprepared, read_prepared, request_for
 from mooring.wire import services
+
+__all__ = ["Asked", "ClaimManager", "FindDriver", "features_of"]
 
 LOG = logging.getLogger(__name__)
 
@@ -61,16 +61,6 @@ class Asked(Protocol):
 
 # Finds a driver by its name, or raises NotRegisteredError.
 FindDriver = Callable[[str], Asked]
-
-
-def features_of(gates: Gates) -> NodeFeatures:
-    """Return the features of a node that gates switch on."""
-    return NodeFeatures(
-        claims=Features.of(gates),
-        extended=gates.enabled(Gate.DRA_EXTENDED_RESOURCE),
-        optional_operations=gates.enabled(Gate.DRA_OPTIONAL_NODE_OPERATIONS),
-        health_messages=gates.enabled(Gate.RESOURCE_HEALTH_STATUS_MESSAGE),
-    )
 
 
 class ClaimManager:
@@ -101,7 +91,7 @@ class ClaimManager:
 
     async def prepare(self, pod: Pod) -> None:
         """Have a pod's claims prepared before its first container; else DevicesRefusedError."""
-        await self._timed("PrepareResources", "prepare dynamic resources", self._prepare(pod))
+        await self._timed("PrepareResources", PREPARING, self._prepare(pod))
 
     def given(self, pod: Pod, container: str) -> Given:
         """Return the CDI ids that a container of a prepared pod gets."""
@@ -185,23 +175,14 @@ class ClaimManager:
         return list(wanted.values())
 
     async def _look_up(self, pod: Pod, entry: PodResourceClaim) -> ClaimState | Refused | None:
-        reference = reference_of(pod, entry)
-        if isinstance(reference, NotNeeded):
-            return None
+        reference = claimneeds.claim_name(pod, entry)
         if not isinstance(reference, Named):
-            return Refused(reference.reason)
-        name, namespace = reference.name, pod.metadata.namespace
+            return reference
         try:
-            claim = await self._client.get(ResourceClaim, namespace, name)
+            claim = await self._client.get(ResourceClaim, pod.metadata.namespace, reference.name)
         except ClientError as error:
-            return Refused(f"fetch ResourceClaim {name}: {error}")
-        if claim is None:
-            return Refused(
-                f'fetch ResourceClaim {name}: resourceclaims.resource.k8s.io "{name}" not found'
-            )
-        return claimneeds.check_claim(
-            pod, claim, self.features, is_generated=reference.is_generated
-        )
+            return Refused(f"fetch ResourceClaim {reference.name}: {error}")
+        return claimneeds.check_found(pod, reference, claim, self.features)
 
     async def _ask_prepare(self, driver: str, claims: Sequence[ClaimState]) -> None:
         answer = await _ask(self._driver(driver), services.PREPARE, claims)

@@ -8,19 +8,25 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from mooring.api.core import Container
-from mooring.api.core.podstatus import FAILED
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete as DeleteObject
 from mooring.client.writes import Target, Tell
 from mooring.kit.backoff import Backoff
-from mooring.node.contract import DevicesRefusedError, PodRefusedError
+from mooring.node.contract import (
+    FAILED_PREPARE,
+    FAILED_SANDBOX,
+    DevicesRefusedError,
+    PodRefusedError,
+    failed_prepare,
+    failed_sandbox,
+)
 from mooring.node.pods import volumes
-from mooring.node.pods.admission import ADMISSION_PREFIX
+from mooring.node.pods.admission import Refusal, rejection, sandbox_fault
 from mooring.node.pods.asking import Asking
 from mooring.node.pods.containerspecs import container_of, spec_of
 from mooring.node.pods.environment import CONFIG_ERROR, ConfigError
-from mooring.node.pods.known import Ending, Waiting
+from mooring.node.pods.known import Waiting
 from mooring.node.pods.planning import Start, Stop
 from mooring.node.pods.probes import action_of
 from mooring.node.pods.record import Record
@@ -30,6 +36,7 @@ from mooring.node.pods.room import (
     WRITE_BACKOFF,
     Room,
     reference_of,
+    type_of,
 )
 from mooring.node.pods.sources import (
     REFRESHED_PART,
@@ -50,12 +57,17 @@ LOG = logging.getLogger(__name__)
 HOOK_S = 600.0  # of hooks after the start
 LEAST_S = 2.0  # that a container has after its hook took all the time
 REFRESH_AGAIN_S = 60.0  # after volumes could not be written anew
+RUN_ERROR = "RunContainerError"  # what a kubelet calls a program that cannot be started
 AGAIN_S = 1.0  # after a runtime failed to stop a container
 
 
 def later(now: Timestamp, seconds: float) -> Timestamp:
     """Return the time after so many seconds."""
     return Timestamp(now.instant + timedelta(seconds=seconds))
+
+
+class SandboxError(Exception):
+    """There is nothing for a pod to run in; the text says why."""
 
 
 class Acts:
@@ -78,17 +90,22 @@ class Acts:
         try:
             async with room.slots:
                 await self._make_volumes()
+            room.counts.pods.add()
             await room.devices.prepare(record.pod)  # a driver that hangs has no slot
+            if fault := sandbox_fault(record.pod):
+                raise SandboxError(fault)
+        except SandboxError as error:
+            room.counts.pod_errors.add()
+            self._trouble(FAILED_SANDBOX, failed_sandbox(error))
         except (ConfigError, SourceError) as error:
             self._trouble("FailedMount", str(error))
         except PodRefusedError as error:
             self._refuse(error.reason, str(error))
         except DevicesRefusedError as error:
-            text = f"Failed to prepare dynamic resources: {error}"
-            self._trouble("FailedPrepareDynamicResources", text)
+            self._trouble(FAILED_PREPARE, failed_prepare(error))
         except Exception as error:
             LOG.exception("pod %s cannot be set up", record.pod.metadata.name)
-            self._trouble("FailedPrepareDynamicResources", f"Failed to prepare: {error!r}")
+            self._trouble(FAILED_PREPARE, f"Failed to prepare: {error!r}")
         else:
             record.is_set_up = True
             record.trouble = None
@@ -97,7 +114,7 @@ class Acts:
         """End the pod: it will never have what it needs."""
         record, room = self._record, self._room
         room.warn(record.pod, reason, message)
-        record.ending = Ending(room.now(), 0.0, FAILED, reason, f"{ADMISSION_PREFIX}{message}")
+        record.ending = rejection(Refusal(reason, message), room.now())
         record.is_refused = True
 
     async def _make_volumes(self) -> None:
@@ -162,6 +179,7 @@ class Acts:
         """Start a container."""
         record = self._record
         container = container_of(record.pod, step.name)
+        self._room.counts.containers.add(type_of(record.pod, step.name))
         try:
             state = await self._start(container, step.attempt)
         except (ConfigError, SourceError) as error:
@@ -195,13 +213,14 @@ class Acts:
             around=room.around(),
             contents=contents,
         )
-        volumes.make_parts(spec.edits.mounts, self._volumes)
+        volumes.make_parts(spec.edits.mounts)
         await room.devices.before_start(record.pod, container.name)
         async with room.slots:
             return await room.runtime.start(spec)
 
     def _not_started(self, container: Container, reason: str, message: str) -> None:
         record = self._record
+        self._room.counts.container_errors.add(type_of(record.pod, container.name), reason)
         before = record.waits.get(container.name)
         record.waits[container.name] = self._wait(before, reason, message, START_BACKOFF)
         about = reference_of(record.pod, container)
@@ -211,6 +230,8 @@ class Acts:
         """Tell of a start; of steps before it only where a runtime has them: with images."""
         about = reference_of(self._record.pod, container)
         if state.reason == START_ERROR:
+            type_ = type_of(self._record.pod, container.name)
+            self._room.counts.container_errors.add(type_, RUN_ERROR)
             self._room.warn(about, "Failed", f"Error: {state.message}")
             return
         if state.image_id:

@@ -5,21 +5,26 @@ The scheduler asked all of this before; but pods may be bound by hand, and nodes
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from mooring.api.core import Container, Node, Pod
-from mooring.api.core.podstatus import PodExtendedResourceClaimStatus
+from mooring.api.core.podstatus import FAILED, PodExtendedResourceClaimStatus
 from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.api.labels import exactly
 from mooring.api.nodequery import read_node_selector
 from mooring.api.quantity import Quantity
+from mooring.api.timestamp import Timestamp
 from mooring.claims.podresources import is_huge_page, pod_requests
+from mooring.node.pods.known import Ending
 
 OPERATING_SYSTEM = "linux"
 ADMISSION_PREFIX = "Pod was rejected: "
+_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
 
 Amounts = Mapping[str, int]  # in the whole units that scheduling counts in
 
@@ -35,11 +40,34 @@ def check(pod: Pod, node: Node | None, used: Amounts) -> Refusal | None:
     """Return why a node does not take a pod besides those that use so much of it, or None."""
     if node is None:
         return Refusal("InvalidNodeInfo", "Kubelet cannot get node info.")
+    if not is_usable_uid(pod.metadata.uid):
+        text = f"metadata.uid: Invalid value: {json.dumps(pod.metadata.uid[:128])}"
+        return Refusal("UnexpectedAdmissionError", f"{text}: it must be usable as a file name")
     system = (pod.spec.os or {}).get("name", OPERATING_SYSTEM)
     if system != OPERATING_SYSTEM:
         text = "Failed to admit pod as the OS field doesn't match node OS"
         return Refusal("PodOSNotSupported", text)
     return _shortage(pod, node, used) or _elsewhere(pod, node)
+
+
+def sandbox_fault(pod: Pod) -> str:
+    """Return why no sandbox can be made for a pod; empty if one can.
+
+    The runtimes of this agent have one way to run containers and no handlers to choose from.
+    """
+    name = pod.spec.runtime_class_name
+    return f'runtimeclass.node.k8s.io "{name}" not found' if name else ""
+
+
+def rejection(refusal: Refusal, now: Timestamp) -> Ending:
+    """Return how a pod ends that the node does not take: it has failed, and is not tried again."""
+    message = f"{ADMISSION_PREFIX}{refusal.message}"
+    return Ending(now, 0.0, FAILED, refusal.reason, message)
+
+
+def is_usable_uid(uid: str) -> bool:
+    """Tell whether a UID can name a pod's folder and containers."""
+    return _UID.fullmatch(uid) is not None
 
 
 def demand(pod: Pod, node: Node | None) -> dict[str, int]:

@@ -12,13 +12,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core import Node, Pod
-from mooring.api.core.podstatus import FAILED
 from mooring.api.timestamp import NO_TIME
 from mooring.kit.collector import clean_up
-from mooring.node.pods.admission import ADMISSION_PREFIX, check, demand
-from mooring.node.pods.known import Ending, is_running
+from mooring.node.pods.admission import check, demand, rejection
+from mooring.node.pods.known import is_running
 from mooring.node.pods.recalling import lost, recalled
-from mooring.node.pods.room import Room
+from mooring.node.pods.room import Room, StartCounts
 from mooring.node.pods.volumes import remove
 from mooring.node.pods.worker import Worker
 from mooring.node.runtime.contract import ContainerState
@@ -52,6 +51,11 @@ class Keeper:
     def current(self) -> list[Pod]:
         """Return the pods with their status as it is known here, told or not."""
         return [worker.current() for worker in self._workers.values()]
+
+    @property
+    def counts(self) -> StartCounts:
+        """How many pods and containers were started."""
+        return self._room.counts
 
     @property
     def active(self) -> frozenset[str]:
@@ -193,9 +197,8 @@ class Keeper:
         if refusal is None:
             self._count(record.pod.metadata.uid, record.pod)
             return
-        message = f"{ADMISSION_PREFIX}{refusal.message}"
         room.warn(record.pod, refusal.reason, refusal.message)
-        record.ending = Ending(room.now(), 0.0, FAILED, refusal.reason, message)
+        record.ending = rejection(refusal, room.now())
         record.started_at = room.now()
         record.is_refused = record.is_cleared = True
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mooring.api.core import Container, Pod
 from mooring.api.core.references import ObjectReference
@@ -16,7 +17,9 @@ from mooring.client.recorder import reference_to
 from mooring.client.writes import Tell
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
+from mooring.kit.metrics import Counts
 from mooring.node.contract import DeviceManager
+from mooring.node.pods.admission import is_usable_uid
 from mooring.node.pods.containerstatuses import HealthOf, no_health
 from mooring.node.pods.environment import Surroundings
 from mooring.node.pods.sources import Caller, Library
@@ -26,6 +29,30 @@ from mooring.node.runtime.contract import Runtime
 SET_UP_BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
 START_BACKOFF = Backoff(first_s=10.0, longest_s=300.0)
 WRITE_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
+
+
+class StartCounts:
+    """How many pods and containers were started, under the kubelet's names."""
+
+    def __init__(self) -> None:
+        self.pods = Counts("kubelet_started_pods_total", "Cumulative number of pods started")
+        self.pod_errors = Counts(
+            "kubelet_started_pods_errors_total", "Cumulative number of errors when starting pods"
+        )
+        self.containers = Counts(
+            "kubelet_started_containers_total",
+            "Cumulative number of containers started",
+            ("container_type",),
+        )
+        self.container_errors = Counts(
+            "kubelet_started_containers_errors_total",
+            "Cumulative number of errors when starting containers",
+            ("container_type", "code"),
+        )
+
+    def families(self) -> tuple[Counts, ...]:
+        """Return all of them."""
+        return self.pods, self.pod_errors, self.containers, self.container_errors
 
 
 class Room(Struct, frozen=True):
@@ -41,6 +68,7 @@ class Room(Struct, frozen=True):
     slots: asyncio.Semaphore  # so many have volumes made or start at the same time
     library: Library
     health_of: HealthOf = no_health
+    counts: StartCounts = field(default_factory=StartCounts)
     aside: Callable[..., Awaitable[Any]] = asyncio.to_thread  # work that would hold up all others
 
     def now(self) -> Timestamp:
@@ -52,12 +80,21 @@ class Room(Struct, frozen=True):
         return Place(self.around().host_ip)
 
     def folder_of(self, uid: str) -> Path:
-        """Return the folder of a pod; uids come from outside."""
-        return self.folder / uid.replace("/", "_").replace("..", "_")
+        """Return the folder of a pod. Admission refuses a UID that is no file name."""
+        if not is_usable_uid(uid):  # of a pod that was there before this agent
+            uid = f"uid-{sha256(uid.encode(errors='replace')).hexdigest()}"
+        return self.folder / uid
 
     def warn(self, about: Pod | ObjectReference, reason: str, message: str) -> None:
         """Tell of something that went wrong."""
         self.tell(Tell(about, reason, message, is_warning=True))
+
+
+def type_of(pod: Pod, name: str) -> str:
+    """Return of which type a container is, as metrics have it."""
+    if any(each.name == name for each in pod.spec.init_containers):
+        return "init_container"
+    return "container"
 
 
 def reference_of(pod: Pod, container: Container) -> ObjectReference:

@@ -2,22 +2,33 @@
 
     <pods>/<uid>/volumes/<name>     what is made for a volume that is no folder of the machine
 
-Which folders and files there are to be is planned first (pure); `make` and `remove` do it.
+Which folders and files there are to be is planned first (pure); `make` and `remove` do it. Names
+and paths of volumes, files and subPaths come from users, and containers can put links into their
+volumes. So everything below a pod's folder is reached through `mooring.kit.beneath`.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import shutil
+import stat
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
 from mooring.api.cdi import Mount
 from mooring.api.core import Container, Pod
+from mooring.api.names import dns1123_label
+from mooring.kit.beneath import (
+    UnsafePathError,
+    folder_beneath,
+    open_beneath,
+    parts_of,
+    remove_beneath,
+    write_beneath,
+)
 from mooring.node.pods.environment import (
     ConfigError,
     Surroundings,
@@ -35,11 +46,13 @@ from mooring.node.pods.sources import (
     projections,
     wish_of,
 )
+from mooring.node.runtime.contract import VolumePart
 
 LOG = logging.getLogger(__name__)
 
 POD_MODE, FOLDER_MODE, SHARED_MODE, FILE_MODE = 0o750, 0o755, 0o777, 0o644
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+VOLUMES = "volumes"
+SHOWN_MAX = 128
 
 
 class File(NamedTuple):
@@ -75,19 +88,32 @@ class Materials(Struct, frozen=True):
 
 def volumes_of(pod: Pod, materials: Materials) -> dict[str, Volume]:
     """Return the volumes of a pod by name, or raise ConfigError for one that cannot be."""
-    found = {}
+    found: dict[str, Volume] = {}
     for each in pod.spec.volumes:
         name = str(each.get("name", ""))
         try:
+            _check_name(name, found)
             found[name] = _volume(pod, each, materials)
-        except ConfigError as error:
-            text = f'MountVolume.SetUp failed for volume "{name}" : {error}'
-            raise ConfigError(text) from None
+        except (ConfigError, UnsafePathError) as error:
+            raise ConfigError(_failed(name, error)) from None
     return found
 
 
+def _check_name(name: str, others: Mapping[str, Volume]) -> None:
+    """Raise ConfigError for a name that the API server should have refused: it becomes a path."""
+    for fault in dns1123_label(name):
+        raise ConfigError(f"the name is invalid: {fault}")
+    if name in others:
+        raise ConfigError("the pod has two volumes of this name")
+
+
+def _failed(name: str, error: object) -> str:
+    shown = name if name.isprintable() else ascii(name)[1:-1]
+    return f'MountVolume.SetUp failed for volume "{shown[:SHOWN_MAX]}" : {error}'
+
+
 def _volume(pod: Pod, spec: Mapping[str, Any], materials: Materials) -> Volume:
-    path = materials.folder / "volumes" / str(spec.get("name", ""))
+    path = materials.folder / VOLUMES / str(spec.get("name", ""))
     if spec.get("emptyDir") is not None:
         return Volume(path, is_made=True, is_shared=True)
     if (host := spec.get("hostPath")) is not None:
@@ -125,7 +151,7 @@ def _selected(content: Content, part: Mapping[str, Any], mode: int) -> dict[str,
     (source,) = part.values()
     items = source.get("items")
     if items is None:
-        return {key: File(data, mode) for key, data in content.items()}
+        return {_path({"path": key}): File(data, mode) for key, data in content.items()}
     found = {}
     for item in items:
         key = str(item.get("key", ""))
@@ -153,10 +179,14 @@ def _downward(
 
 def _path(item: Mapping[str, Any]) -> str:
     """Return where a file is within its volume."""
-    path = PurePosixPath(str(item.get("path", "")))
-    if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise ConfigError(f"{path} must be a path within the volume")
-    return str(path)
+    path = str(item.get("path", ""))
+    try:
+        parts = parts_of(path)
+    except UnsafePathError as error:
+        raise ConfigError(f"a file of it must be a path within the volume: {error}") from None
+    if not parts:
+        raise ConfigError(f"a file of it must be a path within the volume: {path!r} is none")
+    return "/".join(parts)
 
 
 def mounts_of(
@@ -169,24 +199,32 @@ def mounts_of(
         volume = volumes.get(name)
         if volume is None:
             raise ConfigError(f'volumeMounts: the pod has no volume "{name}"')
-        path = volume.path / _within(each, values)
         options = ("rbind", "ro" if each.get("readOnly") or volume.is_written else "rw")
-        # As in Kubernetes, a relative path is one below the root.
-        target = "/" + str(each.get("mountPath", "")).removeprefix("/")
-        try:
-            found.append(Mount(host_path=str(path), container_path=target, options=options))
-        except ValueError as error:
-            raise ConfigError(f"volumeMounts: {error}") from None
+        found.append(_mount(each, str(volume.path), _within(each, values), options))
     return tuple(found)
 
 
+def _mount(
+    mount: Mapping[str, Any], root: str, within: str, options: tuple[str, ...]
+) -> Mount | VolumePart:
+    # As in Kubernetes, a relative path is one below the root.
+    target = "/" + str(mount.get("mountPath", "")).removeprefix("/")
+    try:
+        if not within:
+            return Mount(host_path=root, container_path=target, options=options)
+        path = f"{root.rstrip('/')}/{within}"
+        return VolumePart(host_path=path, container_path=target, options=options, root=root)
+    except ValueError as error:
+        raise ConfigError(f"volumeMounts: {error}") from None
+
+
 def _within(mount: Mapping[str, Any], values: Mapping[str, str]) -> str:
-    """Return which part of a volume a container gets."""
+    """Return which part of a volume a container gets; nothing for all of it."""
     part = str(mount.get("subPath") or expand(str(mount.get("subPathExpr") or ""), values))
-    path = PurePosixPath(part)
-    if path.is_absolute() or ".." in path.parts:
-        raise ConfigError(f"volumeMounts: subPath {part} must be within the volume")
-    return part
+    try:
+        return "/".join(parts_of(part))
+    except UnsafePathError as error:
+        raise ConfigError(f"volumeMounts: subPath must be within the volume: {error}") from None
 
 
 # --- doing it -----------------------------------------------------------------------------------
@@ -197,20 +235,14 @@ def make(volumes: Mapping[str, Volume]) -> None:
     for name, volume in volumes.items():
         try:
             _make(volume)
-        except OSError as error:
-            text = f'MountVolume.SetUp failed for volume "{name}" : {error}'
-            raise ConfigError(text) from error
+        except (OSError, UnsafePathError) as error:
+            raise ConfigError(_failed(name, error)) from error
 
 
 def _make(volume: Volume) -> None:
     path = volume.path
     if volume.is_made:
-        path.parent.parent.mkdir(mode=POD_MODE, parents=True, exist_ok=True)
-        path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        if volume.is_shared:
-            path.chmod(SHARED_MODE)
-        for name, file in volume.files.items():
-            _write(path / name, file)
+        _make_own(volume)
     elif volume.host_type == "DirectoryOrCreate":
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     elif volume.host_type == "FileOrCreate":
@@ -219,16 +251,19 @@ def _make(volume: Volume) -> None:
         _check(path, volume.host_type)
 
 
-def _write(path: Path, file: File) -> None:
-    """Write a file, so that who reads it sees the old one or the new one."""
-    path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    mode = file.mode & 0o777
-    with os.fdopen(os.open(new, _NEW, mode), "wb") as written:
-        os.fchmod(written.fileno(), mode)  # also what our umask takes away
-        written.write(file.data)
-    new.replace(path)
+def _make_own(volume: Volume) -> None:
+    """Make the folder of a volume, and write its files."""
+    pod = volume.path.parents[1]
+    pod.parent.mkdir(mode=POD_MODE, parents=True, exist_ok=True)
+    within = f"{VOLUMES}/{volume.path.name}"
+    with (
+        folder_beneath(pod.parent, pod.name, folder_mode=POD_MODE) as own,
+        folder_beneath(own, within, folder_mode=FOLDER_MODE) as folder,
+    ):
+        if volume.is_shared:
+            os.fchmod(folder, SHARED_MODE)
+        for name, file in volume.files.items():
+            write_beneath(folder, name, file.data, mode=file.mode & 0o777, folder_mode=FOLDER_MODE)
 
 
 def _check(path: Path, type_: str) -> None:
@@ -244,26 +279,33 @@ def _check(path: Path, type_: str) -> None:
         raise OSError(f"hostPath type check failed: {path} is not a {type_.lower()}")
 
 
-def make_parts(mounts: Iterable[Mount], volumes: Mapping[str, Volume]) -> None:
-    """Make the folders within our volumes that mounts name; raise ConfigError if they lead out."""
-    made = [volume.path for volume in volumes.values() if volume.is_made]
+def make_parts(mounts: Iterable[Mount]) -> None:
+    """Make the folders that subPaths name, as kubelets do; raise ConfigError if links are there."""
     for mount in mounts:
-        path = Path(mount.host_path)
-        root = next((each for each in made if path != each and path.is_relative_to(each)), None)
-        if root is None:
+        if not isinstance(mount, VolumePart):
             continue
-        if not path.resolve().is_relative_to(root.resolve()):  # a link that a container put there
-            raise ConfigError(f"volumeMounts: subPath {path.relative_to(root)} leads out of it")
-        if not path.exists():
-            path.mkdir(mode=FOLDER_MODE, parents=True)
+        try:
+            _make_part(mount)
+        except (OSError, UnsafePathError) as error:
+            text = f"failed to prepare subPath for volumeMount at {mount.container_path}: {error}"
+            raise ConfigError(text) from None
+
+
+def _make_part(part: VolumePart) -> None:
+    try:
+        os.close(open_beneath(part.root, part.within))
+    except FileNotFoundError:
+        mode = stat.S_IMODE(os.stat(part.root).st_mode)
+        flags = os.O_PATH | os.O_DIRECTORY
+        os.close(open_beneath(part.root, part.within, flags, folder_mode=mode))
 
 
 def remove(folder: Path) -> None:
     """Remove what was made for a pod; nothing of what it only pointed to."""
-    shutil.rmtree(folder, ignore_errors=True)  # as much as can be
     try:
-        shutil.rmtree(folder)
+        remove_beneath(folder.parent, folder.name)
     except FileNotFoundError:
         pass
-    except OSError as error:
-        LOG.warning("%s cannot be removed: %s", error.filename or folder, error.strerror or error)
+    except (OSError, UnsafePathError) as error:
+        fact = getattr(error, "strerror", None) or error
+        LOG.warning("%s cannot be removed: %s", folder, fact)

@@ -6,13 +6,14 @@ out. It survives the agent: whoever starts again asks `containers` what is still
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
 from msgspec import Struct, field
 
-from mooring.api.cdi import ContainerEdits
+from mooring.api.cdi import ContainerEdits, Mount
 from mooring.api.timestamp import Timestamp
 
 
@@ -38,6 +39,20 @@ class ContainerId(Struct, frozen=True, order=True):
         return f"{self.pod_uid}/{self.name}/{self.attempt}"
 
 
+_ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
+
+
+def check_id(id_: ContainerId) -> None:
+    """Raise RuntimeRefusedError for an id that no container of Kubernetes can have.
+
+    Its parts become names of files and containers, joined by underscores.
+    """
+    for part in (id_.pod_uid, id_.name):
+        if _ID_PART.fullmatch(part) is None:
+            text = f"{part[:128]!r} cannot be a part of the name of a container"
+            raise RuntimeRefusedError("CreateContainerError", text)
+
+
 class Limits(Struct, frozen=True):
     """What a container may use; None is no limit."""
 
@@ -45,6 +60,21 @@ class Limits(Struct, frozen=True):
     memory_bytes: int | None = None
     cpus: tuple[int, ...] = ()  # to which it is bound; none: all
     memory_nodes: tuple[int, ...] = ()
+
+
+class VolumePart(Mount, frozen=True, gc=False):
+    """A mount of a part of a volume, `host_path` below `root`.
+
+    Containers write to the volume and can put links in the way at any moment, so a runtime opens
+    the part from the root without following any.
+    """
+
+    root: str = ""
+
+    @property
+    def within(self) -> str:
+        """The part, relative to the root."""
+        return self.host_path.removeprefix(self.root.rstrip("/")).lstrip("/")
 
 
 class ContainerSpec(Struct, frozen=True):

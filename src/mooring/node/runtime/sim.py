@@ -26,6 +26,7 @@ from mooring.node.runtime.contract import (
     LogRange,
     Phase,
     RuntimeRefusedError,
+    check_id,
 )
 from mooring.node.runtime.durations import end_of_container
 from mooring.node.runtime.telling import Teller
@@ -95,6 +96,7 @@ class SimRuntime:
 
     async def start(self, spec: ContainerSpec) -> ContainerState:
         """Write a container down, unless it is there."""
+        check_id(spec.id)
         papers = self._all()
         if spec.id not in papers:
             now = self._clock.now()

@@ -20,7 +20,7 @@ import signal
 import socket
 import stat
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
@@ -229,7 +229,8 @@ def take_mounts(
         mounts.separate(is_root=is_root)
     except OSError as error:
         for first in wanted:
-            if os.path.realpath(first.source) == os.path.realpath(first.target):
+            is_same = os.path.realpath(first.source) == os.path.realpath(first.target)
+            if is_same and not first.within:
                 continue  # it is there
             raise mounts.MountError(
                 f"cannot mount {first.source} at {first.target}: this machine allows no mount "
@@ -251,10 +252,21 @@ def run_program(
         raise OSError(f"working directory {folder}: {error.strerror}") from None
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     os.umask(0o022)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)  # which would be inherited
+    reset_signals()
     end_with_parent(os.getppid())
     execute(command, environment)
+
+
+def reset_signals(*, keep: Collection[int] = ()) -> None:
+    """Have every signal do what it does by default, and block none: a program inherits both.
+
+    Shells ignore SIGINT and SIGQUIT for what they start in the background, nohup ignores SIGHUP,
+    and Python SIGPIPE; whoever started us may have ignored or blocked any other.
+    """
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, *keep}:
+        with suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def end_with_parent(parent: int) -> None:

@@ -3,8 +3,8 @@
     main(LAUNCH, REPORT, PARENT)
 
 LAUNCH is a descriptor from which a launch is read, REPORT a socket for what goes wrong, as in
-`child`. This process becomes the program: working directory, streams, mask and limits are those
-that it was started with.
+`child`. This process becomes the program: working directory, streams and limits are those that it
+was started with. Signals do what they do by default.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mooring.node.runtime.keeper.launches import Launch
 
 def main(launch: int, report: int, parent: int, staging: str) -> None:
     """Become the program of a launch, or tell why not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt ends us as it would the program
     os.set_inheritable(report, False)
 
     def become(told: socket.socket) -> None:
@@ -37,6 +38,7 @@ def _become(launch: Launch, told: socket.socket, staging: str) -> None:
     if launch.mounts:
         child.take_mounts(launch.mounts, told, staging=staging, is_root=is_root)
         os.chdir(launch.folder)  # as it is with the mounts
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)  # Python ignores them, which would be inherited
+    # Whoever starts us with nohup wants the command to go on when the terminal is closed.
+    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    child.reset_signals(keep=(signal.SIGHUP,) if is_nohup else ())
     child.execute(launch.command, launch.environment)

@@ -41,6 +41,7 @@ class MountLaunch(NamedTuple):
     target: str
     kind: str = "bind"  # or a file system, such as tmpfs
     options: tuple[str, ...] = ()
+    within: str = ""  # the part of the source that is meant, reached without following links
 
 
 class Launch(NamedTuple):
@@ -63,7 +64,9 @@ class Launch(NamedTuple):
 
     def message(self) -> dict[str, Any]:
         """Return it as it is sent."""
-        return self._asdict()
+        # A keeper that was started before there was `within` knows mounts without it.
+        mounts = [each if each.within else each[:-1] for each in self.mounts]
+        return {**self._asdict(), "mounts": mounts}
 
     @classmethod
     def read(cls, message: Any) -> Launch:

@@ -60,6 +60,7 @@ def _run(folder: str, listener: socket.socket, options: dict[str, Any]) -> None:
     keeper = Keeper(folder, loop, found, mark=mark)
     keeper.recover()
     server = Server(keeper, listener, idle_s=float(options.get("idle_s", IDLE_S)))
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started us may have blocked some
     loop.on_signal(signal.SIGCHLD, keeper.reap)
     loop.on_signal(signal.SIGTERM, lambda: keeper.stop_all(STOP_GRACE_S, server.quit))
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):

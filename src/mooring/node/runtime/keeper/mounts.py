@@ -20,6 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
+from mooring.kit import beneath
 from mooring.node.runtime.keeper import system
 from mooring.node.runtime.keeper.launches import MountLaunch
 from mooring.node.runtime.keeper.system import (
@@ -109,7 +110,8 @@ def _attempt(mount: MountLaunch, call: Callable[..., T], *arguments: object) -> 
     try:
         return call(*arguments)
     except OSError as error:
-        place = f"{mount.source or mount.kind} at {mount.target}"
+        source = "/".join(filter(None, (mount.source, mount.within)))
+        place = f"{source or mount.kind} at {mount.target}"
         about = f" ({error.filename})" if error.filename not in (None, mount.target) else ""
         raise MountError(f"cannot mount {place}: {error.strerror}{about}") from None
 
@@ -119,6 +121,8 @@ def _plan(mount: MountLaunch) -> _Planned:
     if mount.kind not in ("", "bind"):
         return _Planned(mount, mount.source or mount.kind, True, target)
     descriptor = os.open(mount.source, os.O_PATH | os.O_CLOEXEC)
+    if mount.within:
+        descriptor = beneath.open_beneath(descriptor, mount.within)
     is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
     return _Planned(mount, f"/proc/self/fd/{descriptor}", is_folder, target)
 
@@ -160,10 +164,10 @@ def _options(options: tuple[str, ...]) -> tuple[int, str]:
 
 
 def _make_point(planned: _Planned) -> None:
-    folder = planned.target if planned.is_folder else os.path.dirname(planned.target)
-    os.makedirs(folder, exist_ok=True)
-    if not planned.is_folder:
-        os.close(os.open(planned.target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    """Make a mount point; its path is a real one, so a link on the way is a container's."""
+    flags = os.O_RDONLY | os.O_DIRECTORY if planned.is_folder else os.O_CREAT | os.O_WRONLY
+    path = planned.target.lstrip("/")
+    os.close(beneath.open_beneath("/", path, flags, mode=0o644, folder_mode=0o755))
 
 
 def _existing(path: str) -> str:

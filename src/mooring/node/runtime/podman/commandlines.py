@@ -14,6 +14,7 @@ from mooring.node.runtime.contract import (
     Limits,
     LogRange,
     RuntimeRefusedError,
+    check_id,
 )
 
 OWNER = "dev.mooring.owner"  # the agent, by its root folder
@@ -31,7 +32,8 @@ INSPECTED = (
 
 
 def name_of(owner: str, id_: ContainerId) -> str:
-    """Return what a container is called at podman."""
+    """Return what a container is called at podman, or raise RuntimeRefusedError."""
+    check_id(id_)
     return f"moor_{owner}_{id_.pod_uid}_{id_.name}_{id_.attempt}"
 
 
@@ -155,7 +157,8 @@ def _edits(edits: ContainerEdits) -> Iterator[str]:
         if values:
             text = f"podman makes no {what} but those of CDI devices it looks up itself"
             raise RuntimeRefusedError("CreateContainerError", text)
-    yield from (f"--env={each}" for each in edits.env)
+    # Without "=" podman would take the value from our own environment.
+    yield from (f"--env={each if '=' in each else f'{each}='}" for each in edits.env)
     for node in edits.device_nodes:
         parts = (node.host_path or node.path, node.path, node.permissions)
         yield f"--device={_joined(*(part for part in parts if part))}"

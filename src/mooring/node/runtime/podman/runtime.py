@@ -29,11 +29,13 @@ from mooring.node.runtime.contract import (
     LogRange,
     Phase,
     RuntimeRefusedError,
+    VolumePart,
 )
 from mooring.node.runtime.podman import commandlines as lines
 from mooring.node.runtime.podman.answers import Inspected, event_id, read_inspected, state_of
 from mooring.node.runtime.podman.commands import COMMAND_S_MAX, Done, Podman
 from mooring.node.runtime.podman.images import ALWAYS, Images, default_policy
+from mooring.node.runtime.podman.parts import held, mounted
 from mooring.node.runtime.podman.sessions import PipeSession, Terminal, TerminalSession
 from mooring.node.runtime.telling import Teller
 
@@ -139,7 +141,37 @@ class PodmanRuntime:
     async def _run(self, spec: ContainerSpec) -> Done:
         with _file_for_podman(lines.env_file_of(spec)) as env_file:
             verb, *rest = lines.run_line(self.owner, self._resolved(spec), env_file)
-            return await self._podman.run([verb, *self._run_options, *rest])
+            parts = [each for each in spec.edits.mounts if isinstance(each, VolumePart)]
+            if not parts:
+                return await self._podman.run([verb, *self._run_options, *rest])
+            rest.remove("--detach")
+            return await self._run_verified(spec.id, parts, ["create", *self._run_options, *rest])
+
+    async def _run_verified(
+        self, id_: ContainerId, parts: Sequence[VolumePart], line: Sequence[str]
+    ) -> Done:
+        """Start a container once it is sure that it has the parts of volumes that were meant."""
+        name = lines.name_of(self.owner, id_)
+        with held(parts) as wanted:
+            done = await self._podman.run(line)
+            if done.code and _CONFLICT in done.errors and await self._state(name) is None:
+                # Left by somebody who got no further: nobody knows what it has.
+                await self._podman.run(["rm", "--force", "--ignore", name])
+                done = await self._podman.run(line)
+            if not done.code:
+                done = await self._podman.run(["init", name])
+            if not done.code:
+                if wanted - mounted(await self._pid(name)):
+                    await self._podman.run(["rm", "--force", "--ignore", name])
+                    text = "a subPath was replaced while it was mounted: the container is not run"
+                    raise RuntimeRefusedError("CreateContainerError", text)
+                done = await self._podman.run(["start", name])
+        return done
+
+    async def _pid(self, name: str) -> int:
+        done = await self._podman.run(["inspect", "--format={{.State.Pid}}", name])
+        text = done.output.decode(errors="replace").strip()
+        return int(text) if text.isascii() and text.isdigit() else 0
 
     async def _started(self, name: str, done: Done) -> ContainerState:
         """Return how a container is that was started, now or before."""

@@ -11,7 +11,13 @@ import msgspec
 from mooring.api.binding import binding_of
 from mooring.api.cdi import ContainerEdits, DeviceNode, Mount
 from mooring.hardware.numbers import parse_cpu_list
-from mooring.node.runtime.contract import ContainerId, ContainerSpec, RuntimeRefusedError
+from mooring.node.runtime.contract import (
+    ContainerId,
+    ContainerSpec,
+    RuntimeRefusedError,
+    VolumePart,
+    check_id,
+)
 from mooring.node.runtime.keeper.launches import Key, Launch, LaunchError, MountLaunch
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -55,6 +61,7 @@ def launch_of(
 
 def key_of(id_: ContainerId) -> Key:
     """Return an id as the keeper has it, or raise RuntimeRefusedError."""
+    check_id(id_)
     try:
         return Key.read([id_.pod_uid, id_.name, id_.attempt])
     except LaunchError as error:
@@ -109,6 +116,9 @@ def _mounts(mounts: tuple[Mount, ...]) -> Iterator[MountLaunch]:
         if kind == "bind" and not os.path.exists(mount.host_path):
             text = f"mount at {mount.container_path}: host path {mount.host_path} does not exist"
             raise RuntimeRefusedError(REFUSED, text)
+        if isinstance(mount, VolumePart):
+            yield MountLaunch(mount.root, mount.container_path, kind, mount.options, mount.within)
+            continue
         is_there = kind == "bind" and mount.host_path == mount.container_path
         if not is_there or "ro" in mount.options:
             yield MountLaunch(mount.host_path, mount.container_path, kind, mount.options)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from mooring.api.timestamp import Timestamp
+from mooring.kit.beneath import open_beneath
 from mooring.kit.clock import Clock
 from mooring.node.runtime.contract import LogRange, RuntimeRefusedError
 from mooring.node.runtime.keeper import logfile, records
@@ -48,7 +50,8 @@ async def read_logs(folder: Path, wanted: LogRange, clock: Clock) -> AsyncIterat
 def has_ended(folder: Path) -> bool:
     """Return whether a container says nothing more."""
     try:
-        tree = json.loads((folder / records.NAME).read_bytes())
+        with open(open_beneath(folder, records.NAME, os.O_RDONLY), "rb") as file:
+            tree = json.loads(file.read(records.RECORD_BYTES_MAX))
         return tree.get("finished") is not None
     except FileNotFoundError:
         return True  # it was removed
@@ -129,12 +132,12 @@ class _Reader:
         names = (logfile.NAME, *(f"{logfile.NAME}.{n}" for n in range(1, logfile.FILES_MAX + 1)))
         for name in names:
             with suppress(OSError):
-                descriptor = os.open(self._folder / name, os.O_RDONLY | os.O_CLOEXEC)
-                inode = os.fstat(descriptor).st_ino
-                if inode in found:
+                descriptor = open_beneath(self._folder, name, os.O_RDONLY | os.O_NONBLOCK)
+                status = os.fstat(descriptor)
+                if status.st_ino in found or not stat.S_ISREG(status.st_mode):
                     os.close(descriptor)
                 else:
-                    found[inode] = descriptor
+                    found[status.st_ino] = descriptor
         return list(found.values())[::-1]
 
     def _begin(self, tail_lines: int | None) -> None:
