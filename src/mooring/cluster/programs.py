@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mooring.api.catalogue import FOREIGN
 from mooring.api.gates import Gates
 from mooring.api.schedulerconfig import KubeSchedulerConfiguration
 from mooring.client.contract import Client
@@ -30,6 +31,8 @@ from mooring.scheduler.reserving import Fresh
 SCHEDULER = "default-scheduler"
 SCHEDULER_AGENT = "kube-scheduler"  # as whom programs write fields, as in Kubernetes
 CONTROLLERS_AGENT = "kube-controller-manager"
+
+_FOREIGN = frozenset(kind.struct for kind in FOREIGN)
 
 
 class Surroundings(Struct, frozen=True):
@@ -68,7 +71,8 @@ class Scheduling:
         )
         self.loop = Loop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
         for kind in kinds_of(config.features):
-            informer = self.informers.follow(kind, optional=kind in NOT_EVERYWHERE)
+            is_optional = kind in NOT_EVERYWHERE or kind in _FOREIGN
+            informer = self.informers.follow(kind, optional=is_optional)
             informer.on_change(partial(self._changed, informer))
 
     def _changed(self, informer: Informer, old: Any | None, new: Any | None) -> None:

@@ -14,14 +14,12 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
-from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.scheduling import PodGroup
-from mooring.claims.owners import controller_of, group_name
+from mooring.claims.owners import group_name
 from mooring.controllers.podstates import is_active
 from mooring.insight.clusters.completion import Completed, complete
-from mooring.insight.clusters.snapshot import Controller, Snapshot
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name
-from mooring.scheduler import default_selector
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Pending, Placed, schedule
 from mooring.scheduler.features import Features
@@ -95,7 +93,6 @@ def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     cluster = Cluster(
         Features.of(context.gates),
         now=context.now.instant,
-        spread_selector=_Spreading(snapshot).selector_of,
         extensions=context.extensions,
     )
     for namespace in snapshot.namespaces:
@@ -112,6 +109,8 @@ def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
         cluster.put_claim(claim)
     for group in snapshot.groups:
         cluster.put_group(group)
+    for spreader in snapshot.spreaders():
+        cluster.default_spreading.put(spreader)
     for pod in snapshot.pods:
         cluster.put_pod(pod)
     return cluster
@@ -229,27 +228,3 @@ def _order(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
     """Return where a pod or group stands: by priority, then age, then as it was given."""
     created = value.metadata.creation_timestamp
     return -(value.spec.priority or 0), "9" if created is None else str(created), number
-
-
-# --- what pods are spread with by default ---------------------------------------------------------
-
-
-class _Spreading:
-    """Knows which pods belong together: those of one replica set or stateful set."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._controllers: dict[tuple[str, str, str], Controller] = {
-            (each.kind, each.metadata.namespace, each.metadata.name): each
-            for each in snapshot.controllers
-            if each.kind in ("Deployment", "ReplicaSet", "StatefulSet")
-        }
-
-    def selector_of(self, pod: Pod) -> Selector:
-        """Return what a pod is spread with if it does not say."""
-        owner = controller_of(pod.metadata)
-        if owner is None:
-            return EVERYTHING
-        controller = self._controllers.get((owner.kind, pod.metadata.namespace, owner.name))
-        if controller is None:
-            return EVERYTHING
-        return default_selector(pod.metadata.labels, owner=controller.spec.selector)
