@@ -107,14 +107,14 @@ def test_a_service_counts_from_when_it_comes_until_it_goes() -> None:
     server.put(*NODES)
     rig = Rig(server)
     first, second, third = (webs()[start : start + 2] for start in (0, 2, 4))
-    for change in (
-        lambda: server.put(*first),
-        lambda: server.put(SERVICE, *second),
-        lambda: server.drop(SERVICE),
-        lambda: server.put(*third),
-    ):
-        change()
-        rig.run()
+    server.put(*first)
+    rig.run()
+    server.put(SERVICE, *second)
+    rig.run()
+    server.drop(SERVICE)
+    rig.run()
+    server.put(*third)
+    rig.run()
     nodes = [rig.node_of(f"web-{number}") for number in range(6)]
     assert nodes[:2] == nodes[4:] == ["large", "large"]
     assert "large" not in nodes[2:4]
