@@ -3,12 +3,14 @@
     snapshot ─ completed: pods, priorities, claims ─ cluster ─ queue ─ cycle, pod by pod ─ Plan
 
 The cycle is the scheduler's own. Pods come in the order of their priority and then of their age;
-those of a group come together. Pods that wait for others are tried again once these have a node.
+those of a group come together. Of new pods those that are given come before those that controllers
+make, as they do when all is applied at once, and each in the order of the files; in a real cluster
+that is a race (see `orders`). Pods that wait for others are tried again once these have a node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -72,15 +74,24 @@ def plan_completed(
     context: Context,
     *,
     left_out: Collection[str] = (),
+    arrival: Sequence[str] = (),
     progress: Progress = unwatched,
 ) -> Plan:
-    """Return where pods would go; those that are left out, by their full names, go nowhere."""
+    """Return where pods would go; those that are left out, by their full names, go nowhere.
+
+    `arrival` has the full names of pods in the order in which they come, if not in the usual one.
+    """
     before = completed.snapshot
     cluster = cluster_of(before, context)
     waiting = [pod for pod in before.pods if is_waiting(pod) and full_name(pod) not in left_out]
-    results = _Planner(cluster, before, progress, len(waiting)).run(waiting)
+    results = _Planner(cluster, before, progress, len(waiting)).run(_arranged(waiting, arrival))
     ordered = tuple(results[full_name(pod)] for pod in waiting)
     return Plan(before, ordered, completed.concerns, cluster)
+
+
+def _arranged(pods: list[Pod], arrival: Sequence[str]) -> list[Pod]:
+    place = {name: number for number, name in enumerate(arrival)}
+    return sorted(pods, key=lambda pod: place.get(full_name(pod), len(place)))
 
 
 def is_waiting(pod: Pod) -> bool:
@@ -177,14 +188,14 @@ class _Planner:
         for number, pod in enumerate(waiting):
             key = self._group_of(pod)
             if key is None or key not in self._cluster.groups:
-                yield _Item(_order(pod, number), (pod,))
+                yield _Item(standing(pod, number), (pod,))
             elif key in grouped:
                 grouped[key].append(pod)
             else:
                 grouped[key] = [pod]
         for key, pods in grouped.items():
             group = self._cluster.groups[key]
-            yield _Item(_order(group, waiting.index(pods[0])), tuple(pods), key)
+            yield _Item(standing(group, waiting.index(pods[0])), tuple(pods), key)
 
     def _take(self, item: _Item) -> None:
         results: Iterable[Result]
@@ -224,7 +235,7 @@ class _Planner:
         return None if name is None else (pod.metadata.namespace, name)
 
 
-def _order(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
+def standing(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
     """Return where a pod or group stands: by priority, then age, then as it was given."""
     created = value.metadata.creation_timestamp
     return -(value.spec.priority or 0), "9" if created is None else str(created), number
