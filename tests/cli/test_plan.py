@@ -214,3 +214,50 @@ def test_a_class_that_a_profile_has_is_told_with_the_profile() -> None:
     result = plan("--profile", "example-gpu", text=EXAMPLE)
     assert "gpu.example.com/example-gpu-0/gpu-0" in result.stdout
     assert result.exit_code == 0
+
+
+TRAINING = ["-f", str(SEEDS.parent / "training"), "--profile", "dgx-h100"]
+
+
+def test_an_order_of_arrival_that_places_more_is_told() -> None:
+    result = plan(*TRAINING)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1] == (
+        "the order of arrival decides: all 4 pods would get a node in the order "
+        "default/training-0, default/training-1, default/notebook-0, default/notebook-1"
+    )
+    tree = json.loads(plan(*TRAINING, "-o", "json").stdout)
+    assert tree["betterOrder"]["placed"] == 4
+    assert tree["betterOrder"]["pods"][:2] == ["default/training-0", "default/training-1"]
+
+
+def test_pods_of_one_owner_are_told_together_in_an_order() -> None:
+    three, one = (TEMPLATE.replace("count: 4", f"count: {count}") for count in (3, 1))
+    small = "".join(f"---\n{POD_WITH_CLAIM % number}" for number in range(3))
+    text = f"{three}---\n{one.replace('gpus-and-nic', 'one')}{small}---\n{DEPLOYMENT % 4}"
+    result = plan("--profile", "dgx-h100x2", text=text)
+    assert result.stdout.splitlines()[-1] == (
+        "the order of arrival decides: all 7 pods would get a node in the order "
+        "default/train-0 to default/train-3 (4 pods), default/small-0, default/small-1, "
+        "default/small-2"
+    )
+
+
+def test_no_order_is_told_where_none_helps() -> None:
+    result = plan("--profile", "dgx-h100", text=f"{TEMPLATE}---\n{DEPLOYMENT % 3}")
+    assert result.exit_code == 1
+    assert "order of arrival" not in result.stdout
+    result = plan("--profile", "dgx-h100", "-o", "json", text=f"{TEMPLATE}---\n{DEPLOYMENT % 3}")
+    assert "betterOrder" not in json.loads(result.stdout)
+
+
+POD_WITH_CLAIM = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: small-%d}
+spec:
+  containers:
+  - {name: c, image: x, resources: {claims: [{name: d}]}}
+  resourceClaims:
+  - {name: d, resourceClaimTemplateName: one}
+"""

@@ -16,10 +16,11 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.writes import Delete, Target, Tell, Update
 from mooring.cluster.overview import count
 from mooring.cluster.simulation import SIMULATED, Machines, SimulatedPods, fleets_of
-from mooring.controllers.controller import Ask
+from mooring.controllers.controller import Ask, Refused
 from mooring.controllers.model import Model
 from mooring.controllers.settling import Settling
 from mooring.node.runtime.durations import End, end_of
+from tests.controllers.late import Late
 from tests.node.world import World, container, make_pod, play
 
 NOW = Timestamp.parse("2026-10-01T12:00:00Z")
@@ -62,6 +63,53 @@ def test_machines_register_with_their_devices() -> None:
     slices = [each for each in objects.all(ResourceSlice) if each.spec.node_name == "dgx-h100-1"]
     assert {each.metadata.owner_references[0].uid for each in slices} == {node.metadata.uid}
     assert objects.find(DeviceClass, "", "gpu.nvidia.com") is not None
+
+
+@pytest.mark.parametrize(
+    "profiles",
+    [
+        ("dgx-h100", "xe9680-mi300x", "tpu-v6e"),
+        ("tpu-v6e", "dgx-h100x2", "gb200-nvl72", "xeon6-snc3"),
+    ],
+)
+def test_machines_that_share_classes_all_bring_theirs(profiles: tuple[str, ...]) -> None:
+    fleets = fleets_of(profiles)
+    late = Late([Machines(fleets)])  # every machine plans before it sees what others have written
+    late.model.put(made(Namespace, "kube-node-lease"))
+    late.settle()
+    objects = late.model.objects
+    assert {each.metadata.name for each in objects.all(DeviceClass)} == {
+        each.metadata.name for fleet in fleets for each in fleet.classes
+    }
+    assert objects.count(ResourceSlice) == sum(len(fleet.slices) for fleet in fleets)
+    assert objects.count(Lease) == sum(len(fleet.nodes) for fleet in fleets)
+
+
+def test_a_class_that_is_refused_keeps_nothing_else_from_a_machine(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    late = Late([Machines(fleets_of(["dgx-h100"]))])
+    late.model.admits = lambda value: (
+        Refused("Forbidden", "no such classes here")
+        if isinstance(value, DeviceClass) and value.metadata.name == "dra.cpu"
+        else None
+    )
+    late.model.put(made(Namespace, "kube-node-lease"))
+    late.settle()
+    objects = late.model.objects
+    assert objects.find(DeviceClass, "", "gpu.nvidia.com") is not None
+    assert objects.count(ResourceSlice) == 4
+    assert objects.find(Lease, "kube-node-lease", "dgx-h100-0") is not None
+    assert [each.getMessage() for each in caplog.records] == [
+        "simulated-machines: dgx-h100-0: no such classes here"
+    ]
+
+
+def test_a_class_that_somebody_deletes_stays_away() -> None:
+    settling = world("dgx-h100x2")
+    settling.model.write(Delete(Target(DeviceClass, "", "mig.nvidia.com")))
+    settling.advance(60)
+    assert settling.model.get(DeviceClass, "", "mig.nvidia.com") is None
 
 
 def test_a_lease_is_renewed_while_time_passes() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mooring.api.catalogue import FOREIGN
 from mooring.api.codec import decode_tree
 from mooring.api.coordination import Lease
 from mooring.api.core import Pod
@@ -128,7 +129,8 @@ def test_a_scheduler_whose_role_has_no_groups_and_no_taint_rules_does_not_ask_fo
 
     async def run() -> None:
         async with asyncio.timeout(60), embedded(tmp_path, Surroundings(gates=gates)) as cluster:
-            assert cluster.scheduling.informers.causes == {}
+            missing = {kind.name for kind in FOREIGN}  # which only Kubernetes has
+            assert set(cluster.scheduling.informers.causes) == missing
             assert cluster.controlling.informers.causes == {}
 
     asyncio.run(run())

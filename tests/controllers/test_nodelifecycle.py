@@ -9,6 +9,7 @@ import pytest
 from mooring.api.coordination import Lease
 from mooring.api.core import Node, Pod
 from mooring.controllers.conditions import is_true
+from mooring.controllers.controller import Refused
 from mooring.controllers.nodelifecycle import LEASES, NodeLifecycle
 from mooring.controllers.nodetaints import NodeTaintEvictions
 from tests.controllers.things import NOW, World, later, thing
@@ -70,6 +71,17 @@ def test_a_node_whose_agent_is_silent_becomes_unknown_and_is_tainted() -> None:
     assert taints(world) == [(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")]
     (told,) = world.get(Pod, "p").status.conditions
     assert (told.type, told.status) == ("Ready", "False")
+
+
+def test_a_pod_that_cannot_be_changed_keeps_neither_others_nor_the_node_from_it() -> None:
+    world = world_of(node(), lease(), pod("a"), pod("b"), pod("c"))
+    world.model.allows = lambda old, _: (
+        Refused("Forbidden", "hands off") if old.metadata.name == "b" else None
+    )
+    silent(world)
+    assert taints(world) == [(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")]
+    ready = [is_true(world.get(Pod, name).status.conditions, "Ready") for name in "abc"]
+    assert ready == [False, True, False]
 
 
 def test_pods_that_come_to_be_ready_on_a_lost_node_are_not() -> None:

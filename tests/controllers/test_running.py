@@ -17,7 +17,7 @@ from mooring.client.objects import Key, Objects
 from mooring.client.writes import Create, LookAgain, Patch, Target, Tell, Update
 from mooring.controllers.controller import Answers, Ask, Controller, Failed, Step
 from mooring.controllers.resourceclaims import PodClaims
-from mooring.controllers.running import UNSEEN_WAITS_MAX
+from mooring.controllers.running import CONFLICTS_MAX, UNSEEN_WAITS_MAX
 from tests.claims.parts import BY_TEMPLATE
 from tests.controllers.late import Late, server_error
 from tests.controllers.scenes import ALL, named_claim, pod, template
@@ -135,6 +135,57 @@ def test_failure_ends_the_plan_and_is_logged_once(caplog: pytest.LogCaptureFixtu
     ]
     assert late.queues[0].limited == [KEY] * 3
     assert late.told == []
+
+
+class Independent(Scripted):
+    """Has steps that do not build on each other."""
+
+    has_independent_steps = True
+
+
+def test_independent_steps_are_carried_out_beside_one_that_is_refused() -> None:
+    controller = Independent(
+        labelled("1"),
+        Tell(named_claim(), "Reason", "never: its claim was refused"),
+        Create(named_claim("new")),
+        Tell(named_claim("new"), "Reason", "made"),
+        LookAgain(KEY, 7.0),
+    )
+    late = Late([controller])
+    late.model.put(named_claim())
+    late.deliver(ResourceClaim)
+    late.client.failures.append(server_error("Conflict", "has been modified"))
+    late.work(0)
+    assert late.model.get(ResourceClaim, "ns", "new") is not None
+    assert [each.message for each in late.told] == ["made"]
+    assert late.queues[0].limited == [KEY]  # what was refused is planned again
+    assert late.queues[0].later == [(KEY, 7.0)]
+
+
+def test_of_several_refusals_the_one_that_is_no_conflict_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    late = Late([Independent(labelled("1"), Create(named_claim("a")), Create(named_claim("b")))])
+    late.model.put(named_claim())
+    late.deliver(ResourceClaim)
+    refusals = [("Conflict", "modified"), ("Forbidden", "not allowed"), ("Forbidden", "nor this")]
+    late.client.failures.extend(server_error(*each) for each in refusals)
+    late.work(0)
+    assert [each.getMessage() for each in caplog.records] == ["scripted: ns/shared: not allowed"]
+    assert late.queues[0].limited == [KEY]
+
+
+def test_a_conflict_that_does_not_end_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    late, _ = late_with(labelled("1"))
+    for number in range(CONFLICTS_MAX + 3):
+        assert bool(caplog.records) == (number >= CONFLICTS_MAX)
+        late.client.failures.append(server_error("Conflict", "has been modified"))
+        late.queues[0].add(KEY)
+        late.work(0)
+    assert [each.getMessage() for each in caplog.records] == [
+        f"scripted: ns/shared: {CONFLICTS_MAX} conflicts in a row: has been modified"
+    ]
+    assert len(late.queues[0].limited) == CONFLICTS_MAX + 3
 
 
 def test_another_cause_is_logged_again(caplog: pytest.LogCaptureFixture) -> None:

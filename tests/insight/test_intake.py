@@ -276,3 +276,30 @@ def test_a_claim_whose_namespace_never_comes_is_taken_with_a_warning() -> None:
     taken = intake(ADMIN_CLAIM)
     assert len(taken.snapshot().claims) == 1
     assert "admin access to devices requires" in facts(taken)[0]
+
+
+def test_of_services_and_replication_controllers_only_the_selector_is_read() -> None:
+    taken = intake(
+        """\
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: anything}]}
+---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: old}
+spec: {selector: {app: old}, replicas: 2}
+""",
+        namespace="team",
+    )
+    (service,), (controller,) = taken.snapshot().services, taken.snapshot().replication_controllers
+    assert (service.metadata.namespace, service.spec.selector) == ("team", {"app": "web"})
+    assert controller.spec.selector == {"app": "old"}
+    (fact,) = facts(taken)
+    assert fact.startswith("ReplicationController (v1) makes no pods here (1 object): left out; ")
+
+
+def test_a_service_that_is_none_is_said_with_its_place() -> None:
+    taken = intake("apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: no service\n")
+    assert taken.unreadable == ["here.yaml:4:1: spec: expected a ServiceSpec (a map), got a string"]

@@ -31,6 +31,11 @@ apiVersion: resource.k8s.io/v1
 kind: DeviceClass
 metadata: {name: gpu.example.com}
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: acme-web, namespace: acme}
+spec: {selector: {namespace: red, kubernetes.io/metadata.name: acme}}
+---
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
 metadata: {name: acme-node-a-gpus}
@@ -116,3 +121,9 @@ def test_controllers_still_know_their_pods() -> None:
 
 def test_the_same_names_twice_give_the_same() -> None:
     assert anonymised(given()) == anonymised(given())
+
+
+def test_what_a_service_selects_is_renamed_as_labels_are() -> None:
+    (service,) = anonymised(intake(CLUSTER).snapshot()).services
+    assert (service.metadata.name, service.metadata.namespace) == ("service-1", "space-1")
+    assert service.spec.selector == {"namespace": "red", "kubernetes.io/metadata.name": "space-1"}

@@ -1,7 +1,8 @@
 """Every kind that Mooring can read.
 
 Kinds without a plural live in files only, or are what a subresource takes. Kinds that are asked
-are answered by a server, but it stores none.
+are answered by a server, but it stores none. Foreign kinds are served by Kubernetes alone; of
+these, we read what decides about pods.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ KINDS: tuple[Kind, ...] = (
 
 SERVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.plural and not kind.is_asked)
 ASKED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.is_asked)
+FOREIGN: tuple[Kind, ...] = core.FOREIGN_KINDS
 
 # The kinds that Kubernetes 1.37 serves besides, as its discovery lists them.
 OTHER_KINDS: dict[str, tuple[str, ...]] = {

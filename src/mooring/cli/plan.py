@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 
 import click
 import msgspec
@@ -17,6 +19,7 @@ from mooring.cli.pictures import picture_option, write_picture
 from mooring.cli.planning import planned
 from mooring.insight.holdings import holdings_in
 from mooring.insight.pending.stoppages import written_of
+from mooring.insight.planning.orders import BetterOrder, better_order
 from mooring.insight.planning.placements import (
     Given,
     Granted,
@@ -29,6 +32,8 @@ from mooring.insight.planning.standins import stand_ins
 from mooring.insight.wording import counted
 from mooring.scheduler.cycle import Pending
 
+ALIKE_MIN = 4  # so many pods of one owner in a row are not named one by one
+RUNS_MAX = 8
 SAME = " "  # a cell that says what the one above does
 NO_NODE = "<none>"
 
@@ -65,6 +70,9 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
     that they make, templates with the claims that are made from them. A claim or template that no
     pod uses is planned for a pod that asks for nothing else. Nothing is changed.
 
+    New pods come in the order of the files, before those that controllers make. In a cluster that
+    is a race: where pods get no node, other orders are tried, and one that places more is told.
+
     \b
     moor plan -f pod.yaml --profile dgx-h100x2
     moor plan -f training.yaml --on cluster.yaml -o wide --picture plan.svg
@@ -75,7 +83,10 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
     if any(given.manifests.objects()) and not is_all:
         chosen = tuple(chosen_results(plan.results, given.manifests.with_objects(added)))
     placements = [_placement(result, plan) for result in chosen]
-    _print(placements, plan, output)
+    better = None
+    if output != "name" and not all(each.node for each in placements):
+        better = better_order(plan, given.context, shown={each.pod for each in placements})
+    _print(placements, plan, output, better)
     if picture_file is not None:
         found = holdings_in(plan.after, given.context)
         write_picture(plan.after, found, picture_file, title="Devices as planned")
@@ -92,10 +103,12 @@ def _placement(result: Result, plan: Plan) -> Placement:
     return placement
 
 
-def _print(placements: list[Placement], plan: Plan, output: str) -> None:
+def _print(
+    placements: list[Placement], plan: Plan, output: str, better: BetterOrder | None
+) -> None:
     match output:
         case "json" | "yaml":
-            print_tree(_tree(placements, plan), output)
+            print_tree(_tree(placements, plan, better), output)
         case "name":
             for each in placements:
                 echo(printable(f"pod/{each.pod} node/{each.node or NO_NODE}"))
@@ -106,9 +119,12 @@ def _print(placements: list[Placement], plan: Plan, output: str) -> None:
             rows = (row for each in placements for row in _rows(each, is_wide=is_wide))
             print_table(WIDE if is_wide else SHORT, rows, is_wide=is_wide)
             _print_rest(placements, plan)
+            if better is not None:
+                echo(printable(_order_text(better, len(placements))))
 
 
-def _tree(placements: list[Placement], plan: Plan) -> dict[str, object]:
+def _tree(placements: list[Placement], plan: Plan, better: BetterOrder | None) -> dict[str, object]:
+    order = {"placed": better.placed, "pods": list(better.arrival)} if better is not None else None
     return {
         "pods": msgspec.to_builtins(placements),
         "summary": {
@@ -116,6 +132,7 @@ def _tree(placements: list[Placement], plan: Plan) -> dict[str, object]:
             "pending": sum(each.node is None for each in placements),
             "nodes": len(plan.before.nodes),
         },
+        **({"betterOrder": order} if order is not None else {}),
     }
 
 
@@ -189,6 +206,22 @@ def _print_rest(placements: list[Placement], plan: Plan) -> None:
     placed = len(placements) - len(pending)
     text = f"\n{counted(placed, 'pod')} of {len(placements)} placed on {_nodes(placements, plan)}"
     echo(f"{text}{'; moor explain tells why the others are not' if pending else ''}")
+
+
+def _order_text(better: BetterOrder, total: int) -> str:
+    """Return an order in few words: pods of one owner that follow each other are named together."""
+    runs = [
+        [name for name, _ in run]
+        for _, run in groupby(zip(better.arrival, better.owners, strict=True), itemgetter(1))
+    ]
+    shown = [
+        ", ".join(run) if len(run) < ALIKE_MIN else f"{run[0]} to {run[-1]} ({len(run)} pods)"
+        for run in runs[:RUNS_MAX]
+    ]
+    if len(runs) > RUNS_MAX:
+        shown.append("…")
+    count = f"all {total} pods" if better.placed == total else f"{better.placed} pods"
+    return f"the order of arrival decides: {count} would get a node in the order {', '.join(shown)}"
 
 
 def _nodes(placements: Iterable[Placement], plan: Plan) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mooring.api.catalogue import FOREIGN
 from mooring.api.gates import Gates
 from mooring.api.schedulerconfig import KubeSchedulerConfiguration
 from mooring.client.contract import Client
@@ -19,6 +20,7 @@ from mooring.client.recorder import Recorder, Style
 from mooring.controllers.controller import Controller
 from mooring.controllers.dra import DraMetrics, dra_controllers
 from mooring.controllers.loops import NOT_EVERYWHERE, Loops
+from mooring.controllers.namespaces import Namespaces
 from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.roster import workload_controllers
 from mooring.kit.clock import REAL, Clock
@@ -30,6 +32,8 @@ from mooring.scheduler.reserving import Fresh
 SCHEDULER = "default-scheduler"
 SCHEDULER_AGENT = "kube-scheduler"  # as whom programs write fields, as in Kubernetes
 CONTROLLERS_AGENT = "kube-controller-manager"
+
+_FOREIGN = frozenset(kind.struct for kind in FOREIGN)
 
 
 class Surroundings(Struct, frozen=True):
@@ -68,7 +72,8 @@ class Scheduling:
         )
         self.loop = Loop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
         for kind in kinds_of(config.features):
-            informer = self.informers.follow(kind, optional=kind in NOT_EVERYWHERE)
+            is_optional = kind in NOT_EVERYWHERE or kind in _FOREIGN
+            informer = self.informers.follow(kind, optional=is_optional)
             informer.on_change(partial(self._changed, informer))
 
     def _changed(self, informer: Informer, old: Any | None, new: Any | None) -> None:
@@ -101,8 +106,12 @@ class Controlling:
         informers: Informers | None = None,
         client_of: Callable[[str], Client] | None = None,
         chosen: Callable[[str], bool] = lambda _: True,
+        ends_namespaces: bool = False,
     ) -> None:
-        """Take a client, which reads all kinds; with `client_of`, each controller has its own."""
+        """Take a client, which reads all kinds; with `client_of`, each controller has its own.
+
+        `ends_namespaces` is for servers that do not empty deleted namespaces themselves.
+        """
         self.metrics = DraMetrics()
         self.queues = QueuesMetrics()
         self.informers = informers or informers_of(client, around)
@@ -110,6 +119,7 @@ class Controlling:
         controllers = (
             *dra_controllers(around.gates, self.metrics),
             *workload_controllers(authority=authority, gates=around.gates),
+            *((Namespaces(),) if ends_namespaces else ()),
         )
         self.loops = Loops(
             (*(each for each in controllers if chosen(each.name)), *more),

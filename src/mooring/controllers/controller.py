@@ -4,7 +4,9 @@ Something else does the rest: `running` with a server, `settling` in memory for 
 1. tell the controller each change (`keys`), and queue the keys that it answers with;
 2. ask it for a plan of a key, read what the plan asks for and plan again with the answers;
 3. carry out the steps in order. Writes to one object in one plan follow each other: an Update
-   after an Update is made against what the first one returned;
+   after an Update is made against what the first one returned. A refused write ends the plan, or
+   only what the plan does with that object if its steps are independent of each other; either way
+   the key is planned again;
 4. tell it what came of each write (`wrote`, `refused`).
 
 # step: one thing that a plan wants done
@@ -51,6 +53,16 @@ class Ask(Struct, frozen=True):
     name: str
 
 
+class DeleteContent(Struct, frozen=True):
+    """Delete all that is in a namespace; the answer is what remains (`Remains`).
+
+    Whoever plans cannot list what to delete: the server may have kinds that nobody here knows.
+    """
+
+    namespace: str
+    grace_s: int  # how long its pods may take to end
+
+
 class Failed(Struct, frozen=True):
     """It cannot be done now; the key is planned again after a while, later each time."""
 
@@ -58,8 +70,9 @@ class Failed(Struct, frozen=True):
     attempts_max: int | None = None  # then the key is left alone until something changes
 
 
-Step = Write | LookAgain | Ask | Failed
-Answers = Mapping[Ask, Any]  # what the server has: an object, or None
+Question = Ask | DeleteContent
+Step = Write | LookAgain | Question | Failed
+Answers = Mapping[Question, Any]  # what the server has: an object, or None; or what remains
 
 NO_ANSWERS: Answers = {}
 
@@ -89,6 +102,8 @@ class Controller:
     optional: ClassVar[tuple[type[Any], ...]] = ()  # of these: what a server need not have
     source: ClassVar[str] = ""  # who its events come from; the name if it is empty
     workers: ClassVar[int] = 4
+    # Whether writes to one object of a plan make sense although another object's was refused.
+    has_independent_steps: ClassVar[bool] = False
 
     def prepare(self, objects: Objects) -> None:
         """Keep the indexes that the plan needs."""

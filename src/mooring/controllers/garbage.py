@@ -59,6 +59,7 @@ class GarbageCollector(Controller):
 
     name: ClassVar[str] = "garbage-collector-controller"
     kinds = STRUCTS
+    has_independent_steps = True
 
     def __init__(self) -> None:
         self._vanished = Vanished(VANISHED_MAX)

@@ -63,6 +63,7 @@ class NodeLifecycle(Controller):
     name: ClassVar[str] = "node-lifecycle-controller"
     source: ClassVar[str] = "node-controller"
     kinds = (Node, Lease, Pod)
+    has_independent_steps = True
 
     def __init__(self, *, grace_s: float = GRACE_S) -> None:
         self._grace_s = grace_s

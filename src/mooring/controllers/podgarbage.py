@@ -40,6 +40,7 @@ class PodGarbage(Controller):
 
     name: ClassVar[str] = "pod-garbage-collector-controller"
     kinds = (Pod, Node)
+    has_independent_steps = True
 
     def __init__(self, *, ended_max: int = ENDED_MAX, quarantine_s: float = QUARANTINE_S) -> None:
         self._ended_max, self._quarantine_s = ended_max, quarantine_s

@@ -4,8 +4,9 @@
 2. Workers take keys. A key whose own last writes are not among the objects yet waits for them, so
    that no plan makes twice what it has made already.
 3. The plan's questions are asked at the server, then its steps are carried out in order.
-4. A conflict is planned again. Any other refusal ends the plan; the key comes again after a while,
-   later each time. The cause is logged when it is a new one.
+4. A refused write ends the plan, or what the plan does with that object (`Refusals`); the key comes
+   again after a while, later each time. The cause is logged when it is a new one; a conflict only
+   when it does not end.
 """
 
 from __future__ import annotations
@@ -14,19 +15,30 @@ import asyncio
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from mooring.api.namespaceconditions import Remains
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Create, Delete, LookAgain, Tell, Write
-from mooring.controllers.controller import Answers, Change, Controller, Failed, Refused, Step
-from mooring.controllers.steps import Chain, Sorted, sort_steps
+from mooring.controllers.controller import (
+    Answers,
+    Change,
+    Controller,
+    DeleteContent,
+    Failed,
+    Question,
+    Refused,
+    Step,
+)
+from mooring.controllers.steps import Chain, Refusals, Sorted, sort_steps
 from mooring.kit.queue import QueueClosedError
 
 ASKS_MAX = 10  # plans of one key in a row that ask
+CONFLICTS_MAX = 10  # of one key in a row, until they are logged; these are some five seconds
 UNSEEN_WAIT_S = 0.02
 UNSEEN_WAITS_MAX = 250  # five seconds in all; then the copy is planned with as it is
 KEYS_MAX = 10_000  # keys of which something is remembered; the oldest are forgotten first
@@ -35,6 +47,8 @@ _LOG = logging.getLogger(__name__)
 
 _QUOTED = re.compile(r'"[^"]*"')
 
+# Deletes what is in a namespace, and returns what remains.
+Emptying = Callable[[DeleteContent], Awaitable[Remains]]
 # Tells whether the objects of a kind are at least as new as a resource version.
 HasSeen = Callable[[type[Any], str], bool]
 
@@ -74,13 +88,15 @@ class Running:
         tell: Callable[[Tell], None],
         now: Callable[[], Timestamp],
         has_seen: HasSeen = lambda struct, revision: True,  # noqa: ARG005
+        empty: Emptying | None = None,
     ) -> None:
         self.controller = controller
         self.objects = objects
         self._client, self._queue, self._tell = client, queue, tell
-        self._now, self._has_seen = now, has_seen
+        self._now, self._has_seen, self._empty = now, has_seen, empty
         self._unseen: OrderedDict[Key, _Unseen] = OrderedDict()
         self._attempts: dict[Key, int] = {}
+        self._conflicts: OrderedDict[Key, int] = OrderedDict()
         self._causes: OrderedDict[Key, str] = OrderedDict()
         controller.prepare(objects)
 
@@ -127,12 +143,16 @@ class Running:
             self._queue.add_after(key, UNSEEN_WAIT_S)
             return
         plan = await self._plan(key)
-        chain = Chain()
+        is_independent = self.controller.has_independent_steps
+        chain, refusals = Chain(), Refusals(is_independent=is_independent)
         for write in plan.writes:
-            if not await self._carry_out(key, write, chain):
-                return
-        self._then(plan.again)
-        if plan.failed is not None:
+            if not refusals.skips(write):
+                await self._carry_out(key, write, chain, refusals)
+        if is_independent or refusals.gravest is None:
+            self._then(plan.again)
+        if refusals.gravest is not None:
+            self._plan_again(key, *refusals.gravest)
+        elif plan.failed is not None:
             self._fail(key, plan.failed)
         else:
             self._succeed(key)
@@ -143,40 +163,38 @@ class Running:
             plan = sort_steps(self.controller.plan(self.objects, key, self._now(), answers))
             if not plan.asks:
                 return plan
-            found = {
-                ask: await self._client.get(ask.struct, ask.namespace, ask.name)
-                for ask in plan.asks
-            }
-            answers = {**answers, **found}
+            answers = {**answers, **{ask: await self._answer(ask) for ask in plan.asks}}
         raise RuntimeError("the plan asks again and again")
 
-    async def _carry_out(self, key: Key, write: Write, chain: Chain) -> bool:
-        """Tell whether the rest of the plan may go on after a write."""
+    async def _answer(self, question: Question) -> Any:
+        if not isinstance(question, DeleteContent):
+            return await self._client.get(question.struct, question.namespace, question.name)
+        assert self._empty is not None, "no client that can delete what it does not know"
+        return await self._empty(question)
+
+    async def _carry_out(self, key: Key, write: Write, chain: Chain, refusals: Refusals) -> None:
         if isinstance(write, Tell):
             self._tell(write)
-            return True
+            return
         try:
             stored = await self._client.write(chain.follow(write))
         except ClientError as error:
-            return self._refuse(key, write, Refused(error.reason, error.message))
+            refused = Refused(error.reason, error.message)
+            self._complain(key, write, refused)
+            # What was to be changed is not there: the change that says so will come.
+            if isinstance(write, Create) or not refused.is_gone:
+                refusals.note(write, refused)
+            return
         chain.note(write, stored)
         if not isinstance(write, Delete):  # What is gone is not seen again.
             self._await_sight(key, stored)
         self._then(self.controller.wrote(self.objects, key, write, self._now()))
-        return True
 
-    def _refuse(self, key: Key, write: Write, refused: Refused) -> bool:
+    def _complain(self, key: Key, write: Write, refused: Refused) -> None:
         told = self.controller.refused(self.objects, key, write, refused)
         for each in sort_steps(told).writes:
             if isinstance(each, Tell):
                 self._tell(each)
-        if refused.is_gone and not isinstance(write, Create):
-            return True  # What was to be changed is not there: the change that says so will come.
-        if refused.is_conflict:
-            self._queue.retry(key)
-        else:
-            self._fail(key, Failed(_cause(write, refused)))
-        return False
 
     # --- after ----------------------------------------------------------------------------------
 
@@ -185,16 +203,28 @@ class Running:
             if isinstance(step, LookAgain):
                 self._queue.add_after(step.key, step.after_s)
 
+    def _plan_again(self, key: Key, write: Write, refused: Refused) -> None:
+        """Have a key planned again because of a write that was refused."""
+        if not refused.is_conflict:
+            self._fail(key, Failed(_cause(write, refused)))
+            return
+        times = self._conflicts[key] = self._conflicts.get(key, 0) + 1
+        if len(self._conflicts) > KEYS_MAX:
+            self._conflicts.popitem(last=False)
+        if times == CONFLICTS_MAX:
+            self._log(key, f"{times} conflicts in a row: {refused.message}")
+        self._queue.retry(key)
+
     def _succeed(self, key: Key) -> None:
         self._queue.forget(key)
+        self._conflicts.pop(key, None)
         self._attempts.pop(key, None)
         self._causes.pop(key, None)
 
     def _fail(self, key: Key, failed: Failed, error: Exception | None = None) -> None:
         cause = _QUOTED.sub("", failed.reason)  # names that are made up differ each time
         if self._causes.get(key) != cause:
-            name = "/".join(part for part in key if part)
-            _LOG.warning("%s: %s: %s", self.controller.name, name, failed.reason, exc_info=error)
+            self._log(key, failed.reason, error)
             self._causes[key] = cause
             if len(self._causes) > KEYS_MAX:
                 self._causes.popitem(last=False)
@@ -205,6 +235,10 @@ class Running:
                 self._queue.forget(key)
                 return
         self._queue.retry(key)
+
+    def _log(self, key: Key, cause: str, error: Exception | None = None) -> None:
+        name = "/".join(part for part in key if part)
+        _LOG.warning("%s: %s: %s", self.controller.name, name, cause, exc_info=error)
 
     # --- own writes -----------------------------------------------------------------------------
 

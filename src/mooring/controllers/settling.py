@@ -18,9 +18,9 @@ from datetime import timedelta
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Create, Write
-from mooring.controllers.controller import Answers, Change, Controller, Failed, Step
+from mooring.controllers.controller import Answers, Ask, Change, Controller, Failed, Refused, Step
 from mooring.controllers.model import Model, RefusedError
-from mooring.controllers.steps import Chain, Sorted, sort_steps
+from mooring.controllers.steps import Chain, Refusals, Sorted, sort_steps
 
 PLANS_MAX = 100_000
 ASKS_MAX = 10
@@ -85,7 +85,9 @@ class Settling:
             plan = sort_steps(steps)
             if not plan.asks:
                 return plan
-            answers = {**answers, **{ask: self.model.answer(ask) for ask in plan.asks}}
+            asks = [ask for ask in plan.asks if isinstance(ask, Ask)]
+            assert len(asks) == len(plan.asks), "no server here has kinds that nobody knows"
+            answers = {**answers, **{ask: self.model.answer(ask) for ask in asks}}
         raise AssertionError(f"{controller.name} asks again and again about {key}")
 
     # --- inside ---------------------------------------------------------------------------------
@@ -112,31 +114,36 @@ class Settling:
 
     def _do(self, work: Work) -> None:
         plan = self.plan(*work)
-        chain = Chain()
+        is_independent = self.controllers[work[0]].has_independent_steps
+        chain, refusals = Chain(), Refusals(is_independent=is_independent)
         for write in plan.writes:
-            if not self._carry_out(work, write, chain):
-                return
-        self._then(work, plan.again)
-        if plan.failed is not None:
+            if not refusals.skips(write):
+                self._carry_out(work, write, chain, refusals)
+        if is_independent or refusals.gravest is None:
+            self._then(work, plan.again)
+        if refusals.gravest is not None:
+            self._plan_again(work, refusals.gravest[1])
+        elif plan.failed is not None:
             self._fail(work, plan.failed)
         else:
             self._failures.pop(work, None)
 
-    def _carry_out(self, work: Work, write: Write, chain: Chain) -> bool:
+    def _carry_out(self, work: Work, write: Write, chain: Chain, refusals: Refusals) -> None:
         controller, (_, key), model = self.controllers[work[0]], work, self.model
         try:
             chain.note(write, model.write(chain.follow(write)))
         except RefusedError as error:
             self._tell(controller.refused(model.objects, key, write, error.refused))
-            if error.refused.is_gone and not isinstance(write, Create):
-                return True
-            if error.refused.is_conflict:
-                self._add(work)
-            else:
-                self._fail(work, Failed(error.refused.message))
-            return False
+            if isinstance(write, Create) or not error.refused.is_gone:
+                refusals.note(write, error.refused)
+            return
         self._then(work, controller.wrote(model.objects, key, write, model.now))
-        return True
+
+    def _plan_again(self, work: Work, refused: Refused) -> None:
+        if refused.is_conflict:
+            self._add(work)
+        else:
+            self._fail(work, Failed(refused.message))
 
     def _tell(self, steps: Iterable[Step]) -> None:
         for write in sort_steps(steps).writes:

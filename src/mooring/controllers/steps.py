@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from mooring.client.objects import Key, key_of
-from mooring.client.writes import Create, LookAgain, Update, Write
-from mooring.controllers.controller import Ask, Failed, Step
+from mooring.client.writes import Create, LookAgain, Tell, Update, Write
+from mooring.controllers.controller import Ask, DeleteContent, Failed, Question, Refused, Step
 
 W = TypeVar("W", bound=Write)
 
@@ -19,7 +19,7 @@ class Sorted(NamedTuple):
 
     writes: tuple[Write, ...]
     again: tuple[LookAgain, ...]
-    asks: tuple[Ask, ...]
+    asks: tuple[Question, ...]
     failed: Failed | None
 
 
@@ -27,13 +27,13 @@ def sort_steps(steps: Iterable[Step]) -> Sorted:
     """Return the steps sorted; of several failures the first counts."""
     writes: list[Write] = []
     again: list[LookAgain] = []
-    asks: list[Ask] = []
+    asks: list[Question] = []
     failed: Failed | None = None
     for step in steps:
         match step:
             case LookAgain():
                 again.append(step)
-            case Ask():
+            case Ask() | DeleteContent():
                 asks.append(step)
             case Failed():
                 failed = failed or step
@@ -64,3 +64,38 @@ class Chain:
         if isinstance(write, Update | Create) and stored is not None:
             place = (type(stored), key_of(stored))
             self._revisions[place] = stored.metadata.resource_version
+
+
+class Refusals:
+    """The writes of one plan that the server refused, and what is not done because of them."""
+
+    def __init__(self, *, is_independent: bool) -> None:
+        self._is_independent = is_independent
+        self._objects: set[tuple[type[Any], Key]] = set()
+        self._first: tuple[Write, Refused] | None = None
+
+    @property
+    def gravest(self) -> tuple[Write, Refused] | None:
+        """The first that is more than a conflict, or else the first; None if all were taken."""
+        return self._first
+
+    def note(self, write: Write, refused: Refused) -> None:
+        """Remember a refusal."""
+        self._objects.add(_object_of(write))
+        had = self._first
+        if had is None or (had[1].is_conflict and not refused.is_conflict):
+            self._first = write, refused
+
+    def skips(self, write: Write) -> bool:
+        """Tell whether a write is not to be carried out after what was refused."""
+        if self._first is None:
+            return False
+        return not self._is_independent or _object_of(write) in self._objects
+
+
+def _object_of(write: Write) -> tuple[type[Any], Key]:
+    match write:
+        case Create(value=value) | Update(value=value) | Tell(about=value):
+            return type(value), key_of(value)
+        case _:
+            return write.target.struct, (write.target.namespace, write.target.name)

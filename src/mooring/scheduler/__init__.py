@@ -24,11 +24,12 @@ from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
 from mooring.scheduler.scoring import best, totals
 from mooring.scheduler.shape import Occupant, PodShape, Settings, prepare
 from mooring.scheduler.shapes import Shapes
-from mooring.scheduler.spreading import default_selector
+from mooring.scheduler.spreading import DefaultSpreading, default_selector
 
 __all__ = [
     "Attempt",
     "Cluster",
+    "DefaultSpreading",
     "Fault",
     "Features",
     "Fleet",

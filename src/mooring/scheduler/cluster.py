@@ -8,7 +8,7 @@ the kinds of pods that were asked about.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -18,7 +18,6 @@ from mooring.allocator.allocation import BUDGET
 from mooring.allocator.taintrules import Reach, TaintRules
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
-from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.resource.v1 import (
     AllocationResult,
     DeviceClass,
@@ -39,6 +38,7 @@ from mooring.scheduler.holds import Hold
 from mooring.scheduler.ranking import Ranking, Work
 from mooring.scheduler.shape import DEFAULT_SETTINGS, Occupant, PodShape, Settings
 from mooring.scheduler.shapes import Shapes, key_of
+from mooring.scheduler.spreading import DefaultSpreading
 
 RANKINGS_MAX = 256
 FINISHED = ("Succeeded", "Failed")
@@ -56,7 +56,6 @@ class Cluster:
         *,
         settings: Settings = DEFAULT_SETTINGS,
         now: datetime | None = None,
-        spread_selector: Callable[[Pod], Selector] = lambda _: EVERYTHING,
         extensions: bool = True,
     ) -> None:
         compiler = DeviceCompiler(CelFeatures(list_attributes=True), extensions=extensions)
@@ -70,7 +69,7 @@ class Cluster:
         self.inventory = Inventory(features.allocator, compiler=compiler)
         self.index = ClassIndex()
         self.groups: dict[ClaimKey, PodGroup] = {}
-        self.spread_selector = spread_selector
+        self.default_spreading = DefaultSpreading()
         self.holds: dict[ClaimKey, Hold] = {}  # what `reserve` has written and `release` may undo
         # Pods on nodes that are not there: by node, and which node a pod is on.
         self._homeless: dict[str, dict[str, Occupant]] = {}
@@ -107,7 +106,7 @@ class Cluster:
 
     def shape(self, pod: Pod) -> PodShape:
         """Return the shape of a pod that looks for a node."""
-        return self.shapes.of(pod, spread_selector=self.spread_selector(pod))
+        return self.shapes.of(pod, spread_selector=self.default_spreading.selector_of(pod))
 
     def put_pod(self, pod: Pod) -> None:
         """Note a pod, or its newer version: it holds something if it has a node and runs on."""

@@ -10,10 +10,13 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from mooring.api.apps import Deployment, ReplicaSet, StatefulSet
 from mooring.api.core.placement import TopologySpreadConstraint
 from mooring.api.core.pod import Pod
-from mooring.api.labels import NOTHING, Selector, SelectorFault, exactly, read_selector
+from mooring.api.core.selecting import ReplicationController, Service
+from mooring.api.labels import EVERYTHING, NOTHING, Selector, SelectorFault, exactly, read_selector
 from mooring.api.meta import LabelSelector
+from mooring.claims.owners import controller_of
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -86,6 +89,59 @@ def default_selector(
     if isinstance(owned, SelectorFault) or owned == NOTHING:
         return chosen
     return chosen.and_selector(owned)
+
+
+Spreader = Service | ReplicationController | ReplicaSet | StatefulSet | Deployment
+SPREADERS = (Service, ReplicationController, ReplicaSet, StatefulSet)  # those of a live cluster
+
+
+class DefaultSpreading:
+    """Knows what the pods of a cluster are spread with by default, as Kubernetes' DefaultSelector.
+
+    Deployments are for plans, in which they own their pods: there are no replica sets in between.
+    """
+
+    def __init__(self) -> None:
+        self._services: dict[str, dict[str, dict[str, str]]] = {}  # selectors by namespace, name
+        self._owners: dict[tuple[str, str, str, str], LabelSelector | None] = {}
+
+    def put(self, value: Spreader) -> None:
+        """Take in a service or controller, or its newer version."""
+        if isinstance(value, Service):
+            services = self._services.setdefault(value.metadata.namespace, {})
+            services[value.metadata.name] = value.spec.selector
+        elif isinstance(value, ReplicationController):
+            selector = LabelSelector(match_labels=value.spec.selector)
+            self._owners[_owner_key(value)] = selector
+        else:
+            self._owners[_owner_key(value)] = value.spec.selector
+
+    def remove(self, value: Spreader) -> None:
+        """Take in that a service or controller is gone."""
+        if isinstance(value, Service):
+            services = self._services.get(value.metadata.namespace, {})
+            services.pop(value.metadata.name, None)
+            if not services:
+                self._services.pop(value.metadata.namespace, None)
+        else:
+            self._owners.pop(_owner_key(value), None)
+
+    def selector_of(self, pod: Pod) -> Selector:
+        """Return what a pod is spread with if it does not say."""
+        namespace = pod.metadata.namespace
+        services = self._services.get(namespace)
+        owner = controller_of(pod.metadata)
+        selector = None
+        if owner is not None:
+            selector = self._owners.get((owner.api_version, owner.kind, namespace, owner.name))
+        if not services and selector is None:
+            return EVERYTHING
+        labels = pod.metadata.labels
+        return default_selector(labels, services=(services or {}).values(), owner=selector)
+
+
+def _owner_key(value: Spreader) -> tuple[str, str, str, str]:
+    return value.api_version, value.kind, value.metadata.namespace, value.metadata.name
 
 
 def _default_spreading(selector: Selector) -> Spreading:

@@ -73,10 +73,18 @@ from mooring.api.core.podstatus import (
 )
 from mooring.api.core.references import LocalObjectReference, ObjectReference
 from mooring.api.core.resources import ContainerClaim, ResourceList, ResourceRequirements
+from mooring.api.core.selecting import (
+    FOREIGN_KINDS,
+    ReplicationController,
+    ReplicationControllerSpec,
+    Service,
+    ServiceSpec,
+)
 
 __all__ = [
     "API_VERSION",
     "DEFAULT_SCHEDULER",
+    "FOREIGN_KINDS",
     "KINDS",
     "MIRROR_POD_ANNOTATION",
     "Affinity",
@@ -126,6 +134,8 @@ __all__ = [
     "PodStatus",
     "PodTemplateSpec",
     "PreferredSchedulingTerm",
+    "ReplicationController",
+    "ReplicationControllerSpec",
     "ResourceHealth",
     "ResourceList",
     "ResourceQuota",
@@ -136,7 +146,9 @@ __all__ = [
     "ScopeSelector",
     "ScopedResourceSelectorRequirement",
     "Secret",
+    "Service",
     "ServiceAccount",
+    "ServiceSpec",
     "Taint",
     "Toleration",
     "TopologySpreadConstraint",

@@ -2,7 +2,8 @@
 
 A machine registers when the program starts, as a kubelet does: a node that is deleted later stays
 away until then. Its slices belong to the node and go with it; one that is deleted alone is
-published again. What others write to a node or a slice (labels, taints) stays.
+published again. What others write to a node or a slice (labels, taints) stays. A class is made once
+for all machines; one that somebody deletes stays away, too.
 """
 
 from __future__ import annotations
@@ -69,10 +70,12 @@ class Machines(Controller):
     name: ClassVar[str] = "simulated-machines"
     kinds = (Node, Namespace, Lease, ResourceSlice, DeviceClass)
     optional = (ResourceSlice, DeviceClass)
+    has_independent_steps = True
 
     def __init__(self, fleets: Iterable[Fleet] = ()) -> None:
         self._machines = {each.node.metadata.name: each for each in _machines(fleets)}
         self._registered: set[str] = set()
+        self._classes: set[str] = set()  # those that are there or have been
 
     def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
         """Give the machines that a change is about; namespaces are there from the start."""
@@ -97,19 +100,29 @@ class Machines(Controller):
         if not is_simulated(node) or node.metadata.deletion_timestamp is not None:
             return
         if machine is not None:
-            if name not in self._registered:
-                yield from _missing_classes(objects, machine)
-            yield from _missing_slices(objects, machine, node)
             self._registered.add(name)
+            yield from self._missing_classes(objects, machine)
+            yield from _missing_slices(objects, machine, node)
         if not is_ready(node):
             yield _ready(node, machine, now)
         yield from _lease(objects, node, now)
         yield LookAgain(key, RENEW_S)
 
     def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
-        """Note that a machine has registered."""
-        if isinstance(write, Create) and isinstance(write.value, Node):
-            yield LookAgain(key, 0.0)
+        """Note a class that was made; look again at a machine that has registered."""
+        match write:
+            case Create(value=DeviceClass(metadata=metadata)):
+                self._classes.add(metadata.name)
+            case Create(value=Node()):
+                yield LookAgain(key, 0.0)
+
+    def _missing_classes(self, objects: Objects, machine: Machine) -> Iterator[Step]:
+        for each in machine.classes:
+            name = each.metadata.name
+            if objects.find(DeviceClass, "", name) is not None:
+                self._classes.add(name)
+            elif name not in self._classes:
+                yield Create(each)
 
 
 def _machines(fleets: Iterable[Fleet]) -> Iterator[Machine]:
@@ -122,12 +135,6 @@ def _machines(fleets: Iterable[Fleet]) -> Iterator[Machine]:
             own = replace(node, metadata=replace(node.metadata, annotations=annotations))
             slices = tuple(by_node.get(node.metadata.name, ()))
             yield Machine(own, slices, fleet.classes)
-
-
-def _missing_classes(objects: Objects, machine: Machine) -> Iterator[Step]:
-    for each in machine.classes:
-        if objects.find(DeviceClass, "", each.metadata.name) is None:
-            yield Create(each)
 
 
 def _missing_slices(objects: Objects, machine: Machine, node: Node) -> Iterator[Step]:

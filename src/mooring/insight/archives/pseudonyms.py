@@ -34,6 +34,8 @@ _CALLED: Final = {
     "Workload": "workload",
     "PodGroup": "group",
     "CompositePodGroup": "group",
+    "Service": "service",
+    "ReplicationController": "controller",
     "Deployment": "controller",
     "DaemonSet": "controller",
     "ReplicaSet": "controller",
@@ -171,9 +173,17 @@ def _member(key: str, value: Any, rename: Rename) -> Any:
         return [rename("space", each) if isinstance(each, str) else each for each in value]
     if key in _KEPT_MAPS and isinstance(value, dict):
         return value
-    if key in _LABEL_MAPS and isinstance(value, dict) and "nodeSelectorTerms" not in value:
+    if _is_label_map(key, value):
         return {name: _label(name, text, rename) for name, text in value.items()}
     return _walk(value, rename)
+
+
+def _is_label_map(key: str, value: Any) -> bool:
+    if not isinstance(value, dict) or "nodeSelectorTerms" in value:
+        return False
+    # A service's selector is labels; that of a set has them one level below.
+    is_plain = key == "selector" and all(isinstance(each, str) for each in value.values())
+    return key in _LABEL_MAPS or is_plain
 
 
 def _label(name: str, text: Any, rename: Rename) -> Any:

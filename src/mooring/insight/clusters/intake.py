@@ -19,8 +19,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.catalogue import CATALOGUE
-from mooring.api.core import Namespace
+from mooring.api.catalogue import CATALOGUE, FOREIGN
+from mooring.api.codec import decode_tree
+from mooring.api.core import Namespace, ReplicationController
 from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gate, Gates
@@ -40,12 +41,15 @@ _TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
 # Kinds that decide nothing here, so that nobody misses them. All others are told.
 _UNTOLD_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS - {"CompositePodGroup"}
 _FOREIGN_UNTOLD_KINDS = {
-    *("v1/Endpoints", "v1/PersistentVolume", "v1/PersistentVolumeClaim", "v1/Service"),
+    *("v1/Endpoints", "v1/PersistentVolume", "v1/PersistentVolumeClaim"),
     *("discovery.k8s.io/v1/EndpointSlice", "networking.k8s.io/v1/Ingress"),
     *("networking.k8s.io/v1/NetworkPolicy", "storage.k8s.io/v1/StorageClass"),
     *("policy/v1/PodDisruptionBudget", "autoscaling/v2/HorizontalPodAutoscaler"),
     *("apiextensions.k8s.io/v1/CustomResourceDefinition", "apps/v1/ControllerRevision"),
 }
+# Kinds of which we read what decides about pods, and check nothing.
+_FOREIGN_KINDS = {f"{kind.api_version}/{kind.name}": kind for kind in FOREIGN}
+_FOREIGN_STRUCTS = frozenset(kind.struct for kind in FOREIGN)
 _GROUPS = {kind.group for kind in CATALOGUE if kind.group}
 
 _REFERENCE_UID = re.compile(r"(metadata\.ownerReferences|status\.reservedFor)\[\d+\]\.uid")
@@ -150,6 +154,9 @@ class Intake:
             case {"apiVersion": str(version), "kind": str(name)} if version and name:
                 if f"{version}/{name}" in _FOREIGN_UNTOLD_KINDS:
                     return
+                if (foreign := _FOREIGN_KINDS.get(f"{version}/{name}")) is not None:
+                    self._add_foreign(document, foreign)
+                    return
                 # Of groups that we know, the error says which kinds and versions there are.
                 is_ours = version.rpartition("/")[0] in _GROUPS
                 self._unknown[str(error) if is_ours else f"{name} ({version}) is not known"] += 1
@@ -168,6 +175,16 @@ class Intake:
         self._judge.notice(reading.value)
         value = read_hub(reading.value, reading.kind, context)
         self._add_hub(_in_namespace(value, reading.kind, self._namespace), _place(document))
+
+    def _add_foreign(self, document: Document, kind: Kind) -> None:
+        try:
+            value = decode_tree(document.tree, kind.struct).value
+        except DecodeError as error:
+            self._complain(document, error)
+            return
+        if kind.struct is ReplicationController:
+            self._unknown[f"{kind.name} ({kind.api_version}) makes no pods here"] += 1
+        self._put(identified(_in_namespace(value, kind, self._namespace)), _place(document))
 
     def _add_new(self, document: Document) -> None:
         verdict = self._judge.judge(document)
@@ -209,6 +226,9 @@ class Intake:
         self._add_hub(value, place)
 
     def _add_hub(self, value: Any, place: str) -> None:
+        if type(value) in _FOREIGN_STRUCTS:
+            self._put(identified(value), place)
+            return
         kind = CATALOGUE.find(value.api_version, value.kind)
         strategy = strategy_of(kind)
         for gate in strategy.disabled(value, None, self._context):

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
-from mooring.api.core import Namespace, Node, Pod
+from mooring.api.core import Namespace, Node, Pod, ReplicationController, Service
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
@@ -25,6 +25,8 @@ from mooring.api.scheduling import PodGroup, PriorityClass
 from mooring.api.scheduling import Workload as GroupWorkload
 
 Controller = DaemonSet | Deployment | Job | ReplicaSet | StatefulSet
+# What decides with which others pods are spread.
+Spreader = Service | ReplicationController | Deployment | ReplicaSet | StatefulSet
 
 
 class Snapshot(Struct, frozen=True):
@@ -40,6 +42,8 @@ class Snapshot(Struct, frozen=True):
     claims: tuple[ResourceClaim, ...] = ()
     group_workloads: tuple[GroupWorkload, ...] = ()
     groups: tuple[PodGroup, ...] = ()
+    services: tuple[Service, ...] = ()
+    replication_controllers: tuple[ReplicationController, ...] = ()
     controllers: tuple[Controller, ...] = ()
     pods: tuple[Pod, ...] = ()
 
@@ -57,6 +61,14 @@ class Snapshot(Struct, frozen=True):
         """Give all objects, in the order in which a cluster would need them."""
         for field in self.__struct_fields__:
             yield from getattr(self, field)
+
+    def spreaders(self) -> Iterator[Spreader]:
+        """Give what decides with which others pods are spread by default."""
+        yield from self.services
+        yield from self.replication_controllers
+        for each in self.controllers:
+            if isinstance(each, Deployment | ReplicaSet | StatefulSet):
+                yield each
 
     def with_objects(self, more: Iterable[Any]) -> Snapshot:
         """Return the snapshot with objects more, instead of those of the same name."""
@@ -79,6 +91,8 @@ FIELDS: dict[type, str] = {
     ResourceClaim: "claims",
     GroupWorkload: "group_workloads",
     PodGroup: "groups",
+    Service: "services",
+    ReplicationController: "replication_controllers",
     DaemonSet: "controllers",
     Deployment: "controllers",
     Job: "controllers",

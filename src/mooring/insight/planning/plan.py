@@ -3,25 +3,25 @@
     snapshot ─ completed: pods, priorities, claims ─ cluster ─ queue ─ cycle, pod by pod ─ Plan
 
 The cycle is the scheduler's own. Pods come in the order of their priority and then of their age;
-those of a group come together. Pods that wait for others are tried again once these have a node.
+those of a group come together. Of new pods those that are given come before those that controllers
+make, as they do when all is applied at once, and each in the order of the files; in a real cluster
+that is a race (see `orders`). Pods that wait for others are tried again once these have a node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
-from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.scheduling import PodGroup
-from mooring.claims.owners import controller_of, group_name
+from mooring.claims.owners import group_name
 from mooring.controllers.podstates import is_active
 from mooring.insight.clusters.completion import Completed, complete
-from mooring.insight.clusters.snapshot import Controller, Snapshot
+from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name
-from mooring.scheduler import default_selector
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Pending, Placed, schedule
 from mooring.scheduler.features import Features
@@ -74,15 +74,24 @@ def plan_completed(
     context: Context,
     *,
     left_out: Collection[str] = (),
+    arrival: Sequence[str] = (),
     progress: Progress = unwatched,
 ) -> Plan:
-    """Return where pods would go; those that are left out, by their full names, go nowhere."""
+    """Return where pods would go; those that are left out, by their full names, go nowhere.
+
+    `arrival` has the full names of pods in the order in which they come, if not in the usual one.
+    """
     before = completed.snapshot
     cluster = cluster_of(before, context)
     waiting = [pod for pod in before.pods if is_waiting(pod) and full_name(pod) not in left_out]
-    results = _Planner(cluster, before, progress, len(waiting)).run(waiting)
+    results = _Planner(cluster, before, progress, len(waiting)).run(_arranged(waiting, arrival))
     ordered = tuple(results[full_name(pod)] for pod in waiting)
     return Plan(before, ordered, completed.concerns, cluster)
+
+
+def _arranged(pods: list[Pod], arrival: Sequence[str]) -> list[Pod]:
+    place = {name: number for number, name in enumerate(arrival)}
+    return sorted(pods, key=lambda pod: place.get(full_name(pod), len(place)))
 
 
 def is_waiting(pod: Pod) -> bool:
@@ -95,7 +104,6 @@ def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     cluster = Cluster(
         Features.of(context.gates),
         now=context.now.instant,
-        spread_selector=_Spreading(snapshot).selector_of,
         extensions=context.extensions,
     )
     for namespace in snapshot.namespaces:
@@ -112,6 +120,8 @@ def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
         cluster.put_claim(claim)
     for group in snapshot.groups:
         cluster.put_group(group)
+    for spreader in snapshot.spreaders():
+        cluster.default_spreading.put(spreader)
     for pod in snapshot.pods:
         cluster.put_pod(pod)
     return cluster
@@ -178,14 +188,14 @@ class _Planner:
         for number, pod in enumerate(waiting):
             key = self._group_of(pod)
             if key is None or key not in self._cluster.groups:
-                yield _Item(_order(pod, number), (pod,))
+                yield _Item(standing(pod, number), (pod,))
             elif key in grouped:
                 grouped[key].append(pod)
             else:
                 grouped[key] = [pod]
         for key, pods in grouped.items():
             group = self._cluster.groups[key]
-            yield _Item(_order(group, waiting.index(pods[0])), tuple(pods), key)
+            yield _Item(standing(group, waiting.index(pods[0])), tuple(pods), key)
 
     def _take(self, item: _Item) -> None:
         results: Iterable[Result]
@@ -225,31 +235,7 @@ class _Planner:
         return None if name is None else (pod.metadata.namespace, name)
 
 
-def _order(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
+def standing(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
     """Return where a pod or group stands: by priority, then age, then as it was given."""
     created = value.metadata.creation_timestamp
     return -(value.spec.priority or 0), "9" if created is None else str(created), number
-
-
-# --- what pods are spread with by default ---------------------------------------------------------
-
-
-class _Spreading:
-    """Knows which pods belong together: those of one replica set or stateful set."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._controllers: dict[tuple[str, str, str], Controller] = {
-            (each.kind, each.metadata.namespace, each.metadata.name): each
-            for each in snapshot.controllers
-            if each.kind in ("Deployment", "ReplicaSet", "StatefulSet")
-        }
-
-    def selector_of(self, pod: Pod) -> Selector:
-        """Return what a pod is spread with if it does not say."""
-        owner = controller_of(pod.metadata)
-        if owner is None:
-            return EVERYTHING
-        controller = self._controllers.get((owner.kind, pod.metadata.namespace, owner.name))
-        if controller is None:
-            return EVERYTHING
-        return default_selector(pod.metadata.labels, owner=controller.spec.selector)

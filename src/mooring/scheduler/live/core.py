@@ -16,7 +16,6 @@ from typing import Any
 
 from mooring.allocator.allocation import BUDGET
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
-from mooring.api.labels import EVERYTHING, Selector
 from mooring.api.scheduling import PodGroup
 from mooring.claims.consumers import is_at_most_for, pod_consumer
 from mooring.claims.owners import group_name
@@ -65,14 +64,12 @@ class LiveScheduler:
         *,
         elapsed: Callable[[], float],
         explain: Explain = lambda *_: "",
-        spread_selector: Callable[[Pod], Selector] = lambda _: EVERYTHING,
     ) -> None:
         first, *others = config.names
         settings = Settings(first, other_names=frozenset(others), is_admitted=True)
         cluster = Cluster(
             config.features,
             settings=settings,
-            spread_selector=spread_selector,
             extensions=config.extensions,
         )
         cluster.binding_timeout_s = config.binding_timeout_s

@@ -35,6 +35,7 @@ from mooring.scheduler.live.rivals import Rivals
 from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
 from mooring.scheduler.shape import Occupant
 from mooring.scheduler.shapes import key_of as pod_key_of
+from mooring.scheduler.spreading import SPREADERS
 
 KINDS: tuple[type[Any], ...] = (
     Namespace,
@@ -44,6 +45,7 @@ KINDS: tuple[type[Any], ...] = (
     ResourceSlice,
     PodGroup,
     ResourceClaim,
+    *SPREADERS,
     Pod,
 )
 
@@ -84,6 +86,7 @@ class LiveCluster:
             PodGroup: self._put_group,
             ResourceClaim: self.put_claim,
             Pod: self._put_pod,
+            **dict.fromkeys(SPREADERS, cluster.default_spreading.put),
         }
         self._remove: dict[type[Any], Callable[[Any], None]] = {
             Namespace: self._remove_namespace,
@@ -94,6 +97,7 @@ class LiveCluster:
             PodGroup: self._remove_group,
             ResourceClaim: self.remove_claim,
             Pod: self._remove_pod,
+            **dict.fromkeys(SPREADERS, cluster.default_spreading.remove),
         }
 
     def put(self, value: Any, *, is_listed: bool = False) -> None:
