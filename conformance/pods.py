@@ -2,9 +2,9 @@
 
 A case creates an object with a dry run, or changes one that is created for it and deleted
 afterwards; see the README of the recordings. All cases go to one server in this process, with the
-gates of Kubernetes 1.37. A case is equal if the HTTP status is and the set of (field, reason) of the
-causes. Counted apart from that are the texts, the warnings and the returned objects, and how many
-cases of each family are equal.
+gates of Kubernetes 1.37. A case is equal if the HTTP status is and the set of (field, reason) of
+the causes. Counted besides are the texts, the warnings and the returned objects, and how many cases
+of each family are equal.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ class PodsSuite(Suite):
             server.ask("POST", case.fields["path"], _text_of(case, "object"))
             return Apart("objects that are created before the cases")
         found = server.answer(case)
-        return self._counted(case, found, compared(_essence(case.fields["expect"]), _essence(found)))
+        return self._counted(
+            case, found, compared(_essence(case.fields["expect"]), _essence(found))
+        )
 
     def _counted(self, case: Case, found: Tree, outcome: Outcome) -> Outcome:
         """Return the outcome; count it for its family, and the further claims."""
@@ -189,7 +191,9 @@ class Server:
             method, body, media = _change(case, tree)
             below = f"{path}/{fields['subresource']}" if fields.get("subresource") else path
             answer = self.ask(method, below, body, media, fieldValidation=mode)
-            return _recorded(answer, before + body)
+            # The body of an update holds what the server made up when the object was created.
+            sent = body if fields["op"] == "patch" else json.dumps(fields["edit"]).encode()
+            return _recorded(answer, before + sent)
         finally:
             self.ask("PATCH", path, RELEASE, PATCH_TYPES["merge"])
             self.ask("DELETE", path, AT_ONCE)
@@ -277,7 +281,7 @@ def _masked_object(tree: Tree, request: str) -> Any:
     metadata = tree.get("metadata") or {}
     kept = {name: value for name, value in metadata.items() if name not in _DROPPED}
     prefix = kept.get("generateName")
-    if prefix and kept.get("name", "").startswith(prefix) and kept["name"] not in request:
+    if prefix and kept.get("name", "") not in request:
         kept["name"] = f"{prefix}<generated>"
     return _masked(tree | {"metadata": kept}, request)
 

@@ -17,7 +17,7 @@ BYTES = "bytes"
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_UNDERSCORE_LABEL = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_QUALIFIED})?"
@@ -97,7 +97,7 @@ def dns1123_subdomain(text: str, *, unit: str = CHARACTERS) -> list[str]:
 
 
 def dns1123_subdomain_with_underscore(text: str) -> list[str]:
-    """Check a DNS subdomain that may have underscores inside: `a_b.example.com`."""
+    """Check a DNS subdomain that may have underscores: `_tcp.example.com`."""
     messages = _length(text, SUBDOMAIN_MAX, CHARACTERS)
     if not _is_underscore_subdomain(text):
         messages.append(_rule(_UNDERSCORE_RULE, _UNDERSCORE_SUBDOMAIN, "example.com"))

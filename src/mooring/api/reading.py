@@ -52,7 +52,7 @@ def read_tree(tree: Any, *, gates: Gates, extensions: bool = True) -> Reading:
     kind = kind_of(tree, extensions=extensions)
     if not extensions:
         return _remarked(_decode_shipped(tree, kind), kind)
-    value = fitting(tree, kind.struct)
+    value: Any = fitting(tree, kind.struct)
     rewritten = rewrite(tree, gates=gates, fits=value is not None)
     unknown: tuple[Place, ...] = ()
     if value is None or rewritten.tree is not tree:

@@ -4,7 +4,7 @@ Our structs of kinds that others own declare the fields that we use; a volume, a
 context is plain JSON to them. The table of `protobuf` has the type of every field, so `read_parts`
 can do to those parts what decoding to a Go type and encoding again does:
 
-- a value of another type is refused, in Go's words
+- a value of another type is refused
 - a field that the type does not have is dropped and reported
 - null is the same as nothing, and an empty value is left out unless Go writes it
 
@@ -25,7 +25,7 @@ from msgspec.structs import fields, replace
 from mooring.api.codec import Place
 from mooring.api.documents.numbers import NumberText
 from mooring.api.errors import ApiError, DecodeError
-from mooring.api.fieldpath import Key
+from mooring.api.fieldpath import Key, render
 from mooring.api.protobuf import table
 from mooring.api.quantity import Quantity
 from mooring.api.structs import EXTRA, Open
@@ -157,7 +157,11 @@ class GoMessage:
         self.name = name
         self.fields: dict[str, GoField] = {}
         self._embedded: dict[str, str] = {}  # names of fields, and the struct that they are of
-        for field in table.declaration(name).fields:
+        declared = table.declaration(name)
+        if declared.is_kind:
+            for known in ("apiVersion", "kind"):
+                self.fields[known] = _go_field(name, table.Field(known, 0, "string"))
+        for field in declared.fields:
             if field.is_inline:
                 inner = message_named(field.type)
                 self.fields |= inner.fields
@@ -271,7 +275,7 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {
     "int32": _NUMBERS,
     "int64": _NUMBERS,
     "bytes": (str,),
-    "quantity": (str, *_NUMBERS),
+    "quantity": (str, bool, *_NUMBERS, list, dict),  # Go parses the text of whatever is there
     "time": (str,),
     "microtime": (str,),
     "int-or-string": (str, int),
@@ -305,10 +309,12 @@ def _integer(bits: int) -> Callable[[Any, str, Place], int]:
 
 def _quantity(value: Any, _: str, place: Place) -> str:
     text = value.text if isinstance(value, NumberText) else str(value)
+    if isinstance(value, (bool, list, dict)):
+        text = "{}"
     try:
         return str(Quantity.from_json(text))
     except ApiError as error:
-        raise DecodeError(str(error), place) from None
+        raise _unreadable(error, place) from None
 
 
 def _time(wanted: type[Timestamp]) -> Callable[[Any, str, Place], str | None]:
@@ -316,7 +322,7 @@ def _time(wanted: type[Timestamp]) -> Callable[[Any, str, Place], str | None]:
         try:
             time = wanted.parse(value)
         except ApiError as error:
-            raise DecodeError(str(error), place) from None
+            raise _unreadable(error, place) from None
         return None if time.is_zero else str(time)
 
     return convert
@@ -326,7 +332,7 @@ def _bytes(value: Any, _: str, place: Place) -> str:
     try:
         return b64encode(b64decode(value, validate=True)).decode()
     except ValueError:
-        raise DecodeError("illegal base64 data", place) from None
+        raise _unreadable(ApiError("illegal base64 data"), place) from None
 
 
 def _int_or_string(value: Any, owner: str, place: Place) -> Any:
@@ -344,18 +350,42 @@ _CONVERTED: dict[str, Callable[[Any, str, Place], Any]] = {
 }
 
 
-# --- Go's words -----------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
-def _mismatch(value: Any, owner: str, place: Place, wanted: str) -> DecodeError:
+class GoMismatchError(DecodeError):
+    """A value of a wrong type; `words` is what Go says of it."""
+
+    def __init__(self, message: str, place: Place, words: str) -> None:
+        super().__init__(f"{render(place) or 'the object'}: {message}", place)
+        self.words = words
+
+
+def go_words(tree: Any, api_version: str, kind: str) -> str | None:
+    """Return why Go cannot read a tree as an object of a kind, in its words; None if it can."""
+    message = table.kind_named(api_version, kind)
+    if message is None:
+        return None
+    try:
+        message_named(message).read(tree, (), [])
+    except GoMismatchError as error:
+        return error.words
+    return None
+
+
+def _mismatch(value: Any, owner: str, place: Place, wanted: str) -> GoMismatchError:
     return _refusal(_json_name(value), owner, place, wanted)
 
 
-def _refusal(what: str, owner: str, place: Place, wanted: str) -> DecodeError:
+def _refusal(what: str, owner: str, place: Place, wanted: str) -> GoMismatchError:
     # Go's path has no indexes.
     path = ".".join(part for part in place if isinstance(part, str))
-    text = f"json: cannot unmarshal {what} into Go struct field {_short(owner)}.{path} of type "
-    return DecodeError(f"{text}{wanted}", place)
+    words = f"json: cannot unmarshal {what} into Go struct field {_short(owner)}.{path} of type "
+    return GoMismatchError(f"expected {wanted}, got {what}", place, f"{words}{wanted}")
+
+
+def _unreadable(error: ApiError, place: Place) -> GoMismatchError:
+    return GoMismatchError(str(error), place, str(error))
 
 
 def _json_name(value: Any) -> str:

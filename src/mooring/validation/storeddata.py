@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from mooring.api import names
 from mooring.api.core.namespace import ConfigMap, Secret
 from mooring.api.fieldpath import Path, root
+from mooring.api.names import byte_length
 from mooring.api.timestamp import Timestamp
 from mooring.validation.checks import each_invalid, unchanged
 from mooring.validation.context import Context

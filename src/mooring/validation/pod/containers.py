@@ -43,14 +43,9 @@ class Surroundings(NamedTuple):
     claims: Set[str]
     volumes: Volumes
 
-    @property
-    def os(self) -> str:
-        """The operating system that the pod says it is for."""
-        return (self.spec.os or {}).get("name", "")
-
     def check_probes(self, container: Container, path: Path) -> Errors:
         """Check the hooks and probes of a container."""
-        return check_probes(container, self.spec.termination_grace_period_seconds, self.os, path)
+        return check_probes(container, self.spec.termination_grace_period_seconds, path)
 
 
 def check_containers(spec: PodSpec, volumes: Volumes, path: Path) -> Errors:

@@ -57,7 +57,7 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
             GRACE_PERIOD_SECONDS if grace_period is None else grace_period
         ),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
-        overhead=_rounded(spec.overhead),
+        overhead=rounded(spec.overhead),
         resources=spec.resources and _default_resources(spec.resources),
         containers=tuple(map(_default_container, spec.containers)),
         init_containers=tuple(map(_default_container, spec.init_containers)),
@@ -73,6 +73,7 @@ def _default_container(container: C) -> C:
         termination_message_policy=container.termination_message_policy or "File",
         ports=tuple(replace(p, protocol=p.protocol or "TCP") for p in container.ports),
         env=filled_each(container.env, "core/v1.EnvVar"),
+        volume_mounts=filled_each(container.volume_mounts, "core/v1.VolumeMount"),
         liveness_probe=filled(container.liveness_probe, "core/v1.Probe"),
         readiness_probe=filled(container.readiness_probe, "core/v1.Probe"),
         startup_probe=filled(container.startup_probe, "core/v1.Probe"),
@@ -97,11 +98,11 @@ def _on_host(port: ContainerPort) -> ContainerPort:
 
 
 def _default_resources(resources: ResourceRequirements) -> ResourceRequirements:
-    limits, requests = _rounded(resources.limits), _rounded(resources.requests)
+    limits, requests = rounded(resources.limits), rounded(resources.requests)
     return replace(resources, limits=limits, requests=requests)
 
 
-def _rounded(amounts: ResourceList) -> ResourceList:
+def rounded(amounts: ResourceList) -> ResourceList:
     """Return the amounts rounded up to thousandths, finer than which nothing is counted."""
     return {name: _rounded_up(amount) for name, amount in amounts.items()}
 

@@ -8,7 +8,7 @@ from mooring.api.fieldpath import Path
 from mooring.api.quantity import Quantity
 from mooring.validation.checks import label_name
 from mooring.validation.errors import Errors, invalid, not_supported, required
-from mooring.validation.pod.field_rules import Tree, file_mode, given, local_path, user_id
+from mooring.validation.pod.field_rules import Tree, file_mode, given, local_path
 
 ENV_FIELDS = (
     "metadata.name",
@@ -59,8 +59,7 @@ def check_volume_file(file: Tree, path: Path) -> Errors:
         found += check_resource(resource, path.child("resourceFieldRef"), in_volume=True)
     else:
         found.append(required(path, "one of fieldRef and resourceFieldRef is required"))
-    found += file_mode(file.get("mode"), path.child("mode"))
-    return found + user_id(file.get("user"), path.child("user"))
+    return found + file_mode(file.get("mode"), path.child("mode"))
 
 
 def check_field(selector: Tree, allowed: Collection[str], path: Path) -> Errors:
@@ -118,17 +117,18 @@ def check_resource(selector: Tree, path: Path, *, in_volume: bool) -> Errors:
 def _check_divisor(resource: str, divisor: str, path: Path) -> Errors:
     if Quantity.parse(divisor).is_zero:
         return []
+    allowed: tuple[str, ...] = _BYTES
     kind = resource.partition(".")[2]
     if resource in _RESOURCES and kind == "cpu":
-        allowed, shown, noun = ("1m", "1"), "1m and 1", "cpu"
+        allowed, noun = ("1m", "1"), "cpu"
     elif resource in _RESOURCES:
         noun = "memory" if kind == "memory" else "local ephemeral storage"
-        allowed, shown = _BYTES, ", ".join(_BYTES)
     elif resource.startswith(_HUGE_PAGES):
-        allowed, shown, noun = _BYTES, ", ".join(_BYTES), "hugepages"
+        noun = "hugepages"
     else:
         return []
     if divisor in allowed:
         return []
+    shown = ", ".join(allowed) if allowed is _BYTES else " and ".join(allowed)
     detail = f"only divisor's values {shown} are supported with the {noun} resource"
     return [invalid(path, resource, detail)]

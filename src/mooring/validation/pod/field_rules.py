@@ -1,7 +1,7 @@
 """Small rules that many fields of pods share: paths, modes, users, names of other objects.
 
-A tree is a JSON part of a pod as `typed_json` leaves it: each value has the type of its field, and a
-field that is empty may be absent.
+A tree is a JSON part of a pod as `typed_json` leaves it: each value has the type of its field, and
+a field that is empty may be absent.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ FILE_MODE_MAX = 0o777
 ID_MAX = 2**31 - 1
 
 _FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
+
 
 def given(tree: Tree, fields: Iterable[str], path: Path) -> Errors:
     """Check that fields are not empty."""

@@ -6,11 +6,9 @@ from mooring.api.core.container import Container
 from mooring.api.fieldpath import Path
 from mooring.validation.errors import (
     Errors,
-    duplicate,
     forbidden,
     invalid,
     not_found,
-    not_supported,
     required,
 )
 from mooring.validation.pod.field_rules import Tree, choice, descending_path, given, no_backsteps
@@ -18,7 +16,6 @@ from mooring.validation.pod.volumes import Volumes
 
 PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
-BIND_OPTIONS = ("nodev", "noexec", "nosuid")
 
 _NOT_A_CLAIM = (
     "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
@@ -37,7 +34,6 @@ def check_mounts(container: Container, volumes: Volumes, path: Path) -> Errors:
         found += _check_not_device(mount, devices, place)
         found += _check_sub_path(mount, place)
         found += _check_options(mount, container, place)
-        found += _check_bind_options(mount, volumes, place.child("bindMountOptions"))
     return found + _check_devices(container, volumes, mounted, path.child("volumeDevices"))
 
 
@@ -97,20 +93,6 @@ def _check_recursive(mount: Tree, propagation: str | None, path: Path) -> Errors
     if propagation not in (None, "None"):
         detail = "may only be specified when mountPropagation is None or not specified"
         found.append(forbidden(path, detail))
-    return found
-
-
-def _check_bind_options(mount: Tree, volumes: Volumes, path: Path) -> Errors:
-    options = mount.get("bindMountOptions", ())
-    found: Errors = []
-    for position, option in enumerate(options):
-        if option not in BIND_OPTIONS:
-            found.append(not_supported(path.index(position), option, BIND_OPTIONS))
-        if option in options[:position]:
-            found.append(duplicate(path.index(position), option))
-    if options and "image" in volumes.get(mount.get("name", ""), ()):
-        detail = "bindMountOptions may not be used with image volumes"
-        found.append(invalid(path, options, detail))
     return found
 
 

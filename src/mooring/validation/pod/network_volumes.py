@@ -21,7 +21,8 @@ _FORMATS = {
 }
 _PAIRS = "must be a host:port pair or multiple pairs separated by commas"
 _MANAGED_URI = (
-    "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
+    "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/"
+    "{disk-id}"
 )
 _BLOB_URI = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 _RESERVED = "kubernetes.io and k8s.io namespaces are reserved"

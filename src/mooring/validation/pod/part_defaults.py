@@ -1,7 +1,8 @@
 """Defaults of the types in a pod that our structs keep as JSON: volumes, probes, variables.
 
-The table has the fields that each type gets where nothing is given. `filled` applies it to a tree
-and to everything in it; the types of its fields are those of the protobuf table.
+One table has the fields that each type gets where nothing is given, another those that it loses:
+fields of features that Kubernetes 1.37 has off, and that Mooring does not have. `filled` applies
+both to a tree and to everything in it; the types of its fields are those of the protobuf table.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ Tree = dict[str, Any]
 
 READABLE = 0o644  # what files of volumes are, if nothing else is said
 TOKEN_LIFETIME_S = 3600
+REPOSITORY_MAX = 255
+LIBRARY = "library/"  # where images without a folder are
 
 _DEFAULTS: Mapping[str, Tree] = {
     "core/v1.AzureDiskVolumeSource": {
@@ -47,6 +50,24 @@ _DEFAULTS: Mapping[str, Tree] = {
     "core/v1.ServiceAccountTokenProjection": {"expirationSeconds": TOKEN_LIFETIME_S},
 }
 
+_OFF: Mapping[str, tuple[str, ...]] = {
+    # AtomicWriteVolumeUserFields
+    "core/v1.ClusterTrustBundleProjection": ("user",),
+    "core/v1.ConfigMapVolumeSource": ("defaultUser",),
+    "core/v1.DownwardAPIVolumeFile": ("user",),
+    "core/v1.DownwardAPIVolumeSource": ("defaultUser",),
+    "core/v1.KeyToPath": ("user",),
+    "core/v1.PodCertificateProjection": ("user",),
+    "core/v1.ProjectedVolumeSource": ("defaultUser",),
+    "core/v1.SecretVolumeSource": ("defaultUser",),
+    "core/v1.ServiceAccountTokenProjection": ("user",),
+    "core/v1.EmptyDirVolumeSource": ("mode",),  # EmptyDirVolumeMode
+    "core/v1.GRPCAction": ("mode",),  # GRPCContainerProbeTLS
+    "core/v1.HTTPGetAction": ("protocol",),  # H2CContainerProbe
+    "core/v1.Lifecycle": ("stopSignal",),  # ContainerStopSignals
+    "core/v1.VolumeMount": ("bindMountOptions",),  # VolumeBindMountOptions
+}
+
 
 def filled_each(trees: tuple[Any, ...], message: str) -> tuple[Any, ...]:
     """Return a list of trees of one type with their defaults."""
@@ -57,10 +78,11 @@ def filled(tree: Any, message: str) -> Any:
     """Return a tree with the defaults of its type, and of the types of all that is in it."""
     if not isinstance(tree, dict):
         return tree
-    below = _fields_with_defaults(message)
+    below, off = _fields_with_defaults(message), _OFF.get(message, ())
     found = {
         name: _filled_field(value, below[name]) if name in below else value
         for name, value in tree.items()
+        if name not in off
     }
     found = {**_DEFAULTS.get(message, {}), **found}
     computed = _COMPUTED.get(message)
@@ -82,7 +104,8 @@ def _fields_with_defaults(message: str) -> dict[str, str]:
 
 @lru_cache(maxsize=1024)
 def _has_defaults(message: str) -> bool:
-    return message in _DEFAULTS or message in _COMPUTED or bool(_fields_with_defaults(message))
+    tables: tuple[Mapping[str, Any], ...] = (_DEFAULTS, _OFF, _COMPUTED)
+    return any(message in table for table in tables) or bool(_fields_with_defaults(message))
 
 
 # --- defaults that depend on something ------------------------------------------------------------
@@ -94,20 +117,30 @@ def _default_volume(volume: Tree) -> Tree:
 
 
 def _default_image(image: Tree) -> Tree:
-    if image.get("pullPolicy"):
+    reference = image.get("reference", "")
+    if image.get("pullPolicy") or not isinstance(reference, str):
         return image
-    return {**image, "pullPolicy": pull_policy(image.get("reference", ""))}
+    return {**image, "pullPolicy": pull_policy(reference)}
+
+
+def _default_claim(claim: Tree) -> Tree:
+    """Return a claim as Kubernetes shows those of stateful sets: named, and waiting."""
+    status = claim.get("status") or {}
+    if isinstance(status, dict):
+        status = {"phase": "Pending", **status}
+    return {**claim, "kind": "PersistentVolumeClaim", "apiVersion": "v1", "status": status}
 
 
 _COMPUTED: Mapping[str, Callable[[Tree], Tree]] = {
     "core/v1.ImageVolumeSource": _default_image,
+    "core/v1.PersistentVolumeClaim": _default_claim,
     "core/v1.Volume": _default_volume,
 }
 
 _COMPONENT = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _match_image = re.compile(
     r"(?:[a-zA-Z0-9][a-zA-Z0-9.-]*(?::[0-9]+)?/)?"
-    rf"{_COMPONENT}(?:/{_COMPONENT})*"
+    rf"({_COMPONENT}(?:/{_COMPONENT})*)"
     r"(?::([a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}))?(?:@([a-zA-Z0-9+._-]+:[0-9a-fA-F]{32,}))?"
 ).fullmatch
 
@@ -117,5 +150,7 @@ def pull_policy(image: str) -> str:
     reference = _match_image(image)
     if reference is None:
         return "IfNotPresent"
-    tag, digest = reference.groups()
+    repository, tag, digest = reference.groups()
+    if len(repository if "/" in image else f"{LIBRARY}{repository}") > REPOSITORY_MAX:
+        return "IfNotPresent"
     return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"

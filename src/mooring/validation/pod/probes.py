@@ -8,13 +8,11 @@ from typing import Any
 from mooring.api.core.container import Container
 from mooring.api.fieldpath import Path
 from mooring.validation.checks import each_invalid, not_negative
-from mooring.validation.errors import Errors, forbidden, invalid, not_supported, required
+from mooring.validation.errors import Errors, forbidden, invalid, required
 from mooring.validation.pod.field_rules import Tree, choice, given
 from mooring.validation.pod.ports import check_port_number, port_name_faults
 
 HTTP_SCHEMES = ("HTTP", "HTTPS")
-HTTP_PROTOCOLS = ("HTTP1", "HTTP2")
-GRPC_MODES = ("Plaintext", "TLS")
 
 _NUMBERS = (
     "initialDelaySeconds",
@@ -29,31 +27,14 @@ _HEADER_RULE = (
     f"regex used for validation is '{_HEADER}')"
 )
 _is_header = re.compile(_HEADER).fullmatch
-_SIGNALS = tuple(
-    sorted(
-        {
-            *(
-                f"SIG{name}"
-                for name in (
-                    "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR "
-                    "QUIT SEGV STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH "
-                    "XCPU XFSZ RTMIN RTMAX"
-                ).split()
-            ),
-            *(f"SIGRTMIN+{number}" for number in range(1, 16)),
-            *(f"SIGRTMAX-{number}" for number in range(1, 15)),
-        }
-    )
-)
-_WINDOWS_SIGNALS = ("SIGKILL", "SIGTERM")
 _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
 
 
-def check_probes(container: Container, grace_period_s: int | None, os: str, path: Path) -> Errors:
+def check_probes(container: Container, grace_period_s: int | None, path: Path) -> Errors:
     """Check the hooks and probes of a container that runs as long as its pod."""
     found: Errors = []
     if container.lifecycle is not None:
-        found += _check_lifecycle(container.lifecycle, grace_period_s, os, path.child("lifecycle"))
+        found += _check_lifecycle(container.lifecycle, grace_period_s, path.child("lifecycle"))
     for name, probe in _probes(container).items():
         if probe is not None:
             found += _check_probe(name, probe, path.child(name))
@@ -82,8 +63,9 @@ def _check_probe(name: str, probe: Tree, path: Path) -> Errors:
     found = _check_handler(probe, None, path)
     for number in _NUMBERS:
         found += not_negative(probe.get(number), path.child(number))
-    grace_period, place = probe.get("terminationGracePeriodSeconds"), path.child(
-        "terminationGracePeriodSeconds"
+    grace_period, place = (
+        probe.get("terminationGracePeriodSeconds"),
+        path.child("terminationGracePeriodSeconds"),
     )
     if grace_period is not None and grace_period <= 0:
         found.append(invalid(place, grace_period, "must be greater than 0"))
@@ -96,21 +78,12 @@ def _check_probe(name: str, probe: Tree, path: Path) -> Errors:
     return found
 
 
-def _check_lifecycle(lifecycle: Tree, grace_period_s: int | None, os: str, path: Path) -> Errors:
+def _check_lifecycle(lifecycle: Tree, grace_period_s: int | None, path: Path) -> Errors:
     found: Errors = []
     for name in ("postStart", "preStop"):
         if name in lifecycle:
             found += _check_handler(lifecycle[name], grace_period_s, path.child(name))
-    if "stopSignal" in lifecycle:
-        found += _check_stop_signal(lifecycle["stopSignal"], os, path.child("stopSignal"))
     return found
-
-
-def _check_stop_signal(signal: str, os: str, path: Path) -> Errors:
-    if not os:
-        return [forbidden(path, "may not be set for containers with empty `spec.os.name`")]
-    supported = {"windows": _WINDOWS_SIGNALS, "linux": _SIGNALS}.get(os, (signal,))
-    return [] if signal in supported else [not_supported(path, signal, supported)]
 
 
 # --- handlers -------------------------------------------------------------------------------------
@@ -137,7 +110,6 @@ def _check_handler(handler: Tree, grace_period_s: int | None, path: Path) -> Err
                 found += _check_sleep(handler[name], grace_period_s, place)
             case _:
                 found += _check_port(handler[name].get("port", 0), place.child("port"))
-                found += choice(handler[name].get("mode"), GRPC_MODES, place.child("mode"))
     if not chosen:
         found.append(required(path, "must specify a handler type"))
     return found
@@ -151,13 +123,6 @@ def _check_http(action: Tree, path: Path) -> Errors:
         name = header.get("name", "")
         if not _is_header(name):
             found.append(invalid(path.child("httpHeaders"), name, _HEADER_RULE))
-    protocol = action.get("protocol")
-    found += choice(protocol, HTTP_PROTOCOLS, path.child("protocol"))
-    if protocol == "HTTP2" and action.get("scheme") != "HTTP":
-        found.append(invalid(path.child("protocol"), protocol, "is only supported with HTTP (H2C)"))
-    elif protocol == "HTTP2" and action.get("host"):
-        detail = 'must be empty when `protocol` is "HTTP2"'
-        found.append(invalid(path.child("host"), action["host"], detail))
     return found
 
 
@@ -171,7 +136,5 @@ def _check_sleep(action: Tree, grace_period_s: int | None, path: Path) -> Errors
     seconds = action.get("seconds", 0)
     if grace_period_s is None or 0 <= seconds <= grace_period_s:
         return []
-    detail = (
-        f"must be non-negative and less than terminationGracePeriodSeconds ({grace_period_s})"
-    )
+    detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_period_s})"
     return [invalid(path, seconds, detail)]

@@ -21,7 +21,7 @@ from mooring.validation.errors import (
 )
 from mooring.validation.labelselectors import check_label_selector
 from mooring.validation.pod.downward import check_volume_file
-from mooring.validation.pod.field_rules import Tree, given, local_path, user_id
+from mooring.validation.pod.field_rules import Tree, given, local_path
 
 TOKEN_LIFETIME_S_MIN = 600
 TOKEN_LIFETIME_S_MAX = 2**32
@@ -112,8 +112,7 @@ def _check_token(source: Tree, path: Path, volume: Path) -> Errors:
         detail = "may not specify a duration larger than 2^32 seconds"
         found.append(invalid(place, lifetime, detail))
     found += given(source, ("path",), volume)
-    found += local_path(source.get("path", ""), volume.child("path"))
-    return found + user_id(source.get("user"), path.child("user"))
+    return found + local_path(source.get("path", ""), volume.child("path"))
 
 
 # --- trust bundles --------------------------------------------------------------------------------
@@ -139,7 +138,6 @@ def _check_bundle(source: Tree, path: Path, paths: _Paths) -> Errors:
     else:
         found.append(required(path, "either name or signerName must be specified"))
     found += given(source, ("path",), path)
-    found += user_id(source.get("user"), path.child("user"))
     found += local_path(target, path.child("path"))
     return found + paths.take(target, target)
 
@@ -189,7 +187,6 @@ def _check_certificate(source: Tree, path: Path, paths: _Paths) -> Errors:
     signer = source.get("signerName", "")
     found = check_signer(signer, path.child("signerName"))
     found += _check_user_annotations(source.get("userAnnotations", {}), path)
-    found += user_id(source.get("user"), path.child("user"))
     key_type = source.get("keyType", "")
     if key_type not in KEY_TYPES:
         found.append(not_supported(path.child("keyType"), key_type, KEY_TYPES))

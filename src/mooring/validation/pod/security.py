@@ -17,6 +17,7 @@ from mooring.validation.errors import (
     too_long,
 )
 from mooring.validation.pod.field_rules import Tree, choice, descending_path, user_id
+from mooring.validation.pod.layout import internal_form
 from mooring.validation.pod.windows import check_windows_options
 
 PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
@@ -68,11 +69,12 @@ def _check_escalation(context: Tree, path: Path) -> Errors:
     if context.get("allowPrivilegeEscalation") is not False:
         return []
     found: Errors = []
+    shown = internal_form(context, "SecurityContext")
     prefix = "cannot set `allowPrivilegeEscalation` to false and"
     if context.get("privileged"):
-        found.append(invalid(path, context, f"{prefix} `privileged` to true"))
+        found.append(invalid(path, shown, f"{prefix} `privileged` to true"))
     if "CAP_SYS_ADMIN" in context.get("capabilities", {}).get("add", ()):
-        found.append(invalid(path, context, f"{prefix} `capabilities.Add` CAP_SYS_ADMIN"))
+        found.append(invalid(path, shown, f"{prefix} `capabilities.Add` CAP_SYS_ADMIN"))
     return found
 
 
@@ -118,7 +120,7 @@ def _check_seccomp(profile: Tree, path: Path) -> Errors:
     if profile.get("type") != "Localhost":
         if file is not None:
             detail = "can only be set when seccomp type is Localhost"
-            found.append(invalid(place, profile, detail))
+            found.append(invalid(place, internal_form(profile, "SeccompProfile"), detail))
     elif file is None:
         found.append(required(place, "must be set when seccomp type is Localhost"))
     else:

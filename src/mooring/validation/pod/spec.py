@@ -54,7 +54,8 @@ from mooring.validation.pod.networking import (
     check_host_network,
     check_names,
 )
-from mooring.validation.pod.resources import check_container_resources, check_pod_resources
+from mooring.validation.pod.pod_resources import check_whole_resources
+from mooring.validation.pod.resources import check_container_resources
 from mooring.validation.pod.security import check_pod_security
 from mooring.validation.pod.volumes import check_volumes
 from mooring.validation.pod.windows import check_host_processes, check_os
@@ -96,9 +97,7 @@ def check_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> Er
     found += faults
     found += check_resource_claims(spec.resource_claims, metadata, path.child("resourceClaims"))
     found += check_containers(spec, volumes, path)
-    if spec.resources is not None:
-        pod_claims = {claim.name for claim in spec.resource_claims if claim.name}
-        found += check_pod_resources(spec.resources, path.child("resources"), pod_claims)
+    found += check_whole_resources(spec, path.child("resources"))
     found += check_host_network(spec, path.child("containers"), is_pod=metadata is not None)
     found += check_choice(
         spec.restart_policy, ("Always", "OnFailure", "Never"), path.child("restartPolicy")

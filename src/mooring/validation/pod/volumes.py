@@ -24,15 +24,12 @@ from mooring.validation.pod.field_rules import (
     given,
     local_path,
     no_backsteps,
-    user_id,
 )
 from mooring.validation.pod.projections import check_projected
 from mooring.validation.volume_claims import check_claim_template
 
-EMPTY_DIR_MODE_MAX = 0o1777
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
-_EMPTY_DIR_MODE = "must be a number between 0 and 01777 (octal), both inclusive"
 _HOST_PATH_TYPES = (
     "",
     "BlockDevice",
@@ -72,7 +69,9 @@ def check_volumes(
         found += faults
         claim = volume.get("persistentVolumeClaim", {}).get("claimName", "")
         if claim in created:
-            found.append(invalid(place.child("persistentVolumeClaim", "claimName"), claim, _CREATED))
+            found.append(
+                invalid(place.child("persistentVolumeClaim", "claimName"), claim, _CREATED)
+            )
     return found, good
 
 
@@ -136,15 +135,11 @@ def _check_created_claim(volume: Tree, path: Path, pod_name: str) -> Errors:
 
 
 def _check_empty_dir(source: Tree, path: Path) -> Errors:
-    found: Errors = []
     limit = source.get("sizeLimit")
-    if limit is not None and Quantity.parse(limit).sign < 0:
-        detail = "SizeLimit field must be a valid resource quantity"
-        found.append(forbidden(path.child("sizeLimit"), detail))
-    mode = source.get("mode")
-    if mode is not None and not 0 <= mode <= EMPTY_DIR_MODE_MAX:
-        found.append(invalid(path.child("mode"), mode, _EMPTY_DIR_MODE))
-    return found
+    if limit is None or Quantity.parse(limit).sign >= 0:
+        return []
+    detail = "SizeLimit field must be a valid resource quantity"
+    return [forbidden(path.child("sizeLimit"), detail)]
 
 
 def _check_host_path(source: Tree, path: Path) -> Errors:
@@ -171,7 +166,6 @@ def _check_secret(source: Tree, path: Path) -> Errors:
 def _check_files(source: Tree, path: Path) -> Errors:
     """Check which keys become which files."""
     found = file_mode(source.get("defaultMode"), path.child("defaultMode"))
-    found += user_id(source.get("defaultUser"), path.child("defaultUser"))
     for position, item in enumerate(source.get("items", ())):
         found += check_key_to_path(item, path.child("items").index(position))
     return found
@@ -181,13 +175,11 @@ def check_key_to_path(item: Tree, path: Path) -> Errors:
     """Check which file a key becomes."""
     found = given(item, ("key", "path"), path)
     found += local_path(item.get("path", ""), path.child("path"))
-    found += file_mode(item.get("mode"), path.child("mode"))
-    return found + user_id(item.get("user"), path.child("user"))
+    return found + file_mode(item.get("mode"), path.child("mode"))
 
 
 def _check_downward(source: Tree, path: Path) -> Errors:
     found = file_mode(source.get("defaultMode"), path.child("defaultMode"))
-    found += user_id(source.get("defaultUser"), path.child("defaultUser"))
     for file in source.get("items", ()):
         found += check_volume_file(file, path)
     return found
@@ -210,7 +202,6 @@ def _check_image(source: Tree, path: Path) -> Errors:
 
 def _check_projected(source: Tree, path: Path) -> Errors:
     found = file_mode(source.get("defaultMode"), path.child("defaultMode"))
-    found += user_id(source.get("defaultUser"), path.child("defaultUser"))
     return found + check_projected(source, path, check_key_to_path)
 
 

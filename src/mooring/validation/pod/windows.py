@@ -97,7 +97,9 @@ def _check_windows(spec: PodSpec, containers: Containers, path: Path) -> Errors:
     for container, container_path in containers:
         context = container.security_context or {}
         place = container_path.child("securityContext")
-        found += [forbidden(place.child(n), _NOT_WINDOWS) for n in _CONTAINER_FIELDS if n in context]
+        found += [
+            forbidden(place.child(n), _NOT_WINDOWS) for n in _CONTAINER_FIELDS if n in context
+        ]
     return found
 
 
@@ -169,7 +171,7 @@ def _user_faults(name: str) -> list[str]:
         found.append("runAsUserName's User cannot contain only periods or spaces")
     if _has_bad_character(user):
         found.append(
-            'runAsUserName\'s User cannot contain the following characters: "/\\:;|=,+*?<>@[]'
+            "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]"
         )
     return found
 
