@@ -23,6 +23,7 @@ from mooring.api import (
     devicemetadata,
     events,
     rbac,
+    runtimeclass,
     schedulerconfig,
     scheduling,
 )
@@ -38,6 +39,7 @@ KINDS: tuple[Kind, ...] = (
     *scheduling.KINDS,
     *coordination.KINDS,
     *rbac.KINDS,
+    *runtimeclass.KINDS,
     *authentication.KINDS,
     *authorization.KINDS,
     *autoscaling.KINDS,

@@ -35,18 +35,16 @@ class StartCounts:
     """How many pods and containers were started, under the kubelet's names."""
 
     def __init__(self) -> None:
-        self.pods = Counts("kubelet_started_pods_total", "Cumulative number of pods started")
-        self.pod_errors = Counts(
-            "kubelet_started_pods_errors_total", "Cumulative number of errors when starting pods"
-        )
+        self.pods = Counts("kubelet_started_pods_total", "Pods started.")
+        self.pod_errors = Counts("kubelet_started_pods_errors_total", "Errors when starting pods.")
         self.containers = Counts(
             "kubelet_started_containers_total",
-            "Cumulative number of containers started",
+            "Containers started, by type.",
             ("container_type",),
         )
         self.container_errors = Counts(
             "kubelet_started_containers_errors_total",
-            "Cumulative number of errors when starting containers",
+            "Errors when starting containers, by type and reason.",
             ("container_type", "code"),
         )
 
