@@ -11,7 +11,7 @@ import pytest
 from mooring.api.core.pod import Pod
 from mooring.scheduler.claimcheck import Grant
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Placed, attempt, schedule
+from mooring.scheduler.cycle import Attempt, Pending, Placed, attempt, schedule
 from mooring.scheduler.live import Config
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.plugin_times import NODES_MEASURED_MAX, PluginTimes
@@ -74,6 +74,15 @@ def test_a_pod_that_gets_no_node_is_booked_to_who_refuses_it() -> None:
     assert found["NodeResourcesFit", "Filter", "UnschedulableAndUnresolvable"] == 1
     assert found["DefaultPreemption", "PostFilter", "Unschedulable"] == 1
     assert not any(point == "Bind" for _, point, _ in found)
+
+
+def test_what_explains_a_refusal_is_not_booked_to_plugins() -> None:
+    def explain(made: Cluster, one: Pod, _: Pending) -> str:
+        return str(schedule(made, one))
+
+    rig = Rig(server(pod("p", requests={"cpu": "99"})), explain=explain)
+    rig.run()
+    assert plugin_counts(rig)["DynamicResources", "PreFilter", "Skip"] == 1
 
 
 def test_every_tenth_cycle_is_measured() -> None:

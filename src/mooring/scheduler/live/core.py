@@ -196,6 +196,7 @@ class LiveScheduler:
             self._bind(self.live.reserve(outcome, self._fresh), item)
             self.queue.placed(item, kind, self._s)
         else:
+            self.live.cluster.work.measure(None)  # what explains a refusal is no part of the cycle
             self._note_refused(outcome)
             self._refusals.say(outcome, self._moment)
             self._set_aside(item, outcome, kind)
@@ -300,6 +301,7 @@ class LiveScheduler:
 
     def _keep(self, item: Item, group: PodGroup | None, pending: list[Pending]) -> None:
         """Let the pods of a group that got no node wait together."""
+        self.live.cluster.work.measure(None)
         item.pods = {key_of(each.pod): each.pod for each in pending}
         for each in pending:
             self._note_refused(each)
