@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
+from mooring.api.checked_structs import unchecked
 from mooring.node.runtime.contract import Limits, Phase, RuntimeRefusedError, VolumePart
 from mooring.node.runtime.keeper.child import Forked
 from mooring.node.runtime.process import ProcessRuntime
@@ -47,7 +48,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can do this
 
 
 def mount(source: Path | str, target: str, *options: str) -> ContainerEdits:
-    made = Mount(host_path=str(source), container_path=target, options=options)
+    # As it is read from a spec, which may say anything.
+    made = unchecked(Mount)(host_path=str(source), container_path=target, options=options)
     return ContainerEdits(mounts=(made,))
 
 
@@ -183,7 +185,12 @@ def test_a_command_sees_the_mounts_of_its_container(bench: Bench) -> None:
 @needs_mounts
 def test_a_file_system_in_memory(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
-        made = Mount(container_path="/mooring-test", type="tmpfs", options=("size=64k", "noexec"))
+        made = Mount(
+            host_path="tmpfs",
+            container_path="/mooring-test",
+            type="tmpfs",
+            options=("size=64k", "noexec"),
+        )
         script = "head -c 1000000 /dev/zero > /mooring-test/x; stat -f -c %T /mooring-test"
         text = await told_by(runtime, shell("a", script, edits=ContainerEdits(mounts=(made,))))
         assert "No space left" in text
