@@ -1,8 +1,8 @@
 """Objects in the store: read, written and watched as values of their hub versions.
 
 An object is stored as JSON of its hub version, without a resourceVersion: that is the revision of
-its entry. Changes are tried again when somebody else was faster, unless the client named the
-revision that it wants to change.
+its entry. JSON of drivers within it is stored as they wrote it. Changes are tried again when
+somebody else was faster, unless the client named the revision that it wants to change.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_json, encode_json
+from mooring.api.codec import decode_json, encode_stored_json
 from mooring.api.core import Namespace
+from mooring.api.raw_json import in_one_line
 from mooring.apiserver.recent import Recent
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import MODIFIED, already_exists, conflict, not_found
@@ -139,7 +140,7 @@ class Registry:
     def _note(self, value: Any) -> bytes:
         """Return an object as it is stored; whoever reads that soon gets this object."""
         bare = replace(value, metadata=replace(value.metadata, resource_version=""))
-        stored = encode_json(bare)
+        stored = encode_stored_json(bare)
         self._written.put(stored, bare, len(stored))
         return stored
 
@@ -162,7 +163,8 @@ def is_released(value: Any) -> bool:
 
 def written(value: Any) -> bytes:
     """Return an object as it is stored."""
-    return encode_json(replace(value, metadata=replace(value.metadata, resource_version="")))
+    bare = replace(value, metadata=replace(value.metadata, resource_version=""))
+    return encode_stored_json(bare)
 
 
 def text_with_revision(entry: Entry, api_version: str, kind: str) -> bytes | None:
@@ -171,7 +173,7 @@ def text_with_revision(entry: Entry, api_version: str, kind: str) -> bytes | Non
     The revision comes after the uid. What comes before are names in quotes, in which a quote is
     escaped: so the first `"uid":"` is the key.
     """
-    value = entry.value
+    value = in_one_line(entry.value)
     head = f'{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"name":'.encode()
     place = value.find(UID, len(head), len(head) + UID_WITHIN_BYTES)
     if place < 0 or not value.startswith(head):

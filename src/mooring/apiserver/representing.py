@@ -10,7 +10,7 @@ import yaml
 
 from mooring.api import protobuf
 from mooring.api.catalogue import from_hub
-from mooring.api.codec import encode_json, to_tree
+from mooring.api.codec import encode_json, to_raw_tree, to_tree
 from mooring.api.kinds import Kind
 from mooring.api.meta import ListMeta, ObjectMeta
 from mooring.api.timestamp import Timestamp
@@ -123,7 +123,7 @@ class Painter:
             return as_bytes(table, form.media)
         shown = [self._shown(value) for value in values]
         if form.media == PROTOBUF:
-            items = [_untyped(to_tree(value)) for value in shown]
+            items = [_untyped(to_raw_tree(value)) for value in shown]
             head = self._list_head()
             return protobuf.encode({**head, "metadata": to_tree(metadata), "items": items})
         body = self._list(b",".join(self._item(value) for value in shown), metadata)
@@ -170,7 +170,7 @@ class Painter:
         elif notice.type != ERROR:
             shown = self._shown(notice.value, headers=self._is_first())
         if self._form.media == PROTOBUF:
-            return protobuf.encode_event(notice.type, protobuf.encode(to_tree(shown)))
+            return protobuf.encode_event(notice.type, protobuf.encode_object(shown))
         body = encode_json(shown)
         if notice.type == BOOKMARK and self._form.shape is Shape.OBJECT:
             body = body.replace(b":[]", b":null")  # Go's lists that were never made
@@ -193,7 +193,7 @@ class Painter:
 def as_bytes(value: Any, media: str) -> bytes:
     """Return a struct in a media type."""
     if media == PROTOBUF:
-        return protobuf.encode(to_tree(value))
+        return protobuf.encode_object(value)
     body = encode_json(value)
     return _yaml(body) if media == YAML else body + b"\n"
 

@@ -7,6 +7,7 @@ What only the server sets (uid, times, generation, revision) is never taken from
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -14,10 +15,11 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.catalogue import from_hub, to_hub
-from mooring.api.codec import to_tree
+from mooring.api.codec import holds_raw, raws_of, to_tree
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
+from mooring.api.raw_json import keep_written, remarshal
 from mooring.api.reading import read_tree
 from mooring.apiserver import foreign
 from mooring.apiserver.authorization.noderestriction import Operation
@@ -25,6 +27,8 @@ from mooring.apiserver.calls import Body, Call, checked, read_body, typed
 from mooring.apiserver.ownership import bare_tree, owned_tree, read_entries, with_owners
 from mooring.apiserver.patching import (
     APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
     FieldManager,
     PatchError,
     apply_patch,
@@ -193,11 +197,13 @@ async def patch(service: Service, call: Call) -> Written:
     def patched(live: Any) -> Body:
         if OWNERS in wanted.content:
             tree = to_tree(from_hub(live, call.kind.api_version))
-            result = apply_patch(call.kind, media, wanted.content, tree)
-            return _read_patched(_unrefused(result), call, service, wanted.warnings)
+            result = _unrefused(apply_patch(call.kind, media, wanted.content, tree))
+            result = _with_raws(result, live, call, media)
+            return _read_patched(result, call, service, wanted.warnings)
         tree = bare_tree(live, call.kind.api_version)
-        result = apply_patch(call.kind, media, wanted.content, tree)
-        body = _read_patched(_unrefused(result), call, service, wanted.warnings)
+        result = _unrefused(apply_patch(call.kind, media, wanted.content, tree))
+        result = _with_raws(result, live, call, media)
+        body = _read_patched(result, call, service, wanted.warnings)
         return body._replace(value=with_owners(body.value, live.metadata.managed_fields))
 
     return await _change(service, call, patched, verb="patch")
@@ -220,6 +226,7 @@ async def _apply(service: Service, call: Call) -> Written:
             manager.apply(tree, wanted.content, manager=call.manager, force=force, now=now)
         )
         entries = read_entries(result["metadata"].pop("managedFields", ()))
+        result = _with_raws(result, live, call, APPLY_PATCH)
         body = _read_patched(result, call, service, wanted.warnings)
         with warned(body.warnings):
             return _named(body._replace(value=with_owners(body.value, entries)), call)
@@ -230,6 +237,18 @@ async def _apply(service: Service, call: Call) -> Written:
             raise not_found(call.resource.about, call.target.name)
         return await _create(service, call, merged(None), has_owners=True)
     return await _change(service, call, merged, verb="patch", is_apply=True)
+
+
+def _with_raws(tree: Any, live: Any, call: Call, media: str) -> Any:
+    """Return a patched tree in which raw JSON is written as Kubernetes writes it then."""
+    if not holds_raw(call.kind.struct):
+        return tree
+    tree = deepcopy(tree)  # It shares parts with what was patched.
+    if media in (JSON_PATCH, MERGE_PATCH):
+        keep_written(tree, raws_of(live))
+    else:
+        remarshal(tree)
+    return tree
 
 
 def _named(body: Body, call: Call) -> Body:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from mooring.api.codec import to_tree
+from mooring.api.codec import to_raw_tree
 from mooring.api.errors import ProtobufError
 from mooring.api.fieldpath import render
 from mooring.api.protobuf.reader import Budget, Tree, reader_of
@@ -78,7 +78,7 @@ def encode(tree: Tree) -> bytes:
 
 def encode_object(value: Struct) -> bytes:
     """Return the body of an object."""
-    return encode(to_tree(value))
+    return encode(to_raw_tree(value))
 
 
 def seal(api_version: str, kind: str, raw: bytes) -> bytes:

@@ -1,0 +1,181 @@
+"""JSON inside objects that drivers read: parameters of configurations, data of devices.
+
+Such JSON is kept as the text it was given, and whoever reads protobuf gets that text. As in
+Kubernetes, patches change its form:
+
+a JSON or merge     what they leave alone is written to JSON and read again:
+patch               without spaces, with what browsers might obey escaped       `keep_written`
+a strategic merge   all of it is parsed and written anew: keys are sorted,
+patch, apply, YAML  numbers are as Go writes them                               `remarshal`
+
+# raw: such a piece of JSON; in a tree it is msgspec.Raw where its text is known
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from mooring.api.documents.numbers import NumberText
+
+Tree = Any
+Place = tuple[str | int, ...]
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+_TEXT_OR_SPACE: Final = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
+_ESCAPED: Final = {
+    b"<": rb"\u003c",
+    b">": rb"\u003e",
+    b"&": rb"\u0026",
+    "\u2028".encode(): rb"\u2028",
+    "\u2029".encode(): rb"\u2029",
+}
+_MEMBERS: Final = msgspec.json.Decoder(list[Raw] | dict[str, Raw])
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+def compact(text: bytes) -> bytes:
+    """Return JSON text without the spaces between its tokens."""
+    return _TEXT_OR_SPACE.sub(lambda found: found[1] or b"", text)
+
+
+def in_one_line(text: bytes) -> bytes:
+    """Return JSON text without line breaks, which end an event of a watch."""
+    return compact(text) if b"\n" in text or b"\r" in text else text
+
+
+def escaped(text: bytes) -> bytes:
+    """Return JSON text with what HTML would read escaped, as Go writes it."""
+    for character, escape in _ESCAPED.items():
+        text = text.replace(character, escape)
+    return text
+
+
+def marshal(value: Tree) -> bytes:
+    """Return the JSON text that Go writes for a value that it has parsed."""
+    return escaped("".join(_marshalled(value)).encode("utf-8", "replace"))
+
+
+def _marshalled(value: Tree) -> Iterator[str]:
+    match value:
+        case Raw():
+            yield from _marshalled(json.loads(bytes(value), parse_float=NumberText))
+        case dict():
+            yield "{"
+            for number, key in enumerate(
+                sorted(value, key=lambda key: key.encode("utf-8", "replace"))
+            ):
+                yield f"{',' if number else ''}{_string(key)}:"
+                yield from _marshalled(value[key])
+            yield "}"
+        case list():
+            yield "["
+            for number, item in enumerate(value):
+                yield "," if number else ""
+                yield from _marshalled(item)
+            yield "]"
+        case str():
+            yield _string(value)
+        case None | bool():
+            yield json.dumps(value)
+        case _:
+            yield _number(value)
+
+
+def _string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _number(value: int | float | NumberText) -> str:
+    """Return a number as Go writes it, once it was an int64 or a float64."""
+    if isinstance(value, int) and INT64_MIN <= value <= INT64_MAX:
+        return str(value)
+    number = float(value)
+    size = abs(number)
+    if number == 0:
+        return "-0" if str(number).startswith("-") else "0"
+    if 1e-6 <= size < 1e21:
+        fixed = format(Decimal(repr(number)), "f")
+        return fixed.rstrip("0").rstrip(".") if "." in fixed else fixed
+    digits, _, exponent = repr(number).partition("e")
+    if exponent.startswith("-0"):
+        exponent = f"-{exponent[2:]}"
+    return f"{digits.removesuffix('.0')}e{exponent}"
+
+
+# --- trees ----------------------------------------------------------------------------------------
+
+
+def keep_texts(tree: Tree, text: bytes) -> None:
+    """Have a tree hold each raw as it is written in the text that the tree was parsed from."""
+    members: dict[Place, Any] = {}
+
+    def at(place: Place) -> bytes | Raw:
+        if not place:
+            return text
+        holder = place[:-1]
+        if holder not in members:
+            members[holder] = _MEMBERS.decode(at(holder))
+        found: Raw = members[holder][place[-1]]
+        return found
+
+    def written(place: Place, value: Tree) -> bytes:
+        form = marshal(value)
+        try:
+            found = bytes(at(place))
+            return found if marshal(Raw(found)) == form else form
+        except (LookupError, TypeError, ValueError):
+            return form  # The text is no JSON, or the tree is not what it says.
+
+    _change(tree, written)
+
+
+def remarshal(tree: Tree) -> None:
+    """Have a tree hold each raw as Go writes it anew."""
+    _change(tree, lambda _, value: marshal(value))
+
+
+def keep_written(tree: Tree, raws: Iterable[Raw]) -> None:
+    """Have a tree hold each raw as one of these that says the same, as it is in JSON."""
+    known = {marshal(raw): escaped(compact(bytes(raw))) for raw in raws}
+
+    def written(_: Place, value: Tree) -> bytes:
+        form = marshal(value)
+        return known.get(form, form)
+
+    _change(tree, written)
+
+
+def _change(tree: Tree, text_of: Callable[[Place, Tree], bytes]) -> None:
+    for holder, key, place in list(_holders(tree, ())):
+        value = holder[key]
+        if value is not None and not isinstance(value, Raw):
+            holder[key] = Raw(text_of((*place, key), value))
+
+
+def _holders(tree: Tree, place: Place) -> Iterator[tuple[dict[str, Any], str, Place]]:
+    """Give every map that has a raw, with its key: opaque.parameters, status.devices[].data."""
+    match tree:
+        case dict():
+            key = ""
+            if place[-1:] == ("opaque",) and "parameters" in tree:
+                key = "parameters"
+            elif place[:2] == ("status", "devices") and len(place) == 3 and "data" in tree:
+                key = "data"
+            if key:
+                yield tree, key, place
+            for name, value in tree.items():
+                if name != key:
+                    yield from _holders(value, (*place, name))
+        case list():
+            for number, item in enumerate(tree):
+                yield from _holders(item, (*place, number))
