@@ -55,6 +55,17 @@ def run(folder: Path, *arguments: str, cwd: Path | None = None) -> subprocess.Co
     return moor("run", "--data-dir", str(folder), *arguments, cwd=cwd)
 
 
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """Let programs be interrupted that are started here, also when the tests ignore that.
+
+    Shells ignore interrupts for what they start in the background.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def begun(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Give a run whose command has said that it is ready."""

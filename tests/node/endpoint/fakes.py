@@ -14,6 +14,7 @@ from mooring.node.runtime.contract import ContainerId, LogRange, RuntimeRefusedE
 
 UID = "uid-1"
 START = datetime(2026, 11, 15, 12, tzinfo=UTC)
+LISTENING = ("listener", "terminal")
 FLOOD = b"x" * 300_000
 
 
@@ -27,12 +28,18 @@ def pod(*statuses: dict[str, Any], name: str = "p", namespace: str = "default") 
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, "uid": UID},
-        "spec": {"containers": [{"name": each["name"], "image": "i"} for each in statuses]},
+        "spec": {"containers": [_container(each["name"]) for each in statuses]},
         "status": {"containerStatuses": list(statuses)},
     }
     value = decode_tree(tree, Pod).value
     assert isinstance(value, Pod)
     return value
+
+
+def _container(name: str) -> dict[str, Any]:
+    """Return a container; one that listens takes input, one of that name has a terminal."""
+    has_terminal = name == "terminal"
+    return {"name": name, "image": "i", "stdin": name in LISTENING, "tty": has_terminal}
 
 
 RUNNING: dict[str, Any] = {"state": {"running": {"startedAt": str(Timestamp(START))}}}
@@ -86,6 +93,8 @@ class FakeSession:
 
     async def write(self, data: bytes) -> None:
         self.say(1, data.upper())
+        if self.tty and b"\x04" in data:  # the end of input, as one types it
+            self.end(0)
 
     async def close_input(self) -> None:
         self.end(0)
@@ -161,5 +170,11 @@ class FakeRuntime:
         if command[0] == "missing":
             raise RuntimeRefusedError("StartError", f"{id_.name}: no such file: missing")
         session = FakeSession(command, tty=tty)
+        self.sessions.append(session)
+        return session
+
+    async def attach(self, id_: ContainerId, *, stdin: bool, tty: bool) -> FakeSession:
+        assert stdin or tty
+        session = FakeSession([id_.name], tty=tty)
         self.sessions.append(session)
         return session

@@ -20,7 +20,16 @@ from mooring.node.endpoint import Answering, Endpoint, Files
 from mooring.node.runtime.contract import Runtime
 from tests.apiserver.programs import NO_KUBECTL, find_kubectls
 from tests.apiserver.test_kubectl_server import Kubectl, running, until
-from tests.node.endpoint.fakes import ENDED, RUNNING, WAITING, FakePods, FakeRuntime, pod, status
+from tests.node.endpoint.fakes import (
+    ENDED,
+    LISTENING,
+    RUNNING,
+    WAITING,
+    FakePods,
+    FakeRuntime,
+    pod,
+    status,
+)
 
 KUBECTLS = find_kubectls()
 TIMEOUT_S = 60
@@ -49,6 +58,8 @@ class NodeThread:
             pod(running_again, name="one"),
             pod(status("main", **WAITING), name="new"),
             pod(status("talker", **RUNNING), name="talker"),
+            pod(status("listener", **RUNNING), name="listener"),
+            pod(status("terminal", **RUNNING), name="terminal"),
         )
         answering = Answering(pods, cast("Runtime", self.runtime))
         self.endpoint = Endpoint(answering, files)
@@ -84,7 +95,15 @@ def node_object(name: str, port: int, **annotations: str) -> dict[str, Any]:
 
 
 def pod_object(name: str, node: str, *containers: str) -> dict[str, Any]:
-    listed = [{"name": container, "image": "i"} for container in containers]
+    listed = [
+        {
+            "name": container,
+            "image": "i",
+            "stdin": container in LISTENING,
+            "tty": container == "terminal",
+        }
+        for container in containers
+    ]
     spec = {"containers": listed, "nodeName": node} if node else {"containers": listed}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
@@ -122,6 +141,8 @@ def objects(state: Path, node: NodeThread, tmp_path_factory: pytest.TempPathFact
         pod_object("two", "n1", "main", "side"),
         pod_object("new", "n1", "main"),
         pod_object("talker", "n1", "talker"),
+        pod_object("listener", "n1", "listener"),
+        pod_object("terminal", "n1", "terminal"),
         pod_object("lost", "gone", "main"),
         pod_object("played", "play", "main"),
         pod_object("unplaced", "", "main"),
@@ -289,7 +310,27 @@ def test_without_websockets_kubectl_is_told(kubectl: Kubectl) -> None:
 
 def test_attach_shows_what_a_container_says(kubectl: Kubectl, node: NodeThread) -> None:
     assert first_line_told(kubectl, node, "attach", "talker") == "news\n"
-    assert "use exec" in kubectl.fails("attach", "-i", "talker")
+    # Input that it does not take is none of its business.
+    assert first_line_told(kubectl, node, "attach", "-i", "talker") == "news\n"
+
+
+def test_attach_passes_input_on(kubectl: Kubectl) -> None:
+    assert "SOME TEXT" in kubectl("attach", "-i", "listener", text="some text")
+
+
+def test_attach_to_a_terminal(kubectl: Kubectl) -> None:
+    """As with kubelets it is the container that has a terminal, whoever asks for one."""
+    command = " ".join(kubectl.command("attach", "-it", "terminal"))
+    done = subprocess.run(
+        ["script", "-qec", f"stty cols 91 rows 17; exec {command}", "/dev/null"],
+        env={**kubectl.environment, "TERM": "xterm"},
+        capture_output=True,
+        input=b"typed\n",
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert b"91x17" in done.stdout, done
+    assert b"TYPED" in done.stdout, done
 
 
 def test_who_may_run_commands(kubectl: Kubectl) -> None:

@@ -369,8 +369,6 @@ NO_SPDY = "only WebSocket is spoken here, with v5.channel.k8s.io or v4.channel.k
          "you must specify at least 1 of stdin, stdout, stderr"),
         ("/exec/default/p/main?command=sh&output=1", "v9.channel.k8s.io", 400,
          NO_SPDY),
-        ("/attach/default/p/main?input=1&output=1", "v5.channel.k8s.io", 400,
-         "a container that runs takes no input here; use exec"),
     ],
 )  # fmt: skip
 def test_why_there_is_no_conversation(

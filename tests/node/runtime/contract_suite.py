@@ -16,6 +16,7 @@ import pytest
 
 from mooring.api.timestamp import Timestamp
 from mooring.node.runtime.contract import (
+    NOT_SUPPORTED,
     ContainerId,
     ContainerSpec,
     ContainerState,
@@ -316,6 +317,34 @@ class RuntimeContract:
                 said = b"".join([part async for _, part in session.output()])
                 assert b"terminal" in said
                 assert await session.wait() == 6
+
+        run(main)
+
+    def test_input_of_a_container_is_passed_on_or_refused(self, bench: Bench) -> None:
+        async def main() -> None:
+            async with opened(bench) as runtime:
+                script = "read a; echo got $a; read b || echo over"
+                await runtime.start(bench.spec(MAIN, script, stdin=True, stdin_once=True))
+                if not bench.runs_commands:
+                    with pytest.raises(RuntimeRefusedError) as error:
+                        await runtime.attach(MAIN, stdin=True, tty=False)
+                    assert error.value.reason == NOT_SUPPORTED
+                    return
+                session = await runtime.attach(MAIN, stdin=True, tty=False)
+                await session.write(b"it\n")
+                await session.close_input()
+                said = b"".join([part async for _, part in session.output()])
+                # Podman adds an empty line of its own.
+                assert said.splitlines()[:2] == [b"got it", b"over"]
+                await session.wait()
+
+        run(main)
+
+    def test_nobody_is_attached_to_nothing(self, bench: Bench) -> None:
+        async def main() -> None:
+            async with opened(bench) as runtime:
+                with pytest.raises(RuntimeRefusedError):
+                    await runtime.attach(MAIN, stdin=True, tty=False)
 
         run(main)
 

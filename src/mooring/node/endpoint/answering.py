@@ -17,7 +17,12 @@ from mooring.kit.heads import Head
 from mooring.kit.metrics import PROMETHEUS
 from mooring.node.endpoint.channels import Wanted, wanted_of
 from mooring.node.endpoint.contract import Pods
-from mooring.node.endpoint.finding import NoContainerError, log_container, running_container
+from mooring.node.endpoint.finding import (
+    NoContainerError,
+    container_spec,
+    log_container,
+    running_container,
+)
 from mooring.node.endpoint.sockets import PROTOCOLS, chosen_protocol
 from mooring.node.runtime.contract import ContainerId, LogRange, Runtime
 
@@ -26,7 +31,6 @@ JSON = "application/json"
 QUERY_FIELDS_MAX = 1000  # the words of a command are many
 
 _NO_SPDY = f"only WebSocket is spoken here, with {' or '.join(PROTOCOLS)}; SPDY is not"
-_NO_INPUT = "a container that runs takes no input here; use exec"
 
 
 class Page(NamedTuple):
@@ -134,9 +138,7 @@ class Answering:
         if door == "exec" and not wanted.command:
             return _refusal("you must specify at least 1 command for exec")
         if door == "attach":
-            wanted = Wanted(output=wanted.output, errors=wanted.errors, input=wanted.input)
-            if wanted.input:
-                return _refusal(_NO_INPUT)
+            wanted = self._attachable(where, wanted)
         if not (wanted.input or wanted.output or wanted.errors):
             return _refusal("you must specify at least 1 of stdin, stdout, stderr")
         if not head.upgrade:
@@ -145,6 +147,19 @@ class Answering:
         if protocol is None:
             return _refusal(_NO_SPDY)
         return Conversation(protocol, container, wanted)
+
+    def _attachable(self, where: tuple[str, str, str], wanted: Wanted) -> Wanted:
+        """Return what can be had of a container: a terminal and input only if it has them.
+
+        As with kubelets its own terminal counts, not the one that is asked for.
+        """
+        container = container_spec(self._pods, *where)
+        return Wanted(
+            output=wanted.output,
+            errors=wanted.errors and not container.tty,
+            input=wanted.input and container.stdin,
+            tty=container.tty,
+        )
 
 
 def _refusal(text: str) -> Page:

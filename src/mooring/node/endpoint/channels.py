@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from mooring.node.runtime.contract import (
+    NOT_SUPPORTED,
     ContainerId,
     ExecSession,
     LogRange,
@@ -86,8 +87,20 @@ async def converse(runtime: Runtime, id_: ContainerId, wanted: Wanted, socket: M
 
 async def _session(runtime: Runtime, id_: ContainerId, wanted: Wanted) -> ExecSession:
     if not wanted.command:
-        return _Attached(runtime, id_)
+        return await _attached(runtime, id_, wanted)
     return await runtime.execute(id_, wanted.command, tty=wanted.tty, stdin=wanted.input)
+
+
+async def _attached(runtime: Runtime, id_: ContainerId, wanted: Wanted) -> ExecSession:
+    """Return what a container says from now on; with input or a terminal byte by byte."""
+    if wanted.input or wanted.tty:
+        try:
+            session = await runtime.attach(id_, stdin=wanted.input, tty=wanted.tty)
+            return _LetGo(session)
+        except RuntimeRefusedError as error:
+            if error.reason != NOT_SUPPORTED:
+                raise
+    return _Attached(runtime, id_)
 
 
 async def _say(session: ExecSession, wanted: Wanted, socket: Messages) -> None:
@@ -142,6 +155,20 @@ def _fault(text: str) -> bytes:
 def _failure(reason: str, message: str, **more: Any) -> bytes:
     tree = {"metadata": {}, "status": "Failure", "message": message, "reason": reason, **more}
     return msgspec.json.encode(tree)
+
+
+class _LetGo:
+    """A session at a container whose own end is not told as that of a command."""
+
+    def __init__(self, session: ExecSession) -> None:
+        self.write, self.close_input = session.write, session.close_input
+        self.resize, self.output, self.kill = session.resize, session.output, session.kill
+        self._session = session
+
+    async def wait(self) -> int:
+        """Return that all went well: how the container ended is in the status of its pod."""
+        await self._session.wait()
+        return 0
 
 
 class _Attached:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from mooring.api.core import Pod
+from mooring.api.core import Container, Pod
 from mooring.api.core.podstatus import ContainerStatus
 from mooring.node.endpoint.contract import Pods
 from mooring.node.runtime.contract import ContainerId
@@ -43,6 +43,16 @@ def running_container(pods: Pods, namespace: str, name: str, container: str) -> 
         text = f'container not found ("{container}")'
         raise NoContainerError(HTTPStatus.INTERNAL_SERVER_ERROR, text)
     return ContainerId(pod.metadata.uid, container, status.restart_count)
+
+
+def container_spec(pods: Pods, namespace: str, name: str, container: str) -> Container:
+    """Return how a container is specified, or raise NoContainerError."""
+    pod = _pod(pods, namespace, name, "pod does not exist")
+    for each in (*pod.spec.containers, *pod.spec.init_containers):
+        if each.name == container:
+            return each
+    text = f'container "{container}" not found in pod "{name}"'
+    raise NoContainerError(HTTPStatus.NOT_FOUND, text)
 
 
 def _pod(pods: Pods, namespace: str, name: str, missing: str) -> Pod:

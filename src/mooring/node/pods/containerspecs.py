@@ -54,6 +54,7 @@ def spec_of(
         limits=limits_of(pod, container),
         tty=container.tty,
         stdin=container.stdin,
+        stdin_once=container.stdin_once,
     )
 
 

@@ -95,8 +95,10 @@ class ContainerSpec(Struct, frozen=True):
     pull_policy: str = ""  # Always, IfNotPresent, Never; for a runtime that has images
     tty: bool = False
     stdin: bool = False
+    stdin_once: bool = False  # the input ends with the first who is attached to it
 
 
+NOT_SUPPORTED = "NotSupported"  # the reason of what a runtime cannot do at all
 START_ERROR = "StartError"  # the reason of a container whose program could not be run
 
 
@@ -189,3 +191,10 @@ class Runtime(Protocol):
         self, id_: ContainerId, command: Sequence[str], *, tty: bool, stdin: bool
     ) -> ExecSession:
         """Run a command beside a running container, with its environment and devices."""
+
+    async def attach(self, id_: ContainerId, *, stdin: bool, tty: bool) -> ExecSession:
+        """Hear what a running container says from now on, and give it input if it takes any.
+
+        `tty` tells whether the container has a terminal. The session ends with the container, and
+        killing it leaves the container alone. A runtime that cannot refuses with NotSupported.
+        """

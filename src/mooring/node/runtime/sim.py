@@ -19,6 +19,7 @@ from msgspec import Struct, structs
 from mooring.api.timestamp import Timestamp
 from mooring.kit.clock import REAL, Clock, Timer
 from mooring.node.runtime.contract import (
+    NOT_SUPPORTED,
     ContainerId,
     ContainerSpec,
     ContainerState,
@@ -147,7 +148,14 @@ class SimRuntime:
         """Refuse: there is nothing to run a command in."""
         del command, tty, stdin
         text = f"container {id_} is simulated: no command can run in it"
-        raise RuntimeRefusedError("NotSupported", text)
+        raise RuntimeRefusedError(NOT_SUPPORTED, text)
+
+    async def attach(self, id_: ContainerId, *, stdin: bool, tty: bool) -> ExecSession:
+        """Refuse: nothing runs that could be told something."""
+        del stdin, tty
+        raise RuntimeRefusedError(
+            NOT_SUPPORTED, f"container {id_} is simulated: nothing runs in it"
+        )
 
     async def close(self) -> None:
         """Let go of the containers; they stay on paper."""

@@ -21,6 +21,8 @@ from typing import Any, NoReturn, Protocol
 from mooring.node.runtime.keeper import child, processes
 from mooring.node.runtime.keeper.cgroups import Cgroup, Cgroups
 from mooring.node.runtime.keeper.child import Failure, Forked, Streams, Theirs
+from mooring.node.runtime.keeper.frames import ERRORS, OUTPUT
+from mooring.node.runtime.keeper.input import Input
 from mooring.node.runtime.keeper.launches import MARKER, Key, Launch
 from mooring.node.runtime.keeper.logfile import Lines, LogFile
 from mooring.node.runtime.keeper.loop import READ, Call, Loop, Timer
@@ -32,6 +34,7 @@ DRAIN_BYTES_MAX = 16 * 1024 * 1024
 SETUP_S_MAX = 30.0  # for mounts that hang
 SWEEP_S_FIRST, SWEEP_S_MAX = 0.01, 1.0
 RECORD_RETRY_S = 5.0
+_CHANNELS = {b"stdout": OUTPUT, b"stderr": ERRORS}
 START_ERROR_CODE = 128  # as containerd has it
 
 
@@ -85,6 +88,16 @@ class Home(Protocol):
         """Forget a container that never was."""
 
 
+class Listener(Protocol):
+    """Somebody who is attached to a container."""
+
+    def said(self, channel: int, data: bytes) -> None:
+        """Hear a part of its output."""
+
+    def ended(self) -> None:
+        """Hear that it has ended."""
+
+
 class Container:
     """A container that runs, or did."""
 
@@ -97,7 +110,8 @@ class Container:
         self.beside: dict[int, Call] = {}  # commands run beside it, and how to end them
         self._log: LogFile | None = None
         self._outputs: dict[int, tuple[bytes, Lines]] = {}
-        self._held: list[int] = []  # other descriptors that are closed at its end
+        self.input: Input | None = None  # if it was started with one
+        self.attached: set[Listener] = set()
         self._forked: Forked | None = None
         self._failure: Failure | None = None
         self._status: int | None = None
@@ -200,10 +214,12 @@ class Container:
         if launch.tty:
             ours, terminal = theirs.terminal()
             self._read_from(ours, b"stdout")
+            if launch.stdin:
+                self.input = Input(self.home.loop, os.dup(ours), is_terminal=True)
             return Streams(terminal, terminal, terminal, is_terminal=True)
-        if launch.stdin:  # open, and nobody says anything
+        if launch.stdin:  # open, until somebody is attached and says something
             writing, reading = theirs.input()
-            self._held.append(writing)
+            self.input = Input(self.home.loop, writing, is_terminal=False)
         else:
             reading = theirs.nothing()
         writers = []
@@ -273,7 +289,14 @@ class Container:
             return 0
         assert self._log is not None
         self._log.write(stream, lines.feed(data))
+        for each in tuple(self.attached):
+            each.said(_CHANNELS[stream], data)
         return len(data)
+
+    def terminals(self) -> tuple[int, ...]:
+        """Return its terminal, if it has one."""
+        is_terminal = self.launch is not None and self.launch.tty
+        return tuple(self._outputs) if is_terminal else ()
 
     def _drain(self) -> None:
         for descriptor, (stream, lines) in self._outputs.items():
@@ -368,7 +391,11 @@ class Container:
 
     def _close(self) -> None:
         self._cancel_timers()
-        for descriptor in (*self._outputs, *self._held):
+        for listener in tuple(self.attached):
+            listener.ended()
+        if self.input is not None:
+            self.input.close()
+        for descriptor in self._outputs:
             self.home.loop.forget(descriptor)
             os.close(descriptor)
         if self.namespace is not None:
@@ -377,7 +404,8 @@ class Container:
             self._log.close()
         if not self.cgroup.remove():
             self.home.loop.call_later(SWEEP_S_MAX, self.cgroup.remove)
-        self._outputs, self._held, self.namespace, self._log = {}, [], None, None
+        self._outputs, self.namespace, self._log = {}, None, None
+        self.input = None
         self.launch, self.cgroup = None, Cgroup(())
 
     def _tell_end(self) -> None:

@@ -60,13 +60,17 @@ class Launch(NamedTuple):
     memory_bytes: int | None = None
     tty: bool = False
     stdin: bool = False
+    stdin_once: bool = False  # its input ends with the first who is attached to it
     note: str = ""  # what it does not get, for its state
 
     def message(self) -> dict[str, Any]:
         """Return it as it is sent."""
-        # A keeper that was started before there was `within` knows mounts without it.
+        # A keeper that was started before there were `within` and `stdin_once` knows neither.
         mounts = [each if each.within else each[:-1] for each in self.mounts]
-        return {**self._asdict(), "mounts": mounts}
+        message = {**self._asdict(), "mounts": mounts}
+        if not self.stdin_once:
+            del message["stdin_once"]
+        return message
 
     @classmethod
     def read(cls, message: Any) -> Launch:

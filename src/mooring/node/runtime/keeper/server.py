@@ -3,9 +3,9 @@
     {"n": 7, "ask": "start", …}   →   {"n": 7, "ok": …} or {"n": 7, "refused": [reason, text]}
     {"ask": "watch"}              →   {"changed": state} for each change from now on
 
-An answer may come much later, and others before it. A connection that asks to execute a command
-is from then on about that command only. One that says what cannot be understood is closed, and so
-is one that does not take what it asked for.
+An answer may come much later, and others before it. A connection that asks to execute a command,
+or to be attached to a container, is from then on about that only. One that says what cannot be
+understood is closed, and so is one that does not take what it asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from mooring.node.runtime.keeper.attachment import Attachment
 from mooring.node.runtime.keeper.container import Container, RefusalError, Stage
 from mooring.node.runtime.keeper.execution import WAITING_BYTES_MAX, Execution
 from mooring.node.runtime.keeper.frames import (
@@ -115,7 +116,7 @@ class Connection:
         self._keeper, self._loop = server.keeper, server.keeper.loop
         self._frames = Frames()
         self._unsent = bytearray()
-        self._execution: Execution | None = None
+        self._execution: Execution | Attachment | None = None
         self._is_held = self._is_finishing = self._is_closed = False
         self._watch()
 
@@ -298,6 +299,19 @@ class Connection:
             raise RefusalError("StartError", f"{error.strerror or error}") from None
         self._execution = execution
 
+    def _attach(self, number: Any, message: dict[str, Any]) -> None:
+        key = Key.read(message.get("key"))
+        container = self._keeper.containers.get(key)
+        if container is None:
+            raise RefusalError("ContainerNotFound", f"container {key} is not known")
+        attachment = Attachment(container, self, number, stdin=bool(message.get("stdin")))
+        self._execution = attachment
+        try:
+            attachment.start()
+        except RefusalError:
+            self._execution = None
+            raise
+
     def _quit(self, number: Any, message: dict[str, Any]) -> None:
         def end() -> None:
             self._done(number)
@@ -319,6 +333,7 @@ _HANDLERS: dict[str, Handler] = {
     "remove": Connection._remove,
     "forget": Connection._forget,
     "execute": Connection._execute,
+    "attach": Connection._attach,
     "quit": Connection._quit,
 }
 

@@ -111,6 +111,12 @@ def logs_line(name: str, wanted: LogRange) -> list[str]:
     ]
 
 
+def attach_line(name: str, *, stdin: bool) -> list[str]:
+    """Return how one is attached to a container; no keys of the user's let go of it."""
+    options = [] if stdin else ["--no-stdin"]
+    return ["attach", "--sig-proxy=false", "--detach-keys=", *options, name]
+
+
 def events_line(owner: str, since_s: float) -> list[str]:
     """Return how the starts and ends of our containers are followed."""
     kinds = ("--filter=type=container", "--filter=event=start", "--filter=event=died")

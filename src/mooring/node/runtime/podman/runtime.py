@@ -227,7 +227,17 @@ class PodmanRuntime:
         if state is None or state.phase is not Phase.RUNNING:
             raise RuntimeRefusedError("NotRunning", f"container {id_} does not run")
         options = [*(["--interactive"] if stdin else []), *(["--tty"] if tty else [])]
-        line = ["exec", *options, name, *command]
+        return await self._session(["exec", *options, name, *command], tty=tty, stdin=stdin)
+
+    async def attach(self, id_: ContainerId, *, stdin: bool, tty: bool) -> ExecSession:
+        """Hear what a running container says from now on, and give it input if it takes any."""
+        name = lines.name_of(self.owner, id_)
+        state = await self._state(name)
+        if state is None or state.phase is not Phase.RUNNING:
+            raise RuntimeRefusedError("NotRunning", f"container {id_} does not run")
+        return await self._session(lines.attach_line(name, stdin=stdin), tty=tty, stdin=stdin)
+
+    async def _session(self, line: Sequence[str], *, tty: bool, stdin: bool) -> ExecSession:
         if not tty:
             source = PIPE if stdin else DEVNULL
             spawned = await self._podman.spawn(line, stdin=source, stdout=PIPE, stderr=PIPE)

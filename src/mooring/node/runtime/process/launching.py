@@ -55,6 +55,7 @@ def launch_of(
         memory_bytes=spec.limits.memory_bytes,
         tty=spec.tty,
         stdin=spec.stdin,
+        stdin_once=spec.stdin_once,
         note=f"unsupported: {'; '.join(notes)}" if notes else "",
     )
 

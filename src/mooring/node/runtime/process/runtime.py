@@ -118,6 +118,12 @@ class ProcessRuntime:
         await session.begin(request)
         return session
 
+    async def attach(self, id_: ContainerId, *, stdin: bool, tty: bool) -> ProcessSession:  # noqa: ARG002
+        """Hear what a running container says from now on, and give it input if it takes any."""
+        session = ProcessSession(*await self._link.connect())
+        await session.begin({"ask": "attach", "key": key_of(id_), "stdin": stdin})
+        return session
+
     async def close(self) -> None:
         """Let go; containers run on."""
         await self._link.close()
