@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.namespaceconditions import Remains, conditions_of
+from mooring.api.namespaceconditions import Remains, conditions_of
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
 LATER = Timestamp.parse("2026-01-01T01:00:00Z")

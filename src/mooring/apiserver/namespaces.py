@@ -21,10 +21,10 @@ from msgspec.structs import replace
 
 from mooring.api.core import Namespace
 from mooring.api.meta import ObjectMeta
+from mooring.api.namespaceconditions import Remains, conditions_of
 from mooring.apiserver import foreign
 from mooring.apiserver.deleting import DeleteOptions, delete_object
 from mooring.apiserver.listing import ListOptions, list_entries
-from mooring.apiserver.namespaceconditions import Remains, conditions_of
 from mooring.apiserver.selectors import Selection
 from mooring.apiserver.served import verbs_of
 from mooring.apiserver.service import NAMESPACES, Service

@@ -153,7 +153,8 @@ async def assembled(
         assert service.admission is not None
         await service.admission.prepare()
         _beside(service.admission.run(), stack)
-        _beside(NamespaceEnd(service).run(), stack)
+        if settings.ends_namespaces:
+            _beside(NamespaceEnd(service).run(), stack)
         if settings.kept_s:
             _beside(compact_regularly(store, settings.kept_s), stack)
         credentials: Credentials | None = None

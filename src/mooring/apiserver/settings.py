@@ -59,5 +59,6 @@ class Settings(NamedTuple):
     manners: Manners = Manners()
     watch_s_min: int = WATCH_S
     event_ttl_s: int = EVENT_TTL_S
+    ends_namespaces: bool = True  # else a controller elsewhere must empty those that are deleted
     kept_s: float = KEPT_S  # how far back watches can go, at the least; 0: for ever
     auditing: Auditing | None = None

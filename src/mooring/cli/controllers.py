@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mooring.controllers.controller import Controller
     from mooring.hardware import Fleet
 
+NAMESPACE_CONTROLLER = "namespace-controller"
 REMEDY = "; with --use-service-account-credentials=false controllers need no tokens"
 
 
@@ -103,7 +104,8 @@ def command(gates: Gates, place: Place | None, **given: Any) -> None:
 
     Those of Dynamic Resource Allocation: claims of pods and groups, evictions from tainted devices,
     pool status requests. And those of workloads: deployments, replica sets, daemon sets, jobs,
-    service accounts, garbage collection.
+    service accounts, garbage collection. Where the server does not empty deleted namespaces by
+    itself (Mooring's does), the namespace controller does.
 
     \b
     moor controllers --kubeconfig ~/.kube/config
@@ -118,6 +120,10 @@ def command(gates: Gates, place: Place | None, **given: Any) -> None:
         server=access.server,
         remedy=REMEDY if given["use_service_account_credentials"] else "",
     )
+
+
+def _is_named(text: str, controller: str) -> bool:
+    return controller in [part.strip() for part in text.split(",")]
 
 
 def _chosen(text: str) -> frozenset[str]:
@@ -166,7 +172,7 @@ async def _run(
     from mooring.cluster.accounts import Accounts
     from mooring.cluster.programs import CONTROLLERS_AGENT, Controlling, Surroundings
     from mooring.cluster.roster import public_name
-    from mooring.cluster.standing import reach, stand
+    from mooring.cluster.standing import empties_namespaces, reach, stand
 
     around = Surroundings(gates=gates)
     async with AsyncExitStack() as stack:
@@ -180,6 +186,10 @@ async def _run(
             stack.push_async_callback(accounts.close)
             await accounts.check()
             client_of = accounts.client_of
+        is_left_to_server = await empties_namespaces(client)
+        if is_left_to_server and _is_named(given["controllers"], NAMESPACE_CONTROLLER):
+            text = f"{NAMESPACE_CONTROLLER}: the server at {access.server} does its work itself"
+            click.echo(text, err=True)
         more, client_of = await _simulation(given, client_of, stack)
         program = Controlling(
             client,
@@ -188,6 +198,7 @@ async def _run(
             more=more,
             client_of=client_of,
             chosen=lambda name: public_name(name) in chosen,
+            ends_namespaces=not is_left_to_server,
         )
         await stand(
             program,

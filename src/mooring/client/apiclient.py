@@ -208,6 +208,10 @@ class ApiClient:
 
     # --- requests ---------------------------------------------------------------------------------
 
+    async def ask(self, request: Request) -> Answer:
+        """Return the answer to any request, or raise ClientError: for kinds that have no struct."""
+        return await self._ask(request)
+
     async def _endpoint(self, struct: type[Any]) -> Endpoint:
         return self._endpoints.find(struct) or await self._endpoints.ask(struct)
 

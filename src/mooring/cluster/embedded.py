@@ -67,13 +67,20 @@ async def embedded(
     explain: Explain = lambda *_: "",
     server_gates: Gates | None = None,
     store: Store | None = None,
+    server_ends_namespaces: bool = True,
 ) -> AsyncIterator[EmbeddedCluster]:
     """Run a cluster for as long as a block lasts, which begins when all programs are at work.
 
     The folder has what the server is known by, and the objects unless there is a store for them.
-    The server may have gates of its own, as while a cluster is upgraded.
+    The server may have gates of its own, as while a cluster is upgraded, and may leave it to a
+    controller to empty namespaces, as that of Kubernetes does.
     """
-    settings = Settings(folder, gates=server_gates or around.gates, has_roles=True)
+    settings = Settings(
+        folder,
+        gates=server_gates or around.gates,
+        has_roles=True,
+        ends_namespaces=server_ends_namespaces,
+    )
     clock = around.clock
 
     def now() -> Timestamp:
@@ -89,7 +96,13 @@ async def embedded(
             server,
             _client(server, ADMIN),
             Scheduling(scheduler, around, config=config, explain=explain),
-            Controlling(manager, around, authority=authority, client_of=accounts.client_of),
+            Controlling(
+                manager,
+                around,
+                authority=authority,
+                client_of=accounts.client_of,
+                ends_namespaces=not server_ends_namespaces,
+            ),
             accounts,
         )
         task = asyncio.create_task(run_all(cluster.scheduling, cluster.controlling))

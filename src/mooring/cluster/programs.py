@@ -20,6 +20,7 @@ from mooring.client.recorder import Recorder, Style
 from mooring.controllers.controller import Controller
 from mooring.controllers.dra import DraMetrics, dra_controllers
 from mooring.controllers.loops import NOT_EVERYWHERE, Loops
+from mooring.controllers.namespaces import Namespaces
 from mooring.controllers.queuemetrics import QueuesMetrics
 from mooring.controllers.roster import workload_controllers
 from mooring.kit.clock import REAL, Clock
@@ -105,8 +106,12 @@ class Controlling:
         informers: Informers | None = None,
         client_of: Callable[[str], Client] | None = None,
         chosen: Callable[[str], bool] = lambda _: True,
+        ends_namespaces: bool = False,
     ) -> None:
-        """Take a client, which reads all kinds; with `client_of`, each controller has its own."""
+        """Take a client, which reads all kinds; with `client_of`, each controller has its own.
+
+        `ends_namespaces` is for servers that do not empty deleted namespaces themselves.
+        """
         self.metrics = DraMetrics()
         self.queues = QueuesMetrics()
         self.informers = informers or informers_of(client, around)
@@ -114,6 +119,7 @@ class Controlling:
         controllers = (
             *dra_controllers(around.gates, self.metrics),
             *workload_controllers(authority=authority),
+            *((Namespaces(),) if ends_namespaces else ()),
         )
         self.loops = Loops(
             (*(each for each in controllers if chosen(each.name)), *more),

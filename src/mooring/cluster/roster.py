@@ -13,6 +13,7 @@ CONTROLLERS: tuple[str, ...] = (
     "device-taint-eviction-controller",
     "garbage-collector-controller",
     "job-controller",
+    "namespace-controller",
     "node-lifecycle-controller",
     "pod-garbage-collector-controller",
     "podgroup-protection-controller",

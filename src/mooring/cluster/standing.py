@@ -14,12 +14,16 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Protocol
 
+import msgspec
 from msgspec import Struct
 
 from mooring.api.core import Namespace
+from mooring.client.apiclient import ApiClient
 from mooring.client.contract import Client
 from mooring.client.election import Election, Terms
+from mooring.client.errors import ClientError
 from mooring.client.informers import Informers
+from mooring.client.transport import Request
 from mooring.cluster.programs import Surroundings
 from mooring.cluster.statuspages import Place, health_pages, serving
 from mooring.kit.collector import calm_collector
@@ -50,9 +54,22 @@ class Program(Protocol):
         """What it counts, as Prometheus reads it, by the paths of pages."""
 
 
+class _Version(Struct):
+    gitVersion: str = ""  # noqa: N815 - as servers write it
+
+
 async def reach(client: Client) -> None:
     """Return once the server has answered, or raise ClientError for why it does not."""
     await client.get(Namespace, "", "kube-system")
+
+
+async def empties_namespaces(client: ApiClient) -> bool:
+    """Tell whether the server empties deleted namespaces by itself, as only Mooring's does."""
+    try:
+        answer = await client.ask(Request("GET", "/version"))
+        return "+mooring" in msgspec.json.decode(answer.body, type=_Version).gitVersion
+    except (ClientError, msgspec.DecodeError):
+        return False
 
 
 async def stand(

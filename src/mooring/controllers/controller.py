@@ -53,6 +53,16 @@ class Ask(Struct, frozen=True):
     name: str
 
 
+class DeleteContent(Struct, frozen=True):
+    """Delete all that is in a namespace; the answer is what remains (`Remains`).
+
+    Whoever plans cannot list what to delete: the server may have kinds that nobody here knows.
+    """
+
+    namespace: str
+    grace_s: int  # how long its pods may take to end
+
+
 class Failed(Struct, frozen=True):
     """It cannot be done now; the key is planned again after a while, later each time."""
 
@@ -60,8 +70,9 @@ class Failed(Struct, frozen=True):
     attempts_max: int | None = None  # then the key is left alone until something changes
 
 
-Step = Write | LookAgain | Ask | Failed
-Answers = Mapping[Ask, Any]  # what the server has: an object, or None
+Question = Ask | DeleteContent
+Step = Write | LookAgain | Question | Failed
+Answers = Mapping[Question, Any]  # what the server has: an object, or None; or what remains
 
 NO_ANSWERS: Answers = {}
 

@@ -10,21 +10,24 @@ Nothing is planned before all kinds are there: half a cluster looks like one wit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import Any
 
+from mooring.api.namespaceconditions import Remains
 from mooring.api.resource.v1 import DeviceTaintRule
 from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
 from mooring.api.scheduling import CompositePodGroup, PodGroup, Workload
 from mooring.api.timestamp import Timestamp
+from mooring.client.apiclient import ApiClient
 from mooring.client.contract import Client
 from mooring.client.informers import Informers
+from mooring.client.namespacecontent import empty_namespace
 from mooring.client.objects import Key
 from mooring.client.recorder import Recorder
-from mooring.controllers.controller import Change, Controller
+from mooring.controllers.controller import Change, Controller, DeleteContent
 from mooring.controllers.queuemetrics import QueuesMetrics
-from mooring.controllers.running import Running
+from mooring.controllers.running import Emptying, Running
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.queue import WorkQueue
@@ -93,6 +96,7 @@ class Loops:
             tell=self._recorders[source].tell,
             now=lambda: Timestamp(clock.now()),
             has_seen=self._has_seen,
+            empty=_emptying(client),
         )
         for struct in controller.kinds:
             is_optional = struct in controller.optional or struct in NOT_EVERYWHERE
@@ -107,3 +111,14 @@ class Loops:
         if not (seen.isdigit() and revision.isdigit()):
             return seen == revision
         return int(seen) >= int(revision)
+
+
+def _emptying(client: Client) -> Emptying | None:
+    """Return what deletes the content of namespaces with a client, if it can ask anything."""
+    if not isinstance(client, ApiClient):
+        return None
+
+    def empty(wanted: DeleteContent) -> Awaitable[Remains]:
+        return empty_namespace(client, wanted.namespace, grace_s=wanted.grace_s)
+
+    return empty

@@ -15,15 +15,25 @@ import asyncio
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from mooring.api.namespaceconditions import Remains
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Create, Delete, LookAgain, Tell, Write
-from mooring.controllers.controller import Answers, Change, Controller, Failed, Refused, Step
+from mooring.controllers.controller import (
+    Answers,
+    Change,
+    Controller,
+    DeleteContent,
+    Failed,
+    Question,
+    Refused,
+    Step,
+)
 from mooring.controllers.steps import Chain, Refusals, Sorted, sort_steps
 from mooring.kit.queue import QueueClosedError
 
@@ -37,6 +47,8 @@ _LOG = logging.getLogger(__name__)
 
 _QUOTED = re.compile(r'"[^"]*"')
 
+# Deletes what is in a namespace, and returns what remains.
+Emptying = Callable[[DeleteContent], Awaitable[Remains]]
 # Tells whether the objects of a kind are at least as new as a resource version.
 HasSeen = Callable[[type[Any], str], bool]
 
@@ -76,11 +88,12 @@ class Running:
         tell: Callable[[Tell], None],
         now: Callable[[], Timestamp],
         has_seen: HasSeen = lambda struct, revision: True,  # noqa: ARG005
+        empty: Emptying | None = None,
     ) -> None:
         self.controller = controller
         self.objects = objects
         self._client, self._queue, self._tell = client, queue, tell
-        self._now, self._has_seen = now, has_seen
+        self._now, self._has_seen, self._empty = now, has_seen, empty
         self._unseen: OrderedDict[Key, _Unseen] = OrderedDict()
         self._attempts: dict[Key, int] = {}
         self._conflicts: OrderedDict[Key, int] = OrderedDict()
@@ -150,12 +163,14 @@ class Running:
             plan = sort_steps(self.controller.plan(self.objects, key, self._now(), answers))
             if not plan.asks:
                 return plan
-            found = {
-                ask: await self._client.get(ask.struct, ask.namespace, ask.name)
-                for ask in plan.asks
-            }
-            answers = {**answers, **found}
+            answers = {**answers, **{ask: await self._answer(ask) for ask in plan.asks}}
         raise RuntimeError("the plan asks again and again")
+
+    async def _answer(self, question: Question) -> Any:
+        if not isinstance(question, DeleteContent):
+            return await self._client.get(question.struct, question.namespace, question.name)
+        assert self._empty is not None, "no client that can delete what it does not know"
+        return await self._empty(question)
 
     async def _carry_out(self, key: Key, write: Write, chain: Chain, refusals: Refusals) -> None:
         if isinstance(write, Tell):

@@ -18,7 +18,7 @@ from datetime import timedelta
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Create, Write
-from mooring.controllers.controller import Answers, Change, Controller, Failed, Refused, Step
+from mooring.controllers.controller import Answers, Ask, Change, Controller, Failed, Refused, Step
 from mooring.controllers.model import Model, RefusedError
 from mooring.controllers.steps import Chain, Refusals, Sorted, sort_steps
 
@@ -85,7 +85,9 @@ class Settling:
             plan = sort_steps(steps)
             if not plan.asks:
                 return plan
-            answers = {**answers, **{ask: self.model.answer(ask) for ask in plan.asks}}
+            asks = [ask for ask in plan.asks if isinstance(ask, Ask)]
+            assert len(asks) == len(plan.asks), "no server here has kinds that nobody knows"
+            answers = {**answers, **{ask: self.model.answer(ask) for ask in asks}}
         raise AssertionError(f"{controller.name} asks again and again about {key}")
 
     # --- inside ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mooring.client.objects import Key, key_of
 from mooring.client.writes import Create, LookAgain, Tell, Update, Write
-from mooring.controllers.controller import Ask, Failed, Refused, Step
+from mooring.controllers.controller import Ask, DeleteContent, Failed, Question, Refused, Step
 
 W = TypeVar("W", bound=Write)
 
@@ -19,7 +19,7 @@ class Sorted(NamedTuple):
 
     writes: tuple[Write, ...]
     again: tuple[LookAgain, ...]
-    asks: tuple[Ask, ...]
+    asks: tuple[Question, ...]
     failed: Failed | None
 
 
@@ -27,13 +27,13 @@ def sort_steps(steps: Iterable[Step]) -> Sorted:
     """Return the steps sorted; of several failures the first counts."""
     writes: list[Write] = []
     again: list[LookAgain] = []
-    asks: list[Ask] = []
+    asks: list[Question] = []
     failed: Failed | None = None
     for step in steps:
         match step:
             case LookAgain():
                 again.append(step)
-            case Ask():
+            case Ask() | DeleteContent():
                 asks.append(step)
             case Failed():
                 failed = failed or step

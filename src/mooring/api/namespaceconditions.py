@@ -35,11 +35,12 @@ class Remains(NamedTuple):
     resources: dict[str, int] = {}  # noqa: RUF012 - how many, by `plural.group`; never changed
     finalizers: dict[str, int] = {}  # noqa: RUF012 - on how many objects, by name
     failures: tuple[str, ...] = ()  # why something could not be deleted
+    undiscovered: tuple[str, ...] = ()  # `group/version: why` of what could not be looked at
 
     @property
     def is_empty(self) -> bool:
         """Whether the namespace may go."""
-        return not (self.resources or self.failures)
+        return not (self.resources or self.failures or self.undiscovered)
 
 
 def conditions_of(
@@ -68,6 +69,13 @@ def conditions_of(
 
 
 def _wrong(remains: Remains) -> Iterable[tuple[str, tuple[str, str]]]:
+    if remains.undiscovered:
+        told = ", ".join(sorted(remains.undiscovered))
+        message = (
+            f"Discovery failed for some groups, {len(remains.undiscovered)} failing: "
+            f"unable to retrieve the complete list of server APIs: {told}"
+        )
+        yield DISCOVERY, ("DiscoveryFailed", message)
     if remains.failures:
         told = ", ".join(sorted(remains.failures))
         count = len(remains.failures)
