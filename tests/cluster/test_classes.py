@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import DeviceClass
-from mooring.client.errors import AlreadyExistsError
+from mooring.client.errors import AlreadyExistsError, ForbiddenError
 from mooring.client.writes import Create
-from mooring.cluster.classes import make_classes
+from mooring.cluster.classes import class_names, driver_names, make_classes, maker_of
 
 
 class Classes:
@@ -27,8 +29,8 @@ class Classes:
         return write.value
 
 
-def made(there: Classes, *drivers: str) -> list[str]:
-    asyncio.run(make_classes(there, drivers))  # type: ignore[arg-type]
+def made(there: Classes, *names: str) -> list[str]:
+    asyncio.run(make_classes(there, driver_names(names)))  # type: ignore[arg-type]
     return sorted(there.found)
 
 
@@ -45,3 +47,30 @@ def test_a_class_that_is_there_stays_as_it_is() -> None:
     before = there.found["dra.cpu"]
     assert made(there, "cpu", "memory") == ["dra.cpu", "dra.memory"]
     assert there.found["dra.cpu"] is before
+
+
+class Strict(Classes):
+    """A server at which one class is refused."""
+
+    async def write(self, write: Any) -> Any:
+        if write.value.metadata.name == "gpu.nvidia.com":
+            raise ForbiddenError("not this one", code=403)
+        return await super().write(write)
+
+
+def test_one_that_is_refused_does_not_keep_the_others_from_being_made() -> None:
+    there = Strict()
+    with pytest.raises(ForbiddenError, match="not this one"):
+        made(there, "nvidia", "cpu")
+    assert sorted(there.found) == ["dra.cpu", "mig.nvidia.com", "vfio.gpu.nvidia.com"]
+
+
+def test_a_driver_that_brings_no_classes_has_none() -> None:
+    asyncio.run(make_classes(Classes(), ["gpu.example.com"]))  # type: ignore[arg-type]
+    assert class_names(["gpu.example.com", "dra.cpu"]) == ["dra.cpu"]
+
+
+def test_a_class_is_known_by_who_makes_it() -> None:
+    classes = ["mig.nvidia.com", "dra.net", "sriovnetwork.k8snetworkplumbingwg.io", "dra.cpu"]
+    assert [maker_of(each) for each in classes] == ["nvidia", "net", "net", "cpu"]
+    assert maker_of("tpu.google.com") is None

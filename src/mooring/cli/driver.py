@@ -10,6 +10,7 @@ from mooring.cli.lazygroup import LazyGroup
 # name: what it is for; mooring.cli.driver_NAME holds a click command called `command`.
 COMMANDS = {
     "check": "Try a driver in any language, and say which promises it keeps.",
+    "classes": "Print the DeviceClasses that come with drivers.",
     "devices": "Show what a driver finds on this machine; no cluster is needed.",
     "new": "Write a new driver that runs and passes its tests.",
     "run": "Run one of the drivers that come with Mooring.",

@@ -20,8 +20,10 @@ from mooring.kit.collector import few_arenas
 
 if TYPE_CHECKING:
     from mooring.client.connecting import Access
+    from mooring.client.contract import Client
     from mooring.driver.driver import Driver
 
+AGAIN_AFTER_S = 5.0
 KUBELET_FOLDER = "/var/lib/kubelet"
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -55,6 +57,13 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     help="Where CDI specs are written.",
 )
 @click.option(
+    "--classes/--no-classes",
+    "makes_classes",
+    default=True,
+    help="Make the DeviceClasses that come with the drivers, where they are missing.  [default: "
+    "classes]",
+)
+@click.option(
     "--dry-run", is_flag=True, help="Only print the slices as YAML; no cluster is needed."
 )
 @click.option("-v", "--verbosity", type=click.IntRange(0, 10), default=2, help="How much to log.")
@@ -63,6 +72,7 @@ def command(
     options: Options,
     kubelet_dir: Path,
     cdi_dir: Path,
+    makes_classes: bool,
     dry_run: bool,
     verbosity: int,
     **given: Any,
@@ -70,7 +80,8 @@ def command(
     """Run drivers on this machine: publish their devices, and prepare them for pods.
 
     NAME… is one or more of cpu, memory, net, nvme, nvidia and sim; net and sim can be several
-    drivers. All of them run together, in one process.
+    drivers. All of them run together, in one process. What pods ask for are DeviceClasses: those of
+    the drivers are made if they are missing and the user of the kubeconfig may make them.
 
     \b
     moor driver run cpu memory --node-name worker-1
@@ -84,14 +95,47 @@ def command(
         raise click.UsageError(str(error)) from None
     access = access_of(given)
     few_arenas()
-    work = _serve(drivers, options, access, kubelet_dir.absolute(), cdi_dir.absolute())
+    folders = kubelet_dir.absolute(), cdi_dir.absolute()
+    words = " ".join(names) if makes_classes else ""
+    work = _serve(drivers, options, access, *folders, classes_of=words)
     run_program(work, verbosity=verbosity, server=access.server)
 
 
+async def _make_classes(client: Client, drivers: tuple[Driver, ...], words: str) -> None:
+    """Make the classes of drivers; say what is missing if that may not be."""
+    import asyncio
+
+    from mooring.client.errors import ClientError, UnavailableError
+    from mooring.cluster.classes import class_names, make_classes
+
+    own = [driver.name for driver in drivers]
+    while True:
+        try:
+            await make_classes(client, own)
+        except UnavailableError:
+            await asyncio.sleep(AGAIN_AFTER_S)
+            continue
+        except ClientError as error:
+            classes = ", ".join(class_names(own))
+            click.echo(
+                f"note: pods need the DeviceClasses {classes}, which could not be made: "
+                f"{error.message}; an administrator makes those that are missing: "
+                f"moor driver classes {words} | kubectl apply -f -",
+                err=True,
+            )
+        return
+
+
 async def _serve(
-    drivers: tuple[Driver, ...], options: Options, access: Access, kubelet_dir: Path, cdi_dir: Path
+    drivers: tuple[Driver, ...],
+    options: Options,
+    access: Access,
+    kubelet_dir: Path,
+    cdi_dir: Path,
+    *,
+    classes_of: str,
 ) -> None:
-    """Serve drivers until one of them fails, or we are stopped."""
+    """Serve drivers until one of them fails, or we are stopped; `classes_of`: operators' names."""
     import asyncio
 
     from mooring.client.connecting import http_client
@@ -115,6 +159,8 @@ async def _serve(
             names = ", ".join(driver.name for driver in drivers)
             click.echo(f"driving {names} for node {settings.node_name}", err=True)
             async with asyncio.TaskGroup() as group:
+                if classes_of:
+                    group.create_task(_make_classes(client, drivers, classes_of))
                 for each in running:
                     group.create_task(each.wait_failed())
     except* DriverError as failed:

@@ -21,6 +21,7 @@ from mooring.cli.failing import fail
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
+    from mooring.cluster.runs.asking import NoClassError
     from mooring.cluster.runs.holding import Held
     from mooring.cluster.runs.manifests import Run
     from mooring.cluster.statefolder import NodeState
@@ -97,7 +98,7 @@ def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None
 async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, Any]) -> int:
     from mooring.client.connecting import find_access, http_client
     from mooring.client.errors import ClientError, InvalidError
-    from mooring.cluster.runs.asking import AskError
+    from mooring.cluster.runs.asking import AskError, NoClassError
     from mooring.cluster.runs.holding import NotGivenError
     from mooring.node.runtime.cdi import UnresolvableError
     from mooring.node.runtime.contract import RuntimeRefusedError
@@ -107,6 +108,9 @@ async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, A
         async with http_client(find_access(str(data_dir / "kubeconfig"))) as client:
             devices = await _devices(client, node, given)
             return await _with_devices(client, data_dir, node, devices, command_line, given)
+    except NoClassError as error:
+        click.echo(f"error: {error}\n{_remedy(error, data_dir, node)}", err=True)
+        return DOES_NOT_FIT
     except AskError as error:
         raise click.UsageError(str(error)) from None
     except InvalidError as error:
@@ -116,6 +120,28 @@ async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, A
         return DOES_NOT_FIT
     except ClientError as error:
         fail(error.message)
+
+
+def _remedy(error: NoClassError, data_dir: Path, node: NodeState) -> str:
+    """Return how to get a class that is missing, and what there is instead."""
+    from mooring.cluster.assembly import CDI
+    from mooring.cluster.classes import maker_of
+
+    makers = [maker for each in error.classes if (maker := maker_of(each)) is not None]
+    if makers:
+        start = (
+            f"moor driver run {makers[0]} --node-name {node.name} --kubelet-dir {node.folder} "
+            f"--cdi-dir {data_dir / CDI} --kubeconfig {data_dir / 'kubeconfig'}"
+        )
+        lines = [
+            f"  it comes with the driver {makers[0]}, which does not run in this cluster",
+            f"  start it with: {start}",
+            f"  or the cluster: moor up --drivers {','.join((*node.drivers, makers[0]))}",
+        ]
+    else:
+        lines = ["  no driver of Mooring makes it: install that of the devices' maker"]
+    known = ", ".join(error.known) or "nothing: no driver runs"
+    return "\n".join((*lines, f"  what can be asked for: {known}"))
 
 
 def _node(data_dir: Path) -> NodeState:

@@ -266,9 +266,9 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
 async def _furnish(view: View, is_serving: asyncio.Event, plan: Plan) -> None:
     """Make the classes of this machine's drivers, once the server is there."""
     from mooring.client.errors import ClientError
-    from mooring.cluster.classes import make_classes
+    from mooring.cluster.classes import driver_names, make_classes
 
-    drivers = () if plan.node is None else plan.node.drivers
+    drivers = [] if plan.node is None else list(driver_names(plan.node.drivers))
     if not drivers:
         return
     await is_serving.wait()

@@ -101,7 +101,7 @@ def node_parts(plan: Plan, node: NodePlan) -> Iterator[Part]:
         drivers = (
             *("driver", "run", *node.drivers, "--node-name", node.name),
             *("--kubeconfig", str(credentials_of(plan.folder, node.name) / "kubeconfig")),
-            *("--kubelet-dir", root, "--cdi-dir", cdi, "--numa-node", plan.form),
+            *("--kubelet-dir", root, "--cdi-dir", cdi, "--numa-node", plan.form, "--no-classes"),
         )
         yield Part("drivers", drivers, "driving ")
 

@@ -80,7 +80,7 @@ def test_a_selector_is_for_its_request_only() -> None:
     ("texts", "given", "text"),
     [
         (["gpux=1"], {}, "did you mean gpu?"),
-        (["tpu=1"], {}, "tpu: no class tpu.google.com here; there are cpu,"),
+        (["tpu=1"], {}, "tpu: the cluster has no DeviceClass tpu.google.com"),
         (["gpu=0"], {}, "gpu=0: the number of devices is 1, 2, 3, …"),
         (["gpu=1.5"], {}, "the number of devices"),
         (["gpu=33"], {}, "33 devices, a claim has at most 32"),

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from mooring.api.core import Pod
-from mooring.api.resource.v1 import ResourceClaim
+from mooring.api.resource.v1 import DeviceClass, ResourceClaim
 from mooring.cli.run import Signals
 from mooring.client.connecting import find_access, http_client
+from mooring.client.writes import Delete, Target
 from mooring.cluster.runs.holding import following
 
 TIMEOUT_S = 150
@@ -213,6 +214,80 @@ def test_bad_input_is_refused_before_anything_is_made(
     assert done.returncode == status
     assert text in done.stderr
     assert left(folder) == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "texts"),
+    [
+        (
+            "mig",
+            (
+                "error: mig: the cluster has no DeviceClass mig.nvidia.com",
+                "it comes with the driver nvidia, which does not run",
+                "start it with: moor driver run nvidia --node-name ",
+                "or the cluster: moor up --drivers cpu,memory,nvidia",
+                "what can be asked for: cpu,",
+            ),
+        ),
+        (
+            "tpu",
+            (
+                "error: tpu: the cluster has no DeviceClass tpu.google.com",
+                "no driver of Mooring makes it",
+                "what can be asked for: cpu,",
+            ),
+        ),
+    ],
+)
+def test_a_class_that_nobody_has_made_is_said_first_and_how_to_get_it(
+    folder: Path, word: str, texts: tuple[str, ...]
+) -> None:
+    done = run(folder, "--claim", f"{word}=1", "true")
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(texts)
+    for line, text in zip(lines, texts, strict=True):
+        assert line.strip().startswith(text)
+    assert left(folder) == 0
+
+
+@contextmanager
+def driven(folder: Path, name: str, kubeconfig: Path) -> Iterator[Iterator[str]]:
+    """Give what a driver says that somebody has started by hand."""
+    (node,) = (path.name.removeprefix("node-") for path in (folder / "pki").glob("node-*"))
+    place = ("--kubelet-dir", str(folder / "node"), "--cdi-dir", str(folder / "cdi"))
+    words = ("driver", "run", name, "--node-name", node, *place, "--kubeconfig", str(kubeconfig))
+    command = [sys.executable, "-m", "mooring.cli.main", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            yield iter(process.stderr)
+        finally:
+            process.terminate()
+
+
+def test_a_driver_that_is_started_by_hand_makes_its_classes(folder: Path) -> None:
+    async def arrives() -> None:
+        async with (
+            asyncio.timeout(WAIT_S),
+            http_client(find_access(str(folder / "kubeconfig"))) as client,
+        ):
+            async for found in following(client, DeviceClass, "", "dra.nvme"):
+                if found is not None:
+                    break
+            await client.write(Delete(Target(DeviceClass, "", "dra.nvme")))
+
+    with driven(folder, "nvme", folder / "kubeconfig"):
+        asyncio.run(arrives())
+
+
+def test_a_driver_that_may_not_make_its_classes_says_who_can(folder: Path) -> None:
+    (credentials,) = (folder / "pki").glob("node-*")
+    with driven(folder, "nvidia", credentials / "kubeconfig") as lines:
+        note = next(line for line in lines if line.startswith("note:"))
+    assert "pods need the DeviceClasses gpu.nvidia.com, mig.nvidia.com, vfio.gpu.nvidia.com" in note
+    assert "cannot create resource" in note
+    assert note.endswith("moor driver classes nvidia | kubectl apply -f -\n")
 
 
 def test_a_dry_run_prints_and_makes_nothing(folder: Path) -> None:

@@ -31,6 +31,16 @@ class AskError(Exception):
     """Something that cannot be asked for; the text says why, and what can."""
 
 
+class NoClassError(AskError):
+    """A word whose classes nobody has made: its driver does not run, or is not known here."""
+
+    def __init__(self, word: str, classes: tuple[str, ...], known: Sequence[str]) -> None:
+        missing = " or ".join(classes)
+        super().__init__(f"{word}: the cluster has no DeviceClass {missing}")
+        self.classes = classes
+        self.known = tuple(known)  # what can be asked for instead
+
+
 class Word(NamedTuple):
     """What a short word means."""
 
@@ -157,8 +167,7 @@ def _class(name: str, word: Word, offer: Offer) -> str:
             return each
     known = sorted({*offer.classes, *_words_here(offer)})
     if word.classes:
-        missing = " or ".join(word.classes)
-        raise AskError(f"{name}: no class {missing} here; there are {', '.join(known) or 'none'}")
+        raise NoClassError(name, word.classes, known)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
     raise AskError(f"no class of devices {name!r}; {hint}")

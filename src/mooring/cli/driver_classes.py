@@ -1,0 +1,43 @@
+"""`moor driver classes`: the DeviceClasses of drivers, for an administrator to apply."""
+
+from __future__ import annotations
+
+import click
+
+from mooring.cli import CONTEXT
+from mooring.cli.driver_options import several_drivers
+from mooring.cli.listing import print_tree
+from mooring.drivers.catalogue import drivers_of
+from mooring.drivers.options import OptionError, Options
+
+
+@click.command(name="classes", context_settings=CONTEXT, epilog="Exit status: 0 printed, 2 usage.")
+@several_drivers
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="How to print.",
+)
+def command(names: tuple[str, ...], options: Options, output: str) -> None:
+    """Print the DeviceClasses that come with drivers.
+
+    NAME… is one or more of cpu, memory, net, nvme, nvidia and sim. `moor driver run` makes their
+    classes itself where it may. A driver that runs as its node may not: then an administrator
+    applies them.
+
+    \b
+    moor driver classes nvidia net | kubectl apply -f -
+    """
+    from mooring.api.codec import to_tree
+    from mooring.hardware.nodes import CLASSES, device_classes
+
+    try:
+        drivers = [driver.name for name in names for driver in drivers_of(name, options)]
+    except OptionError as error:
+        raise click.UsageError(str(error)) from None
+    found = device_classes(dict.fromkeys(name for name in drivers if name in CLASSES))
+    items = [to_tree(each) for each in found]
+    print_tree({"apiVersion": "v1", "kind": "List", "items": items}, output)
