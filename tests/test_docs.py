@@ -30,7 +30,7 @@ from click.testing import CliRunner
 
 import dev
 from mooring.api import errors as api_errors
-from mooring.api.catalogue import KINDS
+from mooring.api.catalogue import KINDS, SERVED
 from mooring.api.codec import decode_tree
 from mooring.api.documents import read
 from mooring.api.fieldpath import root
@@ -41,6 +41,7 @@ from mooring.cel.lang.equality import equal
 from mooring.cel.lang.program import Evaluated
 from mooring.cli import exits, reference
 from mooring.cli.main import moor
+from mooring.cluster.roster import CONTROLLERS
 from mooring.validation.errors import ErrorType, FieldError
 
 ROOT = Path(__file__).parents[1]
@@ -407,6 +408,19 @@ def test_every_kind_is_documented() -> None:
 # --- hand-written pages that must be complete --------------------------------------------------
 
 
+def test_every_controller_is_documented() -> None:
+    pages = text_of("docs/explanation/controllers.md") + text_of("docs/explanation/workloads.md")
+    assert [name for name in CONTROLLERS if f"`{name}`" not in pages] == []
+
+
+def test_kinds_that_are_said_not_to_be_served_are_not() -> None:
+    (told,) = re.findall(
+        r"kinds that are not served: ([a-z, \n]+) and", text_of("docs/how-to/run-conformance.md")
+    )
+    served = {kind.plural for kind in SERVED}
+    assert [name for name in told.replace("\n", " ").split(", ") if name.strip() in served] == []
+
+
 @pytest.mark.parametrize("error_type", ErrorType)
 def test_every_error_type_is_documented_with_its_words(error_type: ErrorType) -> None:
     words = FieldError(error_type, root("x")).body.partition(":")[0]
@@ -465,74 +479,17 @@ def test_commands_of_dev_py_exist(page: Path) -> None:
     assert named - {*dev.COMMANDS, "help"} == set()
 
 
-def test_contributing_lists_every_command_of_dev_py() -> None:
-    page = text_of("CONTRIBUTING.md")
-    assert [name for name in dev.COMMANDS if f"| `python3 dev.py {name}` |" not in page] == []
+def test_contributing_says_of_every_command_what_dev_py_says() -> None:
+    rows = re.findall(
+        r"^\| `python3 dev\.py ([a-z]+)` \| (.*) \|$", text_of("CONTRIBUTING.md"), re.M
+    )
+    said = {
+        name: (function.__doc__ or "").splitlines()[0] for name, function in dev.COMMANDS.items()
+    }
+    assert dict(rows) == said
 
 
 def test_readme_has_the_two_commands() -> None:
     assert ("python3 dev.py run", "python3 dev.py test") in [
         block.lines for block in blocks_of(ROOT / "README.md")
     ]
-
-
-# --- ARCHITECTURE.md ---------------------------------------------------------------------------
-
-ARCHITECTURE = text_of("ARCHITECTURE.md")
-PACKAGE = ROOT / "src" / "mooring"
-
-
-def rooms_in(heading: str) -> set[str]:
-    """Return the rooms in the first drawing below a heading."""
-    _, found, rest = ARCHITECTURE.partition(f"\n{heading}\n")
-    assert found, heading
-    drawing = rest.split("```")[1]
-    return set(re.findall(r"(?:^|  )([a-z]+)/", drawing, re.MULTILINE))
-
-
-def packages(folder: Path) -> list[Path]:
-    return sorted(marker.parent for marker in folder.rglob("__init__.py"))
-
-
-def test_rooms_that_stand_are_drawn_and_exist() -> None:
-    standing = rooms_in("## The house")
-    existing = {path.name for path in packages(PACKAGE) if path.parent == PACKAGE}
-    assert standing <= existing
-    # A room may be under construction while it still stands in the plan.
-    assert existing <= standing | rooms_in("### Rooms to come")
-
-
-def test_every_package_of_a_standing_room_is_named() -> None:
-    for room in rooms_in("## The house"):
-        for path in packages(PACKAGE / room):
-            inside = path.relative_to(PACKAGE)
-            names = (f"src/mooring/{inside.as_posix()}/", f"mooring.{'.'.join(inside.parts)}")
-            assert any(name in ARCHITECTURE for name in names), path
-
-
-def test_files_and_modules_that_are_named_exist() -> None:
-    named = re.findall(r"`([\w./]+)`", ARCHITECTURE)
-    for name in named:
-        if "/" in name and not name.startswith(("http", *rooms_in("### Rooms to come"))):
-            inside = ROOT / name if (ROOT / name).exists() else PACKAGE / name
-            assert inside.exists(), name
-        elif name.startswith("mooring."):
-            path = ROOT / "src" / Path(*name.split("."))
-            assert path.is_dir() or path.with_suffix(".py").exists(), name
-
-
-def test_folders_beside_the_house_are_named() -> None:
-    tracked = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
-    )
-    if tracked.returncode:
-        pytest.skip("not a git checkout: cannot tell which folders belong to the repository")
-    folders = {line.split("/")[0] for line in tracked.stdout.splitlines() if "/" in line}
-    visible = {folder for folder in folders if not folder.startswith(".")}
-    assert [name for name in visible - {"src"} if f"| `{name}/` |" not in ARCHITECTURE] == []
-
-
-def test_contracts_are_told_in_their_own_words() -> None:
-    project = tomllib.loads(text_of("pyproject.toml"))
-    names = [contract["name"] for contract in project["tool"]["importlinter"]["contracts"]]
-    assert [name for name in names if f"*{name}*" not in ARCHITECTURE] == []

@@ -155,6 +155,7 @@ def test_a_directory_gives_its_manifests_and_with_recursion_those_below(folder: 
     ("prepare", "message"),
     [
         (lambda folder: None, "x: no such file or directory"),
+        (lambda folder: (folder / "x").symlink_to("x"), "x: "),
         (lambda folder: (folder / "x").mkdir(), "x: no .json, .yaml, .yml files in it"),
         (lambda folder: (folder / "x").write_bytes(b"\x7fELF\x00\x01"), "x:1:1: "),
         (lambda folder: (folder / "x").write_bytes(b"a: [1, 2"), "x:1:9: "),
@@ -182,6 +183,12 @@ def test_what_cannot_be_read_gives_place_and_fact(
     assert f"error: {message}" in result.stderr
     assert "Traceback" not in result.output
     assert "could not be read" in result.output
+
+
+def test_a_name_that_is_too_long_for_a_file_is_one_line() -> None:
+    result = validate("-f", "x" * 5000, "-q")
+    assert result.exit_code == 3
+    assert result.stderr == f"error: {'x' * 255}: File name too long\n"
 
 
 def test_a_huge_file_is_refused_without_reading_it(folder: Path) -> None:

@@ -33,6 +33,7 @@ from mooring.insight.wording import counted
 SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 STDIN = "-"
+NAME_SHOWN_MAX = 255  # characters of a name that is too long for a file
 ARCHIVE_LIMITS = Limits(bytes_max=256 * 1024 * 1024)
 # How files begin that others pack, and what packs them.
 OTHER_PACKINGS = {
@@ -179,12 +180,16 @@ def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[Source]:
             yield Source("<stdin>", None)
             continue
         path = Path(name)
-        if path.is_dir():
-            yield from _directory(path, recursive=recursive)
-        elif path.exists():
-            yield Source(name, path)
-        else:
-            raise UnreadableError(f"{name}: no such file or directory")
+        try:
+            if path.is_dir():
+                yield from _directory(path, recursive=recursive)
+            elif path.exists():
+                yield Source(name, path)
+            else:
+                raise UnreadableError(f"{name}: no such file or directory")
+        except OSError as error:  # a folder that may not be looked into, a name too long
+            fact = error.strerror or error
+            raise UnreadableError(f"{name[:NAME_SHOWN_MAX]}: {fact}") from None
 
 
 def _directory(folder: Path, *, recursive: bool) -> Iterator[Source]:

@@ -108,7 +108,7 @@ class Given(NamedTuple):
 
     subjects: list[Object]  # of -f; without it, all of the cluster
     world: World
-    files: int  # with subjects; 0 if those are of the cluster
+    files: int | None  # with subjects; None if those are of the cluster
     ignored: int  # objects among the subjects that no rule looks at
     unreadable: list[str]
 
@@ -125,7 +125,7 @@ class Given(NamedTuple):
         return cls(
             subjects=looked_at.objects,
             world=_world(objects, context),
-            files=added.files,
+            files=added.files if sources.manifests else None,
             ignored=looked_at.ignored,
             unreadable=[*cluster.unreadable, *added.unreadable],
         )
@@ -167,7 +167,7 @@ def _counts(findings: list[Finding]) -> Iterator[str]:
 
 def _summary(findings: list[Finding], given: Given) -> str:
     objects = counted(len(given.subjects), "object")
-    where = f"in {counted(given.files, 'file')}" if given.files else "of the cluster"
+    where = "of the cluster" if given.files is None else f"in {counted(given.files, 'file')}"
     against = counted(len(given.world.fleet), "device")
     text = f"{objects} {where} against {against}: {', '.join(_counts(findings))}"
     if given.ignored:
@@ -192,7 +192,7 @@ def _json(findings: list[Finding], given: Given) -> str:
         "findings": [_finding_json(finding) for finding in findings],
         "unreadable": given.unreadable,
         "summary": {
-            "files": given.files,
+            "files": given.files or 0,
             "objects": len(given.subjects),
             "devices": len(given.world.fleet),
             "classes": len(given.world.classes),
