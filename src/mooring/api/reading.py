@@ -25,6 +25,7 @@ from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
 from mooring.api.resource.v1 import DeviceTaintRule
 from mooring.api.seedforms import rewrite
+from mooring.api.typed_json import read_parts
 
 UNKNOWN_FIELDS_MAX = 100
 
@@ -51,11 +52,13 @@ def read_tree(tree: Any, *, gates: Gates, extensions: bool = True) -> Reading:
     kind = kind_of(tree, extensions=extensions)
     if not extensions:
         return _remarked(_decode_shipped(tree, kind), kind)
-    value = fitting(tree, kind.struct)
+    value: Any = fitting(tree, kind.struct)
     rewritten = rewrite(tree, gates=gates, fits=value is not None)
     unknown: tuple[Place, ...] = ()
     if value is None or rewritten.tree is not tree:
         value, unknown = decode_tree(rewritten.tree, kind.struct)
+    value, more = read_parts(value, kind.api_version, kind.name)
+    unknown = (*unknown, *more)
     remarks = [Remark(notice.segments, str(notice)) for notice in rewritten.warnings]
     told = {notice.segments for notice in rewritten.warnings}
     remarks += [unknown_field(place) for place in unknown if place not in told]
@@ -119,8 +122,9 @@ def _check_type(data: bytes, kind: Kind) -> None:
 
 def _remarked(decoded: Decoded[Any], kind: Kind) -> Reading:
     """Return the object with remarks on unknown fields, of which Kubernetes names so many."""
-    remarks = map(unknown_field, decoded.unknown[:UNKNOWN_FIELDS_MAX])
-    return Reading(kind, decoded.value, tuple(remarks))
+    value, more = read_parts(decoded.value, kind.api_version, kind.name)
+    remarks = map(unknown_field, (*decoded.unknown, *more)[:UNKNOWN_FIELDS_MAX])
+    return Reading(kind, value, tuple(remarks))
 
 
 def _decode_shipped(tree: Any, kind: Kind) -> Decoded[Any]:

@@ -13,7 +13,7 @@ from mooring.api import protobuf
 from mooring.api.codec import decode_tree, has_extra, to_tree
 from mooring.api.documents import CORE, KUBERNETES, Document, read
 from mooring.api.documents.schemas import Schema
-from mooring.api.errors import ApiError
+from mooring.api.errors import ApiError, DecodeError
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
 from mooring.api.reading import (
@@ -24,6 +24,7 @@ from mooring.api.reading import (
     unknown_field,
 )
 from mooring.api.structs import Open
+from mooring.api.typed_json import go_words
 from mooring.apiserver.negotiation import JSON, OBJECT_TYPES, YAML, Form
 from mooring.apiserver.patching import manager_name
 from mooring.apiserver.patching.tables import find_shape
@@ -173,7 +174,11 @@ def _reading(call: Call, *, gates: Gates, extensions: bool) -> Reading:
         raise unsupported_media(OBJECT_TYPES)
     document = _document(call, CORE if extensions else KUBERNETES)
     typed(document.tree, call)
-    return read_document(document, gates=gates, extensions=extensions)
+    try:
+        return read_document(document, gates=gates, extensions=extensions)
+    except DecodeError as error:
+        words = go_words(document.tree, call.kind.api_version, call.kind.name)
+        raise DecodeError(words or str(error), error.place) from None
 
 
 def _document(call: Call, schema: Schema) -> Document:

@@ -1,0 +1,98 @@
+"""JSON that our structs keep is read as the Go types of Kubernetes read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.codec import to_tree
+from mooring.api.errors import DecodeError
+from mooring.api.gates import Gates
+from mooring.api.reading import Reading, read_tree
+from mooring.api.typed_json import go_words
+
+Tree = dict[str, Any]
+
+
+def read(**spec: Any) -> Reading:
+    containers = [{"name": "c", "image": "i"}]
+    tree = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": containers, **spec}}
+    return read_tree(tree, gates=Gates.parse(), extensions=False)
+
+
+def volume(**source: Any) -> Reading:
+    return read(volumes=[{"name": "v", **source}])
+
+
+NFS = {"server": "s", "path": "/"}
+MAP = {"name": "m"}
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ({"emptyDir": None}, {}),
+        ({"emptyDir": {"medium": "", "sizeLimit": "0.5Gi"}}, {"emptyDir": {"sizeLimit": "512Mi"}}),
+        ({"nfs": {**NFS, "readOnly": False}}, {"nfs": NFS}),
+        ({"configMap": {**MAP, "items": []}}, {"configMap": MAP}),
+        ({"configMap": {**MAP, "optional": False}}, {"configMap": {**MAP, "optional": False}}),
+        ({"secret": {"items": [None]}}, {"secret": {"items": [{"key": "", "path": ""}]}}),
+    ],
+)
+def test_values_are_written_as_go_writes_them(given: Tree, written: Tree) -> None:
+    tree = to_tree(volume(**given).value)
+    assert tree["spec"]["volumes"] == [{"name": "v", **written}]
+
+
+def test_fields_that_a_type_does_not_have_are_dropped_and_reported() -> None:
+    reading = volume(configMap={"name": "m", "nmae": "x", "items": [{"key": "k", "to": 1}]})
+    assert [remark.message for remark in reading.remarks] == [
+        'unknown field "spec.volumes[0].configMap.nmae"',
+        'unknown field "spec.volumes[0].configMap.items[0].to"',
+    ]
+    tree = to_tree(reading.value)["spec"]["volumes"][0]
+    assert tree["configMap"] == {"name": "m", "items": [{"key": "k", "path": ""}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "place", "words"),
+    [
+        (
+            {"volumes": [{"name": 5}]},
+            "spec.volumes[0].name: expected string, got number",
+            "number into Go struct field Volume.spec.volumes.name of type string",
+        ),
+        (
+            {"volumes": [{"name": "v", "configMap": []}]},
+            "spec.volumes[0].configMap: expected v1.ConfigMapVolumeSource, got array",
+            (
+                "array into Go struct field Volume.spec.volumes.VolumeSource.configMap of type "
+                "v1.ConfigMapVolumeSource"
+            ),
+        ),
+        (
+            {"securityContext": {"runAsUser": 2**63}},
+            "spec.securityContext.runAsUser: expected int64, got number 9223372036854775808",
+            (
+                "number 9223372036854775808 into Go struct field "
+                "PodSecurityContext.spec.securityContext.runAsUser of type int64"
+            ),
+        ),
+        (
+            {"dnsConfig": {"searches": "a"}},
+            "spec.dnsConfig.searches: expected []string, got string",
+            "string into Go struct field PodDNSConfig.spec.dnsConfig.searches of type []string",
+        ),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_refused(spec: Tree, place: str, words: str) -> None:
+    with pytest.raises(DecodeError) as refused:
+        read(**spec)
+    assert str(refused.value) == place
+    assert go_words({"spec": spec}, "v1", "Pod") == f"json: cannot unmarshal {words}"
+
+
+def test_an_amount_that_is_none_is_refused() -> None:
+    with pytest.raises(DecodeError, match="quantities must match the regular expression"):
+        volume(emptyDir={"sizeLimit": "much"})
