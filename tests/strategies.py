@@ -1,12 +1,16 @@
 """Objects made from the declarations of their structs, for laws that hold for every kind.
 
 `instances(struct)` is a hypothesis strategy of sparse objects: a few fields of each struct are
-set. `full(struct)` is one object in which every field of every struct is set, down to a depth.
+set. `trees(message)` is one of sparse JSON trees of a message of the protobuf table, which also
+knows what our structs keep as JSON. `full(struct)` is one object in which every field of every
+struct is set, down to a depth.
 """
 
 from __future__ import annotations
 
 import types
+from base64 import b64encode
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -15,6 +19,7 @@ from hypothesis import strategies as st
 from msgspec import NODEFAULT, Raw, Struct
 from msgspec.structs import FieldInfo, fields
 
+from mooring.api.protobuf.table import Field, declaration
 from mooring.api.quantity import Quantity
 from mooring.api.structs import EXTRA
 from mooring.api.timestamp import MicroTimestamp, Timestamp
@@ -80,6 +85,59 @@ def instances(struct: type[S], depth: int = 0) -> st.SearchStrategy[S]:
         return struct(**{name: draw(by_name[name]) for name in sorted(chosen)})
 
     return draw_instance()
+
+
+@cache
+def trees(message: str, depth: int = 0) -> st.SearchStrategy[dict[str, Any]]:
+    """Return a strategy of sparse JSON trees of a message of the protobuf table."""
+    by_name = {
+        name: _deferred_values(field, depth)
+        for name, field in _json_fields(message)
+        if name not in ("apiVersion", "kind")
+    }
+    if depth > DEPTH_MAX or not by_name:
+        return st.just({})
+
+    @st.composite
+    def draw_tree(draw: st.DrawFn) -> dict[str, Any]:
+        chosen = draw(st.sets(st.sampled_from(sorted(by_name)), max_size=FIELDS_MAX))
+        return {name: draw(by_name[name]) for name in sorted(chosen)}
+
+    return draw_tree()
+
+
+def _json_fields(message: str) -> Iterator[tuple[str, Field]]:
+    for field in declaration(message).fields:
+        if field.is_inline:
+            yield from _json_fields(field.type)
+        else:
+            yield field.name, field
+
+
+def _deferred_values(field: Field, depth: int) -> st.SearchStrategy[Any]:
+    return st.deferred(lambda: _tree_values(field, depth))
+
+
+def _tree_values(field: Field, depth: int) -> st.SearchStrategy[Any]:
+    one = trees(field.type, depth + 1) if "." in field.type else _JSON_SCALARS[field.type]
+    if field.is_list:
+        return st.lists(one, max_size=ITEMS_MAX)
+    return st.dictionaries(texts, one, max_size=ITEMS_MAX) if field.is_map else one
+
+
+_JSON_SCALARS: dict[str, st.SearchStrategy[Any]] = {
+    "string": texts,
+    "bool": st.booleans(),
+    "int32": st.integers(-(2**31), 2**31 - 1),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "bytes": st.binary(max_size=4).map(lambda data: b64encode(data).decode()),
+    "quantity": quantities.map(str),
+    "time": timestamps.map(str),
+    "microtime": micro_timestamps.map(str),
+    "int-or-string": st.integers(-(2**31), 2**31 - 1) | texts,
+    "json": json_values.filter(lambda value: value is not None),
+    "strings": st.lists(texts, max_size=ITEMS_MAX),
+}
 
 
 def full(struct: type[S], depth: int = 0) -> S:

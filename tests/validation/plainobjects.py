@@ -9,6 +9,7 @@ from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
+from mooring.api.typed_json import read_parts
 from mooring.validation.admission import (
     Admission,
     admit_create,
@@ -58,6 +59,7 @@ VALID: dict[str, Tree] = {
         "reason": "Ran",
         "type": "Normal",
     },
+    "Pod": {"apiVersion": "v1", "spec": POD["spec"]},
     "PriorityClass": {"apiVersion": "scheduling.k8s.io/v1", "value": 1000},
     "ReplicaSet": {"apiVersion": "apps/v1", "spec": KEPT},
     "ResourceQuota": {
@@ -78,6 +80,12 @@ VALID: dict[str, Tree] = {
         "apiVersion": f"{RBAC}/v1",
         "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "r"},
         "subjects": [USER],
+    },
+    "RuntimeClass": {
+        "apiVersion": "node.k8s.io/v1",
+        "handler": "kata",
+        "overhead": {"podFixed": {"cpu": "250m"}},
+        "scheduling": {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}]},
     },
     "Secret": {"apiVersion": "v1", "data": {"a": "MQ=="}},
     "ServiceAccount": {"apiVersion": "v1"},
@@ -115,7 +123,7 @@ def causes(admission: Admission) -> list[str]:
 
 def _admit(tree: Tree, old: Any | None) -> Admission:
     kind = _kind(tree)
-    value = decode_tree(tree, kind.struct).value
+    value, _ = read_parts(decode_tree(tree, kind.struct).value, kind.api_version, kind.name)
     if old is None:
         return admit_create(value, kind, CONTEXT)
     return admit_update(value, old, kind, CONTEXT)

@@ -17,16 +17,23 @@ BYTES = "bytes"
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_QUALIFIED})?"
 _C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+
 _is_label = re.compile(_LABEL).fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+_is_underscore_subdomain = re.compile(_UNDERSCORE_SUBDOMAIN).fullmatch
 _is_subdomain_caseless = re.compile(_SUBDOMAIN, re.IGNORECASE | re.ASCII).fullmatch
 _is_qualified = re.compile(_QUALIFIED).fullmatch
 _is_label_value = re.compile(_LABEL_VALUE).fullmatch
 _is_c_identifier = re.compile(_C_IDENTIFIER).fullmatch
+_is_config_key = re.compile(_CONFIG_KEY).fullmatch
+_is_variable = re.compile("[ -<>-~]*").fullmatch
 _is_uuid = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
 
 _ENDS = "and must start and end with an alphanumeric character"
@@ -36,6 +43,10 @@ _LABEL_RULE = (
 _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
     "'-' or '.', " + _ENDS
+)
+_UNDERSCORE_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+    "'_', '-' or '.', " + _ENDS
 )
 _CASELESS_RULE = (
     "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', " + _ENDS
@@ -48,6 +59,11 @@ _LABEL_VALUE_RULE = (
 _C_IDENTIFIER_RULE = (
     "a valid C identifier must start with alphabetic character or '_', "
     "followed by a string of alphanumeric characters or '_'"
+)
+_CONFIG_KEY_RULE = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+_VARIABLE_RULE = (
+    "a valid environment variable name must consist only of printable ASCII characters other "
+    "than '='"
 )
 
 
@@ -77,6 +93,14 @@ def dns1123_subdomain(text: str, *, unit: str = CHARACTERS) -> list[str]:
     messages = _length(text, SUBDOMAIN_MAX, unit)
     if not _is_subdomain(text):
         messages.append(_rule(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
+    return messages
+
+
+def dns1123_subdomain_with_underscore(text: str) -> list[str]:
+    """Check a DNS subdomain that may have underscores: `_tcp.example.com`."""
+    messages = _length(text, SUBDOMAIN_MAX, CHARACTERS)
+    if not _is_underscore_subdomain(text):
+        messages.append(_rule(_UNDERSCORE_RULE, _UNDERSCORE_SUBDOMAIN, "example.com"))
     return messages
 
 
@@ -122,6 +146,23 @@ def c_identifier(text: str) -> list[str]:
     if _is_c_identifier(text):
         return []
     return [_rule(_C_IDENTIFIER_RULE, _C_IDENTIFIER, "my_name", "MY_NAME", "MyName")]
+
+
+def config_key(text: str) -> list[str]:
+    """Check a key of a ConfigMap or Secret: `key.name`."""
+    messages = _length(text, SUBDOMAIN_MAX, CHARACTERS)
+    if not _is_config_key(text):
+        messages.append(_rule(_CONFIG_KEY_RULE, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
+    if text in (".", ".."):
+        messages.append(f"must not be '{text}'")
+    elif text.startswith(".."):
+        messages.append("must not start with '..'")
+    return messages
+
+
+def variable_name(text: str) -> list[str]:
+    """Check the name of an environment variable: `MY_NAME`."""
+    return [] if _is_variable(text) else [_VARIABLE_RULE]
 
 
 def path_segment(text: str) -> list[str]:

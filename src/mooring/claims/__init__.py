@@ -6,8 +6,7 @@ consumers, releases           who a claim is reserved for, and when that ends
 evictions, evictionstatus     which pods leave because of tainted devices, and what rules say of it
 classindex, extendedneeds, extendedrequests, specialclaim
                               extended resources that devices serve
-podresources, resourcesums, resizes
-                              what a pod asks for in all, and holds on its node
+podresources, resizes         what a pod asks for in all, and holds on its node
 nodeallocatable, nodefit      node resources that come with claims
 quotas                        what objects use of quotas, and whether there is room
 """

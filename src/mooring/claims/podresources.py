@@ -1,6 +1,6 @@
 """What a pod asks for in all: of its containers, of the pod as a whole, of its claims.
 
-1. Containers count as `resourcesums` has it.
+1. Containers count as `api.core.resource_sums` has it.
 2. The node resources that come with the pod's claims are added.
 3. What the pod as a whole asks for takes the place of what its containers and claims ask for.
 4. The overhead of running the pod comes on top.
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from mooring.api.core.container import Container
 from mooring.api.core.pod import Pod
 from mooring.api.core.podstatus import NodeAllocatableResourceClaimStatus
+from mooring.api.core.resource_sums import Source, add, at_once, raise_to
 from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, ResourceList
 from mooring.api.quantity import Quantity
 from mooring.claims.resizes import (
@@ -24,7 +25,6 @@ from mooring.claims.resizes import (
     reported_as_a_whole,
     reported_by_container,
 )
-from mooring.claims.resourcesums import Source, add, at_once, raise_to
 
 ClaimStatuses = Iterable[NodeAllocatableResourceClaimStatus]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mooring.api.core.container import Container
 from mooring.api.core.pod import Pod
 from mooring.api.core.podstatus import ContainerStatus
+from mooring.api.core.resource_sums import Source
 from mooring.api.core.resources import ResourceList
-from mooring.claims.resourcesums import Source
 
 RESIZE_PENDING = "PodResizePending"
 INFEASIBLE = "Infeasible"

@@ -15,15 +15,23 @@ def check_node_selector(selector: NodeSelector, path: Path) -> Errors:
     place = path.child("nodeSelectorTerms")
     if not terms:
         return [required(place, "must have at least one node selector term")]
-    return each(terms, _check_term, place)
+    return each(terms, check_node_selector_term, place)
 
 
-def _check_term(term: NodeSelectorTerm, path: Path) -> Errors:
-    found = each(term.match_expressions, _check_expression, path.child("matchExpressions"))
+def check_node_selector_term(
+    term: NodeSelectorTerm, path: Path, *, any_values: bool = False
+) -> Errors:
+    """Check a term; where nodes are only preferred, values need not be those of labels."""
+    found: Errors = []
+    for position, requirement in enumerate(term.match_expressions):
+        place = path.child("matchExpressions").index(position)
+        found += _check_expression(requirement, place, any_values=any_values)
     return found + each(term.match_fields, _check_field, path.child("matchFields"))
 
 
-def _check_expression(requirement: NodeSelectorRequirement, path: Path) -> Errors:
+def _check_expression(
+    requirement: NodeSelectorRequirement, path: Path, *, any_values: bool
+) -> Errors:
     found: Errors = []
     values = path.child("values")
     match requirement.operator:
@@ -42,6 +50,8 @@ def _check_expression(requirement: NodeSelectorRequirement, path: Path) -> Error
         case _:
             found.append(_not_an_operator(requirement, path))
     found += label_name(requirement.key, path.child("key"))
+    if any_values:
+        return found
     for position, value in enumerate(requirement.values):
         found += each_invalid(values.index(position), value, names.label_value(value))
     return found

@@ -38,6 +38,10 @@ class PriorityClassStrategy(OrdinaryStrategy[PriorityClass]):
             return value
         return replace(value, preemption_policy=PREEMPT)
 
+    def prepare_create(self, new: PriorityClass, context: Context) -> PriorityClass:  # noqa: ARG002
+        """Start in the first generation, and stay in it: nothing that counts can change."""
+        return replace(new, metadata=replace(new.metadata, generation=1))
+
     def rules(self, new: PriorityClass) -> Errors:
         """Check name, value and policy."""
         found: Errors = []

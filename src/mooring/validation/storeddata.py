@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from mooring.api import names
 from mooring.api.core.namespace import ConfigMap, Secret
 from mooring.api.fieldpath import Path, root
-from mooring.api.names import SUBDOMAIN_MAX, byte_length
+from mooring.api.names import byte_length
 from mooring.api.timestamp import Timestamp
 from mooring.validation.checks import each_invalid, unchanged
 from mooring.validation.context import Context
@@ -39,12 +39,6 @@ _DOCKER = {
 _LOGIN = "kubernetes.io/basic-auth"
 _REDACTED = "<secret contents redacted>"
 
-_KEY = "[-._a-zA-Z0-9]+"
-_is_key = re.compile(_KEY).fullmatch
-_KEY_RULE = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
-    f"(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '{_KEY}')"
-)
 _SEALED = "field is immutable when `immutable` is set"
 
 
@@ -109,16 +103,7 @@ class SecretStrategy(OrdinaryStrategy[Secret]):
 
 
 def _check_key(key: str, path: Path) -> Errors:
-    messages = []
-    if byte_length(key) > SUBDOMAIN_MAX:
-        messages.append(f"must be no more than {SUBDOMAIN_MAX} characters")
-    if not _is_key(key):
-        messages.append(_KEY_RULE)
-    if key in (".", ".."):
-        messages.append(f"must not be '{key}'")
-    elif key.startswith(".."):
-        messages.append("must not start with '..'")
-    return each_invalid(path.key(key), key, messages)
+    return each_invalid(path.key(key), key, names.config_key(key))
 
 
 def _check_sealed(**kept: bool) -> Errors:

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from mooring.api.core.container import Container
 from mooring.api.core.pod import Pod
+from mooring.api.core.resource_sums import Source, at_once, raise_to
 from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, PODS, ResourceList
 from mooring.api.timestamp import Timestamp
 from mooring.claims.classindex import is_device_resource
@@ -18,7 +19,6 @@ from mooring.claims.podresources import Reading, is_pod_level_resource, requests
 from mooring.claims.quotas.amounts import ONE, added
 from mooring.claims.quotas.names import COMPUTE, LIMITS, POD_COUNT, REQUESTS
 from mooring.claims.resizes import is_resize_infeasible
-from mooring.claims.resourcesums import Source, at_once, raise_to
 
 _WITH_STATUS = Reading(with_status=True)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from mooring.api.core.pod import Pod
+from mooring.api.core.resource_sums import add
 from mooring.api.core.resources import CPU, MEMORY, ResourceList
 from mooring.claims.podresources import container_limits, is_huge_page, pod_requests
-from mooring.claims.resourcesums import add
 from mooring.scheduler.live.metrics import shown
 
 REQUEST = "kube_pod_resource_request"

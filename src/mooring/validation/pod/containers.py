@@ -1,18 +1,15 @@
-"""Rules for the containers of a pod.
-
-Volumes, environments, probes and security contexts are not checked: nothing here reads them.
-"""
+"""Rules for the containers of a pod, of all three sorts."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator, Set
+from typing import NamedTuple
 
-from mooring.api.core.container import Container, ContainerPort, EphemeralContainer
+from mooring.api.core.container import Container, EphemeralContainer
 from mooring.api.core.pod import PodSpec
 from mooring.api.core.resources import ResourceRequirements
 from mooring.api.fieldpath import Path
-from mooring.validation.checks import each_invalid, label
+from mooring.validation.checks import label
 from mooring.validation.errors import (
     Errors,
     duplicate,
@@ -22,26 +19,55 @@ from mooring.validation.errors import (
     not_supported,
     required,
 )
+from mooring.validation.pod.environment import check_environment
+from mooring.validation.pod.mounts import check_mounts
+from mooring.validation.pod.ports import check_host_ports, check_ports
+from mooring.validation.pod.probes import check_no_probes, check_probes
 from mooring.validation.pod.resources import check_container_resources
-
-PORT_NAME_MAX = 15
-PORT_MAX = 65535
-
-_has_port_characters = re.compile("[-a-z0-9]+").fullmatch
-_has_letter = re.compile("[a-z]").search
+from mooring.validation.pod.restarts import (
+    check_init_restarts,
+    check_resize_policy,
+    check_restarts,
+)
+from mooring.validation.pod.security import check_container_security
+from mooring.validation.pod.volumes import PULL_POLICIES, Volumes
 
 BLANKS = "must not have leading or trailing whitespace"
 _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 
 
-def check_containers(spec: PodSpec, path: Path) -> Errors:
+class Surroundings(NamedTuple):
+    """What the containers of a pod share, and refer to."""
+
+    spec: PodSpec
+    claims: Set[str]
+    volumes: Volumes
+
+    def check_probes(self, container: Container, path: Path) -> Errors:
+        """Check the hooks and probes of a container."""
+        return check_probes(container, self.spec.termination_grace_period_seconds, path)
+
+
+def check_containers(spec: PodSpec, volumes: Volumes, path: Path) -> Errors:
     """Check the containers of all three sorts."""
-    pod_claims = {claim.name for claim in spec.resource_claims if claim.name}
+    claims = {claim.name for claim in spec.resource_claims if claim.name}
+    around = Surroundings(spec, claims, volumes)
     return (
-        _check_regular(spec, path.child("containers"), pod_claims)
-        + _check_init(spec, path.child("initContainers"), pod_claims)
-        + _check_ephemeral(spec, path.child("ephemeralContainers"), pod_claims)
+        _check_regular(around, path.child("containers"))
+        + _check_init(around, path.child("initContainers"))
+        + _check_ephemeral(around, path.child("ephemeralContainers"))
     )
+
+
+def with_paths(spec: PodSpec, path: Path) -> Iterator[tuple[Container, Path]]:
+    """Return all containers with their places, init containers first."""
+    for name, containers in (
+        ("initContainers", spec.init_containers),
+        ("containers", spec.containers),
+        ("ephemeralContainers", spec.ephemeral_containers),
+    ):
+        for position, container in enumerate(containers):
+            yield container, path.child(name).index(position)
 
 
 def check_images(containers: Iterable[Container], path: Path) -> Errors:
@@ -53,42 +79,52 @@ def check_images(containers: Iterable[Container], path: Path) -> Errors:
     ]
 
 
-def _check_regular(spec: PodSpec, path: Path, pod_claims: Collection[str]) -> Errors:
+def _check_regular(around: Surroundings, path: Path) -> Errors:
+    spec = around.spec
     if not spec.containers:
         return [required(path)]
     found: Errors = []
     taken: set[str] = set()
     for position, container in enumerate(spec.containers):
         place = path.index(position)
-        found += _check_container(container, place, pod_claims)
+        found += _check_container(container, around, place)
         if container.name in taken:
             found.append(duplicate(place.child("name"), container.name))
         taken.add(container.name)
-    return found + _check_host_ports(spec.containers, path)
+        found += around.check_probes(container, place)
+        found += check_restarts(container, place)
+    return found + check_host_ports(spec.containers, path)
 
 
-def _check_init(spec: PodSpec, path: Path, pod_claims: Collection[str]) -> Errors:
+def _check_init(around: Surroundings, path: Path) -> Errors:
+    spec = around.spec
     found: Errors = []
     taken = {container.name for container in spec.containers}
     for position, container in enumerate(spec.init_containers):
         place = path.index(position)
-        found += _check_container(container, place, pod_claims)
+        found += _check_container(container, around, place)
+        found += check_init_restarts(container, place)
         if container.name in taken:
             found.append(duplicate(place.child("name"), container.name))
         elif container.name:
             taken.add(container.name)
         # Init containers run one after the other, so each has the host's ports to itself.
-        found += _check_host_ports((container,), path)
+        found += check_host_ports((container,), path)
+        if container.is_sidecar:
+            found += around.check_probes(container, place)
+        else:
+            found += check_no_probes(container, place)
     return found
 
 
-def _check_ephemeral(spec: PodSpec, path: Path, pod_claims: Collection[str]) -> Errors:
+def _check_ephemeral(around: Surroundings, path: Path) -> Errors:
+    spec = around.spec
     found: Errors = []
     others = {container.name for container in (*spec.containers, *spec.init_containers)}
     taken = set(others)
     for position, container in enumerate(spec.ephemeral_containers):
         place = path.index(position)
-        found += _check_container(container, place, pod_claims)
+        found += _check_container(container, around, place)
         if container.image != container.image.strip():
             found.append(invalid(place.child("image"), container.image, BLANKS))
         if container.name in taken:
@@ -98,7 +134,17 @@ def _check_ephemeral(spec: PodSpec, path: Path, pod_claims: Collection[str]) -> 
         if target and target not in others:
             found.append(not_found(place.child("targetContainerName"), target))
         found += _check_only_ephemeral(container, place)
+        found += _check_no_sub_paths(container, place.child("volumeMounts"))
     return found
+
+
+def _check_no_sub_paths(container: EphemeralContainer, path: Path) -> Errors:
+    return [
+        forbidden(path.index(position).child(name), _NOT_EPHEMERAL)
+        for position, mount in enumerate(container.volume_mounts)
+        for name in ("subPath", "subPathExpr")
+        if mount.get(name)
+    ]
 
 
 def _check_only_ephemeral(container: EphemeralContainer, path: Path) -> Errors:
@@ -119,7 +165,7 @@ def _check_only_ephemeral(container: EphemeralContainer, path: Path) -> Errors:
     ]
 
 
-def _check_container(container: Container, path: Path, pod_claims: Collection[str]) -> Errors:
+def _check_container(container: Container, around: Surroundings, path: Path) -> Errors:
     found: Errors = []
     if container.name:
         found += label(container.name, path.child("name"))
@@ -132,14 +178,19 @@ def _check_container(container: Container, path: Path, pod_claims: Collection[st
         ("File", "FallbackToLogsOnError"),
         path.child("terminationMessagePolicy"),
     )
-    found += _check_ports(container.ports, path.child("ports"))
-    found += check_choice(
-        container.image_pull_policy,
-        ("Always", "IfNotPresent", "Never"),
-        path.child("imagePullPolicy"),
-    )
+    found += check_ports(container.ports, path.child("ports"))
+    found += check_environment(container, path)
+    found += check_mounts(container, around.volumes, path)
+    policy_path = path.child("imagePullPolicy")
+    found += check_choice(container.image_pull_policy, PULL_POLICIES, policy_path)
     resources_path = path.child("resources")
-    return found + check_container_resources(container.resources, resources_path, pod_claims)
+    found += check_container_resources(container.resources, resources_path, around.claims)
+    found += check_resize_policy(
+        container.resize_policy, around.spec.restart_policy, path.child("resizePolicy")
+    )
+    return found + check_container_security(
+        container.security_context, around.spec, path.child("securityContext")
+    )
 
 
 def check_choice(value: str, supported: tuple[str, ...], path: Path) -> Errors:
@@ -147,64 +198,3 @@ def check_choice(value: str, supported: tuple[str, ...], path: Path) -> Errors:
     if not value:
         return [required(path)]
     return [] if value in supported else [not_supported(path, value, supported)]
-
-
-# --- ports --------------------------------------------------------------------------------
-
-
-def _check_ports(ports: tuple[ContainerPort, ...], path: Path) -> Errors:
-    found: Errors = []
-    taken: set[str] = set()
-    for position, port in enumerate(ports):
-        place = path.index(position)
-        if port.name:
-            messages = _port_name(port.name)
-            found += each_invalid(place.child("name"), port.name, messages)
-            if not messages and port.name in taken:
-                found.append(duplicate(place.child("name"), port.name))
-            taken.add(port.name)
-        if port.container_port == 0:
-            found.append(required(place.child("containerPort")))
-        else:
-            found += _check_port_number(port.container_port, place.child("containerPort"))
-        if port.host_port != 0:
-            found += _check_port_number(port.host_port, place.child("hostPort"))
-        found += check_choice(port.protocol, ("SCTP", "TCP", "UDP"), place.child("protocol"))
-    return found
-
-
-def _check_port_number(number: int, path: Path) -> Errors:
-    if 1 <= number <= PORT_MAX:
-        return []
-    return [invalid(path, number, f"must be between 1 and {PORT_MAX}, inclusive")]
-
-
-def _port_name(name: str) -> list[str]:
-    messages = []
-    if len(name.encode()) > PORT_NAME_MAX:
-        messages.append(f"must be no more than {PORT_NAME_MAX} characters")
-    if not _has_port_characters(name):
-        messages.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
-    if not _has_letter(name):
-        messages.append("must contain at least one letter (a-z)")
-    if "--" in name:
-        messages.append("must not contain consecutive hyphens")
-    if name.startswith("-") or name.endswith("-"):
-        messages.append("must not begin or end with a hyphen")
-    return messages
-
-
-def _check_host_ports(containers: tuple[Container, ...], path: Path) -> Errors:
-    """Check that no port of the host is taken twice."""
-    found: Errors = []
-    taken: set[str] = set()
-    for position, container in enumerate(containers):
-        ports_path = path.index(position).child("ports")
-        for number, port in enumerate(container.ports):
-            if port.host_port == 0:
-                continue
-            socket = f"{port.protocol}/{port.host_ip}/{port.host_port}"
-            if socket in taken:
-                found.append(duplicate(ports_path.index(number).child("hostPort"), socket))
-            taken.add(socket)
-    return found

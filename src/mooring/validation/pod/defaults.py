@@ -1,12 +1,11 @@
 """What Kubernetes sets in a pod that leaves it open.
 
-Pods get everything below; templates of pods only what `default_pod_spec` sets. Defaults inside
-volumes, probes and pod-level resources are left to the node agent, which reads none of them.
+Pods get everything below; templates of pods only what `default_pod_spec` sets. Volumes, probes and
+the like get the defaults of their types, which stand in one table (`part_defaults`).
 """
 
 from __future__ import annotations
 
-import re
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -16,18 +15,12 @@ from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod, PodSpec
 from mooring.api.core.podstatus import PodIP, PodStatus
 from mooring.api.core.resources import ResourceList, ResourceRequirements
 from mooring.api.quantity import Quantity
+from mooring.validation.pod.part_defaults import filled, filled_each, pull_policy
 
 GRACE_PERIOD_SECONDS = 30
 TERMINATION_MESSAGE_PATH = "/dev/termination-log"
 
 _MILLI_EXACT_MAX = Quantity.from_int((2**63 - 1) // 1000)
-
-_COMPONENT = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-_match_image = re.compile(
-    r"(?:[a-zA-Z0-9][a-zA-Z0-9.-]*(?::[0-9]+)?/)?"
-    rf"{_COMPONENT}(?:/{_COMPONENT})*"
-    r"(?::([a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}))?(?:@([a-zA-Z0-9+._-]+:[0-9a-fA-F]{32,}))?"
-).fullmatch
 
 C = TypeVar("C", bound=Container)
 
@@ -54,6 +47,7 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
     grace_period = spec.termination_grace_period_seconds
     return replace(
         spec,
+        volumes=filled_each(spec.volumes, "core/v1.Volume"),
         service_account_name=account,
         service_account=account,
         dns_policy=spec.dns_policy or "ClusterFirst",
@@ -63,7 +57,7 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
             GRACE_PERIOD_SECONDS if grace_period is None else grace_period
         ),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
-        overhead=_rounded(spec.overhead),
+        overhead=rounded(spec.overhead),
         resources=spec.resources and _default_resources(spec.resources),
         containers=tuple(map(_default_container, spec.containers)),
         init_containers=tuple(map(_default_container, spec.init_containers)),
@@ -72,24 +66,19 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
 
 
 def _default_container(container: C) -> C:
-    policy = container.image_pull_policy or _pull_policy(container.image)
     return replace(
         container,
-        image_pull_policy=policy,
+        image_pull_policy=container.image_pull_policy or pull_policy(container.image),
         termination_message_path=container.termination_message_path or TERMINATION_MESSAGE_PATH,
         termination_message_policy=container.termination_message_policy or "File",
         ports=tuple(replace(p, protocol=p.protocol or "TCP") for p in container.ports),
+        env=filled_each(container.env, "core/v1.EnvVar"),
+        liveness_probe=filled(container.liveness_probe, "core/v1.Probe"),
+        readiness_probe=filled(container.readiness_probe, "core/v1.Probe"),
+        startup_probe=filled(container.startup_probe, "core/v1.Probe"),
+        lifecycle=filled(container.lifecycle, "core/v1.Lifecycle"),
         resources=_default_resources(container.resources),
     )
-
-
-def _pull_policy(image: str) -> str:
-    """Return Always for the tag latest, which an image without tag and digest has as well."""
-    reference = _match_image(image)
-    if reference is None:
-        return "IfNotPresent"
-    tag, digest = reference.groups()
-    return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
 
 
 def _for_pod(container: Container, spec: PodSpec) -> Container:
@@ -108,11 +97,11 @@ def _on_host(port: ContainerPort) -> ContainerPort:
 
 
 def _default_resources(resources: ResourceRequirements) -> ResourceRequirements:
-    limits, requests = _rounded(resources.limits), _rounded(resources.requests)
+    limits, requests = rounded(resources.limits), rounded(resources.requests)
     return replace(resources, limits=limits, requests=requests)
 
 
-def _rounded(amounts: ResourceList) -> ResourceList:
+def rounded(amounts: ResourceList) -> ResourceList:
     """Return the amounts rounded up to thousandths, finer than which nothing is counted."""
     return {name: _rounded_up(amount) for name, amount in amounts.items()}
 

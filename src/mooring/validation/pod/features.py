@@ -24,6 +24,8 @@ from mooring.api.core.podstatus import (
 from mooring.api.gates import Gate, Gates
 from mooring.api.timestamp import Timestamp
 from mooring.validation.equality import same
+from mooring.validation.pod.label_keys import with_label_keys
+from mooring.validation.pod.pod_resources import default_whole_resources
 from mooring.validation.pod.qos import qos_class
 
 GATED_REASON = "SchedulingGated"
@@ -36,6 +38,7 @@ T = TypeVar("T")
 def prepare_pod_create(new: Pod, *, gates: Gates, now: Timestamp | None = None) -> Pod:
     """Return the pod as it starts out: pending, in generation 1, without disabled fields."""
     spec = _drop_disabled_spec(new.spec, None, gates)
+    spec = with_label_keys(default_whole_resources(spec), new.metadata.labels)
     conditions = (_gated_condition(now),) if spec.scheduling_gates else ()
     status = PodStatus(phase=PENDING, conditions=conditions, qos_class=qos_class(spec))
     return replace(new, metadata=replace(new.metadata, generation=1), spec=spec, status=status)

@@ -6,6 +6,9 @@ the form of `golayout`. Volumes of rare sorts and claims for volumes are shown a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from mooring.api.codec import to_tree
 from mooring.api.core.pod import PodSpec
 from mooring.validation.golayout import Layouts, go_json
@@ -15,6 +18,11 @@ def internal_lines(spec: PodSpec) -> list[str]:
     """Return the lines of a spec in Kubernetes' internal form."""
     text = go_json(_LAYOUTS.shown(to_tree(spec), "PodSpec"), indent=1)
     return [f"{line}\n" for line in text.split("\n")]
+
+
+def internal_form(tree: Mapping[str, Any], name: str) -> Any:
+    """Return a part of a spec in Kubernetes' internal form, by the name of its type."""
+    return _LAYOUTS.shown(dict(tree), name)
 
 
 _LAYOUTS = Layouts("""\

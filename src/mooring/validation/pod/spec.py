@@ -40,8 +40,25 @@ from mooring.validation.errors import (
     required,
 )
 from mooring.validation.metadata import METADATA, check_metadata
-from mooring.validation.pod.containers import check_choice, check_containers, check_images
-from mooring.validation.pod.resources import check_container_resources, check_pod_resources
+from mooring.validation.pod.affinity import check_affinity, check_spreading
+from mooring.validation.pod.containers import (
+    check_choice,
+    check_containers,
+    check_images,
+    with_paths,
+)
+from mooring.validation.pod.environment import check_file_volumes
+from mooring.validation.pod.networking import (
+    check_dns,
+    check_host_namespaces,
+    check_host_network,
+    check_names,
+)
+from mooring.validation.pod.pod_resources import check_whole_resources
+from mooring.validation.pod.resources import check_container_resources
+from mooring.validation.pod.security import check_pod_security
+from mooring.validation.pod.volumes import check_volumes
+from mooring.validation.pod.windows import check_host_processes, check_os
 
 SPEC = root("spec")
 ANNOTATIONS = METADATA.child("annotations")
@@ -76,12 +93,12 @@ def check_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> Er
     found: Errors = []
     if spec.termination_grace_period_seconds is None:
         found.append(required(path.child("terminationGracePeriodSeconds")))
+    faults, volumes = check_volumes(spec.volumes, metadata, path.child("volumes"))
+    found += faults
     found += check_resource_claims(spec.resource_claims, metadata, path.child("resourceClaims"))
-    found += check_containers(spec, path)
-    if spec.resources is not None:
-        pod_claims = {claim.name for claim in spec.resource_claims if claim.name}
-        found += check_pod_resources(spec.resources, path.child("resources"), pod_claims)
-    found += _check_host_network(spec, path.child("containers"))
+    found += check_containers(spec, volumes, path)
+    found += check_whole_resources(spec, path.child("resources"))
+    found += check_host_network(spec, path.child("containers"), is_pod=metadata is not None)
     found += check_choice(
         spec.restart_policy, ("Always", "OnFailure", "Never"), path.child("restartPolicy")
     )
@@ -90,12 +107,28 @@ def check_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> Er
         ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
         path.child("dnsPolicy"),
     )
-    return found + _check_placement(spec, path)
+    found += check_pod_security(spec.security_context, spec, path.child("securityContext"))
+    found += check_dns(spec, path.child("dnsConfig"))
+    found += check_names(spec, path)
+    return found + _check_whole(spec, path) + _check_placement(spec, path)
+
+
+def _check_whole(spec: PodSpec, path: Path) -> Errors:
+    """Check what depends on all containers together."""
+    containers = tuple(with_paths(spec, path))
+    found = check_host_namespaces(spec, containers, path)
+    found += check_host_processes(spec, containers, path)
+    found += check_os(spec, containers, path)
+    return found + check_file_volumes(containers, spec.volumes)
 
 
 def _check_placement(spec: PodSpec, path: Path) -> Errors:
     found = _check_node_selector(spec.node_selector, path.child("nodeSelector"))
+    found += check_affinity(spec.affinity, path.child("affinity"))
+    found += _check_readiness(spec.readiness_gates, path.child("readinessGates"))
     found += _check_gates(spec.scheduling_gates, path.child("schedulingGates"))
+    constraints_path = path.child("topologySpreadConstraints")
+    found += check_spreading(spec.topology_spread_constraints, constraints_path)
     for name, value in (
         ("serviceAccountName", spec.service_account_name),
         ("nodeName", spec.node_name),
@@ -106,6 +139,8 @@ def _check_placement(spec: PodSpec, path: Path) -> Errors:
     found += check_tolerations(spec.tolerations, path.child("tolerations"))
     if spec.priority_class_name:
         found += subdomain(spec.priority_class_name, path.child("priorityClassName"))
+    if spec.runtime_class_name is not None:
+        found += subdomain(spec.runtime_class_name, path.child("runtimeClassName"))
     if spec.preemption_policy is not None:
         policies = ("PreemptLowerPriority", "Never")
         found += check_choice(spec.preemption_policy, policies, path.child("preemptionPolicy"))
@@ -174,23 +209,20 @@ def _internal(claim: PodResourceClaim) -> dict[str, Any]:
 # --- placement ----------------------------------------------------------------------------
 
 
-def _check_host_network(spec: PodSpec, path: Path) -> Errors:
-    if not spec.host_network:
-        return []
-    detail = "must match `containerPort` when `hostNetwork` is true"
-    return [
-        invalid(path.index(i).child("ports").index(j).child("hostPort"), port.host_port, detail)
-        for i, container in enumerate(spec.containers)
-        for j, port in enumerate(container.ports)
-        if port.host_port != port.container_port
-    ]
-
-
 def _check_node_selector(selector: dict[str, str], path: Path) -> Errors:
     found: Errors = []
     for key, value in selector.items():
         found += label_name(key, path)
         found += label_value(value, path)
+    return found
+
+
+def _check_readiness(gates: tuple[Any, ...], path: Path) -> Errors:
+    """Check the conditions that a pod must have to be ready."""
+    found: Errors = []
+    for position, gate in enumerate(gates):
+        place = path.index(position).child("conditionType")
+        found += label_name(gate.get("conditionType", ""), place)
     return found
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
+from msgspec.structs import replace
+
 from mooring.api.apps import DaemonSet
 from mooring.api.fieldpath import root
 from mooring.api.timestamp import Timestamp
 from mooring.validation.checks import not_negative, unchanged
+from mooring.validation.context import Context
+from mooring.validation.equality import same
 from mooring.validation.errors import Errors, invalid
 from mooring.validation.labelselectors import check_label_selector, is_empty, selector_of
 from mooring.validation.ordinary import OrdinaryStrategy
@@ -13,6 +19,9 @@ from mooring.validation.workloads.defaults import default_daemon_set
 from mooring.validation.workloads.rollouts import check_daemon_strategy
 from mooring.validation.workloads.statuses import check_collisions, check_counts
 from mooring.validation.workloads.templates import check_running, check_template, not_selected
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_is_count = re.compile(r"[+-]?\d{1,18}", re.ASCII).fullmatch
 
 SPEC = root("spec")
 STATUS = root("status")
@@ -44,6 +53,18 @@ class DaemonSetStrategy(OrdinaryStrategy[DaemonSet]):
         """Set what Kubernetes sets."""
         return default_daemon_set(value)
 
+    def prepare_create(self, new: DaemonSet, context: Context) -> DaemonSet:
+        """Count generations of the template, too, as the version before apps/v1 did."""
+        counted = _template_generation(new)
+        return _with_template_generation(super().prepare_create(new, context), max(counted, 1))
+
+    def prepare_update(self, new: DaemonSet, old: DaemonSet, context: Context) -> DaemonSet:
+        """Keep the status; a changed template is a new generation of it."""
+        counted = _template_generation(old)
+        if not same(new.spec.template, old.spec.template):
+            counted += 1
+        return _with_template_generation(super().prepare_update(new, old, context), counted)
+
     def rules(self, new: DaemonSet) -> Errors:
         """Check the spec."""
         spec = new.spec
@@ -64,6 +85,16 @@ class DaemonSetStrategy(OrdinaryStrategy[DaemonSet]):
         found = check_counts(new.status, _COUNTS, STATUS)
         counts = (new.status.collision_count, old.status.collision_count)
         return found + check_collisions(*counts, STATUS)
+
+
+def _template_generation(daemon_set: DaemonSet) -> int:
+    text = daemon_set.metadata.annotations.get(TEMPLATE_GENERATION, "")
+    return int(text) if _is_count(text) else 0
+
+
+def _with_template_generation(daemon_set: DaemonSet, generation: int) -> DaemonSet:
+    annotations = {**daemon_set.metadata.annotations, TEMPLATE_GENERATION: str(generation)}
+    return replace(daemon_set, metadata=replace(daemon_set.metadata, annotations=annotations))
 
 
 def _check_selector(new: DaemonSet) -> Errors:

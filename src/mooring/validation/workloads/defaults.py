@@ -16,6 +16,7 @@ from mooring.api.batch import Job
 from mooring.api.core import PodTemplateSpec
 from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.validation.pod.defaults import default_pod_spec
+from mooring.validation.pod.part_defaults import filled_each
 
 HISTORY = 10  # old revisions that are kept
 PROGRESS_S = 600  # after which a rollout counts as stuck
@@ -31,12 +32,17 @@ _RETAIN: Mapping[str, Any] = {"whenDeleted": "Retain", "whenScaled": "Retain"}
 _PREFIX = "batch.kubernetes.io/"
 
 
-def with_selector(job: Job) -> Job:
-    """Return a new job that selects its own pods; nobody owns that."""
+def with_selector(job: Job, *, shares_labels: bool = False) -> Job:
+    """Return a new job that selects its own pods; nobody owns that.
+
+    A job whose author labels only its pods has the labels of its pods.
+    """
     if job.spec.manual_selector:
         return job
     template, metadata = job.spec.template, job.metadata
     labels = {**own_labels(metadata), **template.metadata.labels}
+    if shares_labels:
+        job = replace(job, metadata=replace(metadata, labels=labels))
     selector = job.spec.selector or LabelSelector()
     match = {f"{_PREFIX}controller-uid": metadata.uid, **selector.match_labels}
     spec = replace(
@@ -96,6 +102,9 @@ def default_stateful_set(value: StatefulSet) -> StatefulSet:
         spec,
         replicas=_or(spec.replicas, 1),
         template=_template(spec.template),
+        volume_claim_templates=filled_each(
+            spec.volume_claim_templates, "core/v1.PersistentVolumeClaim"
+        ),
         update_strategy=strategy,
         pod_management_policy=spec.pod_management_policy or "OrderedReady",
         revision_history_limit=_or(spec.revision_history_limit, HISTORY),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from mooring.api import names
 from mooring.api.apps import StatefulSet, StatefulSetSpec
+from mooring.api.core.pod import PodTemplateSpec
 from mooring.api.fieldpath import Path, root
 from mooring.api.timestamp import Timestamp
 from mooring.validation.checks import label, not_negative, unchanged
 from mooring.validation.context import Context
 from mooring.validation.errors import Errors, invalid, not_supported, required
 from mooring.validation.ordinary import OrdinaryStrategy
+from mooring.validation.volume_claims import check_claim_spec
 from mooring.validation.workloads.defaults import default_stateful_set
 from mooring.validation.workloads.rollouts import check_stateful_strategy
 from mooring.validation.workloads.statuses import (
@@ -102,6 +106,9 @@ def _check_keeping(spec: StatefulSetSpec) -> Errors:
     found = _check_management(spec.pod_management_policy, SPEC.child("podManagementPolicy"))
     found += check_stateful_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
     found += _check_retention(spec, SPEC.child("persistentVolumeClaimRetentionPolicy"))
+    for position, claim in enumerate(spec.volume_claim_templates):
+        place = SPEC.child("volumeClaimTemplates").index(position).child("spec")
+        found += check_claim_spec(claim.get("spec", {}), place)
     found += not_negative(spec.replicas, SPEC.child("replicas"))
     found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
     match spec.ordinals:
@@ -138,5 +145,14 @@ def _check_pods(spec: StatefulSetSpec) -> Errors:
     found += missed
     path = SPEC.child("template")
     if readable is not None:
-        found += check_template(spec.template, path)
+        found += check_template(_with_claims(spec), path)
     return found + check_running(spec.template, "StatefulSet", path)
+
+
+def _with_claims(spec: StatefulSetSpec) -> PodTemplateSpec:
+    """Return the template as its pods are: with names of their own, and claims as volumes."""
+    claims = {t.get("metadata", {}).get("name", ""): t for t in spec.volume_claim_templates}
+    added = ({"name": n, "persistentVolumeClaim": {"claimName": n}} for n in claims)
+    own = (v for v in spec.template.spec.volumes if v.get("name", "") not in claims)
+    pod = replace(spec.template.spec, hostname="", subdomain="", volumes=(*added, *own))
+    return replace(spec.template, spec=pod)

@@ -1,0 +1,193 @@
+"""Rules for the company that a pod keeps: nodes and pods that it wants or avoids, and spreading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.api import names
+from mooring.api.core.placement import (
+    Affinity,
+    NodeAffinity,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    TopologySpreadConstraint,
+)
+from mooring.api.fieldpath import Path
+from mooring.api.meta import LabelSelector
+from mooring.validation.checks import each_invalid, label_name
+from mooring.validation.errors import Errors, duplicate, forbidden, invalid, required
+from mooring.validation.labelselectors import check_label_selector
+from mooring.validation.nodeselectors import check_node_selector, check_node_selector_term
+from mooring.validation.pod.field_rules import choice
+
+WEIGHT_MAX = 100
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_NOT_POSITIVE = "must be greater than zero"
+
+
+def check_affinity(affinity: Affinity | None, path: Path) -> Errors:
+    """Check all rules on the company of a pod."""
+    if affinity is None:
+        return []
+    found: Errors = []
+    if affinity.node_affinity is not None:
+        found += _check_node_affinity(affinity.node_affinity, path.child("nodeAffinity"))
+    for name, terms in (
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    ):
+        if terms is not None:
+            found += _check_pod_affinity(terms, path.child(name))
+    return found
+
+
+def _check_node_affinity(affinity: NodeAffinity, path: Path) -> Errors:
+    found: Errors = []
+    selector = affinity.required_during_scheduling_ignored_during_execution
+    if selector is not None:
+        found += check_node_selector(selector, path.child(_REQUIRED))
+    terms = affinity.preferred_during_scheduling_ignored_during_execution
+    for position, term in enumerate(terms):
+        place = path.child(_PREFERRED).index(position)
+        found += _check_weight(term.weight, place.child("weight"))
+        preference = place.child("preference")
+        found += check_node_selector_term(term.preference, preference, any_values=True)
+    return found
+
+
+def _check_pod_affinity(affinity: PodAffinity | PodAntiAffinity, path: Path) -> Errors:
+    found: Errors = []
+    terms = affinity.required_during_scheduling_ignored_during_execution
+    for position, term in enumerate(terms):
+        found += _check_pod_term(term, path.child(_REQUIRED).index(position))
+    weighted = affinity.preferred_during_scheduling_ignored_during_execution
+    for position, preferred in enumerate(weighted):
+        place = path.child(_PREFERRED).index(position)
+        found += _check_weight(preferred.weight, place.child("weight"))
+        found += _check_pod_term(preferred.pod_affinity_term, place.child("podAffinityTerm"))
+    return found
+
+
+def _check_weight(weight: int, path: Path) -> Errors:
+    if 1 <= weight <= WEIGHT_MAX:
+        return []
+    return [invalid(path, weight, f"must be in the range 1-{WEIGHT_MAX}")]
+
+
+def _check_pod_term(term: PodAffinityTerm, path: Path) -> Errors:
+    found: Errors = []
+    for name, selector in (
+        ("labelSelector", term.label_selector),
+        ("namespaceSelector", term.namespace_selector),
+    ):
+        if selector is not None:
+            found += check_label_selector(selector, path.child(name))
+    for namespace in term.namespaces:
+        place = path.child("namespace")
+        found += each_invalid(place, namespace, names.dns1123_label(namespace))
+    keys, other_keys = term.match_label_keys, term.mismatch_label_keys
+    found += _check_label_keys(keys, other_keys, term.label_selector, path)
+    if not term.topology_key:
+        found.append(required(path.child("topologyKey"), "can not be empty"))
+    return found + label_name(term.topology_key, path.child("topologyKey"))
+
+
+# --- labels whose values come from the pod --------------------------------------------------------
+
+
+def _check_label_keys(
+    keys: Sequence[str], other_keys: Sequence[str], selector: LabelSelector | None, path: Path
+) -> Errors:
+    """Check the labels that must be those of the pod, and those that must not be."""
+    found = _check_keys(keys, selector, path.child("matchLabelKeys"))
+    found += _check_keys(other_keys, selector, path.child("mismatchLabelKeys"))
+    if selector is not None:
+        found += _check_merged_keys(keys, selector, path)
+    detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+    return found + [
+        invalid(path.child("matchLabelKeys").index(position), key, detail)
+        for position, key in enumerate(keys)
+        if key in other_keys
+    ]
+
+
+def _check_keys(keys: Sequence[str], selector: LabelSelector | None, path: Path) -> Errors:
+    if not keys:
+        return []
+    if selector is None:
+        return [forbidden(path, "must not be specified when labelSelector is not set")]
+    found: Errors = []
+    for position, key in enumerate(keys):
+        found += label_name(key, path.index(position))
+    return found
+
+
+def _check_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path) -> Errors:
+    """Check that the selector asks for none of the labels twice.
+
+    Once is what the server itself adds; that is why one expression is let pass.
+    """
+    found: Errors = []
+    seen = set(selector.match_labels)
+    positions = {key: position for position, key in enumerate(keys)}
+    for expression in selector.match_expressions:
+        key = expression.key
+        if key in positions and key in seen:
+            detail = "exists in both matchLabelKeys and labelSelector"
+            found.append(invalid(path.index(positions[key]), key, detail))
+        seen.add(key)
+    return found
+
+
+# --- spreading ------------------------------------------------------------------------------------
+
+
+def check_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Path) -> Errors:
+    """Check how evenly pods must be spread."""
+    found: Errors = []
+    for position, constraint in enumerate(constraints):
+        place = path.index(position)
+        found += _check_constraint(constraint, place)
+        pair = (constraint.topology_key, constraint.when_unsatisfiable)
+        others = constraints[position + 1 :]
+        if any(pair == (other.topology_key, other.when_unsatisfiable) for other in others):
+            where = place.child("{topologyKey, whenUnsatisfiable}")
+            found.append(duplicate(where, f"{{{pair[0]}, {pair[1]}}}"))
+    return found
+
+
+def _check_constraint(constraint: TopologySpreadConstraint, path: Path) -> Errors:
+    found: Errors = []
+    if constraint.max_skew <= 0:
+        found.append(invalid(path.child("maxSkew"), constraint.max_skew, _NOT_POSITIVE))
+    if not constraint.topology_key:
+        found.append(required(path.child("topologyKey"), "can not be empty"))
+    action = constraint.when_unsatisfiable
+    place = path.child("whenUnsatisfiable")
+    found += choice(action, ("DoNotSchedule", "ScheduleAnyway"), place)
+    found += _check_min_domains(constraint.min_domains, action, path.child("minDomains"))
+    for name, policy in (
+        ("nodeAffinityPolicy", constraint.node_affinity_policy),
+        ("nodeTaintsPolicy", constraint.node_taints_policy),
+    ):
+        found += choice(policy, ("Honor", "Ignore"), path.child(name))
+    keys, selector = constraint.match_label_keys, constraint.label_selector
+    found += _check_label_keys(keys, (), selector, path)
+    if selector is not None:
+        found += check_label_selector(selector, path.child("labelSelector"))
+    return found
+
+
+def _check_min_domains(number: int | None, action: str, path: Path) -> Errors:
+    if number is None:
+        return []
+    found: Errors = []
+    if number <= 0:
+        found.append(invalid(path, number, _NOT_POSITIVE))
+    if action != "DoNotSchedule":
+        detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+        found.append(invalid(path, number, detail))
+    return found

@@ -1,0 +1,166 @@
+"""Rules for what a pod shares with its node, what it is called, and how it finds names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+
+from mooring.api.core.container import Container
+from mooring.api.core.pod import PodSpec
+from mooring.api.fieldpath import Path
+from mooring.api.names import byte_length, dns1123_subdomain_with_underscore
+from mooring.validation.checks import each_invalid, label, subdomain
+from mooring.validation.errors import Errors, forbidden, invalid, required, too_long
+from mooring.validation.pod.field_rules import Tree
+
+NAMESERVERS_MAX = 3
+SEARCHES_MAX = 32
+SEARCHES_MAX_CHARACTERS = 2048
+HOSTNAME_MAX = 64
+
+_NOT_AN_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_is_sloppy_ipv4 = re.compile(r"(\d{1,8})\.(\d{1,8})\.(\d{1,8})\.(\d{1,8})", re.ASCII).fullmatch
+
+
+def check_host_namespaces(
+    spec: PodSpec, containers: Iterable[tuple[Container, Path]], path: Path
+) -> Errors:
+    """Check what a pod shares with its node while it has users of its own."""
+    found: Errors = []
+    if spec.share_process_namespace and spec.host_pid:
+        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
+        found.append(invalid(path.child("shareProcessNamespace"), True, detail))
+    if spec.host_users is not False:
+        return found
+    detail = "when `hostUsers` is false"
+    # Two of these places are spelt as Kubernetes spells them.
+    for name, is_shared in (
+        ("hostNetwork", spec.host_network),
+        ("HostPID", spec.host_pid),
+        ("HostIPC", spec.host_ipc),
+    ):
+        if is_shared:
+            found.append(forbidden(path.child(name), detail))
+    return found + [
+        forbidden(place.child("volumeDevices"), detail)
+        for container, place in containers
+        if container.volume_devices
+    ]
+
+
+def check_host_network(spec: PodSpec, path: Path, *, is_pod: bool) -> Errors:
+    """Check that ports of a pod on its node's network are the same inside and outside.
+
+    A template may leave out the ports of the host: its pods get them.
+    """
+    if not spec.host_network:
+        return []
+    detail = "must match `containerPort` when `hostNetwork` is true"
+    return [
+        invalid(path.index(i).child("ports").index(j).child("hostPort"), port.host_port, detail)
+        for i, container in enumerate(spec.containers)
+        for j, port in enumerate(container.ports)
+        if port.host_port != port.container_port and (is_pod or port.host_port)
+    ]
+
+
+def check_names(spec: PodSpec, path: Path) -> Errors:
+    """Check what a pod is called in its network, and the names that its containers know."""
+    found: Errors = []
+    if spec.hostname_override is not None:
+        found += _check_override(spec, path.child("hostnameOverride"))
+    for name, value in (("hostname", spec.hostname), ("subdomain", spec.subdomain)):
+        if value:
+            found += label(value, path.child(name))
+    for position, alias in enumerate(spec.host_aliases):
+        place = path.child("hostAliases").index(position)
+        found += check_address(alias.get("ip", ""), place.child("ip"))
+        for number, name in enumerate(alias.get("hostnames", ())):
+            found += subdomain(name, place.child("hostnames").index(number))
+    return found
+
+
+def _check_override(spec: PodSpec, path: Path) -> Errors:
+    found: Errors = []
+    name = spec.hostname_override or ""
+    if spec.set_hostname_as_fqdn:
+        found.append(forbidden(path, "may not be specified when setHostnameAsFQDN is true"))
+    if spec.host_network:
+        found.append(forbidden(path, "may not be specified when hostNetwork is true"))
+    if byte_length(name) > HOSTNAME_MAX:
+        found.append(too_long(path, HOSTNAME_MAX))
+    return found + subdomain(name, path)
+
+
+def check_address(text: str, path: Path) -> Errors:
+    """Check an IP address; numbers of an IPv4 address have no zeros in front."""
+    try:
+        IPv4Address(text)
+    except AddressValueError:
+        pass
+    else:
+        return []
+    match = _is_sloppy_ipv4(text)
+    if match and all(int(number) <= 255 for number in match.groups()):
+        return [invalid(path, text, "must not have leading 0s")]
+    try:
+        address = IPv6Address(text)
+    except AddressValueError:
+        return [invalid(path, text, _NOT_AN_ADDRESS)]
+    if "%" in text:
+        return [invalid(path, text, _NOT_AN_ADDRESS)]
+    if address.ipv4_mapped is not None:
+        return [invalid(path, text, "must not be an IPv4-mapped IPv6 address")]
+    return []
+
+
+# --- DNS ------------------------------------------------------------------------------------------
+
+
+def check_dns(spec: PodSpec, path: Path) -> Errors:
+    """Check how a pod resolves names."""
+    config: Tree | None = spec.dns_config
+    if spec.dns_policy == "None":
+        if config is None:
+            return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+        if not config.get("nameservers"):
+            detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [required(path.child("nameservers"), detail)]
+    if config is None:
+        return []
+    found = _check_nameservers(config.get("nameservers", []), path.child("nameservers"))
+    found += _check_searches(config.get("searches", []), path.child("searches"))
+    for position, option in enumerate(config.get("options", ())):
+        if not option.get("name"):
+            found.append(required(path.child("options").index(position), "must not be empty"))
+    return found
+
+
+def _check_nameservers(servers: list[str], path: Path) -> Errors:
+    found: Errors = []
+    if len(servers) > NAMESERVERS_MAX:
+        detail = f"must not have more than {NAMESERVERS_MAX} nameservers"
+        found.append(invalid(path, servers, detail))
+    for position, server in enumerate(servers):
+        found += check_address(server, path.index(position))
+    return found
+
+
+def _check_searches(searches: list[str], path: Path) -> Errors:
+    found: Errors = []
+    if len(searches) > SEARCHES_MAX:
+        detail = f"must not have more than {SEARCHES_MAX} search paths"
+        found.append(invalid(path, searches, detail))
+    if byte_length(" ".join(searches)) > SEARCHES_MAX_CHARACTERS:
+        detail = (
+            f"must not have more than {SEARCHES_MAX_CHARACTERS} characters (including spaces) in "
+            "the search list"
+        )
+        found.append(invalid(path, searches, detail))
+    for position, search in enumerate(searches):
+        if search != ".":
+            bare = search.removesuffix(".")
+            messages = dns1123_subdomain_with_underscore(bare)
+            found += each_invalid(path.index(position), bare, messages)
+    return found
