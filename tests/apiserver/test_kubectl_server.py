@@ -394,3 +394,51 @@ def test_seeds_that_need_something_first(shared: Kubectl) -> None:
 def test_seeds_that_are_refused(shared: Kubectl, file: Path) -> None:
     refused = shared.fails("create", "-n", "default", "-f", str(file))
     assert re.search(r"Invalid value|Required value|unknown field|strict decoding", refused)
+
+
+# --- pods and jobs ----------------------------------------------------------------------------
+
+PROBED_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: probed}
+spec:
+  containers:
+  - {name: c, image: i, livenessProbe: {grpc: {port: 7}}}
+"""
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec:
+  template:
+    METADATA
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: c
+        image: i
+        env: [{name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+      volumes: [{name: conf, configMap: {name: m}}]
+"""
+
+
+def test_a_pod_with_a_grpc_probe_is_described(kubectl: Kubectl) -> None:
+    kubectl("create", "-f", "-", text=PROBED_POD)
+    described = kubectl("describe", "pod", "probed")
+    assert "grpc <pod>:7" in described
+    assert "delay=0s timeout=1s period=10s #success=1 #failure=3" in described
+
+
+@pytest.mark.parametrize("metadata", ["", "metadata: {labels: {app: x}}"])
+@pytest.mark.parametrize("applying", [(), ("--server-side",)])
+def test_nothing_differs_after_a_job_is_applied(
+    kubectl: Kubectl, metadata: str, applying: tuple[str, ...]
+) -> None:
+    job = JOB.replace("METADATA", metadata)
+    kubectl("apply", *applying, "-f", "-", text=job)
+    done = kubectl.run("diff", *applying, "-f", "-", text=job)
+    assert (done.status, done.out) == (0, ""), done.err
+    labels = kubectl.json("get", "job", "once")["metadata"]["labels"]
+    assert labels["job-name"] == labels["batch.kubernetes.io/job-name"] == "once"
+    assert labels["controller-uid"] == labels["batch.kubernetes.io/controller-uid"]

@@ -101,7 +101,8 @@ def test_a_job_runs_once_and_selects_its_own_pods(client: Client) -> None:
         "controller-uid": uid,
         "job-name": "d",
     }
-    assert made["metadata"]["labels"] == LABELS
+    # It is labelled as its pods are, since its author labelled only them.
+    assert made["metadata"]["labels"] == spec["template"]["metadata"]["labels"]
     # Nobody owns what the server adds.
     (entry,) = made["metadata"]["managedFields"]
     assert "f:selector" not in entry["fieldsV1"]["f:spec"]

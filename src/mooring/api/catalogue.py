@@ -22,6 +22,7 @@ from mooring.api import (
     devicemetadata,
     events,
     rbac,
+    runtimeclass,
     schedulerconfig,
     scheduling,
 )
@@ -37,6 +38,7 @@ KINDS: tuple[Kind, ...] = (
     *scheduling.KINDS,
     *coordination.KINDS,
     *rbac.KINDS,
+    *runtimeclass.KINDS,
     *authentication.KINDS,
     *authorization.KINDS,
     *autoscaling.KINDS,

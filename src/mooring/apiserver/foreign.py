@@ -2,7 +2,7 @@
 
 Namespace   is active, holds itself until it is emptied, and is labelled with its name
 PodGroup    is held until its pods have ended
-Job         selects its pods by the uid that it was given
+Job         selects its pods by the uid that it was given, and is labelled as they are
 Pod         keeps its priority where its author does not repeat it
 """
 
@@ -31,8 +31,11 @@ def labelled(value: Any) -> Any:
     return replace(value, metadata=replace(metadata, labels=labels))
 
 
-def created(value: Any) -> Any:
-    """Return a new object as the server completes it; nobody owns that."""
+def created(value: Any, written: Any) -> Any:
+    """Return a new object as the server completes what its author wrote; nobody owns that.
+
+    A job is labelled as its pods are if its author gave it no labels.
+    """
     match value:
         case Namespace():
             held = NamespaceSpec(finalizers=(NAMESPACE_FINALIZER,))
@@ -40,7 +43,7 @@ def created(value: Any) -> Any:
         case PodGroup():
             return _protected(value)
         case Job():
-            return with_selector(value)
+            return with_selector(value, shares_labels=not written.metadata.labels)
     return value
 
 

@@ -49,7 +49,8 @@ async def make_namespaces(service: Service) -> None:
             metadata = ObjectMeta(
                 name=name, uid=service.new_uid(), creation_timestamp=service.now()
             )
-            new = foreign.created(foreign.labelled(Namespace(metadata=metadata)))
+            wanted = Namespace(metadata=metadata)
+            new = foreign.created(foreign.labelled(wanted), wanted)
             await service.registry.create(resource, new)
 
 

@@ -79,10 +79,10 @@ class Service(Struct, frozen=True):
             node = await self.registry.find(self.resources.of("", "nodes"), "", name)
         self.guard.admit(call.user, Change(operation, call.target, new, old, pod, node))
 
-    async def completed(self, call: Call, new: Any) -> Any:
+    async def completed(self, call: Call, new: Any, *, is_valid: bool = True) -> Any:
         """Return a new object with what it is given here, or raise why it may not be."""
         if self.admission is not None:
-            return await self.admission.completed(call, new)
+            return await self.admission.completed(call, new, is_valid=is_valid)
         return with_defaults(new, self.new_suffix()) if isinstance(new, Pod) else new
 
     def charged(self, call: Call, new: Any) -> AbstractAsyncContextManager[None]:

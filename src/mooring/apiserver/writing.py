@@ -90,12 +90,15 @@ async def _create(service: Service, call: Call, body: Body, *, has_owners: bool 
     if admission.refused is None and call.resource.namespaced:
         _check_namespace(service, call, namespace, body.value.metadata)
     made_name = _name_of(body.value.metadata, service)
+    if admission.errors:
+        # What must exist comes first: an unknown account is forbidden, whatever else is wrong.
+        await service.completed(call, to_hub(body.value, call.kind), is_valid=False)
     stored = _accepted(admission, call, made_name)
     new = foreign.labelled(_made(stored, made_name, service))
     await service.admit(call, Operation.CREATE, new=new)
     if not has_owners:
         new = _owned(None, new, call, context.now)
-    new = await service.completed(call, foreign.created(new))
+    new = await service.completed(call, foreign.created(new, body.value))
     warnings = (*body.warnings, *admission.warnings)
     async with service.charged(call, new):
         if not call.is_dry_run:

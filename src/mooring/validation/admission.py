@@ -50,6 +50,7 @@ from mooring.validation.resourceclaimtemplate import ResourceClaimTemplateStrate
 from mooring.validation.resourcepoolstatusrequest import ResourcePoolStatusRequestStrategy
 from mooring.validation.resourcequota import ResourceQuotaStrategy
 from mooring.validation.resourceslice import ResourceSliceStrategy
+from mooring.validation.runtimeclass import RuntimeClassStrategy
 from mooring.validation.schedulerconfig import SchedulerConfigurationStrategy
 from mooring.validation.storeddata import ConfigMapStrategy, SecretStrategy
 from mooring.validation.storedform import stored_form
@@ -88,6 +89,7 @@ STRATEGIES: dict[str, Strategy[Any]] = {
     "ResourceSlice": ResourceSliceStrategy(),
     "Role": RoleStrategy(),
     "RoleBinding": RoleBindingStrategy(),
+    "RuntimeClass": RuntimeClassStrategy(),
     "Secret": SecretStrategy(),
     "ServiceAccount": ServiceAccountStrategy(),
     "StatefulSet": StatefulSetStrategy(),

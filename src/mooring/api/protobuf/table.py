@@ -44,6 +44,7 @@ _GROUPS = {
     "coordination.k8s.io": "coordination",
     "events.k8s.io": "events",
     "meta.k8s.io": "meta",
+    "node.k8s.io": "node",
     "policy": "policy",
     "rbac.authorization.k8s.io": "rbac",
     "resource.k8s.io": "resource",

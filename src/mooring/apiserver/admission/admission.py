@@ -13,6 +13,8 @@ from mooring.api.core import Pod, ServiceAccount
 from mooring.api.core.pod import MIRROR_POD_ANNOTATION
 from mooring.api.gates import Gate, Gates
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.api.runtimeclass import GROUP as NODE
+from mooring.api.runtimeclass import RuntimeClass
 from mooring.api.scheduling import GROUP as SCHEDULING
 from mooring.api.scheduling import PriorityClass
 from mooring.api.timestamp import Timestamp
@@ -28,6 +30,11 @@ from mooring.apiserver.admission.priorities import (
     unknown_class,
 )
 from mooring.apiserver.admission.recounting import Recounting
+from mooring.apiserver.admission.runtime_classes import (
+    unfounded_overhead,
+    unknown_runtime,
+    with_runtime,
+)
 from mooring.apiserver.calls import Call
 from mooring.apiserver.following import Follower
 from mooring.apiserver.poddefaults import with_defaults
@@ -51,7 +58,7 @@ NOTHING: AbstractAsyncContextManager[None] = nullcontext()
 
 
 class Admission:
-    """Priorities, accounts and quotas of a server."""
+    """Priorities, accounts, runtime classes and quotas of a server."""
 
     def __init__(
         self,
@@ -106,8 +113,11 @@ class Admission:
 
     # --- new objects --------------------------------------------------------------------------
 
-    async def completed(self, call: Call, new: Any) -> Any:
-        """Return a new object with what the server gives it, or raise why it may not be."""
+    async def completed(self, call: Call, new: Any, *, is_valid: bool = True) -> Any:
+        """Return a new object with what the server gives it, or raise why it may not be.
+
+        Of one that breaks rules only what comes before the rules is looked at.
+        """
         account = await self._account_of(call, new) if isinstance(new, Pod) else None
         if isinstance(new, PriorityClass):
             self._check_default(call, new)
@@ -116,7 +126,30 @@ class Admission:
             if isinstance(result, Refused):
                 raise _refusal(call, new, result.reason)
             new = result
-        return new if account is None else with_defaults(new, self._new_suffix(), account)
+        if account is not None:
+            new = with_defaults(new, self._new_suffix(), account)
+        if not isinstance(new, Pod):
+            return new
+        runtime = await self._runtime_of(call, new)
+        reason = unfounded_overhead(new, runtime) if is_valid else None
+        if reason is not None:
+            raise _refusal(call, new, reason)
+        result = with_runtime(new, runtime)
+        if isinstance(result, Refused):
+            raise _refusal(call, new, result.reason)
+        return result
+
+    async def _runtime_of(self, call: Call, pod: Pod) -> RuntimeClass | None:
+        name = pod.spec.runtime_class_name
+        if name is None:
+            return None
+        found = self._memory.runtimes.get(name)
+        if found is None and name:
+            resource = self._resources.of(NODE, "runtimeclasses")
+            found = await self._registry.find(resource, "", name)
+        if found is None:
+            raise _refusal(call, pod, unknown_runtime(name))
+        return found
 
     async def admit_change(self, call: Call, new: Any, old: Any) -> None:
         """Raise why an object may not be changed so; what it uses more is charged."""

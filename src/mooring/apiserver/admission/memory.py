@@ -8,6 +8,8 @@ from typing import Any, Final
 from mooring.api.core import Namespace, ResourceQuota, ServiceAccount
 from mooring.api.resource.v1 import GROUP as RESOURCE
 from mooring.api.resource.v1 import DeviceClass
+from mooring.api.runtimeclass import GROUP as NODE
+from mooring.api.runtimeclass import RuntimeClass
 from mooring.api.scheduling import GROUP as SCHEDULING
 from mooring.api.scheduling import PriorityClass
 from mooring.claims.classindex import ClassIndex
@@ -17,6 +19,7 @@ FOLLOWED: Final = (
     ("", "namespaces"),
     ("", "resourcequotas"),
     ("", "serviceaccounts"),
+    (NODE, "runtimeclasses"),
     (RESOURCE, "deviceclasses"),
     (SCHEDULING, "priorityclasses"),
 )
@@ -73,6 +76,7 @@ class Memory:
         self.quotas = QuotaBook()
         self.classes = ClassIndex()
         self.priorities: dict[str, PriorityClass] = {}
+        self.runtimes: dict[str, RuntimeClass] = {}
         self.accounts: dict[tuple[str, str], ServiceAccount] = {}
         self.namespaces: dict[str, Namespace] = {}
         self.on_quota: Callable[[str], None] = lambda _: None
@@ -88,6 +92,8 @@ class Memory:
                 self.accounts[value.metadata.namespace, value.metadata.name] = value
             case PriorityClass():
                 self.priorities[value.metadata.name] = value
+            case RuntimeClass():
+                self.runtimes[value.metadata.name] = value
             case DeviceClass():
                 self._put_class(value)
             case Namespace():
@@ -105,6 +111,8 @@ class Memory:
                 self.on_namespace()
             case PriorityClass():
                 self.priorities.pop(name, None)
+            case RuntimeClass():
+                self.runtimes.pop(name, None)
             case DeviceClass():
                 self.classes.remove_class(name)
                 self._recount_extended()

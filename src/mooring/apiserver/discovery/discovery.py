@@ -27,6 +27,7 @@ _GROUPS = (
     "rbac.authorization.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",
+    "node.k8s.io",
     "resource.k8s.io",
 )
 

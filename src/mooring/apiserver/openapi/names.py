@@ -42,6 +42,7 @@ _OWN = {
     "batch": (batch.BATCH,),
     "coordination.k8s.io": (others.COORDINATION,),
     "events.k8s.io": (others.EVENTS,),
+    "node.k8s.io": (others.NODE,),
     "rbac.authorization.k8s.io": (others.RBAC,),
     "resource.k8s.io": (resource.V1, resource.V1BETA1, resource.V1ALPHA3),
     "scheduling.k8s.io": (

@@ -141,6 +141,7 @@ ResourceSliceSpec: driver pool
 ResourceStatus: name
 RoleBinding: roleRef
 RoleRef: kind name
+RuntimeClass: handler
 ScaleIOVolumeSource: gateway system secretRef
 ScopedResourceSelectorRequirement: scopeName operator
 SeccompProfile: type

@@ -1,4 +1,4 @@
-"""Kinds of scheduling, coordination and rbac as rows, and those of which only the age is shown."""
+"""Kinds of scheduling, node.k8s.io, coordination and rbac as rows, and those with only an age."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from mooring.api.coordination import Lease
 from mooring.api.core.podstatus import DISRUPTION_TARGET
 from mooring.api.rbac import ClusterRoleBinding, RoleBinding, Subject
+from mooring.api.runtimeclass import RuntimeClass
 from mooring.api.scheduling.v1 import PriorityClass
 from mooring.api.scheduling.v1beta1 import (
     INITIALLY_SCHEDULED,
@@ -122,6 +123,17 @@ def _composite_pod_group(group: CompositePodGroup, now: Timestamp) -> list[Cell]
 
 
 COMPOSITE_POD_GROUP = Printer((NAME, _POLICY, _WORKLOAD, AGE), _composite_pod_group)
+
+# --- runtime classes ----------------------------------------------------------------------------
+
+
+def _runtime_class(value: RuntimeClass, now: Timestamp) -> list[Cell]:
+    return [value.metadata.name, value.handler, age(value.metadata.creation_timestamp, now)]
+
+
+RUNTIME_CLASS = Printer(
+    (NAME, text("Handler", "Runtime that nodes are configured with."), AGE), _runtime_class
+)
 
 # --- coordination and rbac --------------------------------------------------------------------
 

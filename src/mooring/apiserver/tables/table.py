@@ -74,6 +74,7 @@ _PRINTERS: dict[str, Printer] = {
     "ResourceQuota": core.RESOURCE_QUOTA,
     "ResourceSlice": resource.RESOURCE_SLICE,
     "RoleBinding": others.ROLE_BINDING,
+    "RuntimeClass": others.RUNTIME_CLASS,
     "Scale": controllers.SCALE,
     "Secret": core.SECRET,
     "ServiceAccount": others.PLAIN,

@@ -99,4 +99,8 @@ PolicyRule
   resourceNames: Names of the objects; all if there are none.
   resources: Resources, parts as RESOURCE/PART; "*" for all.
   verbs: What may be done; "*" for everything.
+RuntimeClass
+  handler: Runtime of the node that runs the pods; nodes are configured with its name.
+  overhead: What a pod takes besides its containers.
+  scheduling: Nodes that have the runtime.
 """

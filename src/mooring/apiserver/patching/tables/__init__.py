@@ -32,6 +32,7 @@ _TEXTS: dict[str, tuple[str, ...]] = {
     "batch/v1": (*_SCHEDULING, scheduling.V1ALPHA3, *_CORE, batch.BATCH),
     "coordination.k8s.io/v1": (meta.META, others.COORDINATION),
     "events.k8s.io/v1": (*_CORE, others.EVENTS),
+    "node.k8s.io/v1": (*_CORE, others.NODE),
     "rbac.authorization.k8s.io/v1": (meta.META, others.RBAC),
     "resource.k8s.io/v1": _RESOURCE,
     "resource.k8s.io/v1beta2": (*_RESOURCE, resource.V1ALPHA3),

@@ -1,4 +1,4 @@
-"""The fields of rbac, coordination, events, and of the reviews that keep what they were asked."""
+"""The fields of rbac, coordination, node.k8s.io and events, and of reviews that are kept."""
 
 from __future__ import annotations
 
@@ -41,6 +41,19 @@ LeaseSpec
   string: holderIdentity preferredHolder strategy
   number: leaseDurationSeconds leaseTransitions
   any: acquireTime renewTime
+"""
+
+NODE = """\
+Overhead
+  {any}: podFixed
+RuntimeClass
+  string: apiVersion handler kind
+  metadata ObjectMeta
+  overhead Overhead
+  scheduling Scheduling
+Scheduling
+  nodeSelector {string} atomic
+  tolerations [Toleration]
 """
 
 EVENTS = """\
