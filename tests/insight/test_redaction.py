@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import encode_json
+from mooring.api.core import Container, Pod, PodSpec
+from mooring.api.meta import ObjectMeta
+from mooring.api.typed_json import message_named
 from mooring.insight.archives.redaction import redact, redacted
 from mooring.insight.clusters.completion import complete
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.scheduler.shape import PodShape, prepare
+from mooring.validation.admission import admit_create
 from tests.insight.test_archive import FILES, taken
 from tests.insight.test_intake import intake
 from tests.insight.test_workloads import CONTEXT
@@ -35,8 +40,8 @@ POD_SPEC = f"""\
     env: [{{name: PASSWORD, value: {SECRET}}}]
     envFrom: [{{secretRef: {{name: {SECRET}}}}}]
     volumeMounts:
-    - {{name: data, mountPath: /{SECRET}}}
-    - {{name: model, mountPath: /{SECRET}, bindMountOptions: [noexec]}}
+    - {{name: data, mountPath: /data/{SECRET}}}
+    - {{name: settings, mountPath: /{SECRET}, bindMountOptions: [noexec]}}
     livenessProbe: {{exec: {{command: [{SECRET}]}}}}
     lifecycle: {{preStop: {{exec: {{command: [{SECRET}]}}}}}}
     ports: [{{containerPort: 80, hostPort: 80}}]
@@ -159,6 +164,16 @@ def test_redaction_never_decides(path: Path) -> None:
         for each in (before, after)
     ]
     assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("source", sorted(message_named("core/v1.VolumeSource").fields))
+def test_pods_of_redacted_templates_are_still_valid(source: str) -> None:
+    volume = {"name": "v", source: {}}
+    container = Container(name="c", image="i", volume_mounts=({"name": "v", "mountPath": "/v"},))
+    spec = PodSpec(volumes=(volume,), containers=(container,))
+    made = redact(Pod(metadata=ObjectMeta(name="p"), spec=spec))
+    assert list(made.spec.volumes[0]) == ["name", source]
+    assert admit_create(made, CATALOGUE.find("v1", "Pod"), CONTEXT).errors == ()
 
 
 def test_what_was_allocated_stays() -> None:

@@ -141,7 +141,8 @@ def test_a_pod_of_the_name_that_is_not_the_set_s_is_not_replaced() -> None:
 
 
 def test_volume_claims_of_a_stateful_set_are_volumes_of_its_pods() -> None:
-    claims = "replicas: 1\n  volumeClaimTemplates: [{metadata: {name: data}}]"
+    claim = "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+    claims = f"replicas: 1\n  volumeClaimTemplates: [{{metadata: {{name: data}}, spec: {claim}}}]"
     text = DEPLOYMENT.replace("Deployment", "StatefulSet").replace("replicas: 3", claims)
     (made,) = expanded(text).made
     assert made.spec.volumes[0]["persistentVolumeClaim"] == {"claimName": "data"}

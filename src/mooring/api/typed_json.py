@@ -52,6 +52,11 @@ def read_parts(value: S, api_version: str, kind: str) -> tuple[S, Unknown]:
     return _parts_of(type(value), message).read(value, (), unknown), unknown
 
 
+def reports_unknown(struct: type[Struct], api_version: str, kind: str) -> bool:
+    """Tell whether fields that a kind does not have are reported, and not kept."""
+    return not issubclass(struct, Open) or table.kind_named(api_version, kind) is not None
+
+
 # --- structs: where JSON is kept ------------------------------------------------------------------
 
 
@@ -150,24 +155,37 @@ class GoField(NamedTuple):
     is_always_shown: bool = False
 
 
+class EmbeddedName(str):
+    """The name of a field that JSON shows among those of the struct that embeds its own."""
+
+    __slots__ = ("struct",)
+    struct: str
+
+    def __new__(cls, name: str, struct: str) -> EmbeddedName:
+        """Return the name of a field of an embedded struct."""
+        made = super().__new__(cls, name)
+        made.struct = struct
+        return made
+
+
 class GoMessage:
     """A Go struct: the fields that JSON shows it with, those of embedded structs among them."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.fields: dict[str, GoField] = {}
-        self._embedded: dict[str, str] = {}  # names of fields, and the struct that they are of
+        self._embedded: dict[str, EmbeddedName] = {}  # fields of embedded structs
         declared = table.declaration(name)
         if declared.is_kind:
             for known in ("apiVersion", "kind"):
                 self.fields[known] = _go_field(name, table.Field(known, 0, "string"))
         for field in declared.fields:
-            if field.is_inline:
-                inner = message_named(field.type)
-                self.fields |= inner.fields
-                self._embedded |= dict.fromkeys(inner.fields, _short(field.type))
-            else:
+            if not field.is_inline:
                 self.fields[field.name] = _go_field(name, field)
+                continue
+            for inner in table.declaration(field.type).fields:
+                self.fields[inner.name] = _go_field(name, inner)
+                self._embedded[inner.name] = EmbeddedName(inner.name, _short(field.type))
 
     @cached_property
     def _zeros(self) -> dict[str, Any]:
@@ -182,7 +200,7 @@ class GoMessage:
             if field is None:
                 unknown.append((*place, key))
             elif value is not None:
-                after = field.read(value, (*place, key), unknown)
+                after = field.read(value, (*place, self._embedded.get(key, key)), unknown)
                 if after is not None:
                     found[key] = after
         return {**self._zeros, **found} if self._zeros else found
@@ -378,8 +396,9 @@ def _mismatch(value: Any, owner: str, place: Place, wanted: str) -> GoMismatchEr
 
 
 def _refusal(what: str, owner: str, place: Place, wanted: str) -> GoMismatchError:
-    # Go's path has no indexes.
-    path = ".".join(part for part in place if isinstance(part, str))
+    # Go's path has no indexes, and names the structs that are embedded.
+    parts = (part for part in place if isinstance(part, str))
+    path = ".".join(f"{p.struct}.{p}" if isinstance(p, EmbeddedName) else p for p in parts)
     words = f"json: cannot unmarshal {what} into Go struct field {_short(owner)}.{path} of type "
     return GoMismatchError(f"expected {wanted}, got {what}", place, f"{words}{wanted}")
 

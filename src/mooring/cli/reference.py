@@ -35,7 +35,7 @@ from mooring.api.documents.limits import DEFAULT_LIMITS, Limits
 from mooring.api.documents.numbers import DIGITS_MAX as NUMBER_LENGTH_MAX
 from mooring.api.kinds import Kind
 from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
-from mooring.api.structs import Open
+from mooring.api.typed_json import reports_unknown
 from mooring.cli.examplepicture import example_picture
 from mooring.cli.functionspage import functions_page
 from mooring.cli.gatespage import gates_page
@@ -179,8 +179,7 @@ What Mooring reads, by API group.
 - *Checked*: **rules** is Kubernetes' rules for the kind ([differences](../differences.md) tells
   what is left out), **metadata** the rules for metadata only, **nothing** that it is only read.
 - *Unknown fields* are **reported**, with a warning or with `--strict` an error, or **kept**:
-  Mooring declares the fields that it uses and passes the others on. In `metadata` they are
-  reported for every kind."""
+  Mooring declares the fields that it uses and passes the others on."""
 
 
 def kinds_page() -> str:
@@ -223,7 +222,7 @@ def _kind_row(versions: list[Kind]) -> tuple[str, ...]:
         ", ".join(f"`{name}`" for name in kind.short_names),
         "yes" if kind.has_status else "",
         _checked(kind),
-        "kept" if issubclass(kind.struct, Open) else "reported",
+        "reported" if reports_unknown(kind.struct, kind.api_version, kind.name) else "kept",
     )
 
 

@@ -7,6 +7,7 @@ status that says who has what. So a question gets the same answer before and aft
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 from msgspec import Raw, Struct
@@ -36,6 +37,46 @@ from mooring.insight.clusters.snapshot import Snapshot
 
 KEPT_ANNOTATIONS: Final = (EXTENDED_RESOURCE_CLAIM_ANNOTATION, POD_CLAIM_ANNOTATION)
 EMPTY: Final = Raw(b"{}")
+
+_NAME: Final = "redacted"
+_DOMAIN: Final = "redacted.example.com"
+# What a volume of a type must have: pods that are made from a template are checked.
+_STAND_INS: Final[dict[str, dict[str, Any]]] = {
+    "awsElasticBlockStore": {"volumeID": _NAME},
+    "azureDisk": {"diskName": _NAME, "diskURI": f"https://{_DOMAIN}"},
+    "azureFile": {"secretName": _NAME, "shareName": _NAME},
+    "cephfs": {"monitors": [_NAME]},
+    "cinder": {"volumeID": _NAME},
+    "configMap": {"name": _NAME},
+    "csi": {"driver": _DOMAIN},
+    "ephemeral": {
+        "volumeClaimTemplate": {
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1"}},
+            }
+        }
+    },
+    "fc": {"wwids": [_NAME]},
+    "flexVolume": {"driver": _DOMAIN},
+    "flocker": {"datasetName": _NAME},
+    "gcePersistentDisk": {"pdName": _NAME},
+    "gitRepo": {"repository": _NAME},
+    "glusterfs": {"endpoints": _NAME, "path": _NAME},
+    "hostPath": {"path": "/"},
+    "image": {"reference": _NAME},
+    "iscsi": {"targetPortal": _NAME, "iqn": "iqn.2000-01.com.example:redacted"},
+    "nfs": {"server": _NAME, "path": "/"},
+    "persistentVolumeClaim": {"claimName": _NAME},
+    "photonPersistentDisk": {"pdID": _NAME},
+    "portworxVolume": {"volumeID": _NAME},
+    "quobyte": {"registry": f"{_NAME}:1", "volume": _NAME},
+    "rbd": {"monitors": [_NAME], "image": _NAME},
+    "scaleIO": {"gateway": _NAME, "system": _NAME, "volumeName": _NAME},
+    "secret": {"secretName": _NAME},
+    "storageos": {"volumeName": _NAME},
+    "vsphereVolume": {"volumePath": _NAME},
+}
 
 S = TypeVar("S", bound=Struct)
 
@@ -130,7 +171,7 @@ def _container(container: C) -> C:
         working_dir="",
         env=(),
         env_from=(),
-        volume_mounts=tuple(filter(None, map(_mount, container.volume_mounts))),
+        volume_mounts=tuple(_mounts(container.volume_mounts)),
         volume_devices=(),
         liveness_probe=None,
         readiness_probe=None,
@@ -144,7 +185,9 @@ def _volume(volume: Any) -> Any:
     """Return name and type of a volume, and the image if that is what it is."""
     if not isinstance(volume, dict):
         return {}
-    kept: dict[str, Any] = {key: {} for key, of in volume.items() if of is not None}
+    kept: dict[str, Any] = {
+        key: _STAND_INS.get(key, {}) for key, of in volume.items() if of is not None
+    }
     if isinstance(name := volume.get("name"), str):
         kept["name"] = name
     match volume.get("image"):
@@ -153,11 +196,12 @@ def _volume(volume: Any) -> Any:
     return kept
 
 
-def _mount(mount: Any) -> Any:
-    """Return what a node must have declared to mount it; None for all other mounts."""
-    if isinstance(mount, dict) and (options := mount.get("bindMountOptions")):
-        return {"bindMountOptions": options}
-    return None
+def _mounts(mounts: tuple[Any, ...]) -> Iterator[Any]:
+    """Return the mounts for which a node must have declared something, at places of their own."""
+    for position, mount in enumerate(mounts):
+        if isinstance(mount, dict) and (options := mount.get("bindMountOptions")):
+            name = mount.get("name", "")
+            yield {"name": name, "mountPath": f"/{position}", "bindMountOptions": options}
 
 
 def _pod_status(status: PodStatus) -> PodStatus:

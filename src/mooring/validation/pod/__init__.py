@@ -1,7 +1,8 @@
-"""How pods are admitted: defaults, disabled fields, and the rules that claims add.
+"""How pods are admitted: defaults, disabled fields, and rules, one module for each part of a pod.
 
-Kubernetes' own checks of volumes, probes, environments, security contexts and affinity terms are
-left out: they decide nothing here.
+containers, environment, mounts, ports, probes, restarts      what runs
+volumes, network_volumes, projections, downward               what it reads and writes
+spec, affinity, networking, security, windows, pod_resources  the pod as a whole
 """
 
 from __future__ import annotations

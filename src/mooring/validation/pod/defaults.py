@@ -73,7 +73,6 @@ def _default_container(container: C) -> C:
         termination_message_policy=container.termination_message_policy or "File",
         ports=tuple(replace(p, protocol=p.protocol or "TCP") for p in container.ports),
         env=filled_each(container.env, "core/v1.EnvVar"),
-        volume_mounts=filled_each(container.volume_mounts, "core/v1.VolumeMount"),
         liveness_probe=filled(container.liveness_probe, "core/v1.Probe"),
         readiness_probe=filled(container.readiness_probe, "core/v1.Probe"),
         startup_probe=filled(container.startup_probe, "core/v1.Probe"),

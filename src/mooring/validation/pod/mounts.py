@@ -6,6 +6,7 @@ from mooring.api.core.container import Container
 from mooring.api.fieldpath import Path
 from mooring.validation.errors import (
     Errors,
+    duplicate,
     forbidden,
     invalid,
     not_found,
@@ -15,6 +16,7 @@ from mooring.validation.pod.field_rules import Tree, choice, descending_path, gi
 from mooring.validation.pod.volumes import Volumes
 
 PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+BIND_OPTIONS = ("nodev", "noexec", "nosuid")
 RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 _NOT_A_CLAIM = (
@@ -34,6 +36,7 @@ def check_mounts(container: Container, volumes: Volumes, path: Path) -> Errors:
         found += _check_not_device(mount, devices, place)
         found += _check_sub_path(mount, place)
         found += _check_options(mount, container, place)
+        found += _check_bind_options(mount, volumes, place.child("bindMountOptions"))
     return found + _check_devices(container, volumes, mounted, path.child("volumeDevices"))
 
 
@@ -93,6 +96,19 @@ def _check_recursive(mount: Tree, propagation: str | None, path: Path) -> Errors
     if propagation not in (None, "None"):
         detail = "may only be specified when mountPropagation is None or not specified"
         found.append(forbidden(path, detail))
+    return found
+
+
+def _check_bind_options(mount: Tree, volumes: Volumes, path: Path) -> Errors:
+    options = mount.get("bindMountOptions", [])
+    found: Errors = []
+    for position, option in enumerate(options):
+        found += choice(option, BIND_OPTIONS, path.index(position))
+        if option in options[:position]:
+            found.append(duplicate(path.index(position), option))
+    if options and "image" in volumes.get(mount.get("name", ""), ()):
+        detail = "bindMountOptions may not be used with image volumes"
+        found.append(invalid(path, options, detail))
     return found
 
 

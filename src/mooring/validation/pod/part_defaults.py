@@ -65,7 +65,6 @@ _OFF: Mapping[str, tuple[str, ...]] = {
     "core/v1.GRPCAction": ("mode",),  # GRPCContainerProbeTLS
     "core/v1.HTTPGetAction": ("protocol",),  # H2CContainerProbe
     "core/v1.Lifecycle": ("stopSignal",),  # ContainerStopSignals
-    "core/v1.VolumeMount": ("bindMountOptions",),  # VolumeBindMountOptions
 }
 
 

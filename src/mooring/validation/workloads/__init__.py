@@ -1,7 +1,7 @@
 """How controllers of pods are admitted: what is set in them, and the rules of apps and batch.
 
-Their templates are checked by the rules for pods. Left out are Kubernetes' checks of volume claim
-templates and of what a job's status may become.
+Their templates are checked by the rules for pods. Left out are Kubernetes' checks of what a job's
+status may become.
 """
 
 from mooring.validation.workloads.daemonset import DaemonSetStrategy

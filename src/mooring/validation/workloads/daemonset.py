@@ -27,6 +27,9 @@ from mooring.validation.workloads.templates import (
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _is_count = re.compile(r"[+-]?\d{1,18}", re.ASCII).fullmatch
 
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_is_count = re.compile(r"[+-]?\d{1,18}", re.ASCII).fullmatch
+
 SPEC = root("spec")
 STATUS = root("status")
 
