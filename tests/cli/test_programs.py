@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mooring.cli.main import moor
+from mooring.cluster.assembly import Plan, server_part
 
 UNREACHABLE = """
 apiVersion: v1
@@ -112,3 +113,10 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     done = run("up", "--data-dir", str(tmp_path / "file" / "x"))
     assert done.exit_code == 3
     assert f"error: {tmp_path / 'file' / 'x'}: Not a directory" in done.output
+
+
+def test_up_hands_on_which_versions_are_served() -> None:
+    config = "scheduling.k8s.io/v1beta1=true"
+    part = server_part(Plan(Path("/data"), runtime_config=config))
+    assert part.arguments[-2:] == ("--runtime-config", config)
+    assert "--runtime-config" not in server_part(Plan(Path("/data"))).arguments
