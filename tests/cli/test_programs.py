@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from mooring.cli.main import moor
 from mooring.cli.scheduler import explain_in_of
-from mooring.cluster.assembly import Plan, parts_of
+from mooring.cluster.assembly import Plan, parts_of, server_part
 
 UNREACHABLE = """
 apiVersion: v1
@@ -142,3 +142,10 @@ def test_a_cluster_tells_its_scheduler_where_to_explain(tmp_path: Path) -> None:
         assert ("--explain-in" in part.arguments) == (part.name == "scheduler")
         if part.name == "scheduler":
             assert part.arguments[part.arguments.index("--explain-in") + 1] == "event"
+
+
+def test_up_hands_on_which_versions_are_served() -> None:
+    config = "scheduling.k8s.io/v1beta1=true"
+    part = server_part(Plan(Path("/data"), runtime_config=config))
+    assert part.arguments[-2:] == ("--runtime-config", config)
+    assert "--runtime-config" not in server_part(Plan(Path("/data"))).arguments
