@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.api.timestamp import Timestamp
 from mooring.api.namespaceconditions import Remains, conditions_of
+from mooring.api.timestamp import Timestamp
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
 LATER = Timestamp.parse("2026-01-01T01:00:00Z")
