@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mooring.api.apps import ReplicaSet
 from mooring.api.core import Pod
 from mooring.client.writes import Create, Patch, Target
-from mooring.controllers.controller import Ask, Refused
+from mooring.controllers.controller import Answers, Ask, Refused
 from mooring.controllers.replicasets import ReplicaSets, plan
 from tests.controllers.things import NOW, World, replica_set, thing
 
@@ -83,7 +83,7 @@ def test_an_orphan_is_not_adopted_by_a_set_that_is_gone() -> None:
     world = World(ReplicaSets())
     world.model.put(replica_set(replicas=1))
     world.model.put(thing("v1", "Pod", "alone", metadata={"labels": {"app": "web"}}))
-    answers = {Ask(ReplicaSet, "default", "web"): None}
+    answers: Answers = {Ask(ReplicaSet, "default", "web"): None}
     steps = list(plan(world.model.objects, ("default", "web"), NOW, answers))
     assert not any(isinstance(step, Patch) for step in steps)
 
