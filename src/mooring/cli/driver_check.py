@@ -12,12 +12,9 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.failing import fail
+from mooring.cli.failing import fail, needs_extra
 from mooring.client.errors import ClientError
-from mooring.testing.check.bench import BenchError, attached, bench
-from mooring.testing.check.checks import CHECKS
 from mooring.testing.check.outcomes import Outcome, Report, Result
-from mooring.testing.check.suite import check_process, check_socket, run_checks
 
 _COLOURS = {
     Result.PASSED: "green",
@@ -25,7 +22,6 @@ _COLOURS = {
     Result.ADVISED: "yellow",
     Result.SKIPPED: "cyan",
 }
-_WIDTH = max(map(len, CHECKS))
 
 
 @click.command(
@@ -63,6 +59,7 @@ _WIDTH = max(map(len, CHECKS))
 )
 @click.option("--log", is_flag=True, help="Show the end of what the driver said.")
 @click.argument("subject", nargs=-1, type=click.UNPROCESSED, metavar="SOCKET|COMMAND…")
+@needs_extra("server")
 def command(
     only: str,
     driver: str,
@@ -93,6 +90,9 @@ def command(
     moor driver check /var/lib/kubelet/plugins_registry/gpu.example.com-reg.sock \\
         --kubeconfig ~/.kube/config --node-name worker-1
     """
+    from mooring.testing.check.bench import BenchError
+    from mooring.testing.check.checks import CHECKS
+
     if lists:
         _list()
         return
@@ -124,6 +124,9 @@ async def _check(
     tells: bool,
     log: bool,
 ) -> Report:
+    from mooring.testing.check.bench import BenchError, attached, bench
+    from mooring.testing.check.suite import check_process, check_socket, run_checks
+
     tell = _tell if tells else _nobody
     if len(subject) == 1 and Path(subject[0]).is_socket():
         if not (kubeconfig and node_name):
@@ -141,15 +144,24 @@ async def _check(
 
 
 def _list() -> None:
+    from mooring.testing.check.checks import CHECKS
+
     for name, check in CHECKS.items():
-        click.echo(f"{name:{_WIDTH}}  {(check.__doc__ or '').strip()}")
+        click.echo(f"{name:{_width()}}  {(check.__doc__ or '').strip()}")
 
 
 def _tell(outcome: Outcome) -> None:
-    mark = click.style(f"{outcome.result.value:6}", fg=_COLOURS[outcome.result])
-    click.echo(f"{mark}  {outcome.check:{_WIDTH}}  {outcome.promise}")
+    mark, width = click.style(f"{outcome.result.value:6}", fg=_COLOURS[outcome.result]), _width()
+    click.echo(f"{mark}  {outcome.check:{width}}  {outcome.promise}")
     for line in outcome.why.splitlines():
-        click.echo(f"{'':8}{'':{_WIDTH}}  → {line}")
+        click.echo(f"{'':8}{'':{width}}  → {line}")
+
+
+def _width() -> int:
+    """Return how wide the names of all checks are."""
+    from mooring.testing.check.checks import CHECKS
+
+    return max(map(len, CHECKS))
 
 
 def _nobody(_: Outcome) -> None:

@@ -21,7 +21,7 @@ import click
 from mooring.api.gates import Gates
 from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail
+from mooring.cli.failing import fail, needs_extra
 from mooring.cli.gate_options import gate_options
 from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import data_dir_option
@@ -127,6 +127,7 @@ def _profiles(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> 
 )
 @gate_options
 @click.pass_context
+@needs_extra("server")
 def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:  # noqa: ARG001
     """Run a cluster on this machine, with its own CPUs, memory, NICs, disks and GPUs.
 
