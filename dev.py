@@ -30,6 +30,24 @@ PODMAN = TOOLS / "podman"
 KUBECTL_RELEASES = ("trixie", "sid")
 SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "dev.py"]
 
+# The oldest versions that pyproject.toml allows: where they are tried, and by which tests. Each
+# dependency is used by some of them, and where an older version failed, by the test that failed.
+MINIMUM = ROOT / ".venv-minimum"
+MINIMUM_TESTS = [
+    *(f"tests/cli/test_{name}.py" for name in ("main", "node", "validate")),  # click
+    *(f"tests/api/test_{name}.py" for name in ("codec", "documents")),  # msgspec, pyyaml
+    *(f"tests/cel/test_{name}.py" for name in ("regex", "kubernetes_regex")),  # google-re2
+    "tests/client/test_http.py",  # httptools
+    *(f"tests/apiserver/test_{name}.py" for name in ("connections", "secure_server")),  # uvicorn
+    "tests/apiserver/authentication",  # cryptography
+    "tests/apiserver/test_credentials.py",
+    "tests/wire/test_services.py",  # grpcio, protobuf
+    "tests/driver/test_serving.py",
+    "tests/store/test_etcd.py",
+    "tests/testing/test_check.py",
+    "tests/drivers/test_nvidia.py",  # nvidia-ml-py
+]
+
 # What `run` shows: pods on a machine that has enough GPUs for them, but not where they want them.
 TOUR = [
     ["plan", "-f", "examples/training", "--profile", "dgx-h100"],
@@ -112,6 +130,15 @@ def test(arguments: list[str]) -> int:
     return _status([PYTHON, "-m", "pytest", *(arguments or ON_ALL_CORES)])
 
 
+def minimum(arguments: list[str]) -> int:
+    """Run quick tests on the oldest dependencies that are allowed (arguments go to pytest)."""
+    make_environment(MINIMUM, LOCKS / "minimum.txt")
+    ensure_etcd()
+    names_tests = any(not each.startswith("-") for each in arguments)
+    chosen = [] if names_tests else MINIMUM_TESTS
+    return _status([python_of(MINIMUM), "-m", "pytest", *arguments, *chosen])
+
+
 def check(_: list[str]) -> int:
     """Check format, lint, types and the layers between rooms."""
     ensure_environment()
@@ -179,20 +206,42 @@ def lock(_: list[str]) -> int:
         quiet = ["--no-emit-index-url", "--custom-compile-command", "python3 dev.py lock"]
         output = ["--quiet", "-o", str(LOCKS / target)]
         _run([uv, "pip", "compile", *sources, *options, *quiet, *output])
+    _lock_minimum(uv)
     return 0
 
 
+def _lock_minimum(uv: Path) -> None:
+    """Resolve the oldest versions that pyproject.toml allows, with today's tools for tests."""
+    wanted = ("editables", "hatchling", "hypothesis", "pytest")
+    pins = [
+        line.split()[0]
+        for line in (LOCKS / "dev.txt").read_text().splitlines()
+        if line.startswith(wanted)
+    ]
+    tools = TOOLS / "minimum.in"
+    tools.write_text("\n".join(pins))
+    options = ["--upgrade", "--universal", "--python-version", "3.11", "--generate-hashes"]
+    options += ["--resolution", "lowest-direct", "--no-annotate", "--no-emit-index-url"]
+    options += ["--custom-compile-command", "python3 dev.py lock"]
+    output = ["--quiet", "-o", str(LOCKS / "minimum.txt")]
+    _run([uv, "pip", "compile", "pyproject.toml", "--all-extras", tools, *options, *output])
+    tools.unlink()
+
+
 def clean(_: list[str]) -> int:
-    """Remove .venv, .tools and all caches."""
+    """Remove .venv, .venv-minimum, .tools and all caches."""
     caches = [".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"]
-    for folder in [VENV, TOOLS, ROOT / "dist", *(ROOT / name for name in caches)]:
+    for folder in [VENV, MINIMUM, TOOLS, ROOT / "dist", *(ROOT / name for name in caches)]:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     f.__name__: f
-    for f in (setup, run, test, check, fmt, bench, soak, docs, conformance, wire, lock, clean)
+    for f in (
+        *(setup, run, test, minimum, check, fmt, bench, soak),
+        *(docs, conformance, wire, lock, clean),
+    )
 }
 
 
@@ -201,17 +250,27 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 
 def ensure_environment() -> None:
     """Make .venv hold exactly what the lock file names, unless it already does."""
-    stamp = VENV / ".stamp"
-    wanted = _fingerprint(LOCKS / "dev.txt", ROOT / "pyproject.toml")
-    if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
+    make_environment(VENV, LOCKS / "dev.txt")
+
+
+def make_environment(folder: Path, lock_file: Path) -> None:
+    """Make an environment hold exactly what a lock file names, unless it already does."""
+    stamp, python = folder / ".stamp", python_of(folder)
+    wanted = _fingerprint(lock_file, ROOT / "pyproject.toml")
+    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
     uv = ensure_uv()
-    print("setting up .venv …", flush=True)
-    _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, VENV])
-    install: list[Path | str] = [uv, "pip", "install", "--quiet", "--python", PYTHON]
-    _run([*install, "--require-hashes", "-r", LOCKS / "dev.txt"])
+    print(f"setting up {folder.name} …", flush=True)
+    _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder])
+    install: list[Path | str] = [uv, "pip", "install", "--quiet", "--python", python]
+    _run([*install, "--require-hashes", "-r", lock_file])
     _run([*install, "--no-deps", "--no-build-isolation", "-e", ROOT])
     stamp.write_text(wanted)
+
+
+def python_of(folder: Path) -> Path:
+    """Return the Python of an environment."""
+    return folder / BIN.name / "python"
 
 
 def ensure_uv() -> Path:

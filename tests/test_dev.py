@@ -148,8 +148,9 @@ def test_kubectl_is_unpacked_from_newer_releases(
         assert sorted(path.name for path in folder.iterdir()) == ["sources.list", "usr"]
 
 
-def test_sources_that_are_checked_exist() -> None:
-    assert [name for name in dev.SOURCES if not (ROOT / name).exists()] == []
+def test_sources_and_tests_that_are_named_exist() -> None:
+    named = [*dev.SOURCES, *dev.MINIMUM_TESTS]
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 # --- what forwards to it -----------------------------------------------------------------------
@@ -179,18 +180,15 @@ def test_make_calls_dev_py(command: str) -> None:
     assert done.stdout.strip() == f"python3 dev.py {command} -x y"
 
 
-def test_ci_runs_the_readme_test_command_and_then_check() -> None:
+def test_ci_runs_the_readme_test_command_and_then_the_others() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     lines = script.read_text(encoding="utf-8").splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
     assert "set -euo pipefail" in lines
     commands = [line for line in lines if line.startswith("python3 ")]
-    assert commands == [
-        "python3 dev.py test",
-        "python3 dev.py test --without-corpus",
-        "python3 dev.py check",
-    ]
+    arguments = ("test", "test --without-corpus", "minimum", "check")
+    assert commands == [f"python3 dev.py {each}" for each in arguments]
     assert commands[0] in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -102,3 +102,34 @@ def test_no_name_commands_the_terminal(arguments: tuple[str, ...]) -> None:
     result = CliRunner().invoke(moor, [*arguments, "-f", "-"], input=HOSTILE, color=True)
     assert "[31m" in result.output
     assert not re.search("(slice|node|pool|gpu)\x1b", result.output)
+
+
+def test_a_module_that_nothing_brings_is_a_bug_that_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @click.command()
+    def command() -> None:
+        raise ModuleNotFoundError("No module named 'mooring.gone'", name="mooring.gone")
+
+    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: command)
+    result = CliRunner().invoke(moor, ["plan"])
+    assert isinstance(result.exception, ModuleNotFoundError)
+
+
+@pytest.mark.parametrize("words", [["plan"], ["driver", "run"]])
+def test_a_package_that_an_extra_brings_is_asked_for_in_one_line(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command()
+    def command() -> None:
+        raise ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")
+
+    real = LazyGroup.get_command
+
+    def get_command(self: LazyGroup, ctx: click.Context, name: str) -> click.Command | None:
+        return real(self, ctx, name) if name == "driver" else command
+
+    monkeypatch.setattr(LazyGroup, "get_command", get_command)
+    result = CliRunner().invoke(moor, words, prog_name="moor")
+    line = f"error: moor {' '.join(words)} needs the server extra: pip install 'mooring[server]'\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (3, "", line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -61,3 +62,23 @@ def test_the_time_stands_still_while_a_thread_works() -> None:
         return done.pop().result()
 
     assert run_simulated(run()) == "thread"
+
+
+def test_the_time_stands_still_while_threads_are_waited_for_at_the_end() -> None:
+    working, is_enough = threading.Event(), threading.Event()
+
+    def work() -> None:
+        working.set()
+        is_enough.wait(60)
+
+    async def run() -> float:
+        loop = asyncio.get_running_loop()
+        task = asyncio.create_task(asyncio.to_thread(work))
+        await asyncio.to_thread(working.wait)
+        task.cancel()  # the thread works on
+        threading.Timer(0.05, is_enough.set).start()
+        async with asyncio.timeout(300):  # as asyncio.Runner does from Python 3.13 on
+            await loop.shutdown_default_executor()
+        return loop.time()
+
+    assert run_simulated(run()) < 1

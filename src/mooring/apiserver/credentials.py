@@ -22,13 +22,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from cryptography.hazmat.primitives import serialization
-
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver import certificates
 from mooring.apiserver.authentication.keys import SigningKey, SigningKeyError
 from mooring.apiserver.authorization.access import MASTERS
 from mooring.apiserver.certificates import CertificateError, Pair
+from mooring.kit.extras import optional_imports
+
+with optional_imports():
+    from cryptography.hazmat.primitives import serialization
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 

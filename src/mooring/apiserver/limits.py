@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+WATCH_S = 1800  # how long a watch lasts that names no time
+
 
 class Limits(NamedTuple):
     """How much one client may ask for, and how long it may take."""

@@ -14,11 +14,13 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-import uvicorn
-
 from mooring.apiserver.app import Application
 from mooring.apiserver.protocol import Connection
 from mooring.kit.connections import Door, Manners, listen
+from mooring.kit.extras import optional_imports
+
+with optional_imports():
+    import uvicorn
 
 BACKLOG = 1024
 OTHER_FILES = 256  # besides connections

@@ -13,11 +13,13 @@ import asyncio
 from asyncio import TimerHandle
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
 from mooring.apiserver.app import PEER, TAKE_OVER
 from mooring.apiserver.corking import CorkedTransport
 from mooring.kit.connections import Manners
+from mooring.kit.extras import optional_imports
+
+with optional_imports():
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 TOO_LARGE = b"431 Request Header Fields Too Large"
 

@@ -29,7 +29,7 @@ from mooring.apiserver.fairness import Seats, Turnstile
 from mooring.apiserver.guard import Guard
 from mooring.apiserver.guarding import GuardFollower, RoleSecurity, finder, make_roles
 from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
-from mooring.apiserver.limits import Limits
+from mooring.apiserver.limits import WATCH_S, Limits
 from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.plainaccess import admin_token, kubeconfig, write_private
@@ -41,7 +41,7 @@ from mooring.apiserver.router import Fixed, Router
 from mooring.apiserver.runtimeconfig import RuntimeConfig
 from mooring.apiserver.security import AdminToken, AllowAll, Security
 from mooring.apiserver.served import REVIEWS, Review
-from mooring.apiserver.service import WATCH_S, Service
+from mooring.apiserver.service import Service
 from mooring.apiserver.settings import Settings
 from mooring.apiserver.stores import open_store
 from mooring.apiserver.upkeep import compact_regularly

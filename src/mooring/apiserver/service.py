@@ -18,6 +18,7 @@ from mooring.apiserver.authentication.users import node_of
 from mooring.apiserver.authorization.noderestriction import Change, Operation
 from mooring.apiserver.calls import Call
 from mooring.apiserver.guard import Guard
+from mooring.apiserver.limits import WATCH_S
 from mooring.apiserver.poddefaults import with_defaults
 from mooring.apiserver.reaching.contract import NodeIdentity
 from mooring.apiserver.registry import Registry
@@ -26,7 +27,6 @@ from mooring.apiserver.resources import Resources
 from mooring.validation.context import AllowEverything, Context, StatusAuthorizer
 
 NAMESPACES = ("", "namespaces")
-WATCH_S = 1800
 
 
 class Service(Struct, frozen=True):

@@ -10,10 +10,9 @@ from mooring.apiserver.auditing.log import Rotation
 from mooring.apiserver.auditing.policy import DEFAULT_POLICY, Policy
 from mooring.apiserver.authentication.statictokens import StaticTokens
 from mooring.apiserver.fairness import Seats
-from mooring.apiserver.limits import Limits
+from mooring.apiserver.limits import WATCH_S, Limits
 from mooring.apiserver.resources import EVENT_TTL_S
 from mooring.apiserver.runtimeconfig import RuntimeConfig
-from mooring.apiserver.service import WATCH_S
 from mooring.apiserver.upkeep import KEPT_S
 from mooring.kit.connections import Manners
 

@@ -16,13 +16,10 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.durations import Duration
 from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.failing import fail
+from mooring.cli.failing import fail, needs_extra
 from mooring.client.errors import ClientError
-from mooring.testing.check.bench import BenchError, attached, bench
-from mooring.testing.check.checks import CHECKS, details_of, promise_of
-from mooring.testing.check.outcomes import Outcome, Report, Result
-from mooring.testing.check.suite import check_process, check_socket, run_checks
-from mooring.testing.check.trial import REPUBLISH_S, START_S
+from mooring.kit.extras import MissingExtraError
+from mooring.testing.check.outcomes import REPUBLISH_S, START_S, Outcome, Report, Result
 
 _COLOURS = {
     Result.PASSED: "green",
@@ -30,7 +27,6 @@ _COLOURS = {
     Result.ADVISED: "yellow",
     Result.SKIPPED: "cyan",
 }
-_WIDTH = max(map(len, CHECKS))
 
 
 @click.command(
@@ -84,6 +80,7 @@ _WIDTH = max(map(len, CHECKS))
 )
 @click.option("--log", is_flag=True, help="Show the end of what the driver said.")
 @click.argument("subject", nargs=-1, type=click.UNPROCESSED, metavar="SOCKET|COMMAND…")
+@needs_extra("server")
 def command(
     only: str,
     driver: str,
@@ -120,6 +117,9 @@ def command(
     moor driver check /var/lib/kubelet/plugins_registry/gpu.example.com-reg.sock \\
         --kubeconfig ~/.kube/config --node-name worker-1
     """
+    from mooring.testing.check.bench import BenchError
+    from mooring.testing.check.checks import CHECKS
+
     if lists:
         _list()
         return
@@ -169,6 +169,9 @@ async def _check(
     tells: bool,
     log: bool,
 ) -> Report:
+    from mooring.testing.check.bench import BenchError, attached, bench
+    from mooring.testing.check.suite import check_process, check_socket, run_checks
+
     tell = _tell if tells else _nobody
     given = limits._asdict()
     if len(subject) == 1 and Path(subject[0]).is_socket():
@@ -188,19 +191,28 @@ async def _check(
 
 
 def _list() -> None:
+    from mooring.testing.check.checks import CHECKS, promise_of
+
     for name, check in CHECKS.items():
-        click.echo(f"{name:{_WIDTH}}  {promise_of(check)}")
+        click.echo(f"{name:{_width()}}  {promise_of(check)}")
 
 
 def _tell(outcome: Outcome) -> None:
-    mark = click.style(f"{outcome.result.value:6}", fg=_COLOURS[outcome.result])
-    click.echo(f"{mark}  {outcome.check:{_WIDTH}}  {outcome.promise}")
+    mark, width = click.style(f"{outcome.result.value:6}", fg=_COLOURS[outcome.result]), _width()
+    click.echo(f"{mark}  {outcome.check:{width}}  {outcome.promise}")
     for line in outcome.why.splitlines():
-        click.echo(f"{'':8}{'':{_WIDTH}}  → {line}")
+        click.echo(f"{'':8}{'':{width}}  → {line}")
+
+
+def _width() -> int:
+    """Return how wide the names of all checks are."""
+    from mooring.testing.check.checks import CHECKS
+
+    return max(map(len, CHECKS))
 
 
 def _progress(check: str, text: str) -> None:
-    click.echo(f"{'…':6}  {check:{_WIDTH}}  {text}", err=True)
+    click.echo(f"{'…':6}  {check:{_width()}}  {text}", err=True)
 
 
 def _nobody(_: Outcome) -> None:
@@ -227,6 +239,10 @@ def _tree(report: Report) -> dict[str, object]:
 
 def _checks_help() -> str:
     """Return what each check wants, as paragraphs that keep their lines."""
+    try:
+        from mooring.testing.check.checks import CHECKS, details_of, promise_of
+    except MissingExtraError:  # which the help says, too
+        return ""
     parts = ["The checks, in their order:"]
     for name, check in CHECKS.items():
         text = f"{promise_of(check)} {details_of(check)}".strip()
@@ -235,4 +251,4 @@ def _checks_help() -> str:
     return "\n\n".join(parts)
 
 
-command.help = f"{inspect.cleandoc(command.help or '')}\n\n{_checks_help()}"
+command.help = f"{inspect.cleandoc(command.help or '')}\n\n{_checks_help()}".rstrip()

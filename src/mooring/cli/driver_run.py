@@ -12,7 +12,7 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.driver_devices import show
 from mooring.cli.driver_options import several_drivers
-from mooring.cli.failing import fail
+from mooring.cli.failing import fail, needs_extra
 from mooring.cli.program_options import access_of, cluster_access_options, run_program
 from mooring.drivers.catalogue import drivers_of
 from mooring.drivers.options import OptionError, Options
@@ -67,6 +67,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     "--dry-run", is_flag=True, help="Only print the slices as YAML; no cluster is needed."
 )
 @click.option("-v", "--verbosity", type=click.IntRange(0, 10), default=2, help="How much to log.")
+@needs_extra("drivers", unless="dry_run")
 def command(
     names: tuple[str, ...],
     options: Options,

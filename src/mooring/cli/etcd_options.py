@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from mooring.apiserver.settings import Etcd
+from mooring.kit.extras import require
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,13 +78,10 @@ def _etcd(servers: str, prefix: str, files: tuple[Path | None, ...]) -> Etcd | N
     if not prefix.startswith("/") or not prefix.strip("/"):
         raise click.UsageError(f"--etcd-prefix: {prefix!r} must begin with / and name something")
     etcd = Etcd(urls, f"{prefix.rstrip('/')}/", authority, certificate, key)
-    try:
-        from mooring.store.errors import BadRequestError
-        from mooring.store.etcd import read_endpoint
-    except ImportError:
-        raise click.UsageError(
-            "--etcd-servers: grpcio is not installed: pip install 'mooring[server]'"
-        ) from None
+    require("server")
+    from mooring.store.errors import BadRequestError
+    from mooring.store.etcd import read_endpoint
+
     for url in urls:
         try:
             read_endpoint(url)

@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from mooring.cli.failing import fail
+from mooring.kit.extras import missing_extra, remedy
+
 
 class LazyGroup(click.Group):
     """Imports a subcommand when it runs, and lists all without importing any.
@@ -31,6 +34,17 @@ class LazyGroup(click.Group):
             near = difflib.get_close_matches(args[0], self.lines, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise click.UsageError(f"{error.message}{hint}", ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand; end in one line where it needs an extra that is not installed."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            named = missing_extra(error)
+            if named is None:
+                raise
+            name = f"{ctx.command_path} {ctx.invoked_subcommand}"
+            fail(f"{name} needs the {named.extra} extra: {remedy(named.extra)}")
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of all subcommands."""

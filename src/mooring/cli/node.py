@@ -12,7 +12,7 @@ import click
 from mooring.api.gates import Gates
 from mooring.api.quantity import Quantity
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail
+from mooring.cli.failing import fail, needs_extra
 from mooring.cli.gate_options import gate_options
 from mooring.cli.program_options import (
     SECTIONS,
@@ -158,6 +158,7 @@ def _amounts(
 @cluster_access_options
 @watching_options(metrics="127.0.0.1:10248")
 @gate_options
+@needs_extra("drivers")
 def command(gates: Gates, place: Place | None, **given: Any) -> None:
     """Run pods on this machine until it is interrupted.
 

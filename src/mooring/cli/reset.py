@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail
+from mooring.cli.failing import fail, needs_extra
 from mooring.cli.server_options import data_dir_option
 
 
@@ -20,6 +20,7 @@ from mooring.cli.server_options import data_dir_option
 )
 @data_dir_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@needs_extra("server")
 def command(data_dir: Path, yes: bool) -> None:
     """Forget the cluster of a folder: its objects, credentials, logs and containers.
 

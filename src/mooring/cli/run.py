@@ -17,7 +17,7 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.durations import Duration
 from mooring.cli.exits import DOES_NOT_FIT
-from mooring.cli.failing import fail
+from mooring.cli.failing import fail, needs_extra
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 @click.option("--dry-run", is_flag=True, help="Print the claim and the pod, and make nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not say which devices were given.")
 @click.argument("command_line", metavar="COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+@needs_extra("server")
 def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None:
     """Run a command on this machine with devices of its own, and give them back at its end.
 
@@ -212,7 +213,6 @@ async def _command(
     data_dir: Path, command_line: tuple[str, ...], held: Held, signals: Signals
 ) -> int:
     from mooring.api.cdi import DYNAMIC_FOLDER, STATIC_FOLDER
-    from mooring.cluster.assembly import CDI
     from mooring.cluster.runs.commands import (
         Surroundings,
         command_launch,
@@ -220,6 +220,7 @@ async def _command(
         start_command,
     )
     from mooring.cluster.runs.manifests import FOLDER
+    from mooring.cluster.statefolder import CDI
     from mooring.node.runtime.cdi import CdiSpecs
 
     specs = CdiSpecs([Path(STATIC_FOLDER), Path(DYNAMIC_FOLDER), data_dir / CDI])

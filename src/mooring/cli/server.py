@@ -13,6 +13,7 @@ from mooring.apiserver.settings import Auditing, Etcd, Settings
 from mooring.cli import CONTEXT
 from mooring.cli.etcd_options import etcd_options
 from mooring.cli.exits import UNREADABLE
+from mooring.cli.failing import needs_extra
 from mooring.cli.gate_options import gate_options
 from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import SECTIONS, data_dir_option, read_runtime, server_options
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @etcd_options
 @server_options
 @gate_options
+@needs_extra("server")
 def command(data_dir: Path, etcd: Etcd | None, gates: Gates, **given: Any) -> None:
     """Run the API server until it is interrupted.
 
@@ -40,10 +42,6 @@ def command(data_dir: Path, etcd: Etcd | None, gates: Gates, **given: Any) -> No
     It stops at SIGTERM or Ctrl-C once requests that were begun are answered; at the second one at
     once.
     """
-    try:
-        import uvicorn  # noqa: F401
-    except ImportError:
-        _fail("uvicorn is not installed: pip install 'mooring[server]'")
     _refuse_combinations(given)
     _run(_settings(data_dir, etcd, gates, given))
 

@@ -88,8 +88,8 @@ def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault
 
 def _folders(data_dir: Path) -> str:
     """Return the options by which a driver finds the node."""
-    from mooring.cluster.assembly import CDI, NODE
     from mooring.cluster.shortpaths import short_path
+    from mooring.cluster.statefolder import CDI, NODE
 
     folder = data_dir.absolute()
     return f"--kubelet-dir {short_path(folder / NODE)} --cdi-dir {folder / CDI}"

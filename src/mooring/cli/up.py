@@ -20,7 +20,7 @@ import click
 from mooring.api.gates import Gates
 from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail
+from mooring.cli.failing import fail, needs_extra
 from mooring.cli.gate_options import check_numa_form, explain_option, gate_options
 from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
@@ -121,6 +121,7 @@ LOOK_EVERY_S = 3.0
 @explain_option
 @gate_options
 @click.pass_context
+@needs_extra("server")
 def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:
     """Run a cluster on this machine, with its own CPUs, memory, NICs, disks and GPUs.
 

@@ -17,11 +17,9 @@ from mooring.apiserver.credentials import write_privately
 from mooring.apiserver.kubeconfig import kubeconfig
 from mooring.apiserver.nodefolder import write_node_folder
 from mooring.cluster.shortpaths import short_path
-from mooring.cluster.statefolder import NodeState
+from mooring.cluster.statefolder import CDI, CREDENTIALS, NODE, NodeState
 from mooring.cluster.supervision import Part
 
-CREDENTIALS = "pki"
-NODE, CDI = "node", "cdi"  # what a node keeps, and what its drivers say of devices
 SHARED_CDI = (STATIC_FOLDER, DYNAMIC_FOLDER)  # where others say it
 ANY_PORT = "127.0.0.1:0"
 

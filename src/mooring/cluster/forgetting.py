@@ -13,11 +13,20 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from mooring.cluster.assembly import CDI, CREDENTIALS, NODE
 from mooring.cluster.node import END_GRACE_S, NodeError, held
 from mooring.cluster.runs.manifests import FOLDER as RUNS
 from mooring.cluster.shortpaths import link_of, remove_short_path
-from mooring.cluster.statefolder import LOCK, LOGS, RECORD, FolderError, NodeState, StateFolder
+from mooring.cluster.statefolder import (
+    CDI,
+    CREDENTIALS,
+    LOCK,
+    LOGS,
+    NODE,
+    RECORD,
+    FolderError,
+    NodeState,
+    StateFolder,
+)
 from mooring.node.runtime.contract import RuntimeRefusedError
 from mooring.store.errors import StoreError
 from mooring.store.sqlite.folder import Folder

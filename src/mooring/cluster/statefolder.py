@@ -17,6 +17,8 @@ import msgspec
 from msgspec import Struct
 
 LOCK, RECORD, LOGS = "up.lock", "up.json", "log"
+CREDENTIALS = "pki"
+NODE, CDI = "node", "cdi"  # what a node keeps, and what its drivers say of devices
 LOG_BYTES_MAX = 8 * 1024 * 1024
 RECORD_BYTES_MAX = 1024 * 1024
 

@@ -39,6 +39,7 @@ from mooring.driver.driver import (
     Prepared,
     PrepareError,
 )
+from mooring.kit.extras import MissingExtraError, remedy
 
 __all__ = [
     "AllocatedDevice",
@@ -72,6 +73,10 @@ __all__ = [
 
 def run(driver: Driver, arguments: Sequence[str] | None = None) -> None:
     """Run a driver as a program, until it is told to stop; does not return."""
-    from mooring.driver.program import main  # gRPC and all: workloads that read do without
+    try:
+        from mooring.driver.program import main  # gRPC and all: workloads that read do without
+    except MissingExtraError as error:
+        needed = f"the {error.extra} extra: {remedy(error.extra)}"
+        raise SystemExit(f"error: a driver needs {needed}") from None
 
     raise SystemExit(main(driver, arguments))

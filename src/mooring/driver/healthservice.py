@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import islice
 from typing import Any
 
-import grpc
 from msgspec import Struct
 
 from mooring.api.checked_structs import shown
@@ -23,6 +22,7 @@ from mooring.driver.driver import DeviceHealth, Driver, Health
 from mooring.driver.errors import HealthError
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
+from mooring.wire import grpc
 from mooring.wire import health_v1_pb2 as wire
 from mooring.wire.services import HEALTH_V1, HEALTH_V1ALPHA1, WATCH_HEALTH, Method
 

@@ -53,6 +53,14 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._end_thread)
         return future
 
+    async def shutdown_default_executor(self, *timeout: float | None) -> None:
+        """Wait for the threads in real time; asyncio may set them a limit in time of the loop."""
+        self._in_threads += 1
+        try:
+            await super().shutdown_default_executor(*timeout)
+        finally:
+            self._in_threads -= 1
+
     def _end_thread(self, _: asyncio.Future[Any]) -> None:
         self._in_threads -= 1
 

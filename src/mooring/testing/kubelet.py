@@ -15,7 +15,6 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import grpc
 from msgspec.structs import replace
 
 from mooring.api.cdi import ContainerEdits
@@ -41,6 +40,7 @@ from mooring.testing.background import background
 from mooring.testing.check.bench import Bench, Folders
 from mooring.testing.check.claims import Claims
 from mooring.testing.served_drivers import START_S, ServedDrivers
+from mooring.wire import grpc
 
 if TYPE_CHECKING:
     from mooring.driver.driver import Driver

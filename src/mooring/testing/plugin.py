@@ -9,6 +9,7 @@ hardware           the sysfs of a board, as files
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,23 @@ if TYPE_CHECKING:
     from mooring.testing.machine import Machine
 
 
+@contextmanager
+def _extras(fixture: str) -> Iterator[None]:
+    """Fail a test in one line where its fixture needs an extra that is not installed."""
+    from mooring.kit.extras import MissingExtraError, remedy
+
+    try:
+        yield
+    except MissingExtraError as error:
+        needed = f"the {error.extra} extra: {remedy(error.extra)}"
+        pytest.fail(f"{fixture} needs {needed}", pytrace=False)
+
+
 @pytest.fixture
 def dra_cluster() -> Iterator[Cluster]:
     """Give a cluster of its own to a test; `mooring.testing.cluster.cluster` shares one."""
-    from mooring.testing.cluster import cluster
+    with _extras("dra_cluster"):
+        from mooring.testing.cluster import cluster
 
     with cluster() as found:
         yield found
@@ -39,7 +53,8 @@ def assert_allocated(dra_cluster: Cluster) -> Callable[..., Any]:
 @pytest.fixture
 def fake_kubelet() -> Iterator[FakeKubelet]:
     """Give the half of a kubelet that speaks with drivers."""
-    from mooring.testing.kubelet import fake_kubelet as started
+    with _extras("fake_kubelet"):
+        from mooring.testing.kubelet import fake_kubelet as started
 
     with started() as found:
         yield found

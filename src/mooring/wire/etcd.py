@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import grpc.aio
-
 from mooring.wire import etcd_pb2 as pb
+from mooring.wire import grpc
 
 _SERVICES = "/etcdserverpb"
 _ANY_SIZE = -1

@@ -15,10 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import grpc
-import grpc.aio
-
-from mooring.wire import deviceplugin_pb2, dra_v1_pb2, health_v1_pb2, podresources_pb2
+from mooring.wire import deviceplugin_pb2, dra_v1_pb2, grpc, health_v1_pb2, podresources_pb2
 from mooring.wire import registration_pb2 as registration
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # of whatever another program says

@@ -10,12 +10,14 @@ import hashlib
 from datetime import datetime
 from functools import lru_cache
 
-from cryptography import x509
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.authentication.users import CREDENTIAL_ID
 from mooring.apiserver.calls import User
+from mooring.kit.extras import optional_imports
+
+with optional_imports():
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BYTES_MAX = 16 * 1024
 

@@ -109,8 +109,7 @@ class Holder:
         return f"{what}: {warnings[-1] if warnings else default}"
 
     async def _cdi_ids(self) -> tuple[str, ...]:
-        import grpc
-
+        from mooring.wire import grpc
         from mooring.wire import podresources_pb2 as wire
         from mooring.wire.services import GET_POD, call, open_socket
 

@@ -6,10 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import grpc.aio
-
 from mooring.wire import deviceplugin_pb2 as wire
-from mooring.wire import services
+from mooring.wire import grpc, services
 
 CONNECT_S_MAX = 10.0
 PREFER_S_MAX = 10.0

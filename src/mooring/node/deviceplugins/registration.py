@@ -7,12 +7,10 @@ import stat
 from pathlib import Path
 from typing import Any, Protocol
 
-import grpc
-
 from mooring.node.deviceplugins.plugin import PluginError
 from mooring.node.deviceplugins.readings import check_endpoint
 from mooring.wire import deviceplugin_pb2 as wire
-from mooring.wire import services
+from mooring.wire import grpc, services
 
 NAME = "kubelet.sock"
 

@@ -9,13 +9,12 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import grpc
-
 from mooring.kit.clock import REAL, Clock
 from mooring.node.dra import healthfile
 from mooring.node.dra.files import SavedFile, SaveError
 from mooring.node.dra.healthbook import DEVICES_MAX, Change, DeviceKey, Health, read_report
 from mooring.node.dra.instances import CallError, Instance
+from mooring.wire import grpc
 
 LOG = logging.getLogger(__name__)
 

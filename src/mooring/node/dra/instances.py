@@ -9,11 +9,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import grpc
-import grpc.aio
-
 from mooring.kit.clock import Clock
 from mooring.node.dra.replies import ERROR_CHARACTERS_MAX
+from mooring.wire import grpc
 from mooring.wire.services import WATCH_HEALTH, Method, call, open_socket
 
 CALL_TIMEOUT_S = 45.0  # half of how long the kubelet waits before it tries a pod again

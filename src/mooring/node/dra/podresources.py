@@ -7,13 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-import grpc
-
 from mooring.api.core import Pod
 from mooring.api.core.container import Container
 from mooring.claims.references import Named, reference_of
 from mooring.node.dra.claimneeds import NodeFeatures
 from mooring.node.dra.claimstates import ClaimBook, ClaimKey, ClaimState, PreparedDevice
+from mooring.wire import grpc
 from mooring.wire import podresources_pb2 as wire
 from mooring.wire.services import GET_ALLOCATABLE, GET_POD, LIST_PODS, new_server, serve
 

@@ -13,13 +13,13 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-import grpc.aio
 from msgspec import Struct
 
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.node.dra.instances import CallError, readable
 from mooring.node.dra.registryfolder import Socket
+from mooring.wire import grpc
 from mooring.wire import registration_pb2 as registration
 from mooring.wire.services import GET_INFO, NOTIFY, Method, call, open_socket
 

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import grpc
-import grpc.aio
-
 from mooring.store.errors import BadRequestError
+from mooring.wire import grpc
 from mooring.wire.etcd import EtcdStub, open_channel
 
 PORT = 2379

@@ -19,14 +19,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-import grpc.aio
-
 from mooring.store.contract import Change
 from mooring.store.errors import StoreError, TooOldError, UnavailableError
 from mooring.store.etcd.endpoints import Members
 from mooring.store.etcd.forms import Keys, fault_of
 from mooring.store.hub import Hub, Stretch
 from mooring.wire import etcd_pb2 as pb
+from mooring.wire import grpc
 
 STRETCH_CHANGES_MAX = 2000
 STRETCH_BYTES_MAX = 8 * 2**20

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import grpc
-import grpc.aio
-
 from mooring.store.contract import Change, Deletion, Entry, Put
 from mooring.store.errors import (
     BadRequestError,
@@ -23,6 +20,7 @@ from mooring.store.errors import (
 )
 from mooring.store.keys import LAST
 from mooring.wire import etcd_pb2 as pb
+from mooring.wire import grpc
 
 _FIRST = " "  # no key begins with less
 _MARK = "\x00mark"

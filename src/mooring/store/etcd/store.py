@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-import grpc.aio
 from google.protobuf.message import Message
 
 from mooring.store.contract import Deletion, Entry, Page
@@ -31,6 +30,7 @@ from mooring.store.etcd.forms import Keys, Span, fault_of
 from mooring.store.hub import HubWatch
 from mooring.store.keys import check_key, check_list, check_prefix, check_revision, check_write
 from mooring.wire import etcd_pb2 as pb
+from mooring.wire import grpc
 from mooring.wire.etcd import EtcdStub
 
 ROOT = "/mooring/"

@@ -1,4 +1,4 @@
-"""What came of checks: passed, failed or skipped, and why."""
+"""What came of checks: passed, failed or skipped, and why; and how long a driver may take."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from enum import Enum
 
 from msgspec import Struct
+
+START_S = 60.0  # to register, and to publish
+# Slices that somebody deleted may come back late: Go's library looks after 30 s by default, and
+# again a minute after it published. Twice as long is no race.
+REPUBLISH_S = 180.0
 
 
 class Result(Enum):

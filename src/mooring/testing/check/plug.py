@@ -8,12 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import grpc
-import grpc.aio
 from msgspec import Struct
 
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.wire import dra_v1_pb2 as dra
+from mooring.wire import grpc
 from mooring.wire import health_v1_pb2 as health
 from mooring.wire import registration_pb2 as registration
 from mooring.wire.services import (

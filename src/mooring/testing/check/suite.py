@@ -11,6 +11,8 @@ from mooring.client.errors import ClientError
 from mooring.testing.check.bench import Bench, DriverProcess
 from mooring.testing.check.checks import ADVICE, CHECKS, SETTLE_S, Check, end, promise_of
 from mooring.testing.check.outcomes import (
+    REPUBLISH_S,
+    START_S,
     CheckAdvisedError,
     CheckFailedError,
     CheckSkippedError,
@@ -19,7 +21,7 @@ from mooring.testing.check.outcomes import (
     Result,
 )
 from mooring.testing.check.plug import PlugError
-from mooring.testing.check.trial import REPUBLISH_S, START_S, Trial
+from mooring.testing.check.trial import Trial
 
 LOG_NAME = "driver.log"
 START = "start"

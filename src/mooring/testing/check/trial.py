@@ -15,7 +15,12 @@ from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
 from mooring.testing.check.answers import Said, check_devices, check_uids, entry_of
 from mooring.testing.check.bench import Bench, Program
 from mooring.testing.check.claims import Claims
-from mooring.testing.check.outcomes import CheckFailedError, CheckSkippedError
+from mooring.testing.check.outcomes import (
+    REPUBLISH_S,
+    START_S,
+    CheckFailedError,
+    CheckSkippedError,
+)
 from mooring.testing.check.plug import (
     CALL_S,
     LOOK_S,
@@ -29,10 +34,6 @@ from mooring.testing.check.plug import (
     tell_registered,
 )
 
-START_S = 60.0  # to register, and to publish
-# Slices that somebody deleted may come back late: Go's library looks after 30 s by default, and
-# again a minute after it published. Twice as long is no race.
-REPUBLISH_S = 180.0
 PROGRESS_S = 5.0
 
 T = TypeVar("T")

@@ -1,0 +1,319 @@
+"""What users install: the wheel alone in a fresh environment, the extras, and the sdist."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections.abc import Iterable, Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import click
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+import dev
+from mooring.cli.main import moor
+from mooring.kit.extras import EXTRAS
+from tests.apiserver.test_kubectl_server import running
+
+ROOT = Path(__file__).parents[1]
+REQUIREMENTS = ROOT / "requirements"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DECLARED = {
+    "": PROJECT["dependencies"],
+    **{name: PROJECT["optional-dependencies"][name] for name in EXTRAS},
+}
+
+# What a command that needs an extra is called with here, and the extra. {there} is a folder in
+# which a server ran. Those that need an extra for some options only stand at the end.
+NEEDS: list[tuple[str, str]] = [
+    ("up", "server"),
+    ("server", "server"),
+    ("reset", "server"),
+    ("run --claim cpu=1 -- true", "server"),
+    ("node --kubeconfig {there}/kubeconfig", "drivers"),
+    ("driver check -- true", "server"),
+    ("driver run cpu --node-name a --kubeconfig {there}/kubeconfig", "drivers"),
+    ("store check --etcd-servers http://127.0.0.1:1", "server"),
+    ("kubeconfig --data-dir {there} --node a --folder a", "server"),
+]
+ALWAYS = {"up", "server", "reset", "run", "node", "driver check"}
+
+# A program for the Python of the base installation: the help of every command.
+HELP = """
+import json, sys
+from click.testing import CliRunner
+from mooring.cli.main import moor
+found = {}
+for path in json.load(sys.stdin):
+    done = CliRunner().invoke(moor, [*path.split(), "--help"])
+    found[path] = [done.exit_code, done.output, repr(done.exception)]
+json.dump(found, sys.stdout)
+"""
+
+# And for all modules: None where it can be imported, else the type and text of the error.
+MODULES = """
+import importlib, json, pkgutil, sys
+import mooring
+found = {}
+for module in pkgutil.walk_packages(mooring.__path__, "mooring."):
+    try:
+        importlib.import_module(module.name)
+    except Exception as error:
+        found[module.name] = [type(error).__name__, str(error)]
+    else:
+        found[module.name] = None
+json.dump(found, sys.stdout)
+"""
+
+
+class Base:
+    """An environment with the wheel and its base dependencies, nothing else."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.python = dev.python_of(folder / "venv")
+
+    def script(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run an installed script."""
+        return self._run(str(self.python.with_name(name)), *arguments)
+
+    def program(self, text: str, *, given: str = "", path: Path | None = None) -> str:
+        """Run a program of Python and return what it prints."""
+        done = self._run(str(self.python), "-c", text, given=given, path=path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def pytest(self, *arguments: str, path: Path) -> str:
+        """Run pytest of another folder of packages and return what it prints."""
+        options = ("-q", "-p", "no:cacheprovider")
+        return self._run(str(self.python), "-m", "pytest", *options, *arguments, path=path).stdout
+
+    def _run(
+        self, *command: str, given: str = "", path: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
+        if path is not None:
+            environment["PYTHONPATH"] = str(path)
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            input=given,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=300,
+            check=False,
+        )
+
+
+def built(target: str, folder: Path) -> Path:
+    """Return the wheel or sdist, built into a folder."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (path,) = folder.iterdir()
+    return path
+
+
+def install(*arguments: Path | str) -> None:
+    """Have uv do something, as dev.py has it."""
+    command = [dev.ensure_uv(), *arguments]
+    environment = {**os.environ, "UV_NO_CONFIG": "1"}
+    subprocess.run(list(map(str, command)), env=environment, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
+    """Install the wheel into a fresh environment, with what `pip install mooring` brings."""
+    made = Base(tmp_path_factory.mktemp("base"))
+    wheel = built("wheel", tmp_path_factory.mktemp("wheel"))
+    install("venv", "--quiet", "--python", sys.executable, made.folder / "venv")
+    into = ("pip", "install", "--quiet", "--python", made.python)
+    install(*into, "--require-hashes", "-r", REQUIREMENTS / "run.txt")
+    install(*into, "--no-deps", wheel)
+    return made
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Run a server with TLS and certificates; its kubeconfig is in the folder."""
+    folder = tmp_path_factory.mktemp("there")
+    with running(folder / "data") as text:
+        (folder / "kubeconfig").write_text(text)
+        yield folder
+
+
+# --- the base installation ---------------------------------------------------------------------
+
+
+def test_base_dependencies_are_all_that_the_wheel_asks_for(base: Base) -> None:
+    text = "import importlib.metadata as m; print(*{each.name for each in m.distributions()})"
+    brought = {canonicalize_name(name) for name in base.program(text).split()}
+    assert {"mooring", *names(DECLARED[""])} <= brought
+    assert brought.isdisjoint(name for extra in EXTRAS for name in names(DECLARED[extra]))
+
+
+def names(requirements: Iterable[str]) -> set[str]:
+    """Return the names of distributions that are required."""
+    return {canonicalize_name(Requirement(each).name) for each in requirements}
+
+
+def test_every_command_answers_help(base: Base) -> None:
+    paths = list(commands(moor))
+    assert {"", "up", "driver check", "store backup"} <= {*paths}
+    found = json.loads(base.program(HELP, given=json.dumps(paths)))
+    assert [path for path in paths if found[path][0] != 0 or "Usage:" not in found[path][1]] == []
+    say_so = {path for path in paths if re.search(r"Needs\s+the\s+\w+\s+extra:", found[path][1])}
+    assert say_so == ALWAYS
+
+
+def commands(command: click.Command, path: str = "") -> Iterator[str]:
+    """Yield a command and its subcommands, as words after `moor`."""
+    yield path
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from commands(below, f"{path} {name}".strip())
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments"),
+    [("moor", "--help"), ("kubectl-moor", "up --help"), ("moor", "driver check --help")],
+)
+def test_scripts_answer_help(base: Base, script: str, arguments: str) -> None:
+    done = base.script(script, *arguments.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(("arguments", "extra"), NEEDS)
+def test_a_command_that_needs_an_extra_says_so_in_one_line(
+    arguments: str, extra: str, base: Base, there: Path
+) -> None:
+    done = base.script("moor", *arguments.format(there=there).split())
+    name = " ".join(arguments.split()[: 2 if arguments.startswith("driver") else 1])
+    wanted = f"error: moor {name} needs the {extra} extra: pip install 'mooring[{extra}]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", wanted)
+    assert not (base.folder / "mooring-data").exists()
+
+
+def test_commands_that_always_need_an_extra_are_tried() -> None:
+    assert {name for name in ALWAYS if not any(each.startswith(name) for each, _ in NEEDS)} == set()
+
+
+def test_a_cluster_is_looked_at_without_extras(base: Base, there: Path) -> None:
+    """TLS with the client's certificate included."""
+    assert "client-certificate-data" in (there / "kubeconfig").read_text()
+    done = base.script("moor", "devices", "--live", "--kubeconfig", str(there / "kubeconfig"))
+    assert (done.returncode, done.stderr) == (0, "No devices found.\n")
+
+
+# --- as a library ------------------------------------------------------------------------------
+
+
+def test_every_module_can_be_imported_or_names_its_extra(base: Base) -> None:
+    found = json.loads(base.program(MODULES))
+    assert found.pop("mooring.testing.plugin")[1] == "No module named 'pytest'"
+    failed = {name: error for name, error in found.items() if error is not None}
+    remedies = re.compile(r"is not installed: pip install 'mooring\[(drivers|server)\]'")
+    unclear = [
+        name
+        for name, (kind, text) in failed.items()
+        if kind != "MissingExtraError" or not remedies.search(text)
+    ]
+    assert unclear == []
+    assert "mooring[drivers]" in failed["mooring.driver.serving"][1]
+    assert "mooring[server]" in failed["mooring.testing.cluster"][1]
+    assert "mooring[server]" in failed["mooring.testing.kubelet"][1]
+    assert failed.keys().isdisjoint(
+        ("mooring.driver", "mooring.driver.metadata", "mooring.testing", "mooring.client.informers")
+    )
+
+
+def test_a_driver_that_is_run_names_its_extra_in_one_line(base: Base) -> None:
+    assert base.script("moor", "driver", "new", "gpu.example.com").returncode == 0
+    done = base.script("python", "gpu/driver.py", "--node-name", "a")
+    wanted = "error: a driver needs the drivers extra: pip install 'mooring[drivers]'\n"
+    assert (done.returncode, done.stderr) == (1, wanted)
+
+
+def test_the_pytest_plugin_disturbs_nobody_and_names_its_extra(base: Base, tmp_path: Path) -> None:
+    target = ("pip", "install", "--quiet", "--python", base.python, "--target", tmp_path / "tools")
+    install(*target, "--constraint", REQUIREMENTS / "dev.txt", "pytest")
+    plain, driver = tmp_path / "test_plain.py", tmp_path / "test_driver.py"
+    plain.write_text("def test_plain():\n    pass\n")
+    driver.write_text("def test_driver(dra_cluster, fake_kubelet):\n    pass\n")
+    assert "1 passed" in base.pytest(str(plain), path=tmp_path / "tools")
+    said = base.pytest(str(driver), path=tmp_path / "tools")
+    assert "dra_cluster needs the server extra: pip install 'mooring[server]'" in said
+    assert "Traceback" not in said
+    assert "import" not in said
+
+
+# --- what is declared --------------------------------------------------------------------------
+
+
+def test_extras_bring_what_the_code_says_they_bring() -> None:
+    known = packages_distributions()
+    for extra, packages in EXTRAS.items():
+        brought = {
+            canonicalize_name("protobuf" if name == "google.protobuf" else known[name][0])
+            for name in packages
+        }
+        assert names(DECLARED[extra]) - {"nvidia-ml-py"} == brought
+
+
+def test_all_is_every_extra() -> None:
+    (everything,) = map(Requirement, PROJECT["optional-dependencies"]["all"])
+    assert everything.name == PROJECT["name"]
+    assert everything.extras == PROJECT["optional-dependencies"].keys() - {"all"}
+
+
+def test_declared_minimums_are_the_pins_that_are_tried() -> None:
+    pins = dict(
+        re.findall(
+            r"^([\w.-]+)==(\S+)",
+            (REQUIREMENTS / "minimum.txt").read_text(encoding="utf-8"),
+            flags=re.MULTILINE,
+        )
+    )
+    for each in {text for texts in DECLARED.values() for text in texts}:
+        requirement = Requirement(each)
+        (bound,) = requirement.specifier
+        assert bound.operator == ">=", each
+        assert Version(bound.version) == Version(pins[canonicalize_name(requirement.name)]), each
+
+
+# --- the sdist ---------------------------------------------------------------------------------
+
+
+def test_the_sdist_has_all_that_tests_and_their_commands_need(tmp_path: Path) -> None:
+    with tarfile.open(built("sdist", tmp_path)) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    assert [path for path in files(ROOT) if path not in packed] == []
+    assert {"dev.py", "conformance/__main__.py", "soak/__main__.py", ".ci/run"} <= packed
+
+
+def files(root: Path) -> Iterator[str]:
+    """Yield the paths of all files that belong to the repository."""
+    ignored = [line.strip("/") for line in (root / ".gitignore").read_text().splitlines()]
+    for folder, below, found in os.walk(root):
+        below[:] = [name for name in below if name != ".git" and not _is_any(name, ignored)]
+        for name in found:
+            if name != ".git" and not _is_any(name, ignored):
+                yield (Path(folder) / name).relative_to(root).as_posix()
+
+
+def _is_any(name: str, patterns: list[str]) -> bool:
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
