@@ -47,7 +47,7 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from tests.corpus import CORPUS
+from tests.corpus import BESIDE
 
 LOOP_S = 0.20
 ROUNDS = 7
@@ -59,7 +59,7 @@ DEVICES_PER_NODE = 10
 
 def main() -> None:
     """Print the figures."""
-    path = CORPUS / "allocator" / "perf.jsonl"
+    path = BESIDE / "allocator" / "perf.jsonl"
     cases = [dict(case.fields) for case in read_cases(path)] if path.exists() else []
     loop_s = inf
     passes: list[list[Row]] = []

@@ -16,12 +16,12 @@ from types import ModuleType
 import pytest
 
 HIDDEN = "MOORING_WITHOUT_CORPUS"  # set for the programs that tests start, too
-_BESIDE = Path(__file__).parents[2] / "shared" / "corpus"
+BESIDE = Path(__file__).parents[2] / "shared" / "corpus"
 
 
 def corpus(*names: str) -> Path:
     """Return a file or folder of the corpus, or skip the test that asks for it."""
-    path = _BESIDE.joinpath(*names)
+    path = BESIDE.joinpath(*names)
     if HIDDEN in os.environ or not path.exists():
         pytest.skip(f"no recorded answers of Kubernetes at ../shared/corpus/{'/'.join(names)}")
     return path

@@ -204,7 +204,12 @@ def test_all_tests_run_on_all_cores_and_named_ones_in_one_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     commands: list[list[Path | str]] = []
-    monkeypatch.setattr(dev, "_status", lambda command: commands.append(command) or 0)
+
+    def note(command: list[Path | str]) -> int:
+        commands.append(command)
+        return 0
+
+    monkeypatch.setattr(dev, "_status", note)
     for name in ("ensure_environment", "ensure_etcd", "ensure_kubectl", "ensure_podman"):
         monkeypatch.setattr(dev, name, lambda: None)
     assert (dev.main(["test"]), dev.main(["test", "-x", "tests/kit"])) == (0, 0)

@@ -54,6 +54,10 @@ class Taker(Protocol):
         """Return the names of the nodes taken so far."""
         ...
 
+    def finish(self) -> None:
+        """Decide about what waited for other objects: there are no more."""
+        ...
+
 
 T = TypeVar("T", bound=Taker)
 

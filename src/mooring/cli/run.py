@@ -125,8 +125,8 @@ async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, A
 
 def _remedy(error: NoClassError, data_dir: Path, node: NodeState) -> str:
     """Return how to get a class that is missing, and what there is instead."""
-    from mooring.cluster.assembly import CDI
     from mooring.cluster.classes import maker_of
+    from mooring.cluster.statefolder import CDI
 
     makers = [maker for each in error.classes if (maker := maker_of(each)) is not None]
     if makers:
