@@ -66,8 +66,8 @@ def test_one_that_is_refused_does_not_keep_the_others_from_being_made() -> None:
 
 
 def test_a_driver_that_brings_no_classes_has_none() -> None:
-    asyncio.run(make_classes(Classes(), ["gpu.example.com"]))  # type: ignore[arg-type]
-    assert class_names(["gpu.example.com", "dra.cpu"]) == ["dra.cpu"]
+    asyncio.run(make_classes(Classes(), ["lamp.example.com"]))  # type: ignore[arg-type]
+    assert class_names(["lamp.example.com", "dra.cpu"]) == ["dra.cpu"]
 
 
 def test_a_class_is_known_by_who_makes_it() -> None:

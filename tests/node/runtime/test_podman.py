@@ -109,7 +109,7 @@ def test_container_has_its_environment_mounts_and_devices(
         env=("B=2",),
         mounts=(
             Mount(host_path=str(tmp_path), container_path="/in", options=("rbind", "ro")),
-            Mount(container_path="/scratch", type="tmpfs"),
+            Mount(host_path="tmpfs", container_path="/scratch", type="tmpfs"),
         ),
         device_nodes=(DeviceNode(path="/dev/thing", host_path="/dev/null", permissions="rw"),),
     )
