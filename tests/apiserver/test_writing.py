@@ -263,6 +263,24 @@ def test_update_that_changes_nothing_writes_nothing(client: Client) -> None:
     assert again == made
 
 
+def test_update_that_changes_the_order_of_keys_writes_nothing(client: Client) -> None:
+    url = "/api/v1/namespaces/default/pods"
+    volume = {"name": "v", "configMap": {"name": "m", "optional": True}}
+    spec = {"containers": [{"name": "c", "image": "i"}], "volumes": [volume]}
+    made = client.post(url, {"kind": "Pod", "metadata": {"name": "p"}, "spec": spec}).json
+    turned = {
+        **made,
+        "spec": {**made["spec"], "volumes": list(map(_turned, made["spec"]["volumes"]))},
+    }
+    assert client.put(f"{url}/p", turned).json["metadata"] == made["metadata"]
+
+
+def _turned(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _turned(tree[key]) for key in reversed(tree)}
+    return [_turned(each) for each in tree] if isinstance(tree, list) else tree
+
+
 def test_update_under_another_name(client: Client) -> None:
     client.post(CLASSES, device_class())
     assert client.put(f"{CLASSES}/gpu", device_class("other")).status == 400

@@ -70,8 +70,8 @@ class Registry:
             old = self.read_shared(resource, entry)
             new = await change(old)
             value = self._note(new)
-            if value == entry.value:  # Nothing is written, and nobody is told.
-                return old
+            if value == entry.value or self._is_reordered(value, entry, resource):
+                return old  # Nothing is written, and watches see nothing.
             try:
                 if is_released(new):
                     deletion = await self.store.delete(entry.key, expected=entry.revision)
@@ -143,6 +143,15 @@ class Registry:
         stored = encode_stored_json(bare)
         self._written.put(stored, bare, len(stored))
         return stored
+
+    def _is_reordered(self, value: bytes, entry: Entry, resource: Resource) -> bool:
+        """Return whether only the order of keys differs from what is stored."""
+        if len(value) != len(entry.value):
+            return False
+        struct: type[Any] = resource.hub_struct
+        after: object = decode_json(value, struct).value
+        before: object = decode_json(entry.value, struct).value
+        return after == before
 
     async def _entry(self, resource: Resource, namespace: str, name: str) -> Entry:
         entry = await self.store.get(resource.key(namespace, name))
