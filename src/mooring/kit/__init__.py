@@ -8,5 +8,6 @@ connections who is let in at a port, and what is expected of them before they sp
 heads       the first line and the headers of HTTP messages
 websocket   frames of WebSocket connections
 workers     those who work on the keys of a queue, and never stop because of one
+extras      packages that may be missing, and which extra of the distribution brings them
 metrics     counters, gauges and histograms, as Prometheus reads them
 """
