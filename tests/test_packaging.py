@@ -125,8 +125,9 @@ def built(target: str, folder: Path) -> Path:
 
 
 def install(*arguments: Path | str) -> None:
-    """Have uv do something, as dev.py has it."""
-    command = [dev.ensure_uv(), *arguments]
+    """Have uv do something: that of dev.py, whichever Python made it."""
+    uv = dev.TOOLS / "bin" / "uv"
+    command = [uv if uv.exists() else dev.ensure_uv(), *arguments]
     environment = {**os.environ, "UV_NO_CONFIG": "1"}
     subprocess.run(list(map(str, command)), env=environment, check=True, capture_output=True)
 
