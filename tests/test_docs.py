@@ -446,7 +446,10 @@ def declared_dependencies() -> set[str]:
     inputs = (text_of(f"requirements/{name}.in").splitlines() for name in ("dev", "uv"))
     lines = [line for lines in inputs for line in lines if line and not line.startswith("#")]
     extras = [
-        name for extra in project["project"]["optional-dependencies"].values() for name in extra
+        name
+        for extra, names in project["project"]["optional-dependencies"].items()
+        for name in names
+        if extra != "all"  # which is the others
     ]
     users = project["project"]["dependencies"] + extras
     wanted = users + project["build-system"]["requires"] + lines

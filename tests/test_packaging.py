@@ -125,8 +125,9 @@ def built(target: str, folder: Path) -> Path:
 
 
 def install(*arguments: Path | str) -> None:
-    """Have uv do something, as dev.py has it."""
-    command = [dev.ensure_uv(), *arguments]
+    """Have uv do something: that of dev.py, whichever Python made it."""
+    uv = dev.TOOLS / "bin" / "uv"
+    command = [uv if uv.exists() else dev.ensure_uv(), *arguments]
     environment = {**os.environ, "UV_NO_CONFIG": "1"}
     subprocess.run(list(map(str, command)), env=environment, check=True, capture_output=True)
 
@@ -202,14 +203,28 @@ def test_a_command_that_needs_an_extra_says_so_in_one_line(
     arguments: str, extra: str, base: Base, there: Path
 ) -> None:
     done = base.script("moor", *arguments.format(there=there).split())
-    name = " ".join(arguments.split()[: 2 if arguments.startswith("driver") else 1])
+    name = name_of(arguments)
     wanted = f"error: moor {name} needs the {extra} extra: pip install 'mooring[{extra}]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (3, "", wanted)
     assert not (base.folder / "mooring-data").exists()
 
 
+def name_of(arguments: str) -> str:
+    """Return the words of the command in a line of arguments, as a refusal names it."""
+    return " ".join(arguments.split()[: 2 if arguments.startswith("driver") else 1])
+
+
 def test_commands_that_always_need_an_extra_are_tried() -> None:
     assert {name for name in ALWAYS if not any(each.startswith(name) for each, _ in NEEDS)} == set()
+
+
+def test_the_page_about_installing_names_them_with_their_extras() -> None:
+    page = (ROOT / "docs/how-to/install.md").read_text(encoding="utf-8")
+    for arguments, extra in NEEDS:
+        (row,) = re.findall(rf"^\| `{extra}` \|.*$", page, flags=re.MULTILINE)
+        words = "moor kubeconfig --node" if "kubeconfig --data-dir" in arguments else ""
+        words = words or ("--etcd-servers" if "--etcd-servers" in arguments else "")
+        assert f"`{words or f'moor {name_of(arguments)}'}`" in row, arguments
 
 
 def test_a_cluster_is_looked_at_without_extras(base: Base, there: Path) -> None:

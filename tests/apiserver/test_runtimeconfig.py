@@ -72,6 +72,7 @@ def test_the_preset_of_kubernetes_serves_every_group_in_its_stable_version() -> 
         "batch/v1",
         "coordination.k8s.io/v1",
         "events.k8s.io/v1",
+        "node.k8s.io/v1",
         "rbac.authorization.k8s.io/v1",
         "resource.k8s.io/v1",
         "scheduling.k8s.io/v1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,10 @@ def test_the_law_is_about_every_kind_that_lint_takes() -> None:
 )
 def test_no_rule_raises_on_any_objects(gates: str, values: list[Any]) -> None:
     context = CONTEXTS[gates]
-    texts = (encode_json(value).decode() for value in values)
-    objects = [found for text in texts for found in objects_of(text, context)]
+    objects = []
+    for value in values:
+        with suppress(DecodeError):  # parts that structs keep as JSON may be of any type here
+            objects += objects_of(encode_json(value).decode(), context)
     for finding in lint(objects, world_of(objects, context)):
         assert finding.line >= 1
         assert finding.message

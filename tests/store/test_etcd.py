@@ -106,11 +106,11 @@ def test_what_others_compacted_ends_watches_that_miss_it(etcd: EtcdServer) -> No
             watch = await store.watch("", after=start)
             watch.request_progress()
             await anext(watch)
-            store._feed.hub.revision = 1  # as if it had seen nothing since
             created = await store.create("/a", b"")
             await store._members.stub.compact(pb.CompactionRequest(revision=created.revision))
             store._feeding.cancel()
             await asyncio.wait([store._feeding])
+            store._feed.hub.revision = 1  # as if it had seen nothing since
             store._feeding = asyncio.create_task(store._feed.run())
             with pytest.raises(TooOldError):
                 await next_events(watch, 3)

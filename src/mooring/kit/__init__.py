@@ -10,5 +10,6 @@ websocket   frames of WebSocket connections
 workers     those who work on the keys of a queue, and never stop because of one
 go_platform Go's names for operating systems and processors
 beneath     paths below a folder, of names from outside: no link is followed
+extras      packages that may be missing, and which extra of the distribution brings them
 metrics     counters, gauges and histograms, as Prometheus reads them
 """

@@ -4,7 +4,7 @@ The base installation plans, explains, checks, and talks to clusters. Packages t
 nodes and drivers need come with extras. A module that imports one of them says so:
 
     with optional_imports():
-        import grpc
+        import uvicorn
 
 Without the package, that module and all that import it raise `MissingExtraError`, which names
 the extra. gRPC and protobuf are imported this way in `mooring.wire` alone.
