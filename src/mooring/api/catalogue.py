@@ -77,7 +77,6 @@ OTHER_KINDS: dict[str, tuple[str, ...]] = {
     "networking.k8s.io/v1": (
         *("IPAddress", "Ingress", "IngressClass", "NetworkPolicy", "ServiceCIDR"),
     ),
-    "node.k8s.io/v1": ("RuntimeClass",),
     "policy/v1": ("PodDisruptionBudget",),
     "storage.k8s.io/v1": (
         *("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass"),
