@@ -206,9 +206,7 @@ def test_bad_bytes_give_the_one_error(data: st.DataObject) -> None:
 def _said(name: str) -> tuple[str, str]:
     """Return an apiVersion and kind that the message with this name is for."""
     version, _, kind = name.rpartition(".")
-    groups = ["", "apps", "autoscaling", "batch", "policy", "meta.k8s.io", "events.k8s.io"]
-    groups += ["rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io"]
-    groups += ["authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io"]
+    groups = sorted({each.group for each in CATALOGUE} | {"autoscaling", "meta.k8s.io", "policy"})
     for group in groups:
         api_version = f"{group}/{version.partition('/')[2]}".removeprefix("/")
         if kind_named(api_version, kind) == name:

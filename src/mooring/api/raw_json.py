@@ -23,11 +23,10 @@ import msgspec
 from msgspec import Raw
 
 from mooring.api.documents.numbers import NumberText
+from mooring.api.gointegers import fits_int64
 
 Tree = Any
 Place = tuple[str | int, ...]
-
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 _TEXT_OR_SPACE: Final = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
 _ESCAPED: Final = {
@@ -97,7 +96,7 @@ def _string(text: str) -> str:
 
 def _number(value: int | float | NumberText) -> str:
     """Return a number as Go writes it, once it was an int64 or a float64."""
-    if isinstance(value, int) and INT64_MIN <= value <= INT64_MAX:
+    if isinstance(value, int) and fits_int64(value):
         return str(value)
     number = float(value)
     size = abs(number)

@@ -91,30 +91,25 @@ class _Parts:
                 kept[name] = field.read(given, (*place, name), unknown)
         return kept
 
-    @property
+    @cached_property
     def _readers(self) -> tuple[tuple[str, str, Read], ...]:
-        return _readers(self._struct, self._message)
+        """Attribute, JSON name and reader of all fields in which there may be JSON."""
+        hints = get_type_hints(self._struct)
+        known = message_named(self._message).fields
+        found = []
+        for info in fields(self._struct):
+            field = known.get(info.encode_name)
+            if field is None or info.encode_name == EXTRA:
+                continue
+            read = _part_reader(hints[info.name], field)
+            if read is not None:
+                found.append((info.name, info.encode_name, read))
+        return tuple(found)
 
 
 @lru_cache(maxsize=1024)
 def _parts_of(struct: type[Struct], message: str) -> _Parts:
     return _Parts(struct, message)
-
-
-@lru_cache(maxsize=1024)
-def _readers(struct: type[Struct], message: str) -> tuple[tuple[str, str, Read], ...]:
-    """Return attribute, JSON name and reader of all fields in which there may be JSON."""
-    hints = get_type_hints(struct)
-    known = message_named(message).fields
-    found = []
-    for info in fields(struct):
-        field = known.get(info.encode_name)
-        if field is None or info.encode_name == EXTRA:
-            continue
-        read = _part_reader(hints[info.name], field)
-        if read is not None:
-            found.append((info.name, info.encode_name, read))
-    return tuple(found)
 
 
 def _part_reader(hint: Any, field: GoField) -> Read | None:

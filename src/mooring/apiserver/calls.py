@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from mooring.api import protobuf
-from mooring.api.codec import decode_tree, has_extra, holds_raw, to_tree
+from mooring.api.codec import decode_tree, has_extra, to_tree
 from mooring.api.documents import CORE, KUBERNETES, Document, read
 from mooring.api.documents.schemas import Schema
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
+from mooring.api.raw_fields import holds_raw
 from mooring.api.raw_json import keep_texts, remarshal
 from mooring.api.reading import (
     UNKNOWN_FIELDS_MAX,

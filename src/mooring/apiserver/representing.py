@@ -10,9 +10,10 @@ import yaml
 
 from mooring.api import protobuf
 from mooring.api.catalogue import from_hub
-from mooring.api.codec import encode_json, to_raw_tree, to_tree
+from mooring.api.codec import encode_json, to_tree
 from mooring.api.kinds import Kind
 from mooring.api.meta import ListMeta, ObjectMeta
+from mooring.api.raw_fields import to_raw_tree
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.negotiation import JSON, PROTOBUF, YAML, Form, Shape
 from mooring.apiserver.recent import Recent

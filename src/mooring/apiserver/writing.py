@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.catalogue import from_hub, to_hub
-from mooring.api.codec import holds_raw, raws_of, to_tree
+from mooring.api.codec import to_tree
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
+from mooring.api.raw_fields import holds_raw, raws_of
 from mooring.api.raw_json import keep_written, remarshal
 from mooring.api.reading import read_tree
 from mooring.apiserver import foreign

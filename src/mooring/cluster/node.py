@@ -21,6 +21,7 @@ from mooring.api.quantity import Quantity
 from mooring.client.contract import Client
 from mooring.cluster.nodeparts import PluginsBesideClaims, PluginsByFolder, PodsHere
 from mooring.cluster.programs import Surroundings
+from mooring.controllers.podstates import is_over
 from mooring.kit.metrics import Family, Labels, Level, exposition
 from mooring.node.agent import Agent, Hooks
 from mooring.node.deviceplugins.manager import DevicePlugins
@@ -47,7 +48,6 @@ AGENT = "kubelet"  # as whom fields are written
 LOCK = "agent.lock"
 PLUGINS = "device-plugins"
 END_GRACE_S = 5.0
-ENDED = ("Succeeded", "Failed")
 
 
 class NodeError(Exception):
@@ -231,7 +231,7 @@ def node_families(
         "kubelet_active_pods",
         "Pods of this node that have not ended.",
         ("static",),
-        lambda: {("",): sum(pod.status.phase not in ENDED for pod in pods())},
+        lambda: {("",): sum(not is_over(pod) for pod in pods())},
     )
     yield Level(
         "kubelet_running_pods",

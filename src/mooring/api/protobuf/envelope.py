@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from mooring.api.codec import to_raw_tree
 from mooring.api.errors import ProtobufError
 from mooring.api.fieldpath import render
 from mooring.api.protobuf.reader import Budget, Tree, reader_of
 from mooring.api.protobuf.table import kind_named
 from mooring.api.protobuf.wire import LENGTH, Shape, WireError, delimited, tag_of
 from mooring.api.protobuf.writer import writer_of
+from mooring.api.raw_fields import to_raw_tree
 
 MAGIC = b"k8s\x00"
 BYTES_MAX = 64 * 1024 * 1024

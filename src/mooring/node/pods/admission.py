@@ -6,7 +6,6 @@ The scheduler asked all of this before; but pods may be bound by hand, and nodes
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -21,10 +20,10 @@ from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
 from mooring.claims.podresources import is_huge_page, pod_requests
 from mooring.node.pods.known import Ending
+from mooring.node.runtime.contract import is_id_part
 
 OPERATING_SYSTEM = "linux"
 ADMISSION_PREFIX = "Pod was rejected: "
-_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
 
 Amounts = Mapping[str, int]  # in the whole units that scheduling counts in
 
@@ -40,7 +39,7 @@ def check(pod: Pod, node: Node | None, used: Amounts) -> Refusal | None:
     """Return why a node does not take a pod besides those that use so much of it, or None."""
     if node is None:
         return Refusal("InvalidNodeInfo", "Kubelet cannot get node info.")
-    if not is_usable_uid(pod.metadata.uid):
+    if not is_id_part(pod.metadata.uid):
         text = f"metadata.uid: Invalid value: {json.dumps(pod.metadata.uid[:128])}"
         return Refusal("UnexpectedAdmissionError", f"{text}: it must be usable as a file name")
     system = (pod.spec.os or {}).get("name", OPERATING_SYSTEM)
@@ -63,11 +62,6 @@ def rejection(refusal: Refusal, now: Timestamp) -> Ending:
     """Return how a pod ends that the node does not take: it has failed, and is not tried again."""
     message = f"{ADMISSION_PREFIX}{refusal.message}"
     return Ending(now, 0.0, FAILED, refusal.reason, message)
-
-
-def is_usable_uid(uid: str) -> bool:
-    """Tell whether a UID can name a pod's folder and containers."""
-    return _UID.fullmatch(uid) is not None
 
 
 def demand(pod: Pod, node: Node | None) -> dict[str, int]:

@@ -19,12 +19,11 @@ from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
 from mooring.kit.metrics import Counts
 from mooring.node.contract import DeviceManager
-from mooring.node.pods.admission import is_usable_uid
 from mooring.node.pods.containerstatuses import HealthOf, no_health
 from mooring.node.pods.environment import Surroundings
 from mooring.node.pods.sources import Caller, Library
 from mooring.node.pods.status import Place
-from mooring.node.runtime.contract import Runtime
+from mooring.node.runtime.contract import Runtime, is_id_part
 
 SET_UP_BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
 START_BACKOFF = Backoff(first_s=10.0, longest_s=300.0)
@@ -79,7 +78,7 @@ class Room(Struct, frozen=True):
 
     def folder_of(self, uid: str) -> Path:
         """Return the folder of a pod. Admission refuses a UID that is no file name."""
-        if not is_usable_uid(uid):  # of a pod that was there before this agent
+        if not is_id_part(uid):  # of a pod that was there before this agent
             uid = f"uid-{sha256(uid.encode(errors='replace')).hexdigest()}"
         return self.folder / uid
 

@@ -42,13 +42,18 @@ class ContainerId(Struct, frozen=True, order=True):
 _ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
 
 
+def is_id_part(text: str) -> bool:
+    """Tell whether a UID or a name can be a part of the id of a container."""
+    return _ID_PART.fullmatch(text) is not None
+
+
 def check_id(id_: ContainerId) -> None:
     """Raise RuntimeRefusedError for an id that no container of Kubernetes can have.
 
     Its parts become names of files and containers, joined by underscores.
     """
     for part in (id_.pod_uid, id_.name):
-        if _ID_PART.fullmatch(part) is None:
+        if not is_id_part(part):
             text = f"{part[:128]!r} cannot be a part of the name of a container"
             raise RuntimeRefusedError("CreateContainerError", text)
 
