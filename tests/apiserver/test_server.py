@@ -203,7 +203,10 @@ def test_a_port_that_is_taken_is_told(server: Running, tmp_path: Path) -> None:
     again = [*command(tmp_path / "other"), "--port", port]
     done = subprocess.run(again, capture_output=True, text=True, timeout=TIMEOUT_S)
     assert done.returncode == 3
-    assert done.stderr == f"error: 127.0.0.1:{port}: Address already in use\n"
+    assert done.stderr == (
+        f"error: 127.0.0.1:{port}: Address already in use; "
+        "--secure-port names another port, and 0 takes a free one\n"
+    )
 
 
 def test_what_was_done_is_noted_and_backed_up(tmp_path: Path) -> None:

@@ -224,6 +224,14 @@ def test_what_is_given_with_f_stands_for_what_the_cluster_has(tmp_path: Path) ->
     assert "[given-twice]" in lint("-f", str(tmp_path), text=NVIDIA).output
 
 
+def test_what_was_never_written_has_no_line() -> None:
+    first, *_ = lint("--profile", "dgx-h100").stdout.splitlines()
+    assert first.startswith("profile dgx-h100: note: ResourceSlice ")
+    (finding, *_) = json.loads(lint("--profile", "dgx-h100", "-o", "json").stdout)["findings"]
+    assert finding["file"] == "profile dgx-h100"
+    assert not {"line", "column"} & finding.keys()
+
+
 def test_objects_are_in_the_namespace_that_is_named() -> None:
     assert (
         "ResourceClaim team/gpu: "

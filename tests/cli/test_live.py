@@ -170,6 +170,7 @@ def test_what_may_be_read_of_one_namespace_is_read(kubeconfig: str, tmp_path: Pa
         "(no Node, PriorityClass, DeviceClass, ResourceSlice, DeviceTaintRule, "
         "Service, ReplicationController; Namespace, ResourceClaimTemplate, ResourceClaim, "
     )
+    assert ", Service, ReplicationController, " in note.partition(";")[2]
     assert " in namespace team-a only): without its nodes no pod can be placed; " in note
 
 

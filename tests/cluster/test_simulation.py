@@ -139,13 +139,25 @@ def test_a_pod_runs_until_it_is_deleted() -> None:
     settling.settle()
     found = settling.model.get(Pod, "default", "web")
     assert found.status.phase == "Running"
-    assert {c.type: c.status for c in found.status.conditions}["Ready"] == "True"
+    conditions = {c.type: c.status for c in found.status.conditions}
+    assert conditions["Ready"] == "True"
+    assert conditions["PodScheduled"] == "True"  # though no scheduler chose the node
     assert [each.ready for each in found.status.container_statuses] == [True]
     settling.advance(3600)
     assert phase(settling, "web") == "Running"
     settling.model.write(Delete(Target(Pod, "default", "web")))
     settling.settle()
     assert phase(settling, "web") == "gone"
+
+
+def test_a_pod_in_the_network_of_its_host_has_its_address() -> None:
+    settling = world("dgx-h100")
+    settling.model.put(pod("own", "dgx-h100-0"))
+    settling.model.put(pod("host", "dgx-h100-0", hostNetwork=True))
+    settling.settle()
+    own, host = (settling.model.get(Pod, "default", name).status for name in ("own", "host"))
+    assert host.pod_ip == host.host_ip == host.pod_ips[0].ip
+    assert own.pod_ip != own.host_ip
 
 
 def test_a_pod_of_a_job_ends_when_its_program_does() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
@@ -124,6 +126,22 @@ def test_unknown_kinds_are_named_with_their_number() -> None:
 def test_an_unsupported_version_is_told_with_those_that_are() -> None:
     (fact,) = facts(intake(CLAIM.replace("io/v1\n", "io/v1alpha1\n")))
     assert "ResourceClaim exists in resource.k8s.io/v1" in fact
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "hint"),
+    [
+        ("v1", "Deployment", "; Deployment exists in apps/v1"),
+        ("extensions/v1beta1", "Deployment", "; Deployment exists in apps/v1"),
+        ("v1", "Pods", "; did you mean Pod?"),
+    ],
+)
+def test_a_kind_that_no_server_has_is_told_with_what_was_meant(
+    version: str, kind: str, hint: str
+) -> None:
+    (fact,) = facts(intake(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n"))
+    start = f'no matches for kind "{kind}" in version "{version}"'
+    assert fact.startswith(f"{start}{hint} (1 object): left out; ")
 
 
 def test_kinds_that_decide_nothing_are_left_out_in_silence() -> None:

@@ -124,7 +124,9 @@ def test_a_job_s_pod_succeeds(tmp_path: Path) -> None:
             await until(lambda: it.phase("p") == "Succeeded")
             found = it.agent.informers.objects.find(Pod, "default", "p")
             assert found is not None
-            assert next(each.type for each in found.status.conditions) == "PodScheduled"
+            assert {each.type: each.status for each in found.status.conditions}[
+                "PodScheduled"
+            ] == "True"
 
     asyncio.run(run())
 

@@ -34,6 +34,7 @@ def test_a_pod_runs_with_its_devices_and_is_told_ready(tmp_path: Path) -> None:
         "Initialized": "True",
         "Ready": "True",
         "ContainersReady": "True",
+        "PodScheduled": "True",
     }
     assert world.runtime.specs[world.id("c")].cdi_ids == ("example.com/gpu=c",)
     assert world.events() == ["Started"]

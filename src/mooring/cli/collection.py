@@ -37,6 +37,9 @@ class Collected:
         self.slices: list[ResourceSlice] = []
         self.objects: list[Object] = []
         self.ignored = 0  # objects of other kinds
+        self.unwritten: set[str] = (
+            set()
+        )  # sources without text, so without lines: clusters, profiles
         self.unreadable: list[str] = []
         self.unread: set[str] = set()
         self.concerns: list[Concern] = []
@@ -65,6 +68,7 @@ class Collected:
 
     def add_object(self, value: Any, place: str) -> None:
         """Take an object that was never a text, by its JSON."""
+        self.unwritten.add(place)
         for document in read(encode_json(value), source=place):
             self.add_document(document)
 

@@ -95,7 +95,7 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
         click.echo(_json(findings, given))
     else:
         for finding in findings:
-            click.echo(_text(finding))
+            click.echo(_text(finding, given))
         if not quiet:
             click.echo(_summary(findings, given))
     is_odd = any(finding.severity is not Severity.NOTE for finding in findings)
@@ -111,6 +111,7 @@ class Given(NamedTuple):
     files: int | None  # with subjects; None if those are of the cluster
     ignored: int  # objects among the subjects that no rule looks at
     unreadable: list[str]
+    unwritten: set[str]  # sources whose objects have no line and column
 
     @classmethod
     def read(cls, sources: Sources) -> Given:
@@ -128,6 +129,7 @@ class Given(NamedTuple):
             files=added.files if sources.manifests else None,
             ignored=looked_at.ignored,
             unreadable=[*cluster.unreadable, *added.unreadable],
+            unwritten=cluster.unwritten | added.unwritten,
         )
 
 
@@ -149,8 +151,10 @@ def _world(objects: list[Object], context: Context) -> World:
 # --- printing -----------------------------------------------------------------------------
 
 
-def _text(finding: Finding) -> str:
-    place = f"{finding.source}:{finding.line}:{finding.column}"
+def _text(finding: Finding, given: Given) -> str:
+    place = finding.source
+    if place not in given.unwritten:
+        place += f":{finding.line}:{finding.column}"
     severity = coloured(finding.severity.value, _COLOURS[finding.severity])
     first, *rest = map(printable, finding.message.splitlines())
     subject = printable(f"{finding.kind} {finding.name}")
@@ -189,7 +193,7 @@ def _enumerated(texts: list[str]) -> str:
 def _json(findings: list[Finding], given: Given) -> str:
     counts = Counter(finding.severity for finding in findings)
     report: dict[str, Any] = {
-        "findings": [_finding_json(finding) for finding in findings],
+        "findings": [_finding_json(finding, given) for finding in findings],
         "unreadable": given.unreadable,
         "summary": {
             "files": given.files or 0,
@@ -206,6 +210,8 @@ def _json(findings: list[Finding], given: Given) -> str:
     return msgspec.json.format(msgspec.json.encode(report)).decode()
 
 
-def _finding_json(finding: Finding) -> dict[str, Any]:
+def _finding_json(finding: Finding, given: Given) -> dict[str, Any]:
     facts = finding._asdict()
+    if finding.source in given.unwritten:
+        del facts["line"], facts["column"]
     return {"file": facts.pop("source"), **facts}

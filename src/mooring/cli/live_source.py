@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from mooring.api.catalogue import KINDS
+from mooring.api.catalogue import FOREIGN, KINDS
 from mooring.api.core import Namespace, Node, Pod
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.cli.cluster_sources import Taker
@@ -28,7 +28,7 @@ from mooring.insight.concerns import Concern, listed
 REQUESTS_MAX = 16  # at a time
 NAMESPACES_MAX = 2000  # in which a kind is looked for
 
-_NAMESPACED = {kind.struct for kind in KINDS if kind.namespaced}
+_NAMESPACED = {kind.struct for kind in (*KINDS, *FOREIGN) if kind.namespaced}
 # What an answer is worth without all objects of a kind.
 MEANINGS: dict[type[Any], str] = {
     Node: "without its nodes no pod can be placed",

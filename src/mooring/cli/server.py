@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -141,7 +142,9 @@ def _run(settings: Settings) -> None:
         _fail(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}")
+        is_taken = error.errno == errno.EADDRINUSE
+        hint = "; --secure-port names another port, and 0 takes a free one" if is_taken else ""
+        _fail(f"{where}{error.strerror or error}{hint}")
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
 

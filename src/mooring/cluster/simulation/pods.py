@@ -49,7 +49,13 @@ NODE = "node"
 HOST_IP = "127.0.0.1"
 STOPPED = 143  # ended by SIGTERM
 PREPARED = "Prepared"
-_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+_CONDITIONS = (
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+)
 
 
 class SimulatedPods(Controller):
@@ -264,8 +270,7 @@ def _device(result: Any, now: Timestamp) -> dict[str, Any]:
 
 def _running(pod: Pod, now: Timestamp) -> Patch:
     at = str(now.truncated())
-    number = crc32(pod.metadata.uid.encode())
-    address = f"10.{128 + (number >> 16) % 128}.{(number >> 8) % 256}.{number % 254 + 1}"
+    address = HOST_IP if pod.spec.host_network else _address(pod)
     sidecars = [_status(each, _now_running(at)) for each in pod.spec.init_containers]
     for each, status in zip(pod.spec.init_containers, sidecars, strict=True):
         if not each.is_sidecar:
@@ -283,6 +288,12 @@ def _running(pod: Pod, now: Timestamp) -> Patch:
     if sidecars:
         status["initContainerStatuses"] = sidecars
     return _patch(pod, status)
+
+
+def _address(pod: Pod) -> str:
+    """Return an address for a pod, always the same one."""
+    number = crc32(pod.metadata.uid.encode())
+    return f"10.{128 + (number >> 16) % 128}.{(number >> 8) % 256}.{number % 254 + 1}"
 
 
 def _ended(pod: Pod, now: Timestamp) -> Iterator[Step]:

@@ -50,7 +50,6 @@ _FOREIGN_UNTOLD_KINDS = {
 # Kinds of which we read what decides about pods, and check nothing.
 _FOREIGN_KINDS = {f"{kind.api_version}/{kind.name}": kind for kind in FOREIGN}
 _FOREIGN_STRUCTS = frozenset(kind.struct for kind in FOREIGN)
-_GROUPS = {kind.group for kind in CATALOGUE if kind.group}
 
 _REFERENCE_UID = re.compile(r"(metadata\.ownerReferences|status\.reservedFor)\[\d+\]\.uid")
 _NO_VALUE = DeviceAttribute()
@@ -157,9 +156,9 @@ class Intake:
                 if (foreign := _FOREIGN_KINDS.get(f"{version}/{name}")) is not None:
                     self._add_foreign(document, foreign)
                     return
-                # Of groups that we know, the error says which kinds and versions there are.
-                is_ours = version.rpartition("/")[0] in _GROUPS
-                self._unknown[str(error) if is_ours else f"{name} ({version}) is not known"] += 1
+                # Of kinds that no server has, the error says which was meant, or its versions.
+                is_foreign = CATALOGUE.is_foreign(version, name)
+                self._unknown[f"{name} ({version}) is not known" if is_foreign else str(error)] += 1
             case _:
                 self._complain(document, error)
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import (
     FAILED,
+    POD_SCHEDULED,
     SUCCEEDED,
     ContainerStatus,
     PodCondition,
@@ -20,7 +21,7 @@ READY_TO_START = "PodReadyToStartContainers"
 INITIALIZED = "Initialized"
 READY = "Ready"
 CONTAINERS_READY = "ContainersReady"
-OWN = (READY_TO_START, INITIALIZED, READY, CONTAINERS_READY)
+OWN = (READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, POD_SCHEDULED)
 
 COMPLETED = "PodCompleted"
 POD_FAILED = "PodFailed"
@@ -43,6 +44,7 @@ def conditions_of(
         _initialized(pod, known, statuses[0], phase),
         _ready(pod, kept, containers),
         containers,
+        _condition(POD_SCHEDULED, True),  # whoever chose the node
     )
     before = {each.type: each for each in pod.status.conditions}
     return (*kept, *(_dated(pod, each, before.get(each.type), now) for each in own))
