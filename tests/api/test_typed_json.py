@@ -10,7 +10,7 @@ from mooring.api.codec import to_tree
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.reading import Reading, read_tree
-from mooring.api.typed_json import go_words
+from mooring.api.typed_json import ITEMS_MAX, go_words
 
 Tree = dict[str, Any]
 
@@ -96,3 +96,25 @@ def test_a_value_of_a_wrong_type_is_refused(spec: Tree, place: str, words: str) 
 def test_an_amount_that_is_none_is_refused() -> None:
     with pytest.raises(DecodeError, match="quantities must match the regular expression"):
         volume(emptyDir={"sizeLimit": "much"})
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{}] * (ITEMS_MAX + 1)},
+        {"volumes": [{}] * (ITEMS_MAX + 1)},
+        {"tolerations": [{}] * (ITEMS_MAX + 1)},
+        {"containers": [{"name": "c", "env": [{}] * (ITEMS_MAX // 2)}] * 3},
+        {"volumes": [{"configMap": {"items": [{}] * (ITEMS_MAX // 2)}}] * 3},
+    ],
+    ids=lambda spec: next(iter(spec)),
+)
+def test_items_of_lists_are_bounded_in_all(spec: Tree) -> None:
+    fact = f"the lists of the object have more than {ITEMS_MAX:,} items in all"
+    with pytest.raises(DecodeError, match=fact):
+        read(**spec)
+    assert fact in (go_words({"spec": spec}, "v1", "Pod") or "")
+
+
+def test_as_many_items_of_lists_as_allowed_are_read() -> None:
+    read(volumes=[{"name": "v"}] * (ITEMS_MAX - 1), containers=[{"name": "c"}])

@@ -167,8 +167,8 @@ def test_what_may_be_read_of_one_namespace_is_read(kubeconfig: str, tmp_path: Pa
     (note,) = result.stderr.splitlines()
     assert note.startswith(
         "warning: not all of the cluster may be read "
-        "(no Node, PriorityClass, DeviceClass, ResourceSlice, DeviceTaintRule, "
-        "Service, ReplicationController; Namespace, ResourceClaimTemplate, ResourceClaim, "
+        "(no Node, PriorityClass, DeviceClass, ResourceSlice, DeviceTaintRule; "
+        "Namespace, ResourceClaimTemplate, ResourceClaim, "
     )
     assert ", Service, ReplicationController, " in note.partition(";")[2]
     assert " in namespace team-a only): without its nodes no pod can be placed; " in note
@@ -179,7 +179,7 @@ def test_namespaces_that_may_be_listed_are_all_tried(kubeconfig: str, tmp_path: 
     result = run("claims", "--kubeconfig", bob, "-A", "-o", "name")
     assert (result.exit_code, result.stdout) == (0, "team-a/ours\n")
     (note,) = result.stderr.splitlines()
-    assert "(no DeviceTaintRule, Service, ReplicationController; ResourceClaimTemplate, " in note
+    assert "(no DeviceTaintRule; ResourceClaimTemplate, ResourceClaim, " in note
     assert "in namespace team-a only)" in note
     assert note.endswith(
         ": devices that other claims hold count as free; room that other pods take counts as free"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -545,3 +546,18 @@ def test_a_dumped_object_with_a_status_and_no_creation_timestamp_is_accepted() -
         "      - {request: gpu, driver: gpu.example.com, pool: a, device: gpu-0}\n"
     )
     assert (result.exit_code, "immutable" in result.output) == (0, False)
+
+
+def test_files_of_archives_that_are_packed_again_are_bounded_in_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mooring.cli.inputs.BYTES_MAX", 5_000_000)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for number in range(6):
+            archive.writestr(f"{number}.yaml.gz", gzip.compress(b"#" * 999_999 + b"\n"))
+    (folder / "x.zip").write_bytes(buffer.getvalue())
+    result = validate("-f", "x.zip", "-q")
+    assert result.exit_code == 3
+    message = "x.zip: has more than 4 MiB to read, which is all that is read"
+    assert message in result.stderr

@@ -82,7 +82,7 @@ def test_names_are_shown_and_never_used(
 
 
 def test_a_very_long_name_is_shown_in_part() -> None:
-    (file,) = read(tar({"x" * 5000 + ".yaml": b"x"})).files
+    (file,) = read(tar({"x" * 4000 + ".yaml": b"x"})).files
     assert len(file.name) == bundle.NAME_SHOWN_MAX
 
 
@@ -141,6 +141,29 @@ def test_a_zip_that_lies_about_its_size_is_not_unpacked_further() -> None:
     at = data.rfind(b"PK\x01\x02")
     data[at + 24 : at + 28] = (10).to_bytes(4, "little")
     with pytest.raises(ArchiveError, match=r"a\.yaml: not what was packed"):
+        read(bytes(data))
+
+
+@pytest.mark.parametrize("format_", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+@pytest.mark.parametrize("parts", [3_000, 40_000])
+def test_a_name_longer_than_paths_can_be_is_refused(format_: int, parts: int) -> None:
+    with pytest.raises(ArchiveError, match="a name is longer than any name"):
+        read(tar({"a/" * parts + "c.yaml": b""}, format=format_))
+
+
+def test_headers_that_say_more_of_members_are_bounded_in_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bundle, "_HEADERS_BYTES_MAX", 1_000)
+    with pytest.raises(ArchiveError, match="a name is longer than any name"):
+        read(tar({f"{LONG}{number}": b"" for number in range(9)}, format=tarfile.GNU_FORMAT))
+
+
+def test_records_too_short_to_say_anything_are_refused() -> None:
+    data = bytearray(tar({LONG: b""}, format=tarfile.PAX_FORMAT))
+    at = data.index(b" path=")
+    data[at - 3 : at + 6] = b"3 \n3 \n3 \n"
+    with pytest.raises(ArchiveError, match="an extended header cannot be read"):
         read(bytes(data))
 
 

@@ -73,6 +73,25 @@ def test_keys_of_config_maps_are_no_way_out(key: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("type_", ["", "DirectoryOrCreate", "FileOrCreate", "Directory", "Socket"])
+def test_a_path_of_the_machine_that_no_file_can_have_is_refused(type_: str, tmp_path: Path) -> None:
+    pod = make_pod(volumes=[{"name": "v", "hostPath": {"path": "/a\0b", "type": type_}}])
+    with pytest.raises(ConfigError, match=r'failed for volume "v" : hostPath: .* contains NUL'):
+        make(volumes_of(pod, Materials(tmp_path, AROUND, CONTENTS)))
+
+
+def test_a_relative_path_of_the_machine_is_below_its_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    path = str(tmp_path / "there").lstrip("/")
+    pod = make_pod(volumes=[{"name": "v", "hostPath": {"path": path, "type": "DirectoryOrCreate"}}])
+    make(volumes_of(pod, Materials(tmp_path, AROUND, CONTENTS)))
+    assert (tmp_path / "there").is_dir()
+    assert list((tmp_path / "here").iterdir()) == []
+
+
 def test_two_volumes_of_one_name_are_refused(tmp_path: Path) -> None:
     pod = make_pod(volumes=[{"name": "v", "emptyDir": {}}, {"name": "v", "configMap": {}}])
     with pytest.raises(ConfigError, match="two volumes of this name"):

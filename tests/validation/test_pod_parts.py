@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from mooring.api.core.placement import Affinity, PodAffinity, PodAffinityTerm
+from mooring.api.fieldpath import root
+from mooring.api.meta import LabelSelector
+from mooring.validation.pod.affinity import check_affinity
 from tests.validation.plainobjects import VALID, Tree, causes, create
 
 LABEL = (
@@ -291,3 +295,29 @@ def test_what_a_pod_asks_for_as_a_whole_follows_from_its_containers() -> None:
     change["resources"] = {"requests": {"cpu": "500m"}}
     (cause,) = of("Pod", change)
     assert cause.endswith("must be greater than or equal to aggregate container requests of 1")
+
+
+def test_label_keys_are_compared_about_as_often_as_there_are_keys() -> None:
+    compared = 0
+
+    class Counted(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    keys = tuple(Counted(f"a{number}") for number in range(400))
+    others = tuple(Counted(f"a{number}") for number in reversed(range(400)))
+    term = PodAffinityTerm(
+        topology_key="t",
+        label_selector=LabelSelector(),
+        match_label_keys=keys,
+        mismatch_label_keys=others,
+    )
+    near = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    found = check_affinity(Affinity(pod_affinity=near), root("spec"))
+    assert len(found) == len(keys)
+    assert compared < 20 * len(keys)

@@ -8,6 +8,9 @@ can do to those parts what decoding to a Go type and encoding again does:
 - a field that the type does not have is dropped and reported
 - null is the same as nothing, and an empty value is left out unless Go writes it
 
+How many items all lists of an object have together is bounded here, before anything is done for
+each of them: a body of 3 MiB has room for 700,000 empty containers, each with several faults.
+
 # message: a Go struct, by the name that the table has for it, such as core/v1.Probe
 """
 
@@ -33,7 +36,23 @@ from mooring.api.timestamp import MicroTimestamp, Timestamp
 
 S = TypeVar("S", bound=Struct)
 
-Unknown = list[Place]  # fields that a type does not have
+ITEMS_MAX = 10_000  # of all lists of an object together, other than lists of plain values
+
+
+class Unknown(list[Place]):
+    """The fields so far that a type does not have, and how many more items of lists are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items_left = ITEMS_MAX
+
+    def count_items(self, number: int, place: Place) -> None:
+        """Raise GoMismatchError if these are more items than may be left."""
+        self._items_left -= number
+        if self._items_left < 0:
+            words = f"the lists of the object have more than {ITEMS_MAX:,} items in all"
+            raise GoMismatchError(words, place, f"{render(place)}: {words}")
+
 
 # read: (value that is not null, its place, unknown fields so far) -> value as Go writes it
 Read = Callable[[Any, Place, Unknown], Any]
@@ -45,7 +64,7 @@ def read_parts(value: S, api_version: str, kind: str) -> tuple[S, Unknown]:
     Raises DecodeError for a value of a wrong type. Kinds that the table does not have stay as they
     are, and so do those whose structs declare everything.
     """
-    unknown: Unknown = []
+    unknown = Unknown()
     message = table.kind_named(api_version, kind)
     if message is None or not isinstance(value, Open):
         return value, unknown
@@ -125,12 +144,21 @@ def _part_reader(hint: Any, field: GoField) -> Read | None:
     if origin is tuple and _holds_json(arguments[0], field.type):
         inner = _parts_of(arguments[0], field.type)
         return lambda items, place, unknown: _each(inner, items, place, unknown)
+    if origin is tuple and "." in field.type:
+        return _counted
     if _holds_json(hint, field.type):
         return _parts_of(hint, field.type).read
     return None
 
 
+def _counted(items: tuple[Any, ...], place: Place, unknown: Unknown) -> Any:
+    """Return structs that declare everything as they are, if they are not too many."""
+    unknown.count_items(len(items), place)
+    return items
+
+
 def _each(parts: _Parts, items: tuple[Any, ...], place: Place, unknown: Unknown) -> Any:
+    unknown.count_items(len(items), place)
     read = tuple(parts.read(item, (*place, i), unknown) for i, item in enumerate(items))
     return items if all(a is b for a, b in zip(read, items, strict=True)) else read
 
@@ -233,6 +261,8 @@ def _list_reader(owner: str, field: table.Field, read_item: Read) -> Read:
     def read(value: Any, place: Place, unknown: Unknown) -> Any:
         if type(value) is not list:
             raise _mismatch(value, owner, place, f"[]{_go_type(field)}")
+        if "." in field.type:
+            unknown.count_items(len(value), place)
         return [
             _zero_of(field.type) if item is None else read_item(item, (*place, i), unknown)
             for i, item in enumerate(value)
@@ -254,7 +284,11 @@ def _map_reader(owner: str, field: table.Field, read_item: Read) -> Read:
 
 
 def _zero_of(type_name: str) -> Any:
-    return _ZEROS[type_name] if type_name in _ZEROS else message_named(type_name).read({}, (), [])
+    return (
+        _ZEROS[type_name]
+        if type_name in _ZEROS
+        else message_named(type_name).read({}, (), Unknown())
+    )
 
 
 def _value_reader(owner: str, field: table.Field) -> Read:
@@ -380,7 +414,7 @@ def go_words(tree: Any, api_version: str, kind: str) -> str | None:
     if message is None:
         return None
     try:
-        message_named(message).read(tree, (), [])
+        message_named(message).read(tree, (), Unknown())
     except GoMismatchError as error:
         return error.words
     return None

@@ -25,7 +25,7 @@ from mooring.api.documents import DEFAULT_LIMITS, Document, Limits, Schema, expa
 from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
 from mooring.insight.archives.archive import Archive, is_snapshot, read_archive
-from mooring.insight.archives.bundle import GZIP_MAGIC, is_bundle, read_bundle
+from mooring.insight.archives.bundle import BYTES_MAX, GZIP_MAGIC, is_bundle, read_bundle
 from mooring.insight.archives.tarstream import ArchiveError
 from mooring.insight.concerns import Concern, listed
 from mooring.insight.wording import counted
@@ -136,9 +136,15 @@ class Source(NamedTuple):
         skipped += (Skipped(f"{self.name}!{name}", *LINK) for name in bundle.left_out)
         if not bundle.files:
             raise UnreadableError(f"{self.name}: no {', '.join(SUFFIXES)} files in it")
+        left = BYTES_MAX  # files in it may be packed once more
         for file in bundle.files:
             inner = Source(f"{self.name}!{file.name}", None)
-            yield Part(inner.name, inner._plain(file.content))
+            content = inner._plain(file.content)
+            left -= len(content)
+            if left < 0:
+                limit = f"{BYTES_MAX // 2**20} MiB"
+                raise ArchiveError(f"has more than {limit} to read, which is all that is read")
+            yield Part(inner.name, content)
 
     def _plain(self, content: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
         """Return the text, unpacked if it is packed, or raise UnreadableError."""

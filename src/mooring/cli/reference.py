@@ -35,7 +35,7 @@ from mooring.api.documents.limits import DEFAULT_LIMITS, Limits
 from mooring.api.documents.numbers import DIGITS_MAX as NUMBER_LENGTH_MAX
 from mooring.api.kinds import Kind
 from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
-from mooring.api.typed_json import reports_unknown
+from mooring.api.typed_json import ITEMS_MAX, reports_unknown
 from mooring.cli.examplepicture import example_picture
 from mooring.cli.functionspage import functions_page
 from mooring.cli.gatespage import gates_page
@@ -257,6 +257,7 @@ def limits_page() -> str:
     rows = [_limit_row(limit.name) for limit in fields(Limits)]
     rows.append(("", f"{NUMBER_LENGTH_MAX:,}", "characters of one number"))
     rows.append(("", f"{QUANTITY_DIGITS_MAX:,}", "digits before the point of one quantity"))
+    rows.append(("", f"{ITEMS_MAX:,}", "objects in all lists of one pod, workload or the like"))
     rows.append(
         ("", f"{ARCHIVE_LIMITS.bytes_max:,}", "bytes of one archive: a snapshot, tar or zip")
     )

@@ -31,7 +31,10 @@ NAME_SHOWN_MAX: Final = 255
 GZIP_MAGIC: Final = b"\x1f\x8b"
 
 _CHUNK_BYTES: Final = 64 * 1024
-_HEADER_BYTES_MAX: Final = 1024 * 1024  # of a long name
+_NAME_MAX: Final = 4096  # as long as paths can be
+_HEADER_BYTES_MAX: Final = 64 * 1024  # of one header that says more of a member
+_HEADERS_BYTES_MAX: Final = 64 * 1024 * 1024  # of all of them
+_RECORD_BYTES_MIN: Final = len(b"5 a=\n")
 _OCTAL: Final = re.compile(rb"[0-7]{1,12}")
 _PAX_RECORD: Final = re.compile(rb"([0-9]{1,7}) (path|size)=")
 _MORE: Final = "which is all that is read"
@@ -168,11 +171,15 @@ def _tar_entries(stream: _Stream) -> Iterator[_Entry]:
     """Give the members; the content of one can be read until the next is asked for."""
     long_name = ""
     long_size: int | None = None
+    extra_left = _HEADERS_BYTES_MAX
     while (block := stream.read(BLOCK)) != bytes(BLOCK):
         if not _is_tar_header(block):
             raise ArchiveError("the checksum of a header is wrong")
         kind, size = block[156:157], _tar_size(block[124:136])
         if kind in (_LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL):
+            extra_left -= size
+            if size > _HEADER_BYTES_MAX or extra_left < 0:
+                raise ArchiveError("a name is longer than any name")
             content = _tar_extra(stream, size)
             if kind == _LONG_NAME:
                 long_name = _text(content.rstrip(b"\0"))
@@ -182,9 +189,10 @@ def _tar_entries(stream: _Stream) -> Iterator[_Entry]:
             # Whatever it is, it counts as a member, so that there are not too many.
             yield _Entry("", None, is_folder=True)
             continue
-        body = _Body(
-            stream, long_name or _tar_name(block), size if long_size is None else long_size
-        )
+        name = long_name or _tar_name(block)
+        if len(name) > _NAME_MAX:
+            raise ArchiveError("a name is longer than any name")
+        body = _Body(stream, name, size if long_size is None else long_size)
         content_of = body.content if kind in _FILES else None
         yield _Entry(body.name, content_of, is_folder=kind == _FOLDER)
         body.finish()
@@ -235,8 +243,6 @@ def _tar_name(block: bytes) -> str:
 
 
 def _tar_extra(stream: _Stream, size: int) -> bytes:
-    if size > _HEADER_BYTES_MAX:
-        raise ArchiveError("a name is longer than any name")
     content = stream.read(size)
     stream.skip(-size % BLOCK)
     return content
@@ -251,7 +257,7 @@ def _pax(content: bytes) -> tuple[str, int | None]:
     at = 0
     while at < len(content):
         length, _, rest = content[at : at + 32].partition(b" ")
-        if not length.isdigit() or not rest or int(length) <= len(length) + 1:
+        if not length.isdigit() or not rest or int(length) < _RECORD_BYTES_MIN:
             raise ArchiveError("an extended header cannot be read")
         if found := _PAX_RECORD.match(content, at):
             value = content[found.end() : at + int(length) - 1]

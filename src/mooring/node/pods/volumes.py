@@ -117,7 +117,7 @@ def _volume(pod: Pod, spec: Mapping[str, Any], materials: Materials) -> Volume:
     if spec.get("emptyDir") is not None:
         return Volume(path, is_made=True, is_shared=True)
     if (host := spec.get("hostPath")) is not None:
-        return Volume(Path(str(host.get("path", ""))), host_type=str(host.get("type") or ""))
+        return Volume(_host_path(host), host_type=str(host.get("type") or ""))
     own = {key: value for key, value in spec.items() if key != "name" and value is not None}
     projected = own.get("projected")
     parts = [own] if projected is None else projections(own)
@@ -126,6 +126,14 @@ def _volume(pod: Pod, spec: Mapping[str, Any], materials: Materials) -> Volume:
     for part in parts:
         files |= _files(pod, part, FILE_MODE if mode is None else int(mode), materials)
     return Volume(path, is_made=True, files=files)
+
+
+def _host_path(host: Mapping[str, Any]) -> Path:
+    """Return a path of the machine; a relative one is below the root, as it is for kubelets."""
+    path = str(host.get("path", ""))
+    if "\0" in path:
+        raise ConfigError(f"hostPath: {path[:SHOWN_MAX]!r} cannot be a path: it contains NUL")
+    return Path("/", path)
 
 
 def _files(pod: Pod, part: Mapping[str, Any], mode: int, materials: Materials) -> dict[str, File]:

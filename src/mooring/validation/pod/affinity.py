@@ -107,10 +107,11 @@ def _check_label_keys(
     if selector is not None:
         found += _check_merged_keys(keys, selector, path)
     detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+    others = frozenset(other_keys)
     return found + [
         invalid(path.child("matchLabelKeys").index(position), key, detail)
         for position, key in enumerate(keys)
-        if key in other_keys
+        if key in others
     ]
 
 
