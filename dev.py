@@ -56,9 +56,12 @@ TOUR = [
 ]
 ANSWERED = (0, 1)  # fits, does not fit
 
-# Each worker begins with half of the tests and takes over from the other once it has none left, so
-# that tests of one module, which may share a server, mostly stay together.
-ON_ALL_CORES = ["-n", "auto", "--maxprocesses", "8", "--dist", "worksteal"]
+# One more worker than cores, as tests wait for programs a quarter of their time. Each begins with
+# its part of the tests and takes over from others once it has none left, so that tests of one
+# module, which may share a server, mostly stay together.
+WORKERS = min(os.cpu_count() or 1, 8) + 1
+ON_ALL_CORES = ["-n", str(WORKERS), "--dist", "worksteal"]
+SWEEPS = "--sweeps"
 
 PYTHON_MIN = (3, 11)
 FETCH_S_MAX = 120
@@ -122,12 +125,18 @@ def run(arguments: list[str]) -> int:
 
 
 def test(arguments: list[str]) -> int:
-    """Run the tests on all cores (arguments go to pytest, which then uses one)."""
+    """Run the tests on all cores, or only --sweeps (arguments go to pytest, which uses one)."""
     ensure_environment()
     ensure_etcd()
     ensure_kubectl()
     ensure_podman()
-    return _status([PYTHON, "-m", "pytest", *(arguments or ON_ALL_CORES)])
+    if arguments == [SWEEPS]:
+        return _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "sweep"])
+    if arguments:
+        return _status([PYTHON, "-m", "pytest", *arguments])
+    status = _status([PYTHON, "-m", "pytest", *ON_ALL_CORES, "-m", "not sweep"])
+    print("left out: sweeps of recorded answers, and samples of campaigns: dev.py test --sweeps")
+    return status
 
 
 def minimum(arguments: list[str]) -> int:

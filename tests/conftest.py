@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -36,6 +37,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = [item for item in items if _module(item) in names]
     config.hook.pytest_deselected(items=[item for item in items if _module(item) not in names])
     items[:] = kept
+
+
+def pytest_collection_finish() -> None:
+    # What was collected stays to the end: searching it for garbage takes a tenth of the time.
+    gc.collect()
+    gc.freeze()
 
 
 def _module(item: pytest.Item) -> str:

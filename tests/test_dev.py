@@ -187,7 +187,7 @@ def test_ci_runs_the_readme_test_command_and_then_the_others() -> None:
     assert lines[0] == "#!/usr/bin/env bash"
     assert "set -euo pipefail" in lines
     commands = [line for line in lines if line.startswith("python3 ")]
-    arguments = ("test", "test --without-corpus", "minimum", "check")
+    arguments = ("test", "test --sweeps", "test --without-corpus", "minimum", "check")
     assert commands == [f"python3 dev.py {each}" for each in arguments]
     assert commands[0] in (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -201,7 +201,7 @@ def test_programs_that_tests_start_find_bytecode_on_disk(monkeypatch: pytest.Mon
 
 
 def test_all_tests_run_on_all_cores_and_named_ones_in_one_process(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commands: list[list[Path | str]] = []
 
@@ -212,8 +212,14 @@ def test_all_tests_run_on_all_cores_and_named_ones_in_one_process(
     monkeypatch.setattr(dev, "_status", note)
     for name in ("ensure_environment", "ensure_etcd", "ensure_kubectl", "ensure_podman"):
         monkeypatch.setattr(dev, name, lambda: None)
-    assert (dev.main(["test"]), dev.main(["test", "-x", "tests/kit"])) == (0, 0)
-    assert [command[3:] for command in commands] == [dev.ON_ALL_CORES, ["-x", "tests/kit"]]
+    for arguments in ([], ["-x", "tests/kit"], ["--sweeps"]):
+        assert dev.main(["test", *arguments]) == 0
+    assert [command[3:] for command in commands] == [
+        [*dev.ON_ALL_CORES, "-m", "not sweep"],
+        ["-x", "tests/kit"],
+        [*dev.ON_ALL_CORES, "-m", "sweep"],
+    ]
+    assert "left out: sweeps" in capsys.readouterr().out
 
 
 # --- lock files --------------------------------------------------------------------------------

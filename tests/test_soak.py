@@ -40,6 +40,7 @@ NAMES = (
 )
 
 
+@pytest.mark.sweep
 def test_damaged_objects_and_bytes_give_declared_errors_only() -> None:
     outcome = reading.run(Plan(SEED, cases=CASES))
     assert outcome.faults == ()
@@ -49,6 +50,7 @@ def test_damaged_objects_and_bytes_give_declared_errors_only() -> None:
         assert int(outcome.figures[figure]) > CASES // 20, figure
 
 
+@pytest.mark.sweep
 def test_random_expressions_give_values_and_errors_only() -> None:
     outcome = cel.run(Plan(SEED, cases=CASES))
     assert outcome.faults == ()
@@ -58,6 +60,7 @@ def test_random_expressions_give_values_and_errors_only() -> None:
     assert int(outcome.figures["of all, by generated code"].replace(",", "")) > CASES // 20
 
 
+@pytest.mark.sweep
 def test_the_allocator_answers_random_problems_as_the_plain_one_does() -> None:
     outcome = allocator.run(Plan(SEED, cases=CASES // 2))
     assert outcome.faults == ()
@@ -72,6 +75,7 @@ def test_a_case_of_allocation_is_decided_by_seed_and_number() -> None:
     assert allocator.make_case(SEED, 7) != allocator.make_case(SEED, 11)
 
 
+@pytest.mark.sweep
 def test_clusters_with_a_history_answer_as_clusters_made_anew() -> None:
     outcome = scheduler.run(Plan(SEED, cases=CASES // 40))
     assert outcome.faults == ()
@@ -86,6 +90,7 @@ def test_a_history_is_decided_by_seed_and_number() -> None:
     assert scheduler.make_case(SEED, 7) != scheduler.make_case(SEED, 8)
 
 
+@pytest.mark.sweep
 def test_a_live_scheduler_places_every_pod_that_fits() -> None:
     outcome = livescheduler.run(Plan(SEED, cases=CASES // 20))
     assert outcome.faults == ()
@@ -93,6 +98,7 @@ def test_a_live_scheduler_places_every_pod_that_fits() -> None:
         assert int(outcome.figures[figure].replace(",", "")) > 0, figure
 
 
+@pytest.mark.sweep
 def test_a_control_plane_gives_nothing_twice_and_leaks_nothing() -> None:
     outcome = live.run(Plan(SEED, cases=CASES // 16))
     assert outcome.faults == ()
@@ -117,6 +123,7 @@ def test_a_broken_history_is_shrunk_to_a_short_story() -> None:
     assert set(story) == culprits
 
 
+@pytest.mark.sweep
 def test_a_killed_writer_loses_nothing_that_was_answered() -> None:
     outcome = store_crash.run(Plan(SEED, cases=2), rounds=4)
     assert outcome.faults == ()
@@ -124,6 +131,7 @@ def test_a_killed_writer_loses_nothing_that_was_answered() -> None:
     assert int(outcome.figures["answered writes"].replace(",", "")) > 0
 
 
+@pytest.mark.sweep
 def test_watchers_of_a_store_that_is_compacted_and_restarted_miss_nothing() -> None:
     size = store_watch.Size(watchers=40, writers=8, writes=2000, compactions=5, restarts=2)
     outcome = store_watch.run(Plan(SEED, cases=1), size)
@@ -133,6 +141,7 @@ def test_watchers_of_a_store_that_is_compacted_and_restarted_miss_nothing() -> N
     assert outcome.figures["watches resumed after a restart"]
 
 
+@pytest.mark.sweep
 def test_a_killed_server_loses_nothing_that_was_answered() -> None:
     outcome = server_crash.run(Plan(SEED, cases=1), rounds=2)
     assert outcome.faults == ()
@@ -140,6 +149,7 @@ def test_a_killed_server_loses_nothing_that_was_answered() -> None:
     assert int(outcome.figures["answered writes"].replace(",", "")) > 0
 
 
+@pytest.mark.sweep
 def test_a_node_whose_programs_are_killed_gives_nothing_twice_and_leaks_nothing() -> None:
     outcome = node.run(Plan(SEED, cases=1), rounds=2)
     assert outcome.faults == ()
@@ -159,6 +169,7 @@ def test_a_device_with_two_owners_is_seen_in_a_journal(tmp_path: Path) -> None:
         held(site, "lamp.example.com")
 
 
+@pytest.mark.sweep
 def test_watchers_of_a_server_that_is_compacted_and_killed_miss_nothing() -> None:
     size = server_watch.Size(watchers=24, writers=8, writes=320, kills=1, kept_s=1.0)
     outcome = server_watch.run(Plan(SEED, cases=1), size)
@@ -168,6 +179,7 @@ def test_watchers_of_a_server_that_is_compacted_and_killed_miss_nothing() -> Non
     assert int(outcome.figures["events told"].replace(",", "")) > 320
 
 
+@pytest.mark.sweep
 def test_random_requests_are_answered_and_refused_ones_change_nothing() -> None:
     outcome = http_fuzz.run(Plan(SEED, cases=CASES // 2))
     assert outcome.faults == ()

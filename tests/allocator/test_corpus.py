@@ -18,6 +18,7 @@ KNOWN_MISMATCHES: frozenset[str] = frozenset()
 PLAIN_STEPS_MAX = 2_000
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", FILES)
 def test_the_allocator_answers_as_kubernetes_does(name: str) -> None:
     suite = AllocatorSuite(answer)
@@ -25,6 +26,7 @@ def test_the_allocator_answers_as_kubernetes_does(name: str) -> None:
     assert mismatched <= KNOWN_MISMATCHES, "\n".join(suite.figures())
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["perf", "rules", "search-public", "upstream-table"])
 def test_the_plain_allocator_answers_in_as_many_steps_as_kubernetes(name: str) -> None:
     """It is what the allocator is measured with, so it must be right itself."""

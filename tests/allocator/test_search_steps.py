@@ -82,6 +82,7 @@ def test_recorded_problems_with_a_solution_take_no_more_steps_than_kubernetes() 
 # --- foresight changes no answer --------------------------------------------------------------
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "every"), [("rules", 1), ("search-public", 8), ("public", 24)])
 def test_foresight_changes_no_answer_of_recorded_problems(name: str, every: int) -> None:
     for case in islice(cases(name), 0, None, every):

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+import pytest
+
 from conformance.pods import PodsSuite
 from conformance.runner import Apart, Case, Equal, Tally, read_cases
 from tests.corpus import corpus
@@ -14,6 +16,7 @@ EVERY = 4  # One case of so many is tried here; `dev.py conformance pods` tries 
 EQUAL_MIN = 0.98
 
 
+@pytest.mark.sweep
 def test_pods_are_answered_as_kubernetes_does() -> None:
     suite, tally = PodsSuite(), Tally()
     for case in _sample(corpus("pods")):

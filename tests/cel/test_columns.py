@@ -76,6 +76,7 @@ def test_a_fleet_answers_as_its_devices_do(
     answers_agree(compiled(text), devices)
 
 
+@pytest.mark.sweep
 def test_code_for_one_and_for_many_agree_on_recorded_expressions() -> None:
     cases = [json.loads(x) for x in corpus("cel", "public.jsonl").read_text().splitlines()]
     shown = {json.dumps(case["device"]): case["device"] for case in cases}

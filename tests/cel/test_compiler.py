@@ -47,6 +47,7 @@ def agree(text: str, variables: dict[str, Any] = DEVICE, limit: int = 1_000_000)
     assert repr(quick) == repr(careful), text
 
 
+@pytest.mark.sweep
 def test_generated_code_and_plan_agree_on_every_recorded_expression() -> None:
     seen = 0
     for line in corpus("cel", "public.jsonl").read_text().splitlines():

@@ -10,6 +10,7 @@ from conformance.runner import run
 from tests.corpus import corpus
 
 
+@pytest.mark.sweep
 def test_expressions_answer_as_kubernetes_does(capsys: pytest.CaptureFixture[str]) -> None:
     run("cel", corpus("cel", "public.jsonl"), show=20)
     printed = capsys.readouterr().out

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from conformance import golden_live, lifecycle
 from conformance.runner import EQUAL, Mismatch, Outcome, Suite, main
 from tests.corpus import corpus
@@ -29,6 +31,7 @@ def outcomes(suite: Suite, target: Path) -> dict[str, Outcome]:
     return {case.id: suite.compare(case) for case in cases}
 
 
+@pytest.mark.sweep
 def test_lives_go_as_recorded() -> None:
     found = outcomes(lifecycle.open_suite(), corpus("lifecycle"))
     of_groups = {name: found.pop(name) for name in list(found) if name.startswith("group-")}
@@ -38,6 +41,7 @@ def test_lives_go_as_recorded() -> None:
     assert sum(outcome == EQUAL for outcome in of_groups.values()) >= GROUP_STEPS_MIN
 
 
+@pytest.mark.sweep
 def test_scenarios_end_as_recorded_with_all_programs_at_work() -> None:
     found = outcomes(golden_live.open_suite(), corpus("golden"))
     assert len(found) >= 41

@@ -8,6 +8,7 @@ from conformance.runner import run
 from tests.corpus import corpus
 
 
+@pytest.mark.sweep
 def test_validation_answers_as_kubernetes_does(capsys: pytest.CaptureFixture[str]) -> None:
     status = run("validation", corpus("validation", "public.jsonl"), show=20)
     printed = capsys.readouterr().out

@@ -89,6 +89,7 @@ def test_a_situation_is_the_problem_it_came_from() -> None:
         assert problem_of(situation_of(asked)) == asked
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "every"), SAMPLES.items())
 def test_explanations_of_recorded_cases_are_proven(name: str, every: int) -> None:
     suite = ExplainSuite()
