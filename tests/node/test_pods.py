@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mooring.api.codec import to_tree
+from mooring.api.runtimeclass import RuntimeClass
 from mooring.client.errors import UnavailableError
 from mooring.kit.clock import settle
 from mooring.node.runtime.contract import RuntimeRefusedError
@@ -561,15 +562,26 @@ def test_a_server_that_is_away_is_told_later(tmp_path: Path) -> None:
     assert play(tmp_path, story).phase() == "Running"
 
 
-def test_a_pod_with_a_runtime_class_does_not_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("handlers", "why"),
+    [
+        ({}, 'runtimeclass.node.k8s.io "gvisor" not found'),
+        ({"gvisor": "runsc"}, 'no runtime for "runsc" is configured'),
+    ],
+)
+def test_a_pod_with_a_runtime_class_does_not_run(
+    tmp_path: Path, handlers: dict[str, str], why: str
+) -> None:
     async def story(world: World) -> None:
+        for name, handler in handlers.items():
+            world.cluster.runtime_classes[name] = RuntimeClass(handler=handler)
         world.cluster.put(make_pod(runtimeClassName="gvisor"))
         await world.clock.advance(1)
         assert world.phase() == "Pending"
         assert world.runtime.running() == []
         assert (world.told[0].reason, world.told[0].message) == (
             "FailedCreatePodSandBox",
-            'Failed to create pod sandbox: runtimeclass.node.k8s.io "gvisor" not found',
+            f"Failed to create pod sandbox: {why}",
         )
         await world.clock.advance(60)
         assert world.events().count("FailedCreatePodSandBox") >= 3  # it is tried again

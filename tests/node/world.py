@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core import Node, Pod
+from mooring.api.runtimeclass import RuntimeClass
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ConflictError, NotFoundError
 from mooring.client.writes import Delete, Patch, Tell
@@ -64,6 +65,7 @@ class MemoryCluster:
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
+        self.runtime_classes: dict[str, RuntimeClass] = {}
         self.writes: list[Patch | Delete] = []
         self.version = 1
         self.faults: list[Exception] = []  # raised by the next writes
@@ -92,6 +94,8 @@ class MemoryCluster:
             watcher(old, new)
 
     async def get(self, struct: type[Any], namespace: str, name: str) -> Any:
+        if struct is RuntimeClass:
+            return self.runtime_classes.get(name)
         return self.pods.get(name)
 
     async def write(self, write: Any) -> Any:

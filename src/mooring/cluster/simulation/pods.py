@@ -33,13 +33,11 @@ from mooring.controllers.controller import Answers, Ask, Change, Controller, Ste
 from mooring.controllers.podstates import is_over
 from mooring.node.contract import (
     FAILED_PREPARE,
-    FAILED_SANDBOX,
     PREPARING,
     failed_prepare,
-    failed_sandbox,
 )
 from mooring.node.dra.claimneeds import check_found, claim_name, entries_of, features_of
-from mooring.node.pods.admission import Refusal, check, demand, rejection, sandbox_fault
+from mooring.node.pods.admission import Refusal, check, demand, rejection
 from mooring.node.pods.known import Known, Waiting
 from mooring.node.pods.room import SET_UP_BACKOFF
 from mooring.node.pods.status import Place, patch_of, status_of
@@ -138,8 +136,6 @@ class SimulatedPods(Controller):
             case Refused(reason=reason):
                 message = failed_prepare(f"{PREPARING}: {reason}")
                 yield from self._wait(pod, FAILED_PREPARE, message, now)
-            case None if fault := sandbox_fault(pod):
-                yield from self._wait(pod, FAILED_SANDBOX, failed_sandbox(fault), now)
             case None:
                 self._troubles.pop(uid, None)
                 self._again.discard(uid)

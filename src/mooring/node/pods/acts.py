@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from mooring.api.core import Container
+from mooring.api.runtimeclass import RuntimeClass
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete as DeleteObject
@@ -22,7 +23,7 @@ from mooring.node.contract import (
     failed_sandbox,
 )
 from mooring.node.pods import volumes
-from mooring.node.pods.admission import Refusal, rejection, sandbox_fault
+from mooring.node.pods.admission import Refusal, rejection
 from mooring.node.pods.asking import Asking
 from mooring.node.pods.containerspecs import container_of, spec_of
 from mooring.node.pods.environment import CONFIG_ERROR, ConfigError
@@ -84,6 +85,16 @@ class Acts:
 
     # --- setting up -----------------------------------------------------------------------------
 
+    async def _check_handler(self) -> None:
+        """Raise SandboxError for a runtime class: our runtimes have one way to run containers."""
+        name = self._record.pod.spec.runtime_class_name
+        if not name:
+            return
+        found = await self._room.client.get(RuntimeClass, "", name)
+        if found is None:
+            raise SandboxError(f'runtimeclass.node.k8s.io "{name}" not found')
+        raise SandboxError(f'no runtime for "{found.handler}" is configured')
+
     async def set_up(self) -> None:
         """Have volumes and devices ready."""
         record, room = self._record, self._room
@@ -92,8 +103,7 @@ class Acts:
                 await self._make_volumes()
             room.counts.pods.add()
             await room.devices.prepare(record.pod)  # a driver that hangs has no slot
-            if fault := sandbox_fault(record.pod):
-                raise SandboxError(fault)
+            await self._check_handler()
         except SandboxError as error:
             room.counts.pod_errors.add()
             self._trouble(FAILED_SANDBOX, failed_sandbox(error))

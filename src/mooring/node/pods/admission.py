@@ -49,15 +49,6 @@ def check(pod: Pod, node: Node | None, used: Amounts) -> Refusal | None:
     return _shortage(pod, node, used) or _elsewhere(pod, node)
 
 
-def sandbox_fault(pod: Pod) -> str:
-    """Return why no sandbox can be made for a pod; empty if one can.
-
-    The runtimes of this agent have one way to run containers and no handlers to choose from.
-    """
-    name = pod.spec.runtime_class_name
-    return f'runtimeclass.node.k8s.io "{name}" not found' if name else ""
-
-
 def rejection(refusal: Refusal, now: Timestamp) -> Ending:
     """Return how a pod ends that the node does not take: it has failed, and is not tried again."""
     message = f"{ADMISSION_PREFIX}{refusal.message}"
