@@ -42,6 +42,7 @@ class FakePlugin:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self._lists: asyncio.Queue[wire.ListAndWatchResponse | None] = asyncio.Queue()
+        self._listed: wire.ListAndWatchResponse | None = None
         self._server = services.new_server()
 
     async def __aenter__(self) -> Self:
@@ -85,7 +86,12 @@ class FakePlugin:
         return self.options
 
     async def _list(self, request: Any, context: Any) -> AsyncIterator[wire.ListAndWatchResponse]:
+        # As real plugins do, begin with the list as it is: a stream that the node has left may
+        # have taken what was said last.
+        if self._listed is not None:
+            yield self._listed
         while (message := await self._lists.get()) is not None:
+            self._listed = message
             yield message
 
     async def _prefer(
