@@ -53,6 +53,11 @@ class ObjectMeta(Closed, frozen=True, gc=False):
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
 
+def namespaced_name(metadata: ObjectMeta) -> str:
+    """Return the key of an object among those of its kind: `default/claim`, `node-1`."""
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
 class ListMeta(Closed, frozen=True, gc=False):
     """The place of a list in the history of the store."""
 

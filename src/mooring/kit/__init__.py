@@ -10,6 +10,9 @@ websocket   frames of WebSocket connections
 workers     those who work on the keys of a queue, and never stop because of one
 go_platform Go's names for operating systems and processors
 beneath     paths below a folder, of names from outside: no link is followed
+atomic_file files that are whole or absent
+go_quote    texts as Go's %q prints them
+lru         a cache that evicts the least recently used key first
 extras      packages that may be missing, and which extra of the distribution brings them
 metrics     counters, gauges and histograms, as Prometheus reads them
 """
