@@ -1,0 +1,171 @@
+"""Measures of the code base: `python3 dev.py check` prints them and fails where a budget is broken.
+
+    modules       files under src/mooring
+    single use    modules of fewer than 60 lines that only one other module imports, and that stand
+                  alone for no reason listed in REASONS
+    shared names  public class names that more than two packages define
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+SOURCES = ROOT / "src"
+
+MODULE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+SMALL_MODULE_LINES = 60
+
+# Modules that stand alone although they are small and one module imports them.
+REASONS: dict[str, str] = {}
+
+
+class Module(NamedTuple):
+    """A module of the product, read once."""
+
+    name: str
+    path: Path
+    lines: int
+    tree: ast.Module
+
+    @property
+    def package(self) -> str:
+        """The package under `mooring` that the module belongs to."""
+        return self.name.split(".")[1] if "." in self.name else ""
+
+
+class Measure(NamedTuple):
+    """A figure, its budget, and what goes beyond it."""
+
+    title: str
+    figure: int
+    budget: int
+    offenders: tuple[str, ...] = ()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the figure is within its budget."""
+        return self.figure <= self.budget
+
+
+def read_modules(sources: Path = SOURCES) -> list[Module]:
+    """Return all modules below a folder but those that protoc wrote."""
+    paths = (path for path in sorted(sources.rglob("*.py")) if not path.name.endswith("_pb2.py"))
+    return [_read(path, sources) for path in paths]
+
+
+def _read(path: Path, sources: Path) -> Module:
+    parts = list(path.relative_to(sources).with_suffix("").parts)
+    if parts[-1] == "__init__":
+        parts.pop()
+    text = path.read_text(encoding="utf-8")
+    return Module(".".join(parts), path, text.count("\n"), ast.parse(text))
+
+
+def importers(modules: list[Module]) -> dict[str, set[str]]:
+    """Return for every module those that import it, in any function."""
+    names = {module.name for module in modules}
+    found: dict[str, set[str]] = defaultdict(set)
+    for module in modules:
+        for imported in _imports(module.tree, names):
+            if imported != module.name:
+                found[imported].add(module.name)
+    return found
+
+
+def _imports(tree: ast.Module, names: set[str]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in names else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def single_use(modules: list[Module]) -> tuple[str, ...]:
+    """Return the small modules with one importer that have no reason to stand alone."""
+    users = importers(modules)
+    return tuple(
+        module.name
+        for module in modules
+        if module.lines < SMALL_MODULE_LINES
+        and module.path.name != "__init__.py"
+        and len(users[module.name]) == 1
+        and module.name not in REASONS
+    )
+
+
+def long_modules(modules: list[Module]) -> tuple[str, ...]:
+    """Return the modules that are too long to read in one go."""
+    return tuple(f"{m.name} ({m.lines})" for m in modules if m.lines > MODULE_LINES_MAX)
+
+
+def long_functions(modules: list[Module]) -> tuple[str, ...]:
+    """Return the functions that are too long."""
+    return tuple(
+        f"{module.name}.{node.name} ({_length(node)})"
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _length(node) > FUNCTION_LINES_MAX
+    )
+
+
+def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def class_names(modules: list[Module], *, by_package: bool) -> dict[str, list[str]]:
+    """Return public class names with the modules (or packages) that define them."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for module in modules:
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].add(module.package if by_package else module.name)
+    return {name: sorted(places) for name, places in found.items()}
+
+
+def _shared(modules: list[Module], *, by_package: bool) -> tuple[str, ...]:
+    names = class_names(modules, by_package=by_package)
+    return tuple(f"{n}: {', '.join(where)}" for n, where in sorted(names.items()) if len(where) > 2)
+
+
+def measures(root: Path = ROOT) -> list[Measure]:
+    """Return all measures of a checkout."""
+    modules = read_modules(root / "src")
+    words = len((root / "ARCHITECTURE.md").read_text(encoding="utf-8").split())
+    small, long, functions = single_use(modules), long_modules(modules), long_functions(modules)
+    in_modules = _shared(modules, by_package=False)
+    in_packages = _shared(modules, by_package=True)
+    return [
+        Measure("modules in src", len(modules), 700),
+        Measure("lines in src", sum(module.lines for module in modules), 135_000),
+        Measure(f"modules over {MODULE_LINES_MAX} lines", len(long), 0, long),
+        Measure(f"functions over {FUNCTION_LINES_MAX} lines", len(functions), 0, functions),
+        Measure("small modules with one importer", len(small), 0, small),
+        Measure("class names in more than two modules", len(in_modules), 40, in_modules),
+        Measure("class names in more than two packages", len(in_packages), 0, in_packages),
+        Measure("words in ARCHITECTURE.md", words, 1500),
+    ]
+
+
+def main() -> int:
+    """Print the measures; return 1 where a budget is broken."""
+    found = measures()
+    for measure in found:
+        mark = " " if measure.is_kept else "!"
+        print(f"{mark} {measure.title:<42}{measure.figure:>9,} of {measure.budget:,}")
+        if not measure.is_kept:
+            print("".join(f"    {offender}\n" for offender in measure.offenders), end="")
+    return 0 if all(measure.is_kept for measure in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
