@@ -13,9 +13,9 @@ import pytest
 from mooring.apiserver.exchange import Answer, Request
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Auditing, Settings
-from mooring.cli.metricspage import OURS, metrics_pages
 from mooring.cluster.node import NodeSettings, node_program
 from mooring.cluster.programs import Controlling, Scheduling, Surroundings
+from reference.metrics import OURS, metrics_pages
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 ROW = re.compile(r"^\| `([a-z_]+)`(.*?) \| (\w+) \|")

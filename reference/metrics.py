@@ -8,7 +8,6 @@ from typing import NamedTuple
 from mooring.apiserver.auditing.trail import log_families
 from mooring.apiserver.fairness import Turnstile
 from mooring.apiserver.metrics import Metrics as ServerMetrics
-from mooring.cli.markdown import MADE, page_of, table_of
 from mooring.client.objects import Objects
 from mooring.cluster.node import node_families
 from mooring.controllers.dra import DraMetrics
@@ -19,6 +18,7 @@ from mooring.node.pods.room import StartCounts
 from mooring.scheduler.live.metrics import Metrics as SchedulerMetrics
 from mooring.scheduler.live.podmetrics import resource_families
 from mooring.scheduler.plugin_times import NODES_MEASURED_MAX
+from reference.markdown import MADE, page_of, table_of
 
 OURS = "mooring_"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mooring.cel.device import DeviceCompiler, Features, Scope
 from mooring.cel.lang.declarations import Library, Macro, Overload
-from mooring.cli.markdown import MADE, page_of, table_of
+from reference.markdown import MADE, page_of, table_of
 
 # What a library is for; a test finds libraries without a word.
 LIBRARY_PURPOSES: dict[str, str] = {

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from mooring.api.gates import CURRENT, HISTORY, INERT, NEEDS, Gate, Spec, Stage, spec_of
-from mooring.cli.markdown import MADE, page_of, table_of
+from reference.markdown import MADE, page_of, table_of
 
 # What a gate switches, said once for all of Mooring; a test finds gates without a word.
 GATE_PURPOSES: dict[Gate, str] = {

@@ -1,4 +1,4 @@
-"""Write the reference pages that are made from the code: `python -m mooring.cli.reference`.
+"""Write the reference pages that are made from the code: `python -m reference`.
 
     page              made from
     cel-functions.md  the libraries of mooring.cel
@@ -36,21 +36,21 @@ from mooring.api.documents.numbers import DIGITS_MAX as NUMBER_LENGTH_MAX
 from mooring.api.kinds import Kind
 from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
 from mooring.api.typed_json import ITEMS_MAX, reports_unknown
-from mooring.cli.examplepicture import example_picture
-from mooring.cli.functionspage import functions_page
-from mooring.cli.gatespage import gates_page
 from mooring.cli.inputs import ARCHIVE_LIMITS
 from mooring.cli.main import moor
-from mooring.cli.markdown import MADE, page_of, table_of
-from mooring.cli.metricspage import metrics_page
-from mooring.cli.profilepage import profile_sections
 from mooring.insight.archives import bundle
 from mooring.insight.archives.archive import UNPACKED_BYTES_MAX
 from mooring.insight.clusters.workloads import PODS_MAX
 from mooring.validation.admission import MetadataOnly, strategy_of
 from mooring.validation.strategy import Strategy
+from reference.cel_functions import functions_page
+from reference.example_picture import example_picture
+from reference.feature_gates import gates_page
+from reference.hardware_profiles import profile_sections
+from reference.markdown import MADE, page_of, table_of
+from reference.metrics import metrics_page
 
-FOLDER = Path(__file__).parents[3] / "docs" / "reference"
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 PICTURE_FOLDER = FOLDER.parent / "pictures"
 
 
@@ -299,7 +299,3 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 PICTURES: dict[str, Callable[[], str]] = {"topology.svg": example_picture}
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
