@@ -39,7 +39,7 @@ from mooring.api.resource.v1 import ResourceSlice
 from mooring.cel.device import DeviceCompiler, Features, Scope
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.program import Evaluated
-from mooring.cli import exits
+from mooring.cli import errors
 from mooring.cli.main import moor
 from mooring.cluster.roster import CONTROLLERS
 from mooring.validation.errors import ErrorType, FieldError
@@ -430,7 +430,7 @@ def test_every_error_type_is_documented_with_its_words(error_type: ErrorType) ->
 
 def test_every_exit_status_is_documented() -> None:
     page = text_of("docs/reference/errors.md")
-    statuses = [value for name, value in vars(exits).items() if name.isupper()]
+    statuses = [value for name, value in vars(errors).items() if name.isupper()]
     assert sorted(statuses) == [0, 1, 2, 3, 130]
     assert [status for status in statuses if f"\n| {status} | " not in page] == []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.cli.upview import View, standing_lines
+from mooring.cli.up_view import View, standing_lines
 from mooring.cluster.overview import Overview
 from mooring.cluster.statefolder import ClusterState, ProcessState
 

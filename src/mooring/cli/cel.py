@@ -14,8 +14,8 @@ from mooring.cel.lang.values import key_value
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, device_source_options
 from mooring.cli.collection import Collected, collect, coloured, complain
-from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.listing import printable, printable_lines
+from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
+from mooring.cli.output import printable, printable_lines
 from mooring.insight.expressions.explanation import Reason, Reasons
 from mooring.insight.expressions.fleet import Fleet, FleetDevice
 from mooring.insight.expressions.inquiry import Answer, Outcome, Refusal, compiler_for, inquire

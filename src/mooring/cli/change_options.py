@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
@@ -10,15 +11,24 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from msgspec import Struct
 
+from mooring.api import names
+from mooring.api.catalogue import CATALOGUE
+from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from mooring.api.documents import CORE, KUBERNETES
-from mooring.api.resource.v1 import DeviceTaintRule
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    API_VERSION,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
+)
 from mooring.cli.cluster_options import FORMS, ClusterInput
 from mooring.cli.cluster_sources import Files, give_all
 from mooring.cli.collection import coloured, complain
-from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
+from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.inputs import STDIN
-from mooring.cli.listing import printable
-from mooring.cli.taint_texts import TaintTextError, device_taint, node_taint
+from mooring.cli.output import printable
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import ProfileError
 from mooring.insight.clusters.intake import Intake
@@ -37,6 +47,7 @@ from mooring.insight.whatif import (
     ReplaceSlices,
     TaintNode,
 )
+from mooring.validation.admission import admit_create
 from mooring.validation.context import Context
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -253,3 +264,55 @@ class _Reader:
         near = nearest(name, known)
         remedy = f"; did you mean {near}?" if near is not None else ""
         raise click.UsageError(printable(f"{self.option}: there is no device {name}{remedy}"))
+
+
+# --- taints: TARGET=KEY[=VALUE]:EFFECT, the taint as kubectl writes it ----------------------------
+
+ANY = "*"
+EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+LENGTH_MAX = 2000
+
+_TAINT = r"(?P<key>[^=:]+)(?:=(?P<value>[^=:]*))?:(?P<effect>[A-Za-z]+)"
+_NODE = re.compile(rf"(?P<node>[^=]+)={_TAINT}")
+_DEVICE = re.compile(rf"(?P<driver>[^/=]+)/(?P<pool>[^=]+)/(?P<device>[^/=]+)={_TAINT}")
+_KIND = CATALOGUE.find(API_VERSION, "DeviceTaintRule")
+
+
+class TaintTextError(ValueError):
+    """A text that is no taint."""
+
+
+def node_taint(text: str) -> tuple[str, Taint]:
+    """Return the node and its taint, or raise TaintTextError."""
+    found = _NODE.fullmatch(text) if len(text) <= LENGTH_MAX else None
+    if found is None:
+        raise TaintTextError("must be of the form NODE=KEY[=VALUE]:EFFECT")
+    key, value, effect = found["key"], found["value"] or "", found["effect"]
+    if effect not in EFFECTS:
+        raise TaintTextError(f"effect {effect}: must be one of {', '.join(EFFECTS)}")
+    for wrong in (*names.label_name(key), *names.label_value(value)):
+        raise TaintTextError(wrong)
+    return found["node"], Taint(key=key, value=value, effect=effect)
+
+
+def device_taint(text: str, name: str, context: Context) -> DeviceTaintRule:
+    """Return a rule of this name with the taint, or raise TaintTextError."""
+    found = _DEVICE.fullmatch(text) if len(text) <= LENGTH_MAX else None
+    if found is None:
+        raise TaintTextError("must be of the form DRIVER/POOL/DEVICE=KEY[=VALUE]:EFFECT")
+    driver, pool, device = (
+        None if found[part] == ANY else found[part] for part in ("driver", "pool", "device")
+    )
+    rule = DeviceTaintRule(
+        metadata=ObjectMeta(name=name),
+        spec=DeviceTaintRuleSpec(
+            device_selector=DeviceTaintSelector(driver=driver, pool=pool, device=device),
+            taint=DeviceTaint(key=found["key"], value=found["value"] or "", effect=found["effect"]),
+        ),
+    )
+    admission = admit_create(rule, _KIND, context)
+    if admission.stored is None:
+        wrong = admission.refused or "; ".join(map(str, admission.errors))
+        raise TaintTextError(wrong)
+    stored: DeviceTaintRule = admission.stored
+    return stored

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -9,14 +10,22 @@ from typing import Any, NamedTuple
 import click
 
 from mooring.api.codec import to_tree
-from mooring.api.labels import Selector
+from mooring.api.labels import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    IN,
+    NOT_IN,
+    Selector,
+    SelectorFault,
+    read_selector,
+)
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.device_trees import amounts_tree
-from mooring.cli.exits import FITS
-from mooring.cli.label_option import read_labels
-from mooring.cli.listing import Cell, age, print_table, print_tree, printable
+from mooring.cli.errors import FITS
+from mooring.cli.output import Cell, age, print_table, print_tree, printable
 from mooring.insight.holdings import ClaimHolding, ClaimState, holdings_in
 from mooring.insight.holdings.model import Held, Wanted
 from mooring.insight.ordering import natural
@@ -269,3 +278,46 @@ def _held_tree(held: Held) -> dict[str, Any]:
         "conflict": held.conflict,
     }
     return {**tree, **{name: value for name, value in optional.items() if value}}
+
+
+# --- label selectors as kubectl's -l takes them ---------------------------------------------------
+#
+# selector    = requirement { "," requirement }
+# requirement = key | "!" key | key ( "=" | "==" | "!=" ) value
+#             | key ( "in" | "notin" ) "(" values ")"
+# values      = value { "," value }
+
+TEXT_MAX = 4096
+
+_SEPARATORS = re.compile(r",(?![^(]*\))")
+_EQUALITY = re.compile(r"([^\s=!,()]+)\s*(==|=|!=)\s*([^\s=!,()]*)")
+_SET = re.compile(r"([^\s=!,()]+)\s+(in|notin)\s*\(([^()]*)\)")
+_EXISTENCE = re.compile(r"(!?)\s*([^\s=!,()]+)")
+
+
+def read_labels(text: str) -> Selector:
+    """Return the selector that a text describes, or raise ValueError."""
+    if len(text) > TEXT_MAX:
+        raise ValueError(f"longer than {TEXT_MAX:,} characters")
+    if not text.strip():
+        return Selector()
+    parts = [part.strip() for part in _SEPARATORS.split(text)]
+    selector = LabelSelector(match_expressions=tuple(map(_requirement, parts)))
+    found = read_selector(selector)
+    if isinstance(found, SelectorFault):
+        raise ValueError(found.text)
+    return found
+
+
+def _requirement(text: str) -> LabelSelectorRequirement:
+    if match := _EQUALITY.fullmatch(text):
+        operator = NOT_IN if match[2] == "!=" else IN
+        return LabelSelectorRequirement(key=match[1], operator=operator, values=(match[3],))
+    if match := _SET.fullmatch(text):
+        values = tuple(value.strip() for value in match[3].split(","))
+        operator = IN if match[2] == "in" else NOT_IN
+        return LabelSelectorRequirement(key=match[1], operator=operator, values=values)
+    if match := _EXISTENCE.fullmatch(text):
+        operator = DOES_NOT_EXIST if match[1] else EXISTS
+        return LabelSelectorRequirement(key=match[2], operator=operator)
+    raise ValueError(f'"{text}" is no requirement on labels, such as app=web or app in (a,b)')

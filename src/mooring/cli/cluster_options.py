@@ -15,7 +15,7 @@ from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.cli.cluster_sources import ClusterSource, Files, Profiles, give_all
 from mooring.cli.collection import coloured, complain
-from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
+from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import STDIN
 from mooring.hardware.attributes import Form

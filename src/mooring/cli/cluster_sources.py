@@ -19,7 +19,7 @@ from mooring.cli.inputs import (
     find_sources,
     skipped_concerns,
 )
-from mooring.cli.progress import Progress
+from mooring.cli.output import Progress
 from mooring.hardware.attributes import Form
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.archives.archive import Archive

@@ -14,7 +14,7 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.cli.cluster_sources import ClusterSource, give_all
-from mooring.cli.listing import printable_lines
+from mooring.cli.output import printable_lines
 from mooring.hardware.errors import ProfileError
 from mooring.insight.concerns import Concern
 from mooring.insight.objects import Object, read_object, read_slice, resource_kind

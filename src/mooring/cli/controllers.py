@@ -11,7 +11,8 @@ import click
 
 from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail
+from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.errors import fail
 from mooring.cli.gate_options import check_numa_form, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
@@ -21,7 +22,6 @@ from mooring.cli.program_options import (
     run_program,
     switch,
 )
-from mooring.cli.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mooring.client.connecting import Access

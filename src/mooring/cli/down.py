@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.durations import Duration
-from mooring.cli.failing import fail
+from mooring.cli.duration import Duration
+from mooring.cli.errors import fail
 from mooring.cli.server_options import data_dir_option
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.lazygroup import LazyGroup
+from mooring.cli.command_classes import LazyGroup
 
 # name: what it is for; mooring.cli.driver_NAME holds a click command called `command`.
 COMMANDS = {

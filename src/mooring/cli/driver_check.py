@@ -14,9 +14,8 @@ from typing import NamedTuple
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.durations import Duration
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.duration import Duration
+from mooring.cli.errors import DOES_NOT_FIT, FITS, fail, needs_extra
 from mooring.client.errors import ClientError
 from mooring.kit.extras import MissingExtraError
 from mooring.testing.check.outcomes import REPUBLISH_S, START_S, Outcome, Report, Result

@@ -6,7 +6,7 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.driver_options import several_drivers
-from mooring.cli.listing import print_tree
+from mooring.cli.output import print_tree
 from mooring.drivers.catalogue import drivers_of
 from mooring.drivers.options import OptionError, Options
 

@@ -11,8 +11,8 @@ from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import Device, DeviceAttribute, ResourceSlice
 from mooring.cli import CONTEXT
 from mooring.cli.driver_options import one_driver
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import NOTHING, print_table, print_tree, printable
+from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.output import NOTHING, print_table, print_tree, printable
 from mooring.drivers.catalogue import drivers_of, published
 from mooring.drivers.options import OptionError, Options
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.exits import UNREADABLE
+from mooring.cli.errors import UNREADABLE
 
 
 @click.command(

@@ -12,7 +12,7 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.driver_devices import show
 from mooring.cli.driver_options import several_drivers
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.errors import fail, needs_extra
 from mooring.cli.program_options import access_of, cluster_access_options, run_program
 from mooring.drivers.catalogue import drivers_of
 from mooring.drivers.options import OptionError, Options

@@ -10,11 +10,10 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import echo, print_tree, printable
+from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.object_argument import Subject, no_such, parse_subject, subject_argument
+from mooring.cli.output import Progress, echo, print_tree, printable
 from mooring.cli.planning import planned
-from mooring.cli.progress import Progress
-from mooring.cli.subjects import Subject, no_such, parse_subject, subject_argument
 from mooring.insight.concerns import full_name
 from mooring.insight.pending.explain import Explanation, explain
 from mooring.insight.pending.explanations import lines, name_of, placed_line, tree

@@ -13,10 +13,9 @@ from mooring.api.apps import DaemonSet
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.collection import coloured
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import Row, echo, print_table, print_tree, printable
-from mooring.cli.progress import Progress
-from mooring.cli.subjects import no_such, parse_subject, subject_argument
+from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.object_argument import no_such, parse_subject, subject_argument
+from mooring.cli.output import Progress, Row, echo, print_table, print_tree, printable
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.clusters.workloads import TooManyPodsError
 from mooring.insight.concerns import Concern, full_name, listed, titled

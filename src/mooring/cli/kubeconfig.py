@@ -10,7 +10,7 @@ import yaml
 
 from mooring.api.names import dns1123_subdomain
 from mooring.api.timestamp import Timestamp
-from mooring.cli.failing import fail
+from mooring.cli.errors import fail
 from mooring.cli.server_options import data_dir_option
 
 

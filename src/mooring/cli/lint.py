@@ -13,9 +13,8 @@ import msgspec
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, source_options
 from mooring.cli.collection import collect, coloured
-from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.listing import printable
-from mooring.cli.report_options import report_options
+from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
+from mooring.cli.output import printable, report_options
 from mooring.insight.expressions.fleet import Fleet
 from mooring.insight.expressions.inquiry import compiler_for
 from mooring.insight.lint import (

@@ -10,8 +10,8 @@ import click
 
 from mooring import __version__
 from mooring.cli import CONTEXT
-from mooring.cli.exits import INTERRUPTED, UNREADABLE
-from mooring.cli.lazygroup import LazyGroup
+from mooring.cli.command_classes import LazyGroup
+from mooring.cli.errors import INTERRUPTED, UNREADABLE
 
 # name: what it is for; the module of the same name holds a click command called `command`.
 COMMANDS = {

@@ -12,7 +12,8 @@ import click
 from mooring.api.gates import Gates
 from mooring.api.quantity import Quantity
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.errors import fail, needs_extra
 from mooring.cli.gate_options import gate_options
 from mooring.cli.program_options import (
     SECTIONS,
@@ -21,7 +22,6 @@ from mooring.cli.program_options import (
     run_program,
     watching_options,
 )
-from mooring.cli.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mooring.client.connecting import Access

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
-from mooring.cli.pictures import picture_option, write_picture
+from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.output import Cell, Row, echo, print_table, print_tree, printable
+from mooring.cli.picture_option import picture_option, write_picture
 from mooring.cli.planning import planned
 from mooring.insight.holdings import holdings_in
 from mooring.insight.pending.stoppages import written_of

@@ -8,7 +8,7 @@ import click
 
 from mooring.cli.cluster_options import ClusterInput
 from mooring.cli.collection import coloured
-from mooring.cli.progress import Progress
+from mooring.cli.output import Progress
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.clusters.workloads import TooManyPodsError
 from mooring.insight.planning.plan import Plan, plan

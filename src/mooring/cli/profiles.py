@@ -13,7 +13,7 @@ import msgspec
 from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import DeviceAttribute
 from mooring.cli import CONTEXT
-from mooring.cli.exits import FITS, UNREADABLE
+from mooring.cli.errors import FITS, UNREADABLE
 from mooring.hardware.attributes import Form
 from mooring.hardware.board import Board, Profile
 from mooring.hardware.catalogue import Catalogue, Fleet

@@ -11,9 +11,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from mooring.cli.durations import Duration
-from mooring.cli.exits import DOES_NOT_FIT
-from mooring.cli.failing import fail
+from mooring.cli.duration import Duration
+from mooring.cli.errors import DOES_NOT_FIT, fail
 from mooring.client.connecting import Access, find_access
 from mooring.client.election import Terms
 from mooring.client.errors import (

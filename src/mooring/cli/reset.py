@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.errors import fail, needs_extra
 from mooring.cli.server_options import data_dir_option
 
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.durations import Duration
-from mooring.cli.exits import DOES_NOT_FIT
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.duration import Duration
+from mooring.cli.errors import DOES_NOT_FIT, fail, needs_extra
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
@@ -319,7 +318,7 @@ def _is_in_foreground() -> bool:
 
 
 def _say(text: str) -> None:
-    from mooring.cli.listing import printable
+    from mooring.cli.output import printable
 
     click.echo(f"moor run: {printable(text)}", err=True)
 

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from mooring.api.gates import Gates, Preset
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail
+from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.errors import fail
 from mooring.cli.gate_options import explain_option, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
@@ -19,7 +20,6 @@ from mooring.cli.program_options import (
     program_options,
     run_program,
 )
-from mooring.cli.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mooring.client.connecting import Access
@@ -91,7 +91,6 @@ def explain_in_of(chosen: str | None, preset: str) -> ExplainIn:
 
 
 def _config(path: Path | None, gates: Gates) -> Config:
-    from mooring.cli.schedulerfile import read_scheduler_file
     from mooring.scheduler.features import Features
     from mooring.scheduler.live import Config
 
@@ -101,6 +100,36 @@ def _config(path: Path | None, gates: Gates) -> Config:
     if found is None:
         fail("\n".join(f"--config: {fault}" for fault in faults))
     return found
+
+
+def read_scheduler_file(path: Path, gates: Gates) -> tuple[Config | None, list[str]]:
+    """Return the configuration in a file, or None and everything that is wrong with it."""
+    from mooring.api.documents import KUBERNETES
+    from mooring.api.errors import ApiError
+    from mooring.api.reading import read_document
+    from mooring.api.schedulerconfig import KubeSchedulerConfiguration
+    from mooring.cli.inputs import Source, UnreadableError
+    from mooring.scheduler.live import read_config
+    from mooring.validation.schedulerconfig import (
+        default_scheduler_configuration,
+        validate_scheduler_configuration,
+    )
+
+    try:
+        documents = list(Source(str(path), path).documents(schema=KUBERNETES))
+        if len(documents) != 1:
+            return None, [f"{path}: must hold exactly one KubeSchedulerConfiguration"]
+        reading = read_document(documents[0], gates=gates)
+    except UnreadableError as error:
+        return None, [str(error)]
+    except ApiError as error:
+        return None, [f"{path}: {error}"]
+    if not isinstance(reading.value, KubeSchedulerConfiguration):
+        return None, [f"{path}: expected a KubeSchedulerConfiguration, not {reading.kind.name}"]
+    faults = [f"{path}: {remark.message}" for remark in (*reading.problems, *reading.remarks)]
+    value = default_scheduler_configuration(reading.value, gates=gates)
+    faults += [f"{path}: {error}" for error in validate_scheduler_configuration(value, gates=gates)]
+    return (None, faults) if faults else (read_config(reading.value, gates), [])
 
 
 async def _run(

@@ -12,11 +12,10 @@ import click
 from mooring.api.gates import Gates
 from mooring.apiserver.settings import Auditing, Etcd, Settings
 from mooring.cli import CONTEXT
+from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.errors import UNREADABLE, needs_extra
 from mooring.cli.etcd_options import etcd_options
-from mooring.cli.exits import UNREADABLE
-from mooring.cli.failing import needs_extra
 from mooring.cli.gate_options import gate_options
-from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import SECTIONS, data_dir_option, read_runtime, server_options
 from mooring.kit.collector import calm_collector
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from mooring.api.gates import Gates
-from mooring.cli.durations import Duration
-from mooring.cli.sections import Sections
+from mooring.cli.command_classes import Sections
+from mooring.cli.duration import Duration
 
 if TYPE_CHECKING:
     from mooring.apiserver.runtimeconfig import RuntimeConfig

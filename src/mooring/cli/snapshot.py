@@ -13,7 +13,7 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.collection import complain
-from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
+from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.inputs import UnreadableError, archive_at
 from mooring.insight.archives.archive import Manifest, read_archive, write_archive
 from mooring.insight.archives.pseudonyms import anonymised

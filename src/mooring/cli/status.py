@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from mooring.cli import CONTEXT
-from mooring.cli.exits import DOES_NOT_FIT, FITS
+from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _tree(state: ClusterState, overview: Overview | None, fault: str) -> dict[st
 
 
 def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault: str) -> None:
-    from mooring.cli.listing import print_table
+    from mooring.cli.output import print_table
 
     header = ("PROCESS", "STATE", "PID", "RESTARTS", "METRICS")
     print_table(header, map(_row, state.processes), is_wide=True)

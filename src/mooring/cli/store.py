@@ -14,8 +14,8 @@ import click
 
 from mooring.apiserver.settings import Etcd
 from mooring.cli import CONTEXT
+from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.etcd_options import etcd_options
-from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:

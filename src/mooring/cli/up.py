@@ -20,11 +20,11 @@ import click
 from mooring.api.gates import Gates
 from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.errors import fail, needs_extra
 from mooring.cli.gate_options import check_numa_form, explain_option, gate_options
-from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
-from mooring.cli.upview import View, standing_lines
+from mooring.cli.up_view import View, standing_lines
 
 if TYPE_CHECKING:
     from mooring.cluster.assembly import NodePlan, Plan

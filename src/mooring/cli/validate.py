@@ -16,12 +16,10 @@ from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
-from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
+from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import Part, Skipped, UnreadableError, find_sources, skipped_concerns
-from mooring.cli.listing import printable_lines
-from mooring.cli.progress import Progress
-from mooring.cli.report_options import report_options
+from mooring.cli.output import Progress, printable_lines, report_options
 from mooring.insight.concerns import Concern, listed
 from mooring.validation.context import Context
 from mooring.validation.verdicts import Finding, Judge, Severity, Verdict

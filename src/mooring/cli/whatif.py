@@ -12,9 +12,8 @@ from mooring.cli import CONTEXT
 from mooring.cli.change_options import Wish, Wishes, change_options, read_changes
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.collection import coloured
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
-from mooring.cli.progress import Progress
+from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.output import Cell, Progress, Row, echo, print_table, print_tree, printable
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.clusters.workloads import TooManyPodsError
 from mooring.insight.concerns import listed

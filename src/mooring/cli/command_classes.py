@@ -1,15 +1,15 @@
-"""A group of commands, each in a module of its own that is loaded only when it is asked for."""
+"""Classes of click commands: groups that load lazily, and options listed in sections."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from mooring.cli.failing import fail
+from mooring.cli.errors import fail
 from mooring.kit.extras import missing_extra, remedy
 
 
@@ -62,3 +62,27 @@ class LazyGroup(click.Group):
         """Write the list of subcommands."""
         with formatter.section("Commands"):
             formatter.write_dl(sorted(self.lines.items()))
+
+
+Sections = Sequence[tuple[str, Sequence[str]]]  # a title, and names of parameters
+
+
+class SectionedCommand(click.Command):
+    """Lists its options by sections; those of none come last."""
+
+    def __init__(self, *arguments: Any, sections: Sections = (), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.sections = sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options."""
+        records = {
+            parameter.name: record
+            for parameter in self.get_params(ctx)
+            if (record := parameter.get_help_record(ctx)) is not None
+        }
+        for title, names in self.sections:
+            with formatter.section(title):
+                formatter.write_dl([records.pop(name) for name in names if name in records])
+        with formatter.section("Others"):
+            formatter.write_dl(list(records.values()))

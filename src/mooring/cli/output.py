@@ -1,10 +1,13 @@
-"""Lists of things, as kubectl prints them: aligned columns, JSON, YAML; and how old things are."""
+"""What commands print: tables as kubectl aligns them, JSON, YAML, ages, progress on long work."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
 
 import click
 import msgspec
@@ -91,3 +94,75 @@ def _padded(line: Sequence[Cell], widths: Sequence[int]) -> Iterator[str]:
         padding = " " * (width - len(cell.text))
         shown = click.style(cell.text, fg=cell.colour) if cell.colour else cell.text
         yield shown + padding
+
+
+# --- options ----------------------------------------------------------------------------------
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def report_options(function: F) -> F:
+    """Give a command the options that decide how findings are printed."""
+    function = click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="How to print.",
+    )(function)
+    return click.option("-q", "--quiet", is_flag=True, help="Print findings only, no summary.")(
+        function
+    )
+
+
+# --- progress ---------------------------------------------------------------------------------
+
+AFTER_S = 1.0
+EVERY_S = 0.2
+WIDTH_MAX = 79
+CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """Tells how far work is, once it takes long enough to wonder; nothing stays behind."""
+
+    def __init__(self, what: str = "objects") -> None:
+        self._what = what
+        self._is_watched = sys.stderr.isatty()
+        self._next_s = time.monotonic() + AFTER_S
+        self._count = 0
+        self._is_shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Tell how much is done, of how much."""
+        self._show(f"{self._what}: {done:,} of {total:,}")
+
+    def tick(self, source: str) -> None:
+        """Count one thing more of who knows how many."""
+        self._count += 1
+        self._show(f"{self._count:,} {self._what} … {source}")
+
+    def clear(self) -> None:
+        """Take the line off the terminal."""
+        if self._is_shown:
+            print(CLEAR, end="", file=sys.stderr, flush=True)
+            self._is_shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the line away, also if the work was stopped."""
+        self.clear()
+
+    def _show(self, text: str) -> None:
+        if self._is_watched and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + EVERY_S
+            print(f"{CLEAR}{text[:WIDTH_MAX]}", end="", file=sys.stderr, flush=True)
+            self._is_shown = True

@@ -1,4 +1,4 @@
-"""How a program ends that cannot begin."""
+"""Exit statuses, the same for every command, and how a command ends with an error."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from mooring.cli.exits import UNREADABLE
 from mooring.kit.extras import remedy, require
+
+FITS = 0  # all is well: valid, fits, done
+DOES_NOT_FIT = 1  # the answer is no: refused, does not fit
+USAGE = 2  # the command line is wrong (click's own)
+UNREADABLE = 3  # something could not be read or reached, or is not installed
+INTERRUPTED = 130  # stopped from the keyboard, as shells have it
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def fail(text: str) -> NoReturn:
-    """End with an error: something cannot be read or reached."""
+    """Print an error and exit: something cannot be read or reached."""
     click.echo(f"error: {text}", err=True)
     raise SystemExit(UNREADABLE)
 
 
 def needs_extra(extra: str, *, unless: str = "") -> Callable[[F], F]:
-    """Have a command say that it needs an extra, and end at once where that is not installed.
+    """Require an extra of the distribution for a command, and say so in its help.
 
-    `LazyGroup` turns the error into one line. The help is printed without the extra, and with the
-    flag `unless` the command does without.
+    Where the extra is not installed, the command fails at once; `LazyGroup` turns the error into
+    one line. Help works without the extra, and so does the command with the flag `unless`.
     """
 
     def decorate(call: F) -> F:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from mooring.cli.collection import complain
-from mooring.cli.exits import UNREADABLE
+from mooring.cli.errors import UNREADABLE
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.holdings import Holdings
 from mooring.insight.topology import Format, format_of, picture

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mooring.cli.listing import printable
+from mooring.cli.output import printable
 
 if TYPE_CHECKING:
     from mooring.cluster.overview import Overview
