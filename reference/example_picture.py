@@ -36,7 +36,7 @@ PROFILE = "dgx-h100x2"
 CPU = "dra.cpu/cpu"
 
 
-class Wish(NamedTuple):
+class ExampleClaim(NamedTuple):
     """A claim of the example: what it wants on which machine, and who uses it."""
 
     machine: int
@@ -49,8 +49,8 @@ class Wish(NamedTuple):
     memory: str = ""
 
 
-WISHES = (
-    Wish(
+EXAMPLE_CLAIMS = (
+    ExampleClaim(
         machine=0,
         namespace="vision",
         name="train",
@@ -60,7 +60,7 @@ WISHES = (
         cpus="64",
         memory="512Gi",
     ),
-    Wish(
+    ExampleClaim(
         machine=0,
         namespace="speech",
         name="serve",
@@ -70,7 +70,7 @@ WISHES = (
         cpus="32",
         memory="256Gi",
     ),
-    Wish(
+    ExampleClaim(
         machine=1,
         namespace="research",
         name="notebook",
@@ -78,7 +78,7 @@ WISHES = (
         together=PCIE_ROOT,
         devices={"gpu.nvidia.com": 1, "dra.net": 1},
     ),
-    Wish(
+    ExampleClaim(
         machine=1,
         namespace="batch",
         name="index",
@@ -88,7 +88,7 @@ WISHES = (
         cpus="40",
         memory="640Gi",
     ),
-    Wish(
+    ExampleClaim(
         machine=1,
         namespace="batch",
         name="etl",
@@ -116,7 +116,7 @@ def _claims(fleet: Fleet) -> Iterator[ResourceClaim]:
     for device_class in fleet.classes:
         inventory.put_class(device_class)
     numbers = count()
-    for wish in WISHES:
+    for wish in EXAMPLE_CLAIMS:
         claim = _claim(wish)
         answer = allocate(inventory, fleet.nodes[wish.machine], [claim])
         assert isinstance(answer, Allocated), wish
@@ -126,7 +126,7 @@ def _claims(fleet: Fleet) -> Iterator[ResourceClaim]:
         yield served
 
 
-def _claim(wish: Wish) -> ResourceClaim:
+def _claim(wish: ExampleClaim) -> ResourceClaim:
     amounts = {"dra.cpu": (CPU, wish.cpus), "dra.memory": ("size", wish.memory)}
     requests = [_request(name, number) for name, number in wish.devices.items()]
     requests += [
@@ -155,7 +155,7 @@ def _request(
     return DeviceRequest(name=class_name.replace(".", "-"), exactly=exactly)
 
 
-def _status(wish: Wish, result: AllocationResult) -> ResourceClaimStatus:
+def _status(wish: ExampleClaim, result: AllocationResult) -> ResourceClaimStatus:
     users = tuple(
         ResourceClaimConsumerReference(resource="pods", name=pod, uid=pod) for pod in wish.pods
     )

@@ -38,7 +38,7 @@ filters and scores of the first {nodes} nodes are measured; the search for devic
 every node that is asked."""
 
 
-class Page(NamedTuple):
+class MetricsPage(NamedTuple):
     """A page of metrics of a program."""
 
     program: str
@@ -46,19 +46,21 @@ class Page(NamedTuple):
     families: tuple[Family, ...]
 
 
-def metrics_pages() -> tuple[Page, ...]:
+def metrics_pages() -> tuple[MetricsPage, ...]:
     """Return all pages of metrics, of all programs."""
     at = "`/metrics` at `--metrics-bind-address`"
     return (
-        Page("moor server", "`/metrics`, for users who may read that path", tuple(_server())),
-        Page("moor scheduler", at, tuple(SchedulerMetrics().families())),
-        Page(
+        MetricsPage(
+            "moor server", "`/metrics`, for users who may read that path", tuple(_server())
+        ),
+        MetricsPage("moor scheduler", at, tuple(SchedulerMetrics().families())),
+        MetricsPage(
             "moor scheduler, resources of pods",
             "`/metrics/resources` at `--metrics-bind-address`",
             tuple(resource_families(())),
         ),
-        Page("moor controllers", at, tuple(_controllers())),
-        Page("moor node", f"{at}, and `/metrics` at the node's port", tuple(_node())),
+        MetricsPage("moor controllers", at, tuple(_controllers())),
+        MetricsPage("moor node", f"{at}, and `/metrics` at the node's port", tuple(_node())),
     )
 
 

@@ -24,7 +24,7 @@ from mooring.api.resource.v1 import (
     DeviceTaintSelector,
 )
 from mooring.cli.cluster_options import FORMS, ClusterInput
-from mooring.cli.cluster_sources import Files, give_all
+from mooring.cli.cluster_sources import FileSource, give_all
 from mooring.cli.collection import coloured, complain
 from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.inputs import STDIN
@@ -90,7 +90,7 @@ OPTIONS = (
 )
 
 
-class Wish(NamedTuple):
+class RequestedChange(NamedTuple):
     """A change, and the option that asks for it."""
 
     option: str  # with its value
@@ -127,7 +127,7 @@ def change_options(function: F) -> F:
     return result
 
 
-def read_changes(wishes: Wishes, given: ClusterInput, context: Context) -> list[Wish]:
+def read_changes(wishes: Wishes, given: ClusterInput, context: Context) -> list[RequestedChange]:
     """Return the changes in the order in which they are made; what is wrong ends the command."""
     _check_usage(wishes)
     reader = _Reader(wishes, given, context)
@@ -158,7 +158,7 @@ class _Reader:
         self._context = context
         self._known = given.everything
 
-    def changes(self) -> Iterator[Wish]:
+    def changes(self) -> Iterator[RequestedChange]:
         """Give all changes: what is added first, so that the others may be about it."""
         makers: dict[str, Callable[[str], Iterable[Change]]] = {
             "add": self._add,
@@ -178,7 +178,7 @@ class _Reader:
             for value in self._wishes.of(option.field):
                 self.option = f"{option.name} {value}"
                 for change in makers[option.field](value):
-                    yield Wish(self.option, change)
+                    yield RequestedChange(self.option, change)
 
     def _full(self, name: str) -> str:
         return name if "/" in name else f"{self._given.namespace}/{name}"
@@ -213,7 +213,7 @@ class _Reader:
         schema = CORE if self._context.extensions else KUBERNETES
         recursive = bool(click.get_current_context().params.get("recursive"))
         intake = Intake(self._context, namespace=self._given.namespace)
-        give_all([Files((name,), recursive, schema)], intake)
+        give_all([FileSource((name,), recursive, schema)], intake)
         for message in (*intake.unreadable, *intake.refused):
             complain(message)
         if intake.unreadable:

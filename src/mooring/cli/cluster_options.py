@@ -13,7 +13,7 @@ from mooring.api.documents import CORE, KUBERNETES, Schema
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.cli.cluster_sources import ClusterSource, Files, Profiles, give_all
+from mooring.cli.cluster_sources import ClusterSource, FileSource, Profiles, give_all
 from mooring.cli.collection import coloured, complain
 from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.gate_options import gate_options
@@ -255,7 +255,7 @@ def _check_usage(
 
 
 def _files(names: tuple[str, ...], *, recursive: bool, schema: Schema) -> list[ClusterSource]:
-    return [Files(names, recursive, schema)] if names else []
+    return [FileSource(names, recursive, schema)] if names else []
 
 
 def _live(kubeconfig: str, context: str, namespace: str | None) -> Live:

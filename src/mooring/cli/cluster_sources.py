@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from mooring.api.documents import Document, Schema
 from mooring.api.gates import Gates
 from mooring.cli.inputs import (
-    Part,
+    DocumentPart,
+    InputSource,
     Skipped,
-    Source,
     UnreadableError,
     find_sources,
     skipped_concerns,
@@ -70,7 +70,7 @@ class ClusterSource(Protocol):
         ...
 
 
-class Files(NamedTuple):
+class FileSource(NamedTuple):
     """Files and directories of YAML and JSON, archives of them, and what `moor snapshot` wrote."""
 
     names: tuple[str, ...]
@@ -96,7 +96,7 @@ class Files(NamedTuple):
         intake.add_concerns(skipped_concerns(skipped))
 
     def _give_source(
-        self, source: Source, intake: Taker, skipped: list[Skipped], empty: list[str]
+        self, source: InputSource, intake: Taker, skipped: list[Skipped], empty: list[str]
     ) -> None:
         try:
             for part in source.parts(skipped):
@@ -105,7 +105,7 @@ class Files(NamedTuple):
             intake.unreadable.append(str(error))
 
     def _give_part(
-        self, part: Part, intake: Taker, skipped: list[Skipped], empty: list[str]
+        self, part: DocumentPart, intake: Taker, skipped: list[Skipped], empty: list[str]
     ) -> None:
         if isinstance(part.content, Archive):
             intake.add_concerns(_concerns(part.name, part.content, intake))

@@ -26,8 +26,8 @@ from mooring.cli.program_options import (
 if TYPE_CHECKING:
     from mooring.client.connecting import Access
     from mooring.client.contract import Client
-    from mooring.cluster.standing import Lead
-    from mooring.cluster.statuspages import Place
+    from mooring.cluster.leader_process import LeaderLease
+    from mooring.cluster.status_server import ListenAddress
     from mooring.controllers.controller import Controller
     from mooring.hardware import Fleet
 
@@ -99,7 +99,7 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
 )
 @program_options(lease="kube-controller-manager", metrics="127.0.0.1:10257")
 @gate_options
-def command(gates: Gates, place: Place | None, **given: Any) -> None:
+def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     """Run the controllers until they are interrupted.
 
     Those of Dynamic Resource Allocation: claims of pods and groups, evictions from tainted devices,
@@ -129,7 +129,7 @@ def _is_named(text: str, controller: str) -> bool:
 
 def _chosen(text: str) -> frozenset[str]:
     """Return the names of the controllers to run, or refuse a name that there is not."""
-    from mooring.cluster.roster import CONTROLLERS
+    from mooring.cluster.programs import CONTROLLERS
 
     asked = [part.strip() for part in text.split(",") if part.strip()]
     for name in asked:
@@ -165,23 +165,27 @@ async def _run(
     access: Access,
     gates: Gates,
     given: dict[str, Any],
-    lead: Lead | None,
-    place: Place | None,
+    lead: LeaderLease | None,
+    place: ListenAddress | None,
     chosen: frozenset[str],
 ) -> None:
     from mooring.client.connecting import http_client
-    from mooring.cluster.accounts import Accounts
-    from mooring.cluster.programs import CONTROLLERS_AGENT, Controlling, Surroundings
-    from mooring.cluster.roster import public_name
-    from mooring.cluster.standing import empties_namespaces, reach, stand
+    from mooring.cluster.controller_accounts import ControllerClients
+    from mooring.cluster.leader_process import check_connection, empties_namespaces, run_as_leader
+    from mooring.cluster.programs import (
+        CONTROLLERS_AGENT,
+        ControllerManager,
+        ProgramContext,
+        controller_name,
+    )
 
-    around = Surroundings(gates=gates)
+    around = ProgramContext(gates=gates)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(http_client(access, manager=CONTROLLERS_AGENT))
-        await reach(client)
+        await check_connection(client)
         client_of: Callable[[str], Client] = lambda _: client  # noqa: E731
         if given["use_service_account_credentials"]:
-            accounts = Accounts(
+            accounts = ControllerClients(
                 client, lambda tokens: http_client(access, manager=CONTROLLERS_AGENT, tokens=tokens)
             )
             stack.push_async_callback(accounts.close)
@@ -192,16 +196,16 @@ async def _run(
             text = f"{NAMESPACE_CONTROLLER}: the server at {access.server} does its work itself"
             click.echo(text, err=True)
         more, client_of = await _simulation(gates, given, client_of, stack)
-        program = Controlling(
+        program = ControllerManager(
             client,
             around,
             authority=_authority(given["root_ca_file"]),
             more=more,
             client_of=client_of,
-            chosen=lambda name: public_name(name) in chosen,
+            chosen=lambda name: controller_name(name) in chosen,
             ends_namespaces=not is_left_to_server,
         )
-        await stand(
+        await run_as_leader(
             program,
             client,
             around,
@@ -222,10 +226,10 @@ async def _simulation(
     if not given["nodes_kubeconfig"]:
         return (), client_of
     from mooring.client.connecting import find_access, http_client
-    from mooring.cluster.simulation import Machines, SimulatedPods
+    from mooring.cluster.simulation import SimulatedMachines, SimulatedPods
 
     access = find_access(given["nodes_kubeconfig"])
     nodes = await stack.enter_async_context(http_client(access, manager="kubelet"))
-    own = (Machines(given["fleets"]), SimulatedPods(gates))
+    own = (SimulatedMachines(given["fleets"]), SimulatedPods(gates))
     names = {each.name for each in own}
     return own, lambda name: nodes if name in names else client_of(name)

@@ -32,7 +32,7 @@ from mooring.cli.server_options import data_dir_option
 )
 def command(data_dir: Path, timeout_s: float) -> None:
     """Stop the cluster that `moor up` runs in a folder. What it keeps stays there."""
-    from mooring.cluster.statefolder import StateFolder
+    from mooring.cluster.state_folder import StateFolder
 
     folder = StateFolder(data_dir)
     pid = folder.runner()

@@ -107,7 +107,7 @@ async def _make_classes(client: Client, drivers: tuple[Driver, ...], words: str)
     import asyncio
 
     from mooring.client.errors import ClientError, UnavailableError
-    from mooring.cluster.classes import class_names, make_classes
+    from mooring.cluster.driver_classes import class_names, make_classes
 
     own = [driver.name for driver in drivers]
     while True:

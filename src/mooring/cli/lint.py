@@ -88,7 +88,7 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     kubectl get resourceslices,nodes -o yaml | moor lint -f -
     moor lint --on cluster.yaml --disable never-true
     """
-    given = Given.read(sources)
+    given = LintInput.read(sources)
     findings = lint(given.subjects, given.world, disabled=disabled)
     if output == "json":
         click.echo(_json(findings, given))
@@ -102,7 +102,7 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     sys.exit(UNREADABLE if given.unreadable else status)
 
 
-class Given(NamedTuple):
+class LintInput(NamedTuple):
     """What is linted, and what is known besides."""
 
     subjects: list[Object]  # of -f; without it, all of the cluster
@@ -113,7 +113,7 @@ class Given(NamedTuple):
     unwritten: set[str]  # sources whose objects have no line and column
 
     @classmethod
-    def read(cls, sources: Sources) -> Given:
+    def read(cls, sources: Sources) -> LintInput:
         """Return what the command line names."""
         context, namespace = sources.context, sources.namespace
         cluster = collect(sources.cluster, context, kinds=KINDS, namespace=namespace)
@@ -150,7 +150,7 @@ def _world(objects: list[Object], context: Context) -> World:
 # --- printing -----------------------------------------------------------------------------
 
 
-def _text(finding: Finding, given: Given) -> str:
+def _text(finding: Finding, given: LintInput) -> str:
     place = finding.source
     if place not in given.unwritten:
         place += f":{finding.line}:{finding.column}"
@@ -168,7 +168,7 @@ def _counts(findings: list[Finding]) -> Iterator[str]:
         yield counted(counts[severity], severity.value)
 
 
-def _summary(findings: list[Finding], given: Given) -> str:
+def _summary(findings: list[Finding], given: LintInput) -> str:
     objects = counted(len(given.subjects), "object")
     where = "of the cluster" if given.files is None else f"in {counted(given.files, 'file')}"
     against = counted(len(given.world.fleet), "device")
@@ -189,7 +189,7 @@ def _enumerated(texts: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _json(findings: list[Finding], given: Given) -> str:
+def _json(findings: list[Finding], given: LintInput) -> str:
     counts = Counter(finding.severity for finding in findings)
     report: dict[str, Any] = {
         "findings": [_finding_json(finding, given) for finding in findings],
@@ -209,7 +209,7 @@ def _json(findings: list[Finding], given: Given) -> str:
     return msgspec.json.format(msgspec.json.encode(report)).decode()
 
 
-def _finding_json(finding: Finding, given: Given) -> dict[str, Any]:
+def _finding_json(finding: Finding, given: LintInput) -> dict[str, Any]:
     facts = finding._asdict()
     if finding.source in given.unwritten:
         del facts["line"], facts["column"]

@@ -26,7 +26,7 @@ from mooring.cli.program_options import (
 if TYPE_CHECKING:
     from mooring.client.connecting import Access
     from mooring.cluster.node import Door, NodeSettings
-    from mooring.cluster.statuspages import Place
+    from mooring.cluster.status_server import ListenAddress
 
 
 def _pairs(_: click.Context, parameter: click.Parameter, text: str) -> dict[str, str]:
@@ -159,7 +159,7 @@ def _amounts(
 @watching_options(metrics="127.0.0.1:10248")
 @gate_options
 @needs_extra("drivers")
-def command(gates: Gates, place: Place | None, **given: Any) -> None:
+def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     """Run pods on this machine until it is interrupted.
 
     The machine registers as a node. Pods that are bound to it get the devices of their claims from
@@ -211,13 +211,15 @@ def _door(given: dict[str, Any]) -> Door | None:
     return Door(given["address"], given["port"], files)
 
 
-async def _run(access: Access, gates: Gates, settings: NodeSettings, place: Place | None) -> None:
+async def _run(
+    access: Access, gates: Gates, settings: NodeSettings, place: ListenAddress | None
+) -> None:
     from mooring.client.connecting import http_client
+    from mooring.cluster.leader_process import run_as_leader
     from mooring.cluster.node import AGENT, NodeError, held, node_program
-    from mooring.cluster.programs import Surroundings
-    from mooring.cluster.standing import stand
+    from mooring.cluster.programs import ProgramContext
 
-    around = Surroundings(gates=gates)
+    around = ProgramContext(gates=gates)
     host = urlsplit(access.server).hostname or "127.0.0.1"
     try:
         with held(settings.folder):
@@ -225,7 +227,7 @@ async def _run(access: Access, gates: Gates, settings: NodeSettings, place: Plac
                 http_client(access, manager=AGENT) as client,
                 node_program(client, around, settings, server_host=host) as program,
             ):
-                await stand(
+                await run_as_leader(
                     program,
                     client,
                     around,

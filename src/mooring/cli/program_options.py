@@ -22,8 +22,8 @@ from mooring.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from mooring.cluster.standing import Lead, LeadLostError
-from mooring.cluster.statuspages import Place, place_of
+from mooring.cluster.leader_process import LeaderLease, LeaseLostError
+from mooring.cluster.status_server import ListenAddress, parse_listen_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,9 +62,9 @@ def switch(name: str, *, default: bool, text: str) -> Callable[[F], F]:
     )
 
 
-def _place(_: click.Context, __: click.Parameter, text: str) -> Place | None:
+def _place(_: click.Context, __: click.Parameter, text: str) -> ListenAddress | None:
     try:
-        return place_of(text)
+        return parse_listen_address(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -161,7 +161,7 @@ def watching_options(*, metrics: str) -> Callable[[F], F]:
     return decorate
 
 
-def lead_of(given: dict[str, Any]) -> Lead | None:
+def lead_of(given: dict[str, Any]) -> LeaderLease | None:
     """Return the lease that the options ask for."""
     if not given["leader_elect"]:
         return None
@@ -171,7 +171,7 @@ def lead_of(given: dict[str, Any]) -> Lead | None:
     except ValueError as error:
         raise click.UsageError(f"--leader-elect-lease-duration: {error}") from None
     namespace = given["leader_elect_resource_namespace"]
-    return Lead(namespace, given["leader_elect_resource_name"], terms)
+    return LeaderLease(namespace, given["leader_elect_resource_name"], terms)
 
 
 def access_of(given: dict[str, Any]) -> Access:
@@ -193,7 +193,7 @@ def run_program(
     logging.basicConfig(level=level, format=LOG_FORMAT)
     try:
         asyncio.run(_until_stopped(work))
-    except* LeadLostError as lost:
+    except* LeaseLostError as lost:
         click.echo(f"error: {lost.exceptions[0]}", err=True)
         raise SystemExit(DOES_NOT_FIT) from None
     except* ClientError as found:

@@ -26,8 +26,8 @@ def command(data_dir: Path, yes: bool) -> None:
 
     `moor down` stops it first. What else is in the folder stays.
     """
-    from mooring.cluster.forgetting import ForgettingError, forget, found
-    from mooring.cluster.statefolder import StateFolder
+    from mooring.cluster.reset import ResetError, found, reset_cluster
+    from mooring.cluster.state_folder import StateFolder
 
     data_dir = data_dir.absolute()
     if pid := StateFolder(data_dir).runner():
@@ -40,8 +40,8 @@ def command(data_dir: Path, yes: bool) -> None:
         question = f"Remove {', '.join(names)} from {data_dir}? All objects of the cluster are lost"
         click.confirm(question, abort=True)
     try:
-        removed = asyncio.run(forget(data_dir))
-    except ForgettingError as error:
+        removed = asyncio.run(reset_cluster(data_dir))
+    except ResetError as error:
         fail(str(error))
     for path in removed:
         click.echo(f"removed {path}")

@@ -20,10 +20,9 @@ from mooring.cli.errors import DOES_NOT_FIT, fail, needs_extra
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
-    from mooring.cluster.runs.asking import NoClassError
-    from mooring.cluster.runs.holding import Held
-    from mooring.cluster.runs.manifests import Run
-    from mooring.cluster.statefolder import NodeState
+    from mooring.cluster.run.claim_requests import NoClassError
+    from mooring.cluster.run.holder_pod import HeldDevices, Run
+    from mooring.cluster.state_folder import NodeState
 
 STAGING = "staging"
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -84,7 +83,7 @@ def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None
     moor run --claim cpu=2,memory=4Gi --match numaNode -- make test
     moor run --claim gpu=1,nic=1 --match pcieRoot -- python train.py
     """
-    from mooring.cluster.runs.commands import CommandError, check_command
+    from mooring.cluster.run.command import CommandError, check_command
 
     try:
         if not given["dry_run"]:
@@ -98,8 +97,8 @@ def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None
 async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, Any]) -> int:
     from mooring.client.connecting import find_access, http_client
     from mooring.client.errors import ClientError, InvalidError
-    from mooring.cluster.runs.asking import AskError, NoClassError
-    from mooring.cluster.runs.holding import NotGivenError
+    from mooring.cluster.run.claim_requests import ClaimRequestError, NoClassError
+    from mooring.cluster.run.holder_pod import NotGivenError
     from mooring.node.runtime.cdi import UnresolvableError
     from mooring.node.runtime.contract import RuntimeRefusedError
 
@@ -111,7 +110,7 @@ async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, A
     except NoClassError as error:
         click.echo(f"error: {error}\n{_remedy(error, data_dir, node)}", err=True)
         return DOES_NOT_FIT
-    except AskError as error:
+    except ClaimRequestError as error:
         raise click.UsageError(str(error)) from None
     except InvalidError as error:
         raise click.UsageError(error.message) from None
@@ -124,8 +123,8 @@ async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, A
 
 def _remedy(error: NoClassError, data_dir: Path, node: NodeState) -> str:
     """Return how to get a class that is missing, and what there is instead."""
-    from mooring.cluster.classes import maker_of
-    from mooring.cluster.statefolder import CDI
+    from mooring.cluster.driver_classes import maker_of
+    from mooring.cluster.state_folder import CDI
 
     makers = [maker for each in error.classes if (maker := maker_of(each)) is not None]
     if makers:
@@ -146,7 +145,7 @@ def _remedy(error: NoClassError, data_dir: Path, node: NodeState) -> str:
 
 def _node(data_dir: Path) -> NodeState:
     """Return this machine as a node of the cluster that runs, or end."""
-    from mooring.cluster.statefolder import StateFolder
+    from mooring.cluster.state_folder import StateFolder
 
     folder = StateFolder(data_dir)
     pid, state = folder.runner(), folder.read()
@@ -166,12 +165,12 @@ async def _devices(client: Any, node: NodeState, given: dict[str, Any]) -> dict[
     """Return what the claim asks for, or raise AskError."""
     from mooring.api.resource.v1 import DeviceClass, ResourceSlice
     from mooring.client.paging import list_all
-    from mooring.cluster.runs.asking import Offer, claim_devices, read_asks
+    from mooring.cluster.run.claim_requests import NodeOffer, claim_devices, parse_requests
 
-    asks = read_asks(given["claims"])
+    asks = parse_requests(given["claims"])
     classes = (await list_all(client, DeviceClass)).values
     slices = (await list_all(client, ResourceSlice)).values
-    offer = Offer.of(classes, slices, node=node.name)
+    offer = NodeOffer.of(classes, slices, node=node.name)
     return claim_devices(asks, offer, matches=given["matches"], selectors=given["selectors"])
 
 
@@ -184,8 +183,7 @@ async def _with_devices(
     given: dict[str, Any],
 ) -> int:
     """Run the command with its devices, and give them back however it ends."""
-    from mooring.cluster.runs.holding import Holder, remove_leftovers
-    from mooring.cluster.runs.manifests import FOLDER, Run
+    from mooring.cluster.run.holder_pod import FOLDER, DeviceHolder, Run, remove_leftovers
 
     name = f"run-{secrets.token_hex(4)}"
     run = Run(name, os.getpid(), data_dir / FOLDER / name, node.name)
@@ -193,7 +191,7 @@ async def _with_devices(
         return _print(run, devices)
     await remove_leftovers(client)
     with _pipe(run.pipe):
-        holder = Holder(client, run, node_folder=Path(node.folder))
+        holder = DeviceHolder(client, run, node_folder=Path(node.folder))
         async with _signals() as signals:
             try:
                 held = await holder.take(devices, timeout_s=given["timeout_s"], tell=_say)
@@ -209,21 +207,21 @@ async def _with_devices(
 
 
 async def _command(
-    data_dir: Path, command_line: tuple[str, ...], held: Held, signals: Signals
+    data_dir: Path, command_line: tuple[str, ...], held: HeldDevices, signals: Signals
 ) -> int:
     from mooring.api.cdi import DYNAMIC_FOLDER, STATIC_FOLDER
-    from mooring.cluster.runs.commands import (
-        Surroundings,
+    from mooring.cluster.run.command import (
+        CommandContext,
         command_launch,
         exit_status,
         start_command,
     )
-    from mooring.cluster.runs.manifests import FOLDER
-    from mooring.cluster.statefolder import CDI
+    from mooring.cluster.run.holder_pod import FOLDER
+    from mooring.cluster.state_folder import CDI
     from mooring.node.runtime.cdi import CdiSpecs
 
     specs = CdiSpecs([Path(STATIC_FOLDER), Path(DYNAMIC_FOLDER), data_dir / CDI])
-    around = Surroundings(os.environ, os.getcwd(), data_dir / FOLDER / STAGING)
+    around = CommandContext(os.environ, os.getcwd(), data_dir / FOLDER / STAGING)
     launch = command_launch(command_line, specs.edits(held.cdi_ids), around)
     if launch.note:
         _say(launch.note)
@@ -327,7 +325,7 @@ def _print(run: Run, devices: dict[str, Any]) -> int:
     """Print the manifests."""
     import yaml
 
-    from mooring.cluster.runs.manifests import claim_tree, pod_tree
+    from mooring.cluster.run.holder_pod import claim_tree, pod_tree
 
     trees = [claim_tree(run, devices), pod_tree(run)]
     click.echo(yaml.safe_dump_all(trees, sort_keys=False, allow_unicode=True).rstrip("\n"))

@@ -23,8 +23,8 @@ from mooring.cli.program_options import (
 
 if TYPE_CHECKING:
     from mooring.client.connecting import Access
-    from mooring.cluster.standing import Lead
-    from mooring.cluster.statuspages import Place
+    from mooring.cluster.leader_process import LeaderLease
+    from mooring.cluster.status_server import ListenAddress
     from mooring.scheduler.live import Config, ExplainIn
 
 
@@ -54,7 +54,12 @@ if TYPE_CHECKING:
 @gate_options
 @click.pass_context
 def command(
-    ctx: click.Context, /, config: Path | None, gates: Gates, place: Place | None, **given: Any
+    ctx: click.Context,
+    /,
+    config: Path | None,
+    gates: Gates,
+    place: ListenAddress | None,
+    **given: Any,
 ) -> None:
     """Run the scheduler until it is interrupted.
 
@@ -108,7 +113,7 @@ def read_scheduler_file(path: Path, gates: Gates) -> tuple[Config | None, list[s
     from mooring.api.errors import ApiError
     from mooring.api.reading import read_document
     from mooring.api.schedulerconfig import KubeSchedulerConfiguration
-    from mooring.cli.inputs import Source, UnreadableError
+    from mooring.cli.inputs import InputSource, UnreadableError
     from mooring.scheduler.live import read_config
     from mooring.validation.schedulerconfig import (
         default_scheduler_configuration,
@@ -116,7 +121,7 @@ def read_scheduler_file(path: Path, gates: Gates) -> tuple[Config | None, list[s
     )
 
     try:
-        documents = list(Source(str(path), path).documents(schema=KUBERNETES))
+        documents = list(InputSource(str(path), path).documents(schema=KUBERNETES))
         if len(documents) != 1:
             return None, [f"{path}: must hold exactly one KubeSchedulerConfiguration"]
         reading = read_document(documents[0], gates=gates)
@@ -133,19 +138,23 @@ def read_scheduler_file(path: Path, gates: Gates) -> tuple[Config | None, list[s
 
 
 async def _run(
-    access: Access, gates: Gates, config: Config, lead: Lead | None, place: Place | None
+    access: Access,
+    gates: Gates,
+    config: Config,
+    lead: LeaderLease | None,
+    place: ListenAddress | None,
 ) -> None:
     from mooring.client.connecting import http_client
-    from mooring.cluster.programs import SCHEDULER_AGENT, Scheduling, Surroundings
-    from mooring.cluster.standing import reach, stand
+    from mooring.cluster.leader_process import check_connection, run_as_leader
+    from mooring.cluster.programs import SCHEDULER_AGENT, ProgramContext, SchedulerProgram
     from mooring.insight.pending.briefly import Briefly
 
-    around = Surroundings(gates=gates)
+    around = ProgramContext(gates=gates)
     async with http_client(access, manager=SCHEDULER_AGENT) as client:
-        await reach(client)
+        await check_connection(client)
         explain = Briefly(around.clock.monotonic)
-        program = Scheduling(client, around, config=config, explain=explain)
-        await stand(
+        program = SchedulerProgram(client, around, config=config, explain=explain)
+        await run_as_leader(
             program,
             client,
             around,

@@ -16,7 +16,7 @@ from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
     from mooring.cluster.overview import Overview
-    from mooring.cluster.statefolder import ClusterState, ProcessState
+    from mooring.cluster.state_folder import ClusterState, ProcessState
 
 
 @click.command(
@@ -37,7 +37,7 @@ def command(data_dir: Path, output: str) -> None:
     """Show what `moor up` runs in a folder: its processes, nodes, pods, and devices in use.
 
     Of this machine as a node it shows runtime and drivers."""
-    from mooring.cluster.statefolder import StateFolder
+    from mooring.cluster.state_folder import StateFolder
 
     folder = StateFolder(data_dir)
     pid, state = folder.runner(), folder.read()
@@ -55,11 +55,11 @@ def command(data_dir: Path, output: str) -> None:
 async def _overview(data_dir: Path) -> tuple[Overview | None, str]:
     from mooring.client.connecting import find_access, http_client
     from mooring.client.errors import ClientError
-    from mooring.cluster.overview import look_over
+    from mooring.cluster.overview import fetch_overview
 
     try:
         async with http_client(find_access(str(data_dir / "kubeconfig"))) as client:
-            return await look_over(client), ""
+            return await fetch_overview(client), ""
     except ClientError as error:
         return None, error.message
 
@@ -88,8 +88,8 @@ def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault
 
 def _folders(data_dir: Path) -> str:
     """Return the options by which a driver finds the node."""
-    from mooring.cluster.shortpaths import short_path
-    from mooring.cluster.statefolder import CDI, NODE
+    from mooring.cluster.socket_paths import short_path
+    from mooring.cluster.state_folder import CDI, NODE
 
     folder = data_dir.absolute()
     return f"--kubelet-dir {short_path(folder / NODE)} --cdi-dir {folder / CDI}"

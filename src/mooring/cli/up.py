@@ -24,12 +24,12 @@ from mooring.cli.command_classes import SectionedCommand
 from mooring.cli.errors import fail, needs_extra
 from mooring.cli.gate_options import check_numa_form, explain_option, gate_options
 from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
-from mooring.cli.up_view import View, standing_lines
+from mooring.cli.up_view import ProgressView, standing_lines
 
 if TYPE_CHECKING:
-    from mooring.cluster.assembly import NodePlan, Plan
-    from mooring.cluster.statefolder import StateFolder
-    from mooring.cluster.supervision import Supervisor
+    from mooring.cluster.cluster_processes import ClusterPlan, NodePlan
+    from mooring.cluster.state_folder import StateFolder
+    from mooring.cluster.supervisor import Supervisor
 
 GATES = ("feature_gates", "gates_preset", "emulated_version")
 DETACHED = "MOORING_DETACHED"  # in the environment of the process that --detach starts
@@ -140,7 +140,7 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
     moor up --profile dgx-h100=4
     moor up --detach --profile gb200-nvl72 && moor status && moor down
     """
-    from mooring.cluster.statefolder import StateFolder
+    from mooring.cluster.state_folder import StateFolder
 
     check_numa_form(given["form_name"], gates)
     if not os.environ.get(DETACHED):  # else whoever started us has looked
@@ -165,12 +165,12 @@ def _check_profiles(names: tuple[str, ...], form: str) -> None:
         raise click.UsageError(f"--profile: {error}") from None
 
 
-def _plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
-    from mooring.cluster.assembly import Plan
+def _plan(ctx: click.Context, given: dict[str, Any]) -> ClusterPlan:
+    from mooring.cluster.cluster_processes import ClusterPlan
 
     chosen = ((f"--{name.replace('_', '-')}", ctx.params[name]) for name in GATES)
     config: Path | None = given["config"]
-    return Plan(
+    return ClusterPlan(
         folder=given["data_dir"].absolute(),
         address=given["bind_address"],
         port=given["port"],
@@ -186,7 +186,7 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
 
 def _node(given: dict[str, Any]) -> NodePlan | None:
     """Return this machine as a node, if it is to be one."""
-    from mooring.cluster.assembly import NodePlan
+    from mooring.cluster.cluster_processes import NodePlan
 
     has_node: bool | None = given["has_node"]
     if not (has_node or (has_node is None and not given["profiles"])):
@@ -213,15 +213,15 @@ def _drivers(text: str) -> tuple[str, ...]:
 # --- in the foreground ----------------------------------------------------------------------------
 
 
-def _run(folder: StateFolder, plan: Plan) -> None:
-    from mooring.cluster.shortpaths import ShortPathError
-    from mooring.cluster.statefolder import FolderError
-    from mooring.cluster.supervision import PartFailedError
+def _run(folder: StateFolder, plan: ClusterPlan) -> None:
+    from mooring.cluster.socket_paths import ShortPathError
+    from mooring.cluster.state_folder import FolderError
+    from mooring.cluster.supervisor import ProcessFailedError
 
     try:
         with folder.locked():
             asyncio.run(_supervise(folder, plan))
-    except (FolderError, PartFailedError, ShortPathError) as error:
+    except (FolderError, ProcessFailedError, ShortPathError) as error:
         fail(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -229,14 +229,14 @@ def _run(folder: StateFolder, plan: Plan) -> None:
     click.echo("stopped")
 
 
-async def _supervise(folder: StateFolder, plan: Plan) -> None:
-    from mooring.cluster.assembly import on_serving, parts_of
-    from mooring.cluster.statefolder import ClusterState
-    from mooring.cluster.supervision import Part, Supervisor
+async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
+    from mooring.cluster.cluster_processes import cluster_processes, on_serving
+    from mooring.cluster.state_folder import ClusterState
+    from mooring.cluster.supervisor import ProcessSpec, Supervisor
 
     is_serving = asyncio.Event()
 
-    def on_working(name: str, line: str) -> Part | None:
+    def on_working(name: str, line: str) -> ProcessSpec | None:
         if name != "server":
             return None
         is_serving.set()
@@ -245,8 +245,10 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
     began = datetime.now(UTC).isoformat(timespec="seconds")
     node = None if plan.node is None else plan.node.state(plan)
     state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles, node=node)
-    view = View(is_terminal=sys.stdout.isatty())
-    supervisor = Supervisor(folder, state, parts_of(plan), tell=view.line, on_working=on_working)
+    view = ProgressView(is_terminal=sys.stdout.isatty())
+    supervisor = Supervisor(
+        folder, state, cluster_processes(plan), tell=view.line, on_working=on_working
+    )
     task = asyncio.ensure_future(supervisor.run(lambda: _greet(view, supervisor, plan)))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -264,10 +266,10 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
         view.clear()
 
 
-async def _furnish(view: View, is_serving: asyncio.Event, plan: Plan) -> None:
+async def _furnish(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
     """Make the classes of this machine's drivers, once the server is there."""
     from mooring.client.errors import ClientError
-    from mooring.cluster.classes import driver_names, make_classes
+    from mooring.cluster.driver_classes import driver_names, make_classes
 
     drivers = [] if plan.node is None else list(driver_names(plan.node.drivers))
     if not drivers:
@@ -279,7 +281,7 @@ async def _furnish(view: View, is_serving: asyncio.Event, plan: Plan) -> None:
         view.line(f"classes of devices are not made: {error}")
 
 
-def _greet(view: View, supervisor: Supervisor, plan: Plan) -> None:
+def _greet(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> None:
     view.line(f"cluster at {supervisor.state.server}")
     view.line(f"kubeconfig: {plan.folder / 'kubeconfig'}")
     view.line(f"logs: {plan.folder / 'log'}")
@@ -287,19 +289,19 @@ def _greet(view: View, supervisor: Supervisor, plan: Plan) -> None:
         view.line(f"node {supervisor.state.node}")
 
 
-async def _keep_looking(view: View, kubeconfig: Path, supervisor: Supervisor) -> None:
+async def _keep_looking(view: ProgressView, kubeconfig: Path, supervisor: Supervisor) -> None:
     """Show how the cluster is doing, as long as it runs and somebody looks."""
     if not view.is_terminal:
         return
     from mooring.client.errors import ClientError
-    from mooring.cluster.overview import look_over
+    from mooring.cluster.overview import fetch_overview
 
     overview = None
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         if supervisor.state.is_working:
             with suppress(ClientError):
-                overview = await _asked(kubeconfig, look_over)
+                overview = await _asked(kubeconfig, fetch_overview)
         view.show(standing_lines(supervisor.state, overview))
 
 
@@ -313,9 +315,9 @@ async def _asked(kubeconfig: Path, question: Callable[[Any], Any]) -> Any:
 # --- in the background ----------------------------------------------------------------------------
 
 
-def _detach(folder: StateFolder, plan: Plan, where: str) -> None:
+def _detach(folder: StateFolder, plan: ClusterPlan, where: str) -> None:
     """Start a process that runs the cluster, and return when it works; `where` names the folder."""
-    from mooring.cluster.statefolder import FolderError
+    from mooring.cluster.state_folder import FolderError
 
     try:
         with folder.locked():
@@ -349,7 +351,7 @@ def _detach(folder: StateFolder, plan: Plan, where: str) -> None:
     fail(f"{what} did not come to work within {START_S_MAX:g} s; see {folder.log('up').parent}")
 
 
-def _arguments(plan: Plan) -> list[str]:
+def _arguments(plan: ClusterPlan) -> list[str]:
     words = ["up", "--data-dir", str(plan.folder), "--bind-address", plan.address]
     words += ["--secure-port", str(plan.port), "--numa-node", plan.form]
     for name in plan.profiles:

@@ -15,12 +15,12 @@ from mooring.cli.output import printable
 
 if TYPE_CHECKING:
     from mooring.cluster.overview import Overview
-    from mooring.cluster.statefolder import ClusterState
+    from mooring.cluster.state_folder import ClusterState
 
 ABOVE = "\x1b[{}A\x1b[J"  # go up so many lines, and clear from there
 
 
-class View:
+class ProgressView:
     """Lines on a terminal, or in a file."""
 
     def __init__(

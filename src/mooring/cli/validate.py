@@ -18,7 +18,13 @@ from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
-from mooring.cli.inputs import Part, Skipped, UnreadableError, find_sources, skipped_concerns
+from mooring.cli.inputs import (
+    DocumentPart,
+    Skipped,
+    UnreadableError,
+    find_sources,
+    skipped_concerns,
+)
 from mooring.cli.output import Progress, printable_lines, report_options
 from mooring.insight.concerns import Concern, listed
 from mooring.validation.context import Context
@@ -99,7 +105,7 @@ def command(
 
 def _parts(
     filenames: tuple[str, ...], printer: _Printer, skipped: list[Skipped], *, recursive: bool
-) -> Iterator[Part]:
+) -> Iterator[DocumentPart]:
     """Give all that is to be checked; what cannot be read is printed."""
     for name in filenames:
         try:

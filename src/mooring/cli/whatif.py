@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from mooring.cli import CONTEXT
-from mooring.cli.change_options import Wish, Wishes, change_options, read_changes
+from mooring.cli.change_options import RequestedChange, Wishes, change_options, read_changes
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.collection import coloured
 from mooring.cli.errors import DOES_NOT_FIT, FITS
@@ -75,7 +75,7 @@ def command(given: ClusterInput, wishes: Wishes, output: str) -> None:
     sys.exit(given.exit_status(DOES_NOT_FIT if found.is_worse else FITS))
 
 
-def _difference(given: ClusterInput, wanted: list[Wish], context: Context) -> Difference:
+def _difference(given: ClusterInput, wanted: list[RequestedChange], context: Context) -> Difference:
     def make_plan(snapshot: Snapshot) -> Plan:
         with Progress("pods planned") as progress:
             return plan(snapshot, context, progress=progress)

@@ -22,13 +22,13 @@ from mooring.apiserver.settings import Settings
 from mooring.client.apiclient import ApiClient
 from mooring.client.connecting import Tokens, call_client
 from mooring.client.inprocess import InProcessTransport
-from mooring.cluster.accounts import Accounts
+from mooring.cluster.controller_accounts import ControllerClients
 from mooring.cluster.programs import (
     CONTROLLERS_AGENT,
     SCHEDULER_AGENT,
-    Controlling,
-    Scheduling,
-    Surroundings,
+    ControllerManager,
+    ProgramContext,
+    SchedulerProgram,
     run_all,
 )
 from mooring.kit.clock import Clock
@@ -41,9 +41,9 @@ class EmbeddedCluster(NamedTuple):
 
     server: Assembled
     admin: ApiClient  # may do everything
-    scheduling: Scheduling
-    controlling: Controlling
-    accounts: Accounts  # as which the controllers write
+    scheduling: SchedulerProgram
+    controlling: ControllerManager
+    accounts: ControllerClients  # as which the controllers write
 
     def client_of(self, name: str, headers: Mapping[str, str] | None = None) -> ApiClient:
         """Return a client for one of the users that the server has certificates of."""
@@ -61,7 +61,7 @@ class EmbeddedCluster(NamedTuple):
 @asynccontextmanager
 async def embedded(
     folder: Path,
-    around: Surroundings,
+    around: ProgramContext,
     *,
     config: Config | None = None,
     explain: Explain = lambda *_: "",
@@ -89,14 +89,14 @@ async def embedded(
     async with assembled(settings, now=now, store=store) as server:
         scheduler = _client(server, "scheduler", manager=SCHEDULER_AGENT)
         manager = _client(server, "controller-manager", manager=CONTROLLERS_AGENT)
-        accounts = Accounts(manager, partial(_account_client, server, clock), clock=clock)
+        accounts = ControllerClients(manager, partial(_account_client, server, clock), clock=clock)
         assert server.credentials is not None
         authority = server.credentials.authority.certificate.decode()
         cluster = EmbeddedCluster(
             server,
             _client(server, ADMIN),
-            Scheduling(scheduler, around, config=config, explain=explain),
-            Controlling(
+            SchedulerProgram(scheduler, around, config=config, explain=explain),
+            ControllerManager(
                 manager,
                 around,
                 authority=authority,

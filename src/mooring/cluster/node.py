@@ -19,8 +19,8 @@ from mooring.api.core import Pod
 from mooring.api.core.podstatus import ResourceStatus
 from mooring.api.quantity import Quantity
 from mooring.client.contract import Client
-from mooring.cluster.nodeparts import PluginsBesideClaims, PluginsByFolder, PodsHere
-from mooring.cluster.programs import Surroundings
+from mooring.cluster.node_adapters import AgentPods, PluginDevices, PluginHandler
+from mooring.cluster.programs import ProgramContext
 from mooring.controllers.podstates import is_over
 from mooring.kit.metrics import Family, Labels, Level, exposition
 from mooring.node.agent import Agent, Hooks
@@ -100,7 +100,7 @@ class NodeProgram:
     def __init__(
         self,
         client: Client,
-        around: Surroundings,
+        around: ProgramContext,
         settings: NodeSettings,
         runtime: Runtime,
         describe: Callable[[Runtime], Description],
@@ -131,7 +131,7 @@ class NodeProgram:
         )
         self.informers = self.agent.informers
 
-    def _claim_settings(self, settings: NodeSettings, around: Surroundings) -> DraSettings:
+    def _claim_settings(self, settings: NodeSettings, around: ProgramContext) -> DraSettings:
         return DraSettings(
             root=settings.folder,
             node=settings.name,
@@ -140,8 +140,8 @@ class NodeProgram:
             active=self._active,
             affected=self._look_at,
             registered=lambda: self.agent.keeper.try_again(),
-            handlers={DEVICE_PLUGIN: PluginsByFolder(self.plugins)},
-            others=PluginsBesideClaims(self.plugins),
+            handlers={DEVICE_PLUGIN: PluginHandler(self.plugins)},
+            others=PluginDevices(self.plugins),
             clock=around.clock,
             random=around.random,
         )
@@ -264,7 +264,7 @@ async def end_containers(runtime: Runtime, grace_s: float = END_GRACE_S) -> None
 @asynccontextmanager
 async def node_program(
     client: Client,
-    around: Surroundings,
+    around: ProgramContext,
     settings: NodeSettings,
     *,
     server_host: str = "127.0.0.1",
@@ -272,7 +272,7 @@ async def node_program(
     """Give the agent of a node, ready to run, with its door open; NodeError says why not."""
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(_runtime(settings, around))
-        pods = PodsHere()
+        pods = AgentPods()
         port = 0
         if settings.door is not None:
             answering = Answering(pods, runtime, metrics=pods.metrics_text, clock=around.clock)
@@ -297,7 +297,7 @@ async def _open_door(door: Door, answering: Answering) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def _runtime(settings: NodeSettings, around: Surroundings) -> AsyncIterator[Runtime]:
+async def _runtime(settings: NodeSettings, around: ProgramContext) -> AsyncIterator[Runtime]:
     """Give the runtime that settings ask for; each is loaded only then."""
     try:
         runtime = await _new_runtime(settings, around)
@@ -310,7 +310,7 @@ async def _runtime(settings: NodeSettings, around: Surroundings) -> AsyncIterato
 
 
 async def _new_runtime(
-    settings: NodeSettings, around: Surroundings
+    settings: NodeSettings, around: ProgramContext
 ) -> ProcessRuntime | PodmanRuntime | SimRuntime:
     folder, folders, clock = settings.folder, settings.cdi_folders, around.clock
     match settings.runtime:
@@ -343,7 +343,7 @@ def _resolved(specs: CdiSpecs, ids: Sequence[str]) -> ContainerEdits:
 def describe(
     settings: NodeSettings,
     runtime: Runtime,
-    around: Surroundings,
+    around: ProgramContext,
     server_host: str,
     port: int = 0,
 ) -> Description:

@@ -36,7 +36,9 @@ class Overview(Struct, frozen=True):
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the numbers in words, by what they are about."""
-        pods = ", ".join(f"{count:,} {phase.lower()}" for phase, count in self.pods.items())
+        pods = ", ".join(
+            f"{count_objects:,} {phase.lower()}" for phase, count_objects in self.pods.items()
+        )
         simulated = f", {self.nodes_simulated:,} of them simulated" if self.nodes_simulated else ""
         return [
             ("nodes", f"{self.nodes_ready:,} of {self.nodes:,} ready{simulated}"),
@@ -45,15 +47,15 @@ class Overview(Struct, frozen=True):
         ]
 
 
-async def look_over(client: Client) -> Overview:
+async def fetch_overview(client: Client) -> Overview:
     """Return the numbers of a cluster, or raise ClientError."""
     found = {}
     for struct in (Node, Pod, ResourceSlice, ResourceClaim):
         found[struct] = (await list_all(client, struct)).values
-    return count(found[Node], found[Pod], found[ResourceSlice], found[ResourceClaim])
+    return count_objects(found[Node], found[Pod], found[ResourceSlice], found[ResourceClaim])
 
 
-def count(
+def count_objects(
     nodes: Iterable[Node],
     pods: Iterable[Pod],
     slices: Iterable[ResourceSlice],

@@ -36,7 +36,7 @@ CONTROLLERS_AGENT = "kube-controller-manager"
 _FOREIGN = frozenset(kind.struct for kind in FOREIGN)
 
 
-class Surroundings(Struct, frozen=True):
+class ProgramContext(Struct, frozen=True):
     """What every program needs besides its client."""
 
     gates: Gates = Gates.parse()
@@ -45,7 +45,7 @@ class Surroundings(Struct, frozen=True):
     fresh: Fresh = Fresh(new_uid, lambda prefix: f"{prefix}{new_suffix()}")
 
 
-class Scheduling:
+class SchedulerProgram:
     """The scheduler: `run` it, and look at `scheduler` for its metrics.
 
     Programs in one process can share `informers`, so that each object is sent and read once.
@@ -54,7 +54,7 @@ class Scheduling:
     def __init__(
         self,
         client: Client,
-        around: Surroundings,
+        around: ProgramContext,
         *,
         config: Config | None = None,  # with features of its own; None: those of the gates
         explain: Explain = lambda *_: "",
@@ -62,7 +62,7 @@ class Scheduling:
     ) -> None:
         clock = around.clock
         self.config = config = config or read_config(KubeSchedulerConfiguration(), around.gates)
-        self.informers = informers or informers_of(client, around)
+        self.informers = informers or shared_informers(client, around)
         self._has_own = informers is None
         self.scheduler = LiveScheduler(
             config, around.fresh, elapsed=clock.monotonic, explain=explain
@@ -93,13 +93,13 @@ class Scheduling:
         }
 
 
-class Controlling:
+class ControllerManager:
     """The controllers."""
 
     def __init__(
         self,
         client: Client,
-        around: Surroundings,
+        around: ProgramContext,
         *,
         authority: str = "",
         more: tuple[Controller, ...] = (),
@@ -114,7 +114,7 @@ class Controlling:
         """
         self.metrics = DraMetrics()
         self.queues = QueuesMetrics()
-        self.informers = informers or informers_of(client, around)
+        self.informers = informers or shared_informers(client, around)
         self._has_own = informers is None
         controllers = (
             *dra_controllers(around.gates, self.metrics),
@@ -146,7 +146,7 @@ class Controlling:
         return exposition((*self.metrics.families(objects), *self.queues.families()))
 
 
-def informers_of(client: Client, around: Surroundings) -> Informers:
+def shared_informers(client: Client, around: ProgramContext) -> Informers:
     """Return informers for programs to share: whoever shares them runs them, too."""
     return Informers(client, random=around.random, clock=around.clock)
 
@@ -167,3 +167,45 @@ async def run_all(*programs: Any) -> None:
     async with asyncio.TaskGroup() as tasks:
         for program in programs:
             tasks.create_task(program.run())
+
+
+# MOVED
+
+
+# --- names of controllers, as users choose them -----------------------------------------------
+
+_LOOPS_OF = {
+    "resourceclaim-controller-groups": "resourceclaim-controller",
+    "resourceclaim-controller-releases": "resourceclaim-controller",
+}
+
+CONTROLLERS: tuple[str, ...] = (
+    "daemonset-controller",
+    "deployment-controller",
+    "device-taint-eviction-controller",
+    "garbage-collector-controller",
+    "job-controller",
+    "namespace-controller",
+    "node-lifecycle-controller",
+    "pod-garbage-collector-controller",
+    "podgroup-protection-controller",
+    "replicaset-controller",
+    "resourceclaim-controller",
+    "resourcepoolstatusrequest-controller",
+    "root-ca-certificate-publisher-controller",
+    "service-account-controller",
+    "taint-eviction-controller",
+    "ttl-after-finished-controller",
+)
+
+
+def controller_name(loop: str) -> str:
+    """Return the name of the controller that a loop belongs to."""
+    return _LOOPS_OF.get(loop, loop)
+
+
+# MOVED
+Surroundings = ProgramContext  # MOVED
+Scheduling = SchedulerProgram  # MOVED
+Controlling = ControllerManager  # MOVED
+informers_of = shared_informers  # MOVED

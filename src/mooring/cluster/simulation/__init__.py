@@ -6,7 +6,7 @@ pods       the part of its kubelet and its drivers: pods run, end and leave
 Both are controllers: a plan from what is there, carried out by `mooring.controllers.running`.
 """
 
-from mooring.cluster.simulation.machines import SIMULATED, Machines, fleets_of
+from mooring.cluster.simulation.machines import SIMULATED, SimulatedMachines, fleets_of
 from mooring.cluster.simulation.pods import SimulatedPods
 
-__all__ = ["SIMULATED", "Machines", "SimulatedPods", "fleets_of"]
+__all__ = ["SIMULATED", "SimulatedMachines", "SimulatedPods", "fleets_of"]

@@ -41,7 +41,7 @@ _CONDITIONS = (
 )
 
 
-class Machine(NamedTuple):
+class SimulatedMachine(NamedTuple):
     """What one machine brings with it."""
 
     node: Node
@@ -64,7 +64,7 @@ def is_simulated(node: Node | None) -> bool:
     return node is not None and node.metadata.annotations.get(SIMULATED) == "true"
 
 
-class Machines(Controller):
+class SimulatedMachines(Controller):
     """Looks after simulated nodes."""
 
     name: ClassVar[str] = "simulated-machines"
@@ -116,7 +116,7 @@ class Machines(Controller):
             case Create(value=Node()):
                 yield LookAgain(key, 0.0)
 
-    def _missing_classes(self, objects: Objects, machine: Machine) -> Iterator[Step]:
+    def _missing_classes(self, objects: Objects, machine: SimulatedMachine) -> Iterator[Step]:
         for each in machine.classes:
             name = each.metadata.name
             if objects.find(DeviceClass, "", name) is not None:
@@ -125,7 +125,7 @@ class Machines(Controller):
                 yield Create(each)
 
 
-def _machines(fleets: Iterable[Fleet]) -> Iterator[Machine]:
+def _machines(fleets: Iterable[Fleet]) -> Iterator[SimulatedMachine]:
     for fleet in fleets:
         by_node: dict[str, list[ResourceSlice]] = {}
         for each in fleet.slices:
@@ -134,10 +134,10 @@ def _machines(fleets: Iterable[Fleet]) -> Iterator[Machine]:
             annotations = {**node.metadata.annotations, SIMULATED: "true"}
             own = replace(node, metadata=replace(node.metadata, annotations=annotations))
             slices = tuple(by_node.get(node.metadata.name, ()))
-            yield Machine(own, slices, fleet.classes)
+            yield SimulatedMachine(own, slices, fleet.classes)
 
 
-def _missing_slices(objects: Objects, machine: Machine, node: Node) -> Iterator[Step]:
+def _missing_slices(objects: Objects, machine: SimulatedMachine, node: Node) -> Iterator[Step]:
     for each in machine.slices:
         if objects.find(ResourceSlice, "", each.metadata.name) is None:
             metadata = replace(each.metadata, owner_references=(_owner(node),))
@@ -155,7 +155,7 @@ def is_ready(node: Node) -> bool:
     return ready and node.status.node_info.kubelet_version == KUBELET
 
 
-def _ready(node: Node, machine: Machine | None, now: Timestamp) -> Patch:
+def _ready(node: Node, machine: SimulatedMachine | None, now: Timestamp) -> Patch:
     """Return the write that gives a node its status."""
     own = NodeStatus() if machine is None else machine.node.status
     at = str(now.truncated())

@@ -24,12 +24,12 @@ from mooring.client.election import Election, Terms
 from mooring.client.errors import ClientError
 from mooring.client.informers import Informers
 from mooring.client.transport import Request
-from mooring.cluster.programs import Surroundings
-from mooring.cluster.statuspages import Place, health_pages, serving
+from mooring.cluster.programs import ProgramContext
+from mooring.cluster.status_server import ListenAddress, health_pages, serving
 from mooring.kit.collector import calm_collector
 
 
-class Lead(Struct, frozen=True):
+class LeaderLease(Struct, frozen=True):
     """The lease by which a program becomes the only one of its kind."""
 
     namespace: str
@@ -37,11 +37,11 @@ class Lead(Struct, frozen=True):
     terms: Terms = Terms()
 
 
-class LeadLostError(Exception):
+class LeaseLostError(Exception):
     """Another program of the same kind leads by now, or nobody could be asked."""
 
 
-class Program(Protocol):
+class Runnable(Protocol):
     """Something to run with a client."""
 
     informers: Informers
@@ -58,7 +58,7 @@ class _Version(Struct):
     gitVersion: str = ""  # noqa: N815 - as servers write it
 
 
-async def reach(client: Client) -> None:
+async def check_connection(client: Client) -> None:
     """Return once the server has answered, or raise ClientError for why it does not."""
     await client.get(Namespace, "", "kube-system")
 
@@ -72,13 +72,13 @@ async def empties_namespaces(client: ApiClient) -> bool:
         return False
 
 
-async def stand(
-    program: Program,
+async def run_as_leader(
+    program: Runnable,
     client: Client,
-    around: Surroundings,
+    around: ProgramContext,
     *,
-    lead: Lead | None,
-    place: Place | None,
+    lead: LeaderLease | None,
+    place: ListenAddress | None,
     tell: Callable[[str], None],  # how far it has come, line by line
     working: str,
 ) -> None:
@@ -97,10 +97,10 @@ async def stand(
             return
         tell(f"waiting for the lease {lead.namespace}/{lead.name}")
         await election.run(lambda: _work(program, tell, working))
-        raise LeadLostError(f"the lease {lead.namespace}/{lead.name} was lost")
+        raise LeaseLostError(f"the lease {lead.namespace}/{lead.name} was lost")
 
 
-def _election(client: Client, lead: Lead, around: Surroundings) -> Election:
+def _election(client: Client, lead: LeaderLease, around: ProgramContext) -> Election:
     return Election(
         client,
         namespace=lead.namespace,
@@ -112,7 +112,7 @@ def _election(client: Client, lead: Lead, around: Surroundings) -> Election:
     )
 
 
-def _troubles(program: Program, election: Election | None) -> list[str]:
+def _troubles(program: Runnable, election: Election | None) -> list[str]:
     """Return why a program is not at work; one that waits for its turn is ready."""
     if election is not None and not election.is_leader:
         return []
@@ -120,7 +120,7 @@ def _troubles(program: Program, election: Election | None) -> list[str]:
     return found if not program.informers.synced else []
 
 
-async def _work(program: Program, tell: Callable[[str], None], working: str) -> None:
+async def _work(program: Runnable, tell: Callable[[str], None], working: str) -> None:
     async def announce() -> None:
         await program.informers.wait_synced()
         calm_collector()

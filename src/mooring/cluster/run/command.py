@@ -42,7 +42,7 @@ class CommandError(Exception):
         self.exit_status = exit_status
 
 
-class Surroundings(NamedTuple):
+class CommandContext(NamedTuple):
     """Where a command runs."""
 
     environment: Mapping[str, str]
@@ -60,7 +60,7 @@ def check_command(command: Sequence[str], path: str | None) -> None:
     raise CommandError(f"{name}: command not found", NOT_FOUND)
 
 
-def command_launch(command: Sequence[str], edits: ContainerEdits, around: Surroundings) -> Launch:
+def command_launch(command: Sequence[str], edits: ContainerEdits, around: CommandContext) -> Launch:
     """Return how a command is started with its devices, or raise RuntimeRefusedError."""
     spec = ContainerSpec(ContainerId("run", "run", 0), "", "", command=("run",))
     launch = launch_of(spec, edits, controllers=(), is_root=os.geteuid() == 0)
@@ -82,7 +82,7 @@ def _is_binding(name: str) -> bool:
     return name.startswith((f"{CPUS}_", f"{MEMORY_NODES}_", f"{ITEMS}_"))
 
 
-async def start_command(launch: Launch, around: Surroundings) -> asyncio.subprocess.Process:
+async def start_command(launch: Launch, around: CommandContext) -> asyncio.subprocess.Process:
     """Return the running command, or raise CommandError."""
     around.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
     theirs, ours = os.pipe2(os.O_CLOEXEC)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from mooring.api.cdi import ContainerEdits, Mount
-from mooring.cluster.runs.commands import (
+from mooring.cluster.run.command import (
+    CommandContext,
     CommandError,
-    Surroundings,
     command_environment,
     command_launch,
     exit_status,
@@ -27,7 +27,7 @@ def run(folder: Path, edits: ContainerEdits, *command: str) -> int:
     """Return how a command ends that runs in a folder."""
 
     async def act() -> int:
-        around = Surroundings(os.environ, str(folder), folder / "staging")
+        around = CommandContext(os.environ, str(folder), folder / "staging")
         process = await start_command(command_launch(command, edits, around), around)
         return exit_status(await process.wait())
 

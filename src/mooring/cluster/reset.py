@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from mooring.cluster.node import END_GRACE_S, NodeError, held
-from mooring.cluster.runs.manifests import FOLDER as RUNS
-from mooring.cluster.shortpaths import link_of, remove_short_path
-from mooring.cluster.statefolder import (
+from mooring.cluster.run.holder_pod import FOLDER as RUNS
+from mooring.cluster.socket_paths import link_of, remove_short_path
+from mooring.cluster.state_folder import (
     CDI,
     CREDENTIALS,
     LOCK,
@@ -36,7 +36,7 @@ STORE, CONTAINERS = "store", "containers"
 OURS = (STORE, CREDENTIALS, "kubeconfig", NODE, CDI, RUNS, LOGS, RECORD, LOCK)
 
 
-class ForgettingError(Exception):
+class ResetError(Exception):
     """A cluster that cannot be forgotten now; the text says why."""
 
 
@@ -45,7 +45,7 @@ def found(folder: Path) -> tuple[str, ...]:
     return tuple(name for name in OURS if os.path.lexists(folder / name))
 
 
-async def forget(folder: Path) -> tuple[Path, ...]:
+async def reset_cluster(folder: Path) -> tuple[Path, ...]:
     """End containers and remove all that is ours; return what was removed, or raise.
 
     ForgettingError is raised for a cluster that runs, and for what cannot be removed.
@@ -60,7 +60,7 @@ async def forget(folder: Path) -> tuple[Path, ...]:
                 await _end_containers(folder / NODE, None if known is None else known.node)
             removed = [*_remove(folder / name for name in names), *_remove_link(folder / NODE)]
     except (FolderError, NodeError) as error:
-        raise ForgettingError(str(error)) from None
+        raise ResetError(str(error)) from None
     for name in (LOGS, LOCK):  # which locking makes
         _remove_one(folder / name)
     with suppress(OSError):  # of a folder that has more in it
@@ -76,7 +76,7 @@ def _check_store(store: Path) -> None:
             with Folder(store):
                 pass
         except StoreError as error:
-            raise ForgettingError(str(error)) from None
+            raise ResetError(str(error)) from None
 
 
 async def _end_containers(node: Path, known: NodeState | None) -> None:
@@ -88,7 +88,7 @@ async def _end_containers(node: Path, known: NodeState | None) -> None:
             elif (node / CONTAINERS).is_dir():
                 await _end_processes(node / CONTAINERS)
     except RuntimeRefusedError as error:
-        raise ForgettingError(f"containers cannot be ended: {error}") from None
+        raise ResetError(f"containers cannot be ended: {error}") from None
 
 
 async def _end_processes(containers: Path) -> None:
@@ -122,7 +122,7 @@ def _remove_one(path: Path) -> None:
         else:
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise ForgettingError(f"{error.filename or path}: {error.strerror}") from None
+        raise ResetError(f"{error.filename or path}: {error.strerror}") from None
 
 
 def _remove_link(node: Path) -> Iterator[Path]:

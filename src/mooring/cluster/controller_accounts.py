@@ -50,7 +50,7 @@ def account_of(controller: str) -> str:
     return _ACCOUNTS.get(controller, controller)
 
 
-class Accounts:
+class ControllerClients:
     """The clients of accounts; close them after use."""
 
     def __init__(self, manager: Client, connect: Connect, *, clock: Clock = REAL) -> None:

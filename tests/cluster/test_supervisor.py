@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cluster.statefolder import (
+from mooring.cluster.state_folder import (
     ClusterState,
     FolderError,
     LogFile,
     ProcessState,
     StateFolder,
 )
-from mooring.cluster.supervision import Part, PartFailedError, Supervisor
+from mooring.cluster.supervisor import ProcessFailedError, ProcessSpec, Supervisor
 from tests.client.servers import until
 
 PYTHON = (sys.executable, "-c")
@@ -25,11 +25,11 @@ WORKS = "import time; print('metrics at http://x', flush=True); print('works at 
 STATE = ClusterState(pid=1, began="2026-10-01T12:00:00Z")
 
 
-def part(name: str, script: str) -> Part:
-    return Part(name, (script,), "works ")
+def part(name: str, script: str) -> ProcessSpec:
+    return ProcessSpec(name, (script,), "works ")
 
 
-def supervised(folder: StateFolder, told: list[str], *parts: Part) -> Supervisor:
+def supervised(folder: StateFolder, told: list[str], *parts: ProcessSpec) -> Supervisor:
     (folder.path / "log").mkdir(parents=True, exist_ok=True)
     return Supervisor(folder, STATE, parts, tell=told.append, program=PYTHON)
 
@@ -65,7 +65,7 @@ def test_a_part_that_never_works_ends_the_whole_with_its_last_words(tmp_path: Pa
     failing = part("two", "import sys; sys.exit('error: the port is taken')")
     parts = part("one", WORKS + "time.sleep(600)"), failing
     supervisor = supervised(StateFolder(tmp_path), [], *parts)
-    with pytest.raises(PartFailedError, match="two: the port is taken"):
+    with pytest.raises(ProcessFailedError, match="two: the port is taken"):
         asyncio.run(supervisor.run())
 
 

@@ -24,7 +24,7 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.cluster.statefolder import ClusterState, LogFile, ProcessState, StateFolder
+from mooring.cluster.state_folder import ClusterState, LogFile, ProcessState, StateFolder
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 
@@ -38,7 +38,7 @@ MOOR = (sys.executable, "-m", "mooring.cli.main")
 _PR_SET_PDEATHSIG = 1
 
 
-class Part(Struct, frozen=True):
+class ProcessSpec(Struct, frozen=True):
     """One process: its name, its command, and the word that says that it is at work."""
 
     name: str
@@ -46,7 +46,7 @@ class Part(Struct, frozen=True):
     word: str
 
 
-class PartFailedError(Exception):
+class ProcessFailedError(Exception):
     """A part that never came to work; the text has its last words."""
 
 
@@ -57,10 +57,10 @@ class Supervisor:
         self,
         folder: StateFolder,
         state: ClusterState,
-        parts: tuple[Part, ...],
+        parts: tuple[ProcessSpec, ...],
         *,
         tell: Callable[[str], None],
-        on_working: Callable[[str, str], Part | None] = lambda _, __: None,
+        on_working: Callable[[str, str], ProcessSpec | None] = lambda _, __: None,
         program: tuple[str, ...] = MOOR,
         clock: Clock = REAL,
     ) -> None:
@@ -119,7 +119,7 @@ class Supervisor:
         self._state = replace(self._state, processes=processes)
         self._folder.write(self._state)
 
-    def works(self, part: Part, line: str) -> Part:
+    def works(self, part: ProcessSpec, line: str) -> ProcessSpec:
         """Note that a part is at work; return it as it is to be started next time."""
         if line.startswith("serving at "):
             self._state = replace(self._state, server=line.split()[2].rstrip(";"))
@@ -144,7 +144,7 @@ class Supervisor:
 class _Runner:
     """Keeps one part running."""
 
-    def __init__(self, supervisor: Supervisor, part: Part) -> None:
+    def __init__(self, supervisor: Supervisor, part: ProcessSpec) -> None:
         self._supervisor, self._part = supervisor, part
         self._process: asyncio.subprocess.Process | None = None
         self._last: list[str] = []
@@ -161,7 +161,7 @@ class _Runner:
                 began = clock.monotonic()
                 how = await self._once(log)
                 if not self.has_worked.is_set():
-                    raise PartFailedError(self._last_words(how))
+                    raise ProcessFailedError(self._last_words(how))
                 is_steady = clock.monotonic() - began >= STEADY_S
                 self._failures = 1 if is_steady else self._failures + 1
                 self._restarts += 1

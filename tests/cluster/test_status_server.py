@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mooring.cluster.statuspages import Place, health_pages, place_of, serving
+from mooring.cluster.status_server import ListenAddress, health_pages, parse_listen_address, serving
 
 
 async def asked(url: str, request: bytes) -> bytes:
@@ -24,7 +24,7 @@ def answers(request: bytes, troubles: list[str] | None = None) -> tuple[bytes, b
 
     async def run() -> bytes:
         pages = health_pages({"/metrics": lambda: "a_total 1\n"}, lambda: troubles or [])
-        async with asyncio.timeout(10), serving(Place("127.0.0.1", 0), pages) as url:
+        async with asyncio.timeout(10), serving(ListenAddress("127.0.0.1", 0), pages) as url:
             return await asked(url, request)
 
     head, _, body = asyncio.run(run()).partition(b"\r\n\r\n")
@@ -56,10 +56,10 @@ def test_a_program_with_troubles_is_not_ready_and_says_why() -> None:
 
 
 def test_where_to_listen() -> None:
-    assert place_of("127.0.0.1:10259") == Place("127.0.0.1", 10259)
-    assert place_of("[::1]:0") == Place("::1", 0)
-    assert place_of(":8080") == Place("127.0.0.1", 8080)
-    assert place_of("0") is None
+    assert parse_listen_address("127.0.0.1:10259") == ListenAddress("127.0.0.1", 10259)
+    assert parse_listen_address("[::1]:0") == ListenAddress("::1", 0)
+    assert parse_listen_address(":8080") == ListenAddress("127.0.0.1", 8080)
+    assert parse_listen_address("0") is None
     for text in ("nonsense", "1.2.3.4:x", "1.2.3.4:70000"):
         with pytest.raises(ValueError, match="no address such as"):
-            place_of(text)
+            parse_listen_address(text)

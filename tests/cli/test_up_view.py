@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.cli.up_view import View, standing_lines
+from mooring.cli.up_view import ProgressView, standing_lines
 from mooring.cluster.overview import Overview
-from mooring.cluster.statefolder import ClusterState, ProcessState
+from mooring.cluster.state_folder import ClusterState, ProcessState
 
 OVERVIEW = Overview(1, 1, 0, {"Running": 2}, 6, 2, {"dra.cpu": (1, 1), "dra.net": (1, 5)})
 
@@ -16,7 +16,7 @@ def state(*working: bool) -> ClusterState:
 
 def test_what_stands_below_is_drawn_again_after_a_line() -> None:
     written: list[str] = []
-    view = View(is_terminal=True, write=written.append)
+    view = ProgressView(is_terminal=True, write=written.append)
     view.show(["a", "b"])
     view.line("stays")
     assert "".join(written) == "a\nb\n\x1b[2A\x1b[Jstays\na\nb\n"
@@ -25,7 +25,7 @@ def test_what_stands_below_is_drawn_again_after_a_line() -> None:
 def test_the_same_is_not_drawn_twice_and_a_file_has_only_lines_that_stay() -> None:
     for is_terminal, expected in ((True, ["a\n"]), (False, [])):
         written: list[str] = []
-        view = View(is_terminal=is_terminal, write=written.append)
+        view = ProgressView(is_terminal=is_terminal, write=written.append)
         view.show(["a"])
         view.show(["a"])
         assert written == expected

@@ -19,7 +19,7 @@ REQUEST_S_MAX = 10.0
 READERS_MAX = 32
 
 
-class Page(NamedTuple):
+class StatusPage(NamedTuple):
     """What is answered."""
 
     text: str
@@ -27,51 +27,53 @@ class Page(NamedTuple):
     type: str = PLAIN
 
 
-Pages = Mapping[str, Callable[[], Page]]
+StatusPages = Mapping[str, Callable[[], StatusPage]]
 
 _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
-_GONE = Page("404 page not found\n", 404)
+_GONE = StatusPage("404 page not found\n", 404)
 
 
-class Place(NamedTuple):
+class ListenAddress(NamedTuple):
     """Where to listen; port 0 takes a free one."""
 
     host: str
     port: int
 
 
-def place_of(text: str) -> Place | None:
+def parse_listen_address(text: str) -> ListenAddress | None:
     """Return where `HOST:PORT` says to listen, None for "0", or raise ValueError."""
     if text in ("", "0"):
         return None
     host, colon, port = text.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError(f"{text!r} is no address such as 127.0.0.1:10259")
-    return Place(host.strip("[]") or "127.0.0.1", int(port))
+    return ListenAddress(host.strip("[]") or "127.0.0.1", int(port))
 
 
 def health_pages(
     metrics: Mapping[str, Callable[[], str]], troubles: Callable[[], list[str]]
-) -> Pages:
+) -> StatusPages:
     """Return the pages of a program: metrics by their paths; ready when there are no troubles."""
 
-    def ready() -> Page:
+    def ready() -> StatusPage:
         found = troubles()
-        return Page("".join(f"{each}\n" for each in found), 503) if found else Page("ok")
+        return (
+            StatusPage("".join(f"{each}\n" for each in found), 503) if found else StatusPage("ok")
+        )
 
-    def counted(text: Callable[[], str]) -> Callable[[], Page]:
-        return lambda: Page(text(), type=PROMETHEUS)
+    def counted(text: Callable[[], str]) -> Callable[[], StatusPage]:
+        return lambda: StatusPage(text(), type=PROMETHEUS)
 
     return {
         **{path: counted(text) for path, text in metrics.items()},
-        "/healthz": lambda: Page("ok"),
-        "/livez": lambda: Page("ok"),
+        "/healthz": lambda: StatusPage("ok"),
+        "/livez": lambda: StatusPage("ok"),
         "/readyz": ready,
     }
 
 
 @asynccontextmanager
-async def serving(place: Place, pages: Pages) -> AsyncIterator[str]:
+async def serving(place: ListenAddress, pages: StatusPages) -> AsyncIterator[str]:
     """Serve pages for as long as a block lasts, which gets their URL; may raise OSError."""
     readers = asyncio.Semaphore(READERS_MAX)
 
@@ -94,7 +96,9 @@ async def serving(place: Place, pages: Pages) -> AsyncIterator[str]:
         server.close()
 
 
-async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pages: Pages) -> None:
+async def _answer(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pages: StatusPages
+) -> None:
     head = await reader.readuntil(b"\r\n\r\n")
     page = _page(head, pages)
     body = page.text.encode()
@@ -110,12 +114,12 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pa
     await writer.drain()
 
 
-def _page(head: bytes, pages: Pages) -> Page:
+def _page(head: bytes, pages: StatusPages) -> StatusPage:
     parts = head.split(b"\r\n", 1)[0].split(b" ")
     if len(parts) != 3 or not parts[2].startswith(b"HTTP/1."):
-        return Page("400 bad request\n", 400)
+        return StatusPage("400 bad request\n", 400)
     if parts[0] != b"GET":
-        return Page("405 method not allowed\n", 405)
+        return StatusPage("405 method not allowed\n", 405)
     path = parts[1].split(b"?", 1)[0].decode("latin-1")
     found = pages.get(path)
     return _GONE if found is None else found()

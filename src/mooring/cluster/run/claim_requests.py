@@ -27,11 +27,11 @@ NAME_MAX = 60  # leaves room for a number behind it
 _STRANGE = re.compile(r"[^a-z0-9]+")
 
 
-class AskError(Exception):
+class ClaimRequestError(Exception):
     """Something that cannot be asked for; the text says why, and what can."""
 
 
-class NoClassError(AskError):
+class NoClassError(ClaimRequestError):
     """A word whose classes nobody has made: its driver does not run, or is not known here."""
 
     def __init__(self, word: str, classes: tuple[str, ...], known: Sequence[str]) -> None:
@@ -41,7 +41,7 @@ class NoClassError(AskError):
         self.known = tuple(known)  # what can be asked for instead
 
 
-class Word(NamedTuple):
+class DeviceWord(NamedTuple):
     """What a short word means."""
 
     classes: tuple[str, ...]  # the first that is here
@@ -49,31 +49,31 @@ class Word(NamedTuple):
 
 
 _PAGES = 'device.attributes["dra.memory"].hugeTLB'
-_WORDS: Mapping[str, Word] = {
-    "cpu": Word(("dra.cpu",)),
-    "memory": Word(("dra.memory",), f"!{_PAGES}"),
-    "hugepages": Word(("dra.memory",), _PAGES),
-    "nic": Word(("dra.net",), '!device.attributes["dra.net"].?virtual.orValue(false)'),
-    "net": Word(("dra.net",)),
-    "vf": Word(("sriovnetwork.k8snetworkplumbingwg.io",)),
-    "disk": Word(("dra.nvme",)),
-    "nvme": Word(("dra.nvme",)),
-    "gpu": Word(("gpu.nvidia.com", "gpu.amd.com")),
-    "mig": Word(("mig.nvidia.com",)),
-    "tpu": Word(("tpu.google.com",)),
+_WORDS: Mapping[str, DeviceWord] = {
+    "cpu": DeviceWord(("dra.cpu",)),
+    "memory": DeviceWord(("dra.memory",), f"!{_PAGES}"),
+    "hugepages": DeviceWord(("dra.memory",), _PAGES),
+    "nic": DeviceWord(("dra.net",), '!device.attributes["dra.net"].?virtual.orValue(false)'),
+    "net": DeviceWord(("dra.net",)),
+    "vf": DeviceWord(("sriovnetwork.k8snetworkplumbingwg.io",)),
+    "disk": DeviceWord(("dra.nvme",)),
+    "nvme": DeviceWord(("dra.nvme",)),
+    "gpu": DeviceWord(("gpu.nvidia.com", "gpu.amd.com")),
+    "mig": DeviceWord(("mig.nvidia.com",)),
+    "tpu": DeviceWord(("tpu.google.com",)),
 }
 # What an amount is an amount of, by driver, where devices are given away in parts.
 _CAPACITY = {"dra.cpu": "dra.cpu/cpu", "dra.memory": "size"}
 
 
-class Ask(NamedTuple):
+class RequestedAmount(NamedTuple):
     """So much of something."""
 
     name: str
     amount: str
 
 
-class Offer(NamedTuple):
+class NodeOffer(NamedTuple):
     """What there is to ask for."""
 
     classes: frozenset[str]
@@ -82,7 +82,7 @@ class Offer(NamedTuple):
     @classmethod
     def of(
         cls, classes: Iterable[DeviceClass], slices: Iterable[ResourceSlice], *, node: str
-    ) -> Offer:
+    ) -> NodeOffer:
         """Return what a node offers."""
         names = frozenset(each.metadata.name for each in classes)
         here = (each.spec for each in slices if each.spec.node_name in (node, None))
@@ -103,17 +103,19 @@ class Offer(NamedTuple):
         return not own or any(device.allow_multiple_allocations for device in own)
 
 
-def read_asks(texts: Iterable[str]) -> tuple[Ask, ...]:
+def parse_requests(texts: Iterable[str]) -> tuple[RequestedAmount, ...]:
     """asks: ask {"," ask}; ask: NAME ["=" AMOUNT]. One is meant where no amount is."""
     words = [word.strip() for text in texts for word in text.split(",")]
-    asks = tuple(Ask(name, amount if sign else "1") for name, sign, amount in map(_parts, words))
+    asks = tuple(
+        RequestedAmount(name, amount if sign else "1") for name, sign, amount in map(_parts, words)
+    )
     if not asks:
-        raise AskError("nothing is asked for: --claim cpu=1, for example")
+        raise ClaimRequestError("nothing is asked for: --claim cpu=1, for example")
     if len(asks) > REQUESTS_MAX:
-        raise AskError(f"{len(asks)} requests, a claim has at most {REQUESTS_MAX}")
+        raise ClaimRequestError(f"{len(asks)} requests, a claim has at most {REQUESTS_MAX}")
     for ask in asks:
         if not ask.name or not ask.amount:
-            raise AskError(f"{'='.join(ask)!r} is not NAME=AMOUNT, such as gpu=1")
+            raise ClaimRequestError(f"{'='.join(ask)!r} is not NAME=AMOUNT, such as gpu=1")
     return asks
 
 
@@ -122,8 +124,8 @@ def _parts(word: str) -> tuple[str, str, str]:
 
 
 def claim_devices(
-    asks: Sequence[Ask],
-    offer: Offer,
+    asks: Sequence[RequestedAmount],
+    offer: NodeOffer,
     *,
     matches: Iterable[str] = (),
     selectors: Iterable[str] = (),
@@ -136,13 +138,13 @@ def claim_devices(
     ]
     count = sum(each["exactly"].get("count", 1) for each in requests)
     if count > DEVICES_MAX:
-        raise AskError(f"{count} devices, a claim has at most {DEVICES_MAX}")
+        raise ClaimRequestError(f"{count} devices, a claim has at most {DEVICES_MAX}")
     constraints = [{"matchAttribute": _attribute(each, offer)} for each in matches]
     return {"requests": requests, **({"constraints": constraints} if constraints else {})}
 
 
-def _request(ask: Ask, offer: Offer, conditions: Sequence[str]) -> dict[str, Any]:
-    word = _WORDS.get(ask.name, Word(()))
+def _request(ask: RequestedAmount, offer: NodeOffer, conditions: Sequence[str]) -> dict[str, Any]:
+    word = _WORDS.get(ask.name, DeviceWord(()))
     class_name = _class(ask.name, word, offer)
     expressions = [*([word.selector] if word.selector else ()), *conditions]
     selectors = [{"cel": {"expression": each}} for each in expressions]
@@ -158,7 +160,7 @@ def _request(ask: Ask, offer: Offer, conditions: Sequence[str]) -> dict[str, Any
     }
 
 
-def _class(name: str, word: Word, offer: Offer) -> str:
+def _class(name: str, word: DeviceWord, offer: NodeOffer) -> str:
     """Return the class that a name stands for here."""
     if name in offer.classes:
         return name
@@ -170,33 +172,35 @@ def _class(name: str, word: Word, offer: Offer) -> str:
         raise NoClassError(name, word.classes, known)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
-    raise AskError(f"no class of devices {name!r}; {hint}")
+    raise ClaimRequestError(f"no class of devices {name!r}; {hint}")
 
 
-def _words_here(offer: Offer) -> Iterator[str]:
+def _words_here(offer: NodeOffer) -> Iterator[str]:
     for name, word in _WORDS.items():
         if not offer.classes.isdisjoint(word.classes):
             yield name
 
 
-def _count(ask: Ask) -> int:
+def _count(ask: RequestedAmount) -> int:
     text = ask.amount[:9]
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise AskError(f"{ask.name}={ask.amount}: the number of devices is 1, 2, 3, …")
+        raise ClaimRequestError(f"{ask.name}={ask.amount}: the number of devices is 1, 2, 3, …")
     return int(text)
 
 
-def _capacity(ask: Ask) -> str:
+def _capacity(ask: RequestedAmount) -> str:
     try:
         amount = Quantity.parse(ask.amount)
     except QuantityError:
         amount = Quantity.ZERO
     if amount <= Quantity.ZERO:
-        raise AskError(f"{ask.name}={ask.amount}: the amount is a quantity, such as 2 or 4Gi")
+        raise ClaimRequestError(
+            f"{ask.name}={ask.amount}: the amount is a quantity, such as 2 or 4Gi"
+        )
     return ask.amount
 
 
-def _conditions(asks: Sequence[Ask], selectors: Iterable[str]) -> dict[str, list[str]]:
+def _conditions(asks: Sequence[RequestedAmount], selectors: Iterable[str]) -> dict[str, list[str]]:
     """Return the expressions for what is asked for, by its name."""
     found: dict[str, list[str]] = {}
     names = {ask.name for ask in asks}
@@ -204,12 +208,14 @@ def _conditions(asks: Sequence[Ask], selectors: Iterable[str]) -> dict[str, list
         name, sign, expression = text.partition("=")
         if name not in names or not sign or not expression.strip():
             listed = ", ".join(sorted(names))
-            raise AskError(f"--selector {text!r} is not NAME=EXPRESSION with NAME of {listed}")
+            raise ClaimRequestError(
+                f"--selector {text!r} is not NAME=EXPRESSION with NAME of {listed}"
+            )
         found.setdefault(name, []).append(expression.strip())
     return found
 
 
-def _attribute(text: str, offer: Offer) -> str:
+def _attribute(text: str, offer: NodeOffer) -> str:
     """Return an attribute with its domain; resource.kubernetes.io is meant where none is."""
     name = text if "/" in text else f"{STANDARD_DOMAIN}/{text}"
     known = offer.attributes
@@ -217,11 +223,11 @@ def _attribute(text: str, offer: Offer) -> str:
         ends = {each.rpartition("/")[2]: each for each in sorted(known)}
         near = difflib.get_close_matches(text.rpartition("/")[2], ends, n=1, cutoff=0.5)
         hint = f"; did you mean {ends[near[0]]}?" if near else ""
-        raise AskError(f"--match: no device here has the attribute {name!r}{hint}")
+        raise ClaimRequestError(f"--match: no device here has the attribute {name!r}{hint}")
     return name
 
 
-def _names(asks: Sequence[Ask]) -> Iterator[str]:
+def _names(asks: Sequence[RequestedAmount]) -> Iterator[str]:
     """Yield a name for each request: as it was asked for, with a number where there are more."""
     names = [_STRANGE.sub("-", ask.name.lower()).strip("-")[:NAME_MAX] or "device" for ask in asks]
     seen: Counter[str] = Counter()

@@ -22,18 +22,23 @@ from mooring.client.election import Terms
 from mooring.client.errors import ForbiddenError
 from mooring.client.writes import Patch, Target
 from mooring.cluster.embedded import embedded
-from mooring.cluster.programs import Controlling, Scheduling, Surroundings
-from mooring.cluster.standing import Lead, LeadLostError, reach, stand
+from mooring.cluster.leader_process import (
+    LeaderLease,
+    LeaseLostError,
+    check_connection,
+    run_as_leader,
+)
+from mooring.cluster.programs import ControllerManager, ProgramContext, SchedulerProgram
 from tests.client.servers import until
 
-AROUND = Surroundings()
-LEAD = Lead("kube-system", "kube-scheduler", Terms(lease_s=3.0, renew_s=2.0, retry_s=0.02))
+AROUND = ProgramContext()
+LEAD = LeaderLease("kube-system", "kube-scheduler", Terms(lease_s=3.0, renew_s=2.0, retry_s=0.02))
 
 
-def standing(client: Client, tell: Callable[[str], None], lead: Lead | None = LEAD) -> Any:
-    program = Scheduling(client, AROUND)
+def standing(client: Client, tell: Callable[[str], None], lead: LeaderLease | None = LEAD) -> Any:
+    program = SchedulerProgram(client, AROUND)
     return asyncio.create_task(
-        stand(program, client, AROUND, lead=lead, place=None, tell=tell, working="at work")
+        run_as_leader(program, client, AROUND, lead=lead, place=None, tell=tell, working="at work")
     )
 
 
@@ -47,7 +52,7 @@ def test_one_works_and_the_next_when_it_is_gone(tmp_path: Path) -> None:
         settings = Settings(tmp_path, allows_all=True)
         async with asyncio.timeout(60), assembled(settings) as server:
             client = call_client(server.application)
-            await reach(client)
+            await check_connection(client)
             one, two = list[str](), list[str]()
             first = standing(client, one.append)
             await until(lambda: "at work" in one)
@@ -72,7 +77,7 @@ def test_a_program_whose_lease_is_taken_ends(tmp_path: Path) -> None:
             await until(lambda: "at work" in told)
             other = {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 60}}
             await client.write(Patch(Target(Lease, "kube-system", "kube-scheduler"), other))
-            with pytest.raises(LeadLostError, match="kube-system/kube-scheduler was lost"):
+            with pytest.raises(LeaseLostError, match="kube-system/kube-scheduler was lost"):
                 await task
 
     asyncio.run(run())
@@ -82,14 +87,14 @@ def test_a_user_who_may_nothing_is_told_at_once(tmp_path: Path) -> None:
     async def run() -> None:
         async with assembled(Settings(tmp_path)) as server:
             with pytest.raises(ForbiddenError):
-                await reach(call_client(server.application))
+                await check_connection(call_client(server.application))
 
     asyncio.run(run())
 
 
 def test_metrics_have_kubernetes_names_and_those_of_the_keps() -> None:
     client: Any = None  # nothing is asked
-    scheduling = Scheduling(client, AROUND).metrics_pages["/metrics"]()
+    scheduling = SchedulerProgram(client, AROUND).metrics_pages["/metrics"]()
     for name in (
         "scheduler_schedule_attempts_total",
         "scheduler_pending_pods",
@@ -97,14 +102,14 @@ def test_metrics_have_kubernetes_names_and_those_of_the_keps() -> None:
         "scheduler_resourceclaim_creates_total",
     ):
         assert f"# TYPE {name} " in scheduling
-    controlling = Controlling(client, AROUND).metrics_pages["/metrics"]()
+    controlling = ControllerManager(client, AROUND).metrics_pages["/metrics"]()
     for name in ("resourceclaim_controller_resource_claims", "workqueue_depth"):
         assert f"# TYPE {name} " in controlling
 
 
 def test_what_pods_ask_for_is_told_until_they_are_over() -> None:
     client: Any = None
-    program = Scheduling(client, AROUND)
+    program = SchedulerProgram(client, AROUND)
     container = {
         "name": "c",
         "resources": {"requests": {"cpu": "1500m", "memory": "32Gi"}, "limits": {"cpu": "2"}},
@@ -128,7 +133,7 @@ def test_a_scheduler_whose_role_has_no_groups_and_no_taint_rules_does_not_ask_fo
     gates = Gates.parse(preset="kubernetes-1.37", emulated_version="1.34")
 
     async def run() -> None:
-        async with asyncio.timeout(60), embedded(tmp_path, Surroundings(gates=gates)) as cluster:
+        async with asyncio.timeout(60), embedded(tmp_path, ProgramContext(gates=gates)) as cluster:
             missing = {kind.name for kind in FOREIGN}  # which only Kubernetes has
             assert set(cluster.scheduling.informers.causes) == missing
             # The garbage collector looks for all kinds; these are not served, and not missed.
@@ -146,5 +151,5 @@ def test_a_scheduler_whose_role_has_no_groups_and_no_taint_rules_does_not_ask_fo
 
 def test_only_chosen_controllers_run() -> None:
     client: Any = None
-    program = Controlling(client, AROUND, chosen=lambda name: name == "job-controller")
+    program = ControllerManager(client, AROUND, chosen=lambda name: name == "job-controller")
     assert [each.controller.name for each in program.loops.running] == ["job-controller"]

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mooring.cli.main import moor
-from mooring.cluster.forgetting import ForgettingError, forget, found
 from mooring.cluster.node import held
-from mooring.cluster.shortpaths import short_path
-from mooring.cluster.statefolder import StateFolder
+from mooring.cluster.reset import ResetError, found, reset_cluster
+from mooring.cluster.socket_paths import short_path
+from mooring.cluster.state_folder import StateFolder
 from mooring.node.runtime.contract import ContainerId, ContainerSpec
 from mooring.node.runtime.process import ProcessRuntime
 from mooring.store.sqlite.folder import Folder
@@ -68,32 +68,32 @@ def test_a_cluster_that_runs_stays(folder: Path) -> None:
 
 
 def test_the_store_of_a_server_that_runs_alone_stays(folder: Path) -> None:
-    with Folder(folder / "store"), pytest.raises(ForgettingError, match="in use by process"):
-        asyncio.run(forget(folder))
+    with Folder(folder / "store"), pytest.raises(ResetError, match="in use by process"):
+        asyncio.run(reset_cluster(folder))
     assert "store" in found(folder)
 
 
 def test_the_folder_of_an_agent_that_runs_stays(folder: Path) -> None:
-    with held(folder / "node"), pytest.raises(ForgettingError, match="another agent runs"):
-        asyncio.run(forget(folder))
+    with held(folder / "node"), pytest.raises(ResetError, match="another agent runs"):
+        asyncio.run(reset_cluster(folder))
     assert "node" in found(folder)
 
 
 def test_the_short_link_goes(folder: Path) -> None:
     link = short_path(folder / "node")
-    assert link in asyncio.run(forget(folder))
+    assert link in asyncio.run(reset_cluster(folder))
     assert not link.is_symlink()
 
 
 def test_containers_that_were_left_end(folder: Path) -> None:
-    async def leave_and_forget() -> int:
+    async def leave_and_reset() -> int:
         runtime = ProcessRuntime(folder / "node" / "containers")
         spec = ContainerSpec(ContainerId("p", "c", 0), "", "p", command=("sleep", "1000"))
         await runtime.start(spec)
         keeper = await runtime.keeper_pid()
         await runtime.close()
-        await forget(folder)
+        await reset_cluster(folder)
         return keeper
 
-    keeper = asyncio.run(leave_and_forget())
+    keeper = asyncio.run(leave_and_reset())
     assert not runs(keeper)

@@ -23,27 +23,41 @@ from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.contract import Added, Client, Removed
 from mooring.client.errors import ClientError, ExpiredError, NotFoundError
 from mooring.client.writes import Create, Delete, Target
-from mooring.cluster.runs.manifests import LABEL, NAMESPACE, Run, claim_tree, pod_tree
 
 T = TypeVar("T")
 
+FOLDER = "runs"  # of the pipes, in the folder of a cluster
+NAMESPACE = "default"
+LABEL = "mooring.dev/run"
+ENTRY, CONTAINER = "devices", "holder"
+GRACE_S = 2
+HOLDER = '[ -d "/proc/$1" ] && read -r _ <"$2"; rm -f "$2"'
 RELEASE_S_MAX = 30.0
 ANSWER_S_MAX = 10.0
 SOCKET = Path("pod-resources/kubelet.sock")
+
+
+class Run(NamedTuple):
+    """One run: a name for its objects, the process that it is, and its pipe."""
+
+    name: str
+    pid: int
+    pipe: Path
+    node: str
 
 
 class NotGivenError(Exception):
     """No devices were given; the text says why."""
 
 
-class Held(NamedTuple):
+class HeldDevices(NamedTuple):
     """What a run has got."""
 
     devices: tuple[str, ...]  # a request and its device, as users read it
     cdi_ids: tuple[str, ...]
 
 
-class Holder:
+class DeviceHolder:
     """The objects of one run."""
 
     def __init__(self, client: Client, run: Run, *, node_folder: Path) -> None:
@@ -52,7 +66,7 @@ class Holder:
 
     async def take(
         self, devices: dict[str, Any], *, timeout_s: float, tell: Callable[[str], None]
-    ) -> Held:
+    ) -> HeldDevices:
         """Return the devices that were asked for, or raise NotGivenError or ClientError.
 
         `tell` hears why it takes longer.
@@ -65,7 +79,7 @@ class Holder:
         except TimeoutError:
             raise NotGivenError(await self._why_not(f"no devices within {timeout_s:g} s")) from None
         claim = await self._client.get(ResourceClaim, NAMESPACE, self._run.name)
-        return Held(tuple(_devices(claim)), await self._cdi_ids())
+        return HeldDevices(tuple(_devices(claim)), await self._cdi_ids())
 
     async def release(self) -> bool:
         """Give everything back; return whether it is free now."""
@@ -194,3 +208,43 @@ def _devices(claim: ResourceClaim | None) -> Iterable[str]:
 
 def _is_alive(pid: str) -> bool:
     return pid.isascii() and pid.isdigit() and os.path.isdir(f"/proc/{pid}")
+
+
+# --- the objects ------------------------------------------------------------------------------
+
+
+def claim_tree(run: Run, devices: dict[str, Any]) -> dict[str, Any]:
+    """Return the claim."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": _metadata(run),
+        "spec": {"devices": devices},
+    }
+
+
+def pod_tree(run: Run) -> dict[str, Any]:
+    """Return the pod."""
+    container = {
+        "name": CONTAINER,
+        "image": "none",  # a process of this machine
+        "command": ["/bin/sh", "-c", HOLDER, "holder", str(run.pid), str(run.pipe)],
+        "resources": {"claims": [{"name": ENTRY}]},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _metadata(run),
+        "spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": GRACE_S,
+            "automountServiceAccountToken": False,
+            "nodeSelector": {"kubernetes.io/hostname": run.node},
+            "containers": [container],
+            "resourceClaims": [{"name": ENTRY, "resourceClaimName": run.name}],
+        },
+    }
+
+
+def _metadata(run: Run) -> dict[str, Any]:
+    return {"name": run.name, "namespace": NAMESPACE, "labels": {LABEL: str(run.pid)}}

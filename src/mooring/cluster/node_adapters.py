@@ -14,7 +14,7 @@ from mooring.node.dra.registration import Plugin, RegistrationRefusedError
 from mooring.wire import podresources_pb2 as wire
 
 
-class PodsHere:
+class AgentPods:
     """The pods of an agent that is made later than the door to them."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class PodsHere:
         return self._metrics_text()
 
 
-class PluginsBesideClaims:
+class PluginDevices:
     """What device plugins gave, for those who ask for all devices of pods."""
 
     def __init__(self, plugins: DevicePlugins) -> None:
@@ -54,7 +54,7 @@ class PluginsBesideClaims:
         return allocatable_devices(self._plugins.allocatable())
 
 
-class PluginsByFolder:
+class PluginHandler:
     """Device plugins that register as drivers do, by a socket in the folder of plugins."""
 
     def __init__(self, plugins: DevicePlugins) -> None:

@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.resource.v1 import Device, DeviceAttribute
-from mooring.cluster.runs.asking import Ask, AskError, Offer, claim_devices, read_asks
+from mooring.cluster.run.claim_requests import (
+    ClaimRequestError,
+    NodeOffer,
+    RequestedAmount,
+    claim_devices,
+    parse_requests,
+)
 
 NUMA = "resource.kubernetes.io/numaNode"
-OFFER = Offer(
+OFFER = NodeOffer(
     frozenset({"dra.cpu", "dra.memory", "dra.net", "gpu.amd.com", "gpu.example.com"}),
     (
         ("dra.cpu", Device(name="socket", allow_multiple_allocations=True)),
@@ -26,13 +32,13 @@ def devices(
     *texts: str,
     matches: tuple[str, ...] = (),
     selectors: tuple[str, ...] = (),
-    offer: Offer = OFFER,
+    offer: NodeOffer = OFFER,
 ) -> dict[str, Any]:
-    return claim_devices(read_asks(texts), offer, matches=matches, selectors=selectors)
+    return claim_devices(parse_requests(texts), offer, matches=matches, selectors=selectors)
 
 
 def refusal(*texts: str, **given: Any) -> str:
-    with pytest.raises(AskError) as caught:
+    with pytest.raises(ClaimRequestError) as caught:
         devices(*texts, **given)
     return str(caught.value)
 
@@ -55,7 +61,7 @@ def test_cpus_and_memory_are_asked_for_by_capacity() -> None:
 
 
 def test_cpus_that_are_devices_are_counted() -> None:
-    alone = Offer(OFFER.classes, (("dra.cpu", Device(name="cpu-0")),))
+    alone = NodeOffer(OFFER.classes, (("dra.cpu", Device(name="cpu-0")),))
     (request,) = devices("cpu=2", offer=alone)["requests"]
     assert request["exactly"] == {"deviceClassName": "dra.cpu", "count": 2}
 
@@ -103,7 +109,7 @@ def test_what_cannot_be_asked_for_is_said(
 @given(st.text(max_size=40))
 def test_any_text_is_asks_or_refused(text: str) -> None:
     try:
-        asks = read_asks([text])
-    except AskError:
+        asks = parse_requests([text])
+    except ClaimRequestError:
         return
-    assert all(isinstance(each, Ask) and each.name and each.amount for each in asks)
+    assert all(isinstance(each, RequestedAmount) and each.name and each.amount for each in asks)

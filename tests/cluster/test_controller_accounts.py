@@ -21,9 +21,9 @@ from mooring.apiserver.authorization.bootstrap.controllers import PREFIX, ROLES
 from mooring.client.connecting import Tokens
 from mooring.client.errors import ForbiddenError, NotFoundError
 from mooring.client.writes import Create, Delete, Patch, Target
-from mooring.cluster.accounts import Accounts, account_of
+from mooring.cluster.controller_accounts import ControllerClients, account_of
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import Controlling, Surroundings
+from mooring.cluster.programs import ControllerManager, ProgramContext
 from mooring.kit.clock import ManualClock
 from tests.client.servers import until
 from tests.cluster.test_embedded import furnish, pod
@@ -82,7 +82,7 @@ def test_no_controller_is_forbidden_what_it_does(
     caplog.set_level(logging.WARNING)
 
     async def run() -> None:
-        async with asyncio.timeout(60), embedded(tmp_path, Surroundings()) as cluster:
+        async with asyncio.timeout(60), embedded(tmp_path, ProgramContext()) as cluster:
             await put_to_work(cluster)
             accounts = {
                 each.metadata.name
@@ -97,7 +97,7 @@ def test_no_controller_is_forbidden_what_it_does(
 
 def test_a_controller_may_do_no_more_than_its_role_lets_it(tmp_path: Path) -> None:
     async def run() -> None:
-        async with asyncio.timeout(60), embedded(tmp_path, Surroundings()) as cluster:
+        async with asyncio.timeout(60), embedded(tmp_path, ProgramContext()) as cluster:
             client = cluster.accounts.client_of("deployment-controller")
             assert await client.get(Pod, "default", "none") is None
             with pytest.raises(ForbiddenError, match="kube-system:deployment-controller"):
@@ -131,7 +131,7 @@ def test_an_account_that_is_not_there_is_made_and_its_token_renewed_in_time() ->
         clock = ManualClock()
         server: Any = Granting(has_accounts=False)
         connect: Any = sources.append
-        accounts = Accounts(server, connect, clock=clock)
+        accounts = ControllerClients(server, connect, clock=clock)
         accounts.client_of("daemonset-controller")
         token = await sources[0]()
         assert server.asked == [
@@ -146,9 +146,9 @@ def test_an_account_that_is_not_there_is_made_and_its_token_renewed_in_time() ->
 
 
 def test_every_controller_has_a_role() -> None:
-    controlling = Controlling(
+    controlling = ControllerManager(
         None,  # type: ignore[arg-type]  # nothing is asked
-        Surroundings(gates=Gates.parse()),
+        ProgramContext(gates=Gates.parse()),
         authority="x",
     )
     roles = {row.name.removeprefix(PREFIX) for row in ROLES}

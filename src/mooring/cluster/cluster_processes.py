@@ -16,9 +16,9 @@ from mooring.apiserver.certificates import Pair
 from mooring.apiserver.credentials import write_privately
 from mooring.apiserver.kubeconfig import kubeconfig
 from mooring.apiserver.nodefolder import write_node_folder
-from mooring.cluster.shortpaths import short_path
-from mooring.cluster.statefolder import CDI, CREDENTIALS, NODE, NodeState
-from mooring.cluster.supervision import Part
+from mooring.cluster.socket_paths import short_path
+from mooring.cluster.state_folder import CDI, CREDENTIALS, NODE, NodeState
+from mooring.cluster.supervisor import ProcessSpec
 
 SHARED_CDI = (STATIC_FOLDER, DYNAMIC_FOLDER)  # where others say it
 ANY_PORT = "127.0.0.1:0"
@@ -31,18 +31,18 @@ class NodePlan(Struct, frozen=True):
     runtime: str = "process"
     drivers: tuple[str, ...] = ()  # by the names that operators use
 
-    def folder(self, plan: Plan) -> Path:
+    def folder(self, plan: ClusterPlan) -> Path:
         """Make the folder of what the node needs; return a path of it that is short enough."""
         folder = plan.folder / NODE
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)  # a link to nowhere is no folder
         return short_path(folder)
 
-    def state(self, plan: Plan) -> NodeState:
+    def state(self, plan: ClusterPlan) -> NodeState:
         """Return what is noted of the node."""
         return NodeState(self.name, self.runtime, str(self.folder(plan)), self.drivers)
 
 
-class Plan(Struct, frozen=True):
+class ClusterPlan(Struct, frozen=True):
     """What kind of cluster is wanted; texts are as on the command line."""
 
     folder: Path
@@ -57,7 +57,7 @@ class Plan(Struct, frozen=True):
     explain_in: str = ""  # where explanations of pods without a node go; empty: as the gates say
 
 
-def parts_of(plan: Plan) -> tuple[Part, ...]:
+def cluster_processes(plan: ClusterPlan) -> tuple[ProcessSpec, ...]:
     """Return the processes, the server first: all others need it."""
     alone = ("--leader-elect=false", "--metrics-bind-address", ANY_PORT, *plan.gates)
     config = ("--config", str(plan.config)) if plan.config is not None else ()
@@ -77,14 +77,14 @@ def parts_of(plan: Plan) -> tuple[Part, ...]:
     )
     profiles = (word for name in plan.profiles for word in ("--profile", name))
     return (
-        server_part(plan),
-        Part("scheduler", (*scheduler, *config, *explain_in, *alone), "scheduling at "),
-        Part("controllers", (*controllers, *profiles, *alone), "controlling at "),
-        *(node_parts(plan, plan.node) if plan.node is not None else ()),
+        server_process(plan),
+        ProcessSpec("scheduler", (*scheduler, *config, *explain_in, *alone), "scheduling at "),
+        ProcessSpec("controllers", (*controllers, *profiles, *alone), "controlling at "),
+        *(node_processes(plan, plan.node) if plan.node is not None else ()),
     )
 
 
-def node_parts(plan: Plan, node: NodePlan) -> Iterator[Part]:
+def node_processes(plan: ClusterPlan, node: NodePlan) -> Iterator[ProcessSpec]:
     """Give the processes of this machine as a node: its agent, and its drivers in one."""
     root, cdi = str(node.folder(plan)), str(plan.folder / CDI)
     agent = (
@@ -94,17 +94,17 @@ def node_parts(plan: Plan, node: NodePlan) -> Iterator[Part]:
         *(word for each in (*SHARED_CDI, cdi) for word in ("--cdi-dir", each)),
         *("--metrics-bind-address", ANY_PORT, *plan.gates),
     )
-    yield Part("node", agent, "running pods ")
+    yield ProcessSpec("node", agent, "running pods ")
     if node.drivers:
         drivers = (
             *("driver", "run", *node.drivers, "--node-name", node.name),
             *("--kubeconfig", str(credentials_of(plan.folder, node.name) / "kubeconfig")),
             *("--kubelet-dir", root, "--cdi-dir", cdi, "--numa-node", plan.form, "--no-classes"),
         )
-        yield Part("drivers", drivers, "driving ")
+        yield ProcessSpec("drivers", drivers, "driving ")
 
 
-def server_part(plan: Plan) -> Part:
+def server_process(plan: ClusterPlan) -> ProcessSpec:
     """Return the server's process."""
     arguments = (
         "server",
@@ -117,10 +117,10 @@ def server_part(plan: Plan) -> Part:
         *plan.gates,
         *(("--runtime-config", plan.runtime_config) if plan.runtime_config else ()),
     )
-    return Part("server", arguments, "serving at ")
+    return ProcessSpec("server", arguments, "serving at ")
 
 
-def on_serving(plan: Plan, line: str) -> Part:
+def on_serving(plan: ClusterPlan, line: str) -> ProcessSpec:
     """Write how the others reach the server; return the server as it is to be started again.
 
     That is at the same port, so that everybody finds it.
@@ -142,7 +142,7 @@ def on_serving(plan: Plan, line: str) -> Part:
             pki=pki,
             now=Timestamp(datetime.now(UTC)).truncated(),
         )
-    return server_part(replace(plan, port=urlsplit(url).port or plan.port))
+    return server_process(replace(plan, port=urlsplit(url).port or plan.port))
 
 
 def credentials_of(folder: Path, node: str) -> Path:

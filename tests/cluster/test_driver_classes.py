@@ -11,7 +11,7 @@ from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import DeviceClass
 from mooring.client.errors import AlreadyExistsError, ForbiddenError
 from mooring.client.writes import Create
-from mooring.cluster.classes import class_names, driver_names, make_classes, maker_of
+from mooring.cluster.driver_classes import class_names, driver_names, make_classes, maker_of
 
 
 class Classes:

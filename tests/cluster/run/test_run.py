@@ -20,7 +20,7 @@ from mooring.api.resource.v1 import DeviceClass, ResourceClaim
 from mooring.cli.run import Signals
 from mooring.client.connecting import find_access, http_client
 from mooring.client.writes import Delete, Target
-from mooring.cluster.runs.holding import following
+from mooring.cluster.run.holder_pod import following
 
 TIMEOUT_S = 150
 WAIT_S = 60.0
