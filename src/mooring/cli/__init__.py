@@ -1,4 +1,4 @@
-"""The command line: one module per command; each parses, calls and prints."""
+"""The command line: one module per command, which parses, calls and prints."""
 
 # The same for every command, also when it is called on its own.
 CONTEXT = {"help_option_names": ["-h", "--help"]}

@@ -1,4 +1,4 @@
-"""The options that say what is changed about a cluster, and the changes that they mean."""
+"""The options of `moor whatif` that describe changes to a cluster, and their parsing."""
 
 from __future__ import annotations
 
@@ -66,27 +66,29 @@ OPTIONS = (
     Option(
         "--add", "add", "FILE|DIR|-", "Objects to apply: nodes, slices, classes, claims, pods …"
     ),
-    Option("--add-profile", "add_profile", "NAME[=COUNT]", "Machines to add."),
+    Option(
+        "--add-profile", "add_profile", "NAME[=COUNT]", "Hardware profile whose machines to add."
+    ),
     Option(
         "--replace-slices",
         "replace_slices",
         "FILE|DIR|-",
-        "Slices that their drivers publish instead of all that they have now.",
+        "ResourceSlices that replace all current ones of their drivers.",
     ),
     Option("--rule", "rule", "FILE|DIR|-", "DeviceTaintRules to create."),
-    Option("--remove-rule", "remove_rule", "NAME", "A DeviceTaintRule to delete."),
+    Option("--remove-rule", "remove_rule", "NAME", "DeviceTaintRule to delete."),
     Option(
         "--taint-device",
         "taint_device",
         "DRIVER/POOL/DEVICE=KEY[=VALUE]:EFFECT",
-        "Devices to taint; * stands for every driver, pool or device.",
+        "Devices to taint; * matches every driver, pool or device.",
     ),
-    Option("--taint-node", "taint_node", "NAME=KEY[=VALUE]:EFFECT", "A node to taint."),
-    Option("--cordon", "cordon", "NAME", "A node that gets no more pods."),
-    Option("--drain", "drain", "NAME", "A node to cordon, and to take pods from."),
-    Option("--remove-node", "remove_node", "NAME", "A node that goes, with its slices and pods."),
-    Option("--delete-pod", "delete_pod", "[NAMESPACE/]NAME", "A pod to delete."),
-    Option("--delete-claim", "delete_claim", "[NAMESPACE/]NAME", "A claim to delete."),
+    Option("--taint-node", "taint_node", "NAME=KEY[=VALUE]:EFFECT", "Node to taint."),
+    Option("--cordon", "cordon", "NAME", "Node to cordon."),
+    Option("--drain", "drain", "NAME", "Node to drain."),
+    Option("--remove-node", "remove_node", "NAME", "Node to remove, with its slices and pods."),
+    Option("--delete-pod", "delete_pod", "[NAMESPACE/]NAME", "Pod to delete."),
+    Option("--delete-claim", "delete_claim", "[NAMESPACE/]NAME", "Claim to delete."),
 )
 
 
@@ -97,7 +99,7 @@ class RequestedChange(NamedTuple):
     change: Change
 
 
-class Wishes(Struct, frozen=True):
+class ChangeValues(Struct, frozen=True):
     """The values of all options, by field."""
 
     values: dict[str, tuple[str, ...]]
@@ -108,11 +110,11 @@ class Wishes(Struct, frozen=True):
 
 
 def change_options(function: F) -> F:
-    """Add the options to a command; it gets a `wishes` argument."""
+    """Add the options to a command; it gets a `changes` argument."""
 
     def with_changes(*args: Any, **kwargs: Any) -> Any:
         values = {option.field: kwargs.pop(option.field) for option in OPTIONS}
-        return function(*args, wishes=Wishes(values), **kwargs)
+        return function(*args, changes=ChangeValues(values), **kwargs)
 
     with_changes.__doc__ = function.__doc__
     with_changes.__name__ = function.__name__
@@ -127,39 +129,41 @@ def change_options(function: F) -> F:
     return result
 
 
-def read_changes(wishes: Wishes, given: ClusterInput, context: Context) -> list[RequestedChange]:
-    """Return the changes in the order in which they are made; what is wrong ends the command."""
-    _check_usage(wishes)
-    reader = _Reader(wishes, given, context)
+def read_changes(
+    changes: ChangeValues, given: ClusterInput, context: Context
+) -> list[RequestedChange]:
+    """Return the changes in the order in which they apply; raise UsageError for a wrong one."""
+    _check_usage(changes)
+    reader = _Reader(changes, given, context)
     try:
         return list(reader.changes())
     except (TaintTextError, ProfileError) as error:
         raise click.UsageError(f"{reader.option}: {error}") from None
 
 
-def _check_usage(wishes: Wishes) -> None:
-    if not any(wishes.values.values()):
+def _check_usage(changes: ChangeValues) -> None:
+    if not any(changes.values.values()):
         names = ", ".join(option.name for option in OPTIONS)
         raise click.UsageError(f"nothing is changed: give one of {names}")
     params = click.get_current_context().params
     inputs = [name for field in ("filenames", "cluster_names") for name in params.get(field) or ()]
     files = ("add", "replace_slices", "rule")
-    if [*inputs, *(name for field in files for name in wishes.of(field))].count(STDIN) > 1:
+    if [*inputs, *(name for field in files for name in changes.of(field))].count(STDIN) > 1:
         raise click.UsageError("standard input can be read once only: - stands there twice")
 
 
 class _Reader:
     """Turns the values of options into changes."""
 
-    def __init__(self, wishes: Wishes, given: ClusterInput, context: Context) -> None:
+    def __init__(self, changes: ChangeValues, given: ClusterInput, context: Context) -> None:
         self.option = ""  # the one at hand, with its value
-        self._wishes = wishes
+        self._changes = changes
         self._given = given
         self._context = context
         self._known = given.everything
 
     def changes(self) -> Iterator[RequestedChange]:
-        """Give all changes: what is added first, so that the others may be about it."""
+        """Yield all changes, additions first, so that the others can refer to them."""
         makers: dict[str, Callable[[str], Iterable[Change]]] = {
             "add": self._add,
             "add_profile": self._add_profile,
@@ -175,7 +179,7 @@ class _Reader:
             "delete_claim": lambda name: [DeleteClaims((self._full(name),))],
         }
         for option in OPTIONS:
-            for value in self._wishes.of(option.field):
+            for value in self._changes.of(option.field):
                 self.option = f"{option.name} {value}"
                 for change in makers[option.field](value):
                     yield RequestedChange(self.option, change)

@@ -75,29 +75,33 @@ class ClaimFilter(NamedTuple):
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 done, also if nothing is found; 1 an object was refused; 2 usage; "
-    "3 something could not be read.",
+    epilog="Exit status: 0 done, even if nothing was found; 1 an object was invalid; 2 "
+    "usage error; 3 an input could not be read.",
 )
-@click.option("-A", "--all-namespaces", "is_everywhere", is_flag=True, help="In all namespaces.")
 @click.option(
-    "-l", "--selector", "label_text", default="", metavar="KEY=VALUE,…", help="Only with labels."
+    "-A", "--all-namespaces", "is_everywhere", is_flag=True, help="List claims in all namespaces."
+)
+@click.option(
+    "-l", "--selector", "label_text", default="", metavar="KEY=VALUE,…", help="Label selector."
 )
 @click.option(
     "--state",
     "states",
     multiple=True,
     type=click.Choice([state.value for state in ClaimState]),
-    help="Only in this state.",
+    help="Only those in this state.",
 )
-@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only on this node.")
-@click.option("--pod", "pods", multiple=True, metavar="NAME", help="Only for this pod.")
+@click.option(
+    "--node", "nodes", multiple=True, metavar="NAME", help="Only claims allocated on this node."
+)
+@click.option("--pod", "pods", multiple=True, metavar="NAME", help="Only claims of this pod.")
 @click.option(
     "--sort-by",
     "sort",
     type=click.Choice(list(SORTS)),
     default="namespace",
     show_default=True,
-    help="In which order.",
+    help="Sort order.",
 )
 @click.option(
     "-o",
@@ -105,7 +109,7 @@ class ClaimFilter(NamedTuple):
     type=click.Choice(["table", "wide", "json", "yaml", "name"]),
     default="table",
     show_default=True,
-    help="How to print; name gives namespace/claim.",
+    help="Output format; name prints namespace/claim.",
 )
 @cluster_options
 def command(
@@ -120,9 +124,10 @@ def command(
 ) -> None:
     """List claims: which devices they have, where, and for whom.
 
-    Lists the claims of one namespace, as kubectl does; -A lists all. A claim is pending until it
-    has devices, then allocated, and reserved while pods may use it. Says so where a device that a
-    claim has is in no slice any more, and where claims have more of a device than there is.
+    Lists the claims of one namespace, like kubectl; -A lists all of them. A claim is pending
+    until devices are allocated to it, then allocated, and reserved while pods may use it. The
+    list marks allocated devices that no ResourceSlice contains any more, and devices that are
+    allocated beyond their capacity.
 
     \b
     moor claims --on cluster.yaml -A
@@ -198,7 +203,7 @@ def _row(claim: ClaimHolding, now: Timestamp, *, is_wide: bool) -> list[str | Ce
 
 
 def _devices(claim: ClaimHolding, *, is_wide: bool) -> str:
-    """Return the devices: by name alone if their pool is that of their node."""
+    """Return the devices, without their pool if it is named after the node."""
     return ",".join(
         str(held.id) if is_wide else held.id.device + (" (admin)" if held.is_admin else "")
         for held in claim.held

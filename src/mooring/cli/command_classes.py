@@ -16,8 +16,8 @@ from mooring.kit.extras import missing_extra, remedy
 class LazyGroup(click.Group):
     """Imports a subcommand when it runs, and lists all without importing any.
 
-    `lines` has the names, and what each is for; the module of a command is the package and prefix
-    with its name, and holds a click command called `command`.
+    `lines` maps names to summaries; the module of a command is the prefix plus its name, and defines a
+    click command called `command`.
     """
 
     def __init__(self, *args: Any, lines: Mapping[str, str], prefix: str, **given: Any) -> None:
@@ -27,7 +27,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a subcommand; for one that there is not, name the nearest."""
+        """Find a subcommand; for an unknown one, suggest the closest."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -36,7 +36,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message}{hint}", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a subcommand; end in one line where it needs an extra that is not installed."""
+        """Run a subcommand; fail with one line if it needs an extra that is not installed."""
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
@@ -68,7 +68,7 @@ Sections = Sequence[tuple[str, Sequence[str]]]  # a title, and names of paramete
 
 
 class SectionedCommand(click.Command):
-    """Lists its options by sections; those of none come last."""
+    """A command whose help lists options by section; those without one come last."""
 
     def __init__(self, *arguments: Any, sections: Sections = (), **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -55,15 +55,15 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
         *(each for each in SECTIONS[1:] if each[0] != "What it does"),
     ),
     context_settings=CONTEXT,
-    epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage, 3 the cluster cannot be "
-    "reached or used.",
+    epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage error, 3 the cluster "
+    "cannot be reached or used.",
 )
 @click.option(
     "--controllers",
     default="*",
     show_default=True,
     metavar="NAME,…",
-    help="Which to run, by Kubernetes' names: * all, NAME this one, -NAME not this one.",
+    help="Controllers to run: * for all, NAME to enable one, -NAME to disable one.",
 )
 @switch(
     "--use-service-account-credentials",
@@ -74,20 +74,21 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     "--root-ca-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Certificates that pods know the server by; without it nobody gives them to namespaces.",
+    help="CA bundle to publish in every namespace as kube-root-ca.crt; without it, none "
+    "is published.",
 )
 @click.option(
     "--nodes-kubeconfig",
     default="",
     metavar="FILE",
-    help="Simulate nodes, too, as the user of this kubeconfig: an administrator.",
+    help="Also simulate nodes, as the user of this kubeconfig, who must be an administrator.",
 )
 @click.option(
     "--profile",
     "profiles",
     multiple=True,
     metavar="NAME[=COUNT]",
-    help="Machines to simulate, with --nodes-kubeconfig; `moor profiles` lists them.",
+    help="Hardware profile to simulate (with --nodes-kubeconfig); see `moor profiles`.",
 )
 @click.option(
     "--numa-node",
@@ -95,17 +96,17 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     type=click.Choice(["scalar", "list"]),
     default="scalar",
     show_default=True,
-    help="How drivers of simulated machines publish numaNode.",
+    help="How the drivers of simulated machines publish numaNode.",
 )
 @program_options(lease="kube-controller-manager", metrics="127.0.0.1:10257")
 @gate_options
 def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
-    """Run the controllers until they are interrupted.
+    """Run the controllers until interrupted.
 
-    Those of Dynamic Resource Allocation: claims of pods and groups, evictions from tainted devices,
-    pool status requests. And those of workloads: deployments, replica sets, daemon sets, jobs,
-    service accounts, garbage collection. Where the server does not empty deleted namespaces by
-    itself (Mooring's does), the namespace controller does.
+    Runs the controllers of Dynamic Resource Allocation (ResourceClaims of pods and pod groups,
+    device taint eviction, ResourcePoolStatusRequests) and of workloads (Deployments, ReplicaSets,
+    DaemonSets, Jobs, service accounts, garbage collection). The namespace controller runs only
+    against servers that do not empty deleted namespaces themselves; Mooring's server does.
 
     \b
     moor controllers --kubeconfig ~/.kube/config
@@ -179,7 +180,7 @@ async def _run(
         controller_name,
     )
 
-    around = ProgramContext(gates=gates)
+    context = ProgramContext(gates=gates)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(http_client(access, manager=CONTROLLERS_AGENT))
         await check_connection(client)
@@ -198,7 +199,7 @@ async def _run(
         more, client_of = await _simulation(gates, given, client_of, stack)
         program = ControllerManager(
             client,
-            around,
+            context,
             authority=_authority(given["root_ca_file"]),
             more=more,
             client_of=client_of,
@@ -208,7 +209,7 @@ async def _run(
         await run_as_leader(
             program,
             client,
-            around,
+            context,
             lead=lead,
             place=place,
             tell=lambda text: click.echo(text, err=True),

@@ -1,4 +1,4 @@
-"""`moor devices`: what is there, who has it, and what is free?"""
+"""`moor devices`: list devices, their holders, and which are free."""
 
 from __future__ import annotations
 
@@ -56,18 +56,22 @@ SORTS: dict[str, Callable[[DeviceHolding], Any]] = {
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 done, also if nothing is found; 1 an object was refused; 2 usage; "
-    "3 something could not be read.",
+    epilog="Exit status: 0 done, even if nothing was found; 1 an object was invalid; 2 "
+    "usage error; 3 an input could not be read.",
 )
-@click.option("--driver", "drivers", multiple=True, metavar="NAME", help="Only of this driver.")
-@click.option("--pool", "pools", multiple=True, metavar="NAME", help="Only of this pool.")
-@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only what is for this node.")
+@click.option(
+    "--driver", "drivers", multiple=True, metavar="NAME", help="Only devices of this driver."
+)
+@click.option("--pool", "pools", multiple=True, metavar="NAME", help="Only devices in this pool.")
+@click.option(
+    "--node", "nodes", multiple=True, metavar="NAME", help="Only devices available on this node."
+)
 @click.option(
     "--state",
     "states",
     multiple=True,
     type=click.Choice([state.value for state in State]),
-    help="Only in this state.",
+    help="Only those in this state.",
 )
 @click.option(
     "-l",
@@ -75,26 +79,35 @@ SORTS: dict[str, Callable[[DeviceHolding], Any]] = {
     "attributes",
     multiple=True,
     metavar="KEY[=VALUE]",
-    help="Only with this attribute: model=H100, or example.com/model=H100.",
+    help="Only devices with this attribute: model=H100, or example.com/model=H100.",
 )
-@click.option("--class", "class_name", metavar="NAME", help="Only what this DeviceClass selects.")
-@click.option("--select", "expression", metavar="CEL", help="Only what this expression selects.")
+@click.option(
+    "--class", "class_name", metavar="NAME", help="Only devices that this DeviceClass selects."
+)
+@click.option(
+    "--select", "expression", metavar="CEL", help="Only devices that this CEL expression selects."
+)
 @click.option(
     "--sort-by",
     "sort",
     type=click.Choice(list(SORTS)),
     default="name",
     show_default=True,
-    help="In which order.",
+    help="Sort order.",
 )
-@click.option("--summary", "is_summary", is_flag=True, help="Only numbers, by node and driver.")
+@click.option(
+    "--summary",
+    "is_summary",
+    is_flag=True,
+    help="Print counts by node and driver instead of devices.",
+)
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "wide", "json", "yaml", "name"]),
     default="table",
     show_default=True,
-    help="How to print; name gives driver/pool/device.",
+    help="Output format; name prints driver/pool/device.",
 )
 @picture_option
 @cluster_options
@@ -112,15 +125,15 @@ def command(
     output: str,
     picture_file: str | None,
 ) -> None:
-    """List devices: who has them, and which can be had.
+    """List devices: who has them, and which are free.
 
-    Free is what a claim for the device would get now. Blocked is what nobody has, but others have
-    the counters of its partition, or devices that it is not compatible with. Unusable is what no
-    claim gets: its pool is incomplete, invalid or old, or a feature is off. Missing is what claims
-    have and no slice does.
+    A free device would be allocated to a claim for it now. A blocked device is not allocated, but
+    other devices use its shared counters or are incompatible with it. An unusable device is never
+    allocated: its pool is incomplete, invalid or outdated, or a feature gate is off. A missing
+    device is allocated to a claim, but no ResourceSlice contains it.
 
-    Options that may be repeated take what matches one of their values. The picture has all
-    devices, whatever is listed.
+    A repeated option selects the devices that match any of its values. The picture always shows
+    all devices.
 
     \b
     moor devices --profile dgx-h100x4 --summary
@@ -206,7 +219,7 @@ def _shown(value: Any) -> str:
 
 
 def _details(holding: DeviceHolding) -> Iterator[str]:
-    """Give what there is to say besides the state, in few words."""
+    """Yield short details about a device besides its state."""
     if holding.conflict:
         yield f"conflict: {holding.conflict}"
     shares = sum(bool(holder.share_id) for holder in holding.holders)
@@ -347,7 +360,7 @@ def _has_attribute(holding: DeviceHolding, key: str, sign: str, value: str) -> b
 
 
 def _texts(attribute: DeviceAttribute) -> list[str]:
-    """Return the value as text, and of a list each of its elements; an odd one may have several."""
+    """Return the value as text, or each element of a list."""
     found: list[str] = []
     for content in to_tree(attribute).values():
         values = content if isinstance(content, list | tuple) else [content]

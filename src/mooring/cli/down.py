@@ -19,7 +19,7 @@ from mooring.cli.server_options import data_dir_option
 @click.command(
     name="down",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 nothing runs any more, 2 usage, 3 it could not be stopped.",
+    epilog="Exit status: 0 nothing is running, 2 usage error, 3 the cluster could not be stopped.",
 )
 @data_dir_option
 @click.option(
@@ -28,10 +28,10 @@ from mooring.cli.server_options import data_dir_option
     type=Duration(1, 3600),
     default="60s",
     show_default=True,
-    help="How long to wait for its end.",
+    help="How long to wait for the cluster to stop.",
 )
 def command(data_dir: Path, timeout_s: float) -> None:
-    """Stop the cluster that `moor up` runs in a folder. What it keeps stays there."""
+    """Stop the cluster that `moor up` runs in a directory. Its data is kept."""
     from mooring.cluster.state_folder import StateFolder
 
     folder = StateFolder(data_dir)

@@ -1,4 +1,4 @@
-"""`moor driver devices`: what a driver finds on this machine, without any cluster."""
+"""`moor driver devices`: show what a driver finds on this machine, without a cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
 @click.command(
     name="devices",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 there are devices, 1 there are none, 2 usage.",
+    epilog="Exit status: 0 devices were found, 1 none were found, 2 usage error.",
 )
 @one_driver
 @click.option(
@@ -30,19 +30,19 @@ from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
     type=click.Choice(["table", "wide", "yaml", "json", "name"]),
     default="table",
     show_default=True,
-    help="How to print; yaml and json are the slices, wide has all attributes.",
+    help="Output format; yaml and json print ResourceSlices, wide adds all attributes.",
 )
 def command(name: str, options: Options, output: str) -> None:
     """Show the devices that a driver would publish.
 
-    NAME is one of cpu, memory, net, nvme, nvidia and sim. Nothing is changed, and nothing but the
-    machine is asked.
+    NAME is one of cpu, memory, net, nvme, nvidia and sim. The command only reads this machine and
+    changes nothing.
     """
     sys.exit(show(name, options, output))
 
 
 def show(name: str, options: Options, output: str) -> int:
-    """Print what a driver would publish, and return an exit status."""
+    """Print the devices that a driver would publish, and return an exit status."""
     try:
         drivers = drivers_of(name, options)
     except OptionError as error:

@@ -22,7 +22,7 @@ class Duration(click.ParamType[float]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the seconds of a text."""
+        """Parse a duration into seconds."""
         if isinstance(value, float):
             return value
         text = str(value)

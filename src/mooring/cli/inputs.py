@@ -101,7 +101,7 @@ class InputSource(NamedTuple):
     path: Path | None  # None is standard input
 
     def parts(self, skipped: list[Skipped]) -> Iterator[DocumentPart]:
-        """Yield what is in it, or raise UnreadableError; what is left out is noted."""
+        """Yield the parts, or raise UnreadableError; record skipped files."""
         content = self.packed(ARCHIVE_LIMITS)
         try:
             if is_snapshot(content):
@@ -161,7 +161,7 @@ class InputSource(NamedTuple):
         return content
 
     def _unpacked(self, content: bytes, limits: Limits) -> bytes:
-        """Return what gzip packed; no more of it is unpacked than is read."""
+        """Return a stream that decompresses gzip while it is read."""
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
                 return file.read(limits.bytes_max + 1)
@@ -182,7 +182,7 @@ def archive_at(path: Path) -> Archive:
 
 
 def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[InputSource]:
-    """Yield what the names stand for, files of a directory in the order of their names."""
+    """Yield the sources behind the names; files of a directory in order of their names."""
     for name in names:
         if name == STDIN:
             yield InputSource("<stdin>", None)
@@ -241,7 +241,7 @@ _HELM = re.compile(
 
 
 def tool_file(name: str, tree: Tree) -> tuple[str, str] | None:
-    """Return what a document is that belongs to a tool, and what to do; None for all others."""
+    """Return the tool that a document belongs to, and the remedy; None for others."""
     match tree:
         case [{"op": str(), "path": str()}, *_]:
             return PATCH
@@ -282,7 +282,7 @@ def _is_in_templates(name: str) -> bool:
 
 
 def skipped_concerns(skipped: Iterable[Skipped]) -> Iterator[Concern]:
-    """Give one concern for each sort of file that was skipped."""
+    """Yield one concern for each kind of skipped file."""
     by_sort: dict[tuple[str, str], list[str]] = {}
     for name, what, remedy in dict.fromkeys(skipped):
         by_sort.setdefault((what, remedy), []).append(name)

@@ -1,4 +1,4 @@
-"""`moor lint`: what is odd about claims, classes, slices and pods?"""
+"""`moor lint`: find mistakes in claims, classes, slices and pods."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
 @click.command(
     context_settings=CONTEXT,
     epilog=(
-        "Exit status: 0 no errors or warnings, 1 some, 2 usage, 3 something could not be read."
+        "Exit status: 0 no errors or warnings, 1 errors or warnings, 2 usage error, 3 "
+        "an input could not be read."
     ),
 )
 @click.option(
@@ -58,7 +59,7 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     multiple=True,
     type=click.Choice(RULE_IDS),
     metavar="RULE",
-    help="Leave out a rule. May be repeated.",
+    help="Disable a rule. May be repeated.",
 )
 @click.option(
     "--rules",
@@ -71,16 +72,16 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
 @report_options
 @source_options
 def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: str) -> None:
-    """Find what is odd about claims, classes, slices and pods.
+    """Find mistakes in claims, classes, slices and pods.
 
-    Puts every CEL expression of claims, templates, classes and taint rules to the devices of the
-    ResourceSlices, as the scheduler would: names that no device has, comparisons that are never
-    true, reads that would abort scheduling. Looks at the slices as pools: completeness, names,
-    counters, capacity, attributes. Looks at pods, and at the pods of Deployments, ReplicaSets,
-    DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
+    Evaluates every CEL expression of claims, templates, classes and taint rules on the devices of
+    the ResourceSlices, as the scheduler would, and reports names that no device has, comparisons
+    that are never true, and reads that would abort scheduling. Checks slices as pools:
+    completeness, names, counters, capacity, attributes. Checks pods, and the pods of Deployments,
+    ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
 
-    With -f, its objects are looked at, in the cluster of --on, --live and --profile; without, all
-    of the cluster. Rules that need what is not given, such as slices, are left out.
+    With -f, only its objects are checked, in the cluster of --on, --live and --profile; without
+    -f, the whole cluster is. Rules that need missing input, such as slices, are skipped.
 
     \b
     moor lint -f claim.yaml --profile dgx-h100
@@ -103,7 +104,7 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
 
 
 class LintInput(NamedTuple):
-    """What is linted, and what is known besides."""
+    """The objects to lint, and the cluster around them."""
 
     subjects: list[Object]  # of -f; without it, all of the cluster
     world: World
@@ -114,7 +115,7 @@ class LintInput(NamedTuple):
 
     @classmethod
     def read(cls, sources: Sources) -> LintInput:
-        """Return what the command line names."""
+        """Return the input of the command line."""
         context, namespace = sources.context, sources.namespace
         cluster = collect(sources.cluster, context, kinds=KINDS, namespace=namespace)
         added = collect(sources.manifests, context, kinds=KINDS, namespace=namespace)

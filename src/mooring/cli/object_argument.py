@@ -1,4 +1,4 @@
-"""Which object a command is about: KIND/NAME, as kubectl users write it."""
+"""The argument KIND/NAME that names an object, as for kubectl."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def subject_argument(function: F) -> F:
-    """Give a command the argument that names an object; it gets a `subject` argument or None."""
+    """Add the argument [KIND/NAME]; the command gets `subject` or None."""
     return click.argument(
         "subject", metavar="[KIND/NAME]", nargs=-1, required=False, callback=_joined
     )(function)
@@ -58,14 +58,14 @@ def _joined(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> st
 
 
 class Subject(NamedTuple):
-    """An object by kind and name; the namespace may be left open."""
+    """The kind and name of an object, with or without a namespace."""
 
     kind: str
     namespace: str  # empty: any
     name: str
 
     def is_in(self, namespace: str) -> bool:
-        """Tell whether the object may be in a namespace."""
+        """Return whether the object may be in a namespace."""
         return self.namespace in ("", namespace)
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Subject(NamedTuple):
 
 
 def parse_subject(text: str, *, namespace: str) -> Subject:
-    """Return what KIND/NAME, KIND/NAMESPACE/NAME or a pod's NAME stands for."""
+    """Parse KIND/NAME, KIND/NAMESPACE/NAME or a pod's NAME."""
     kind, slash, name = text.partition("/")
     if not slash:
         kind, name = "pod", text
@@ -92,7 +92,7 @@ def parse_subject(text: str, *, namespace: str) -> Subject:
 
 
 def no_such(subject: Subject, known: Iterable[str]) -> click.UsageError:
-    """Return the error for an object that is not there; `known` are full names of its kind."""
+    """Return the error for an object that does not exist; `known` are full names of its kind."""
     names = sorted(known)
     by_name = {name if subject.namespace else name.partition("/")[2]: name for name in names}
     wanted = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name

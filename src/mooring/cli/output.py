@@ -19,7 +19,7 @@ CELL_MAX = 120  # characters of a cell in a table that is not wide
 
 
 class Cell(NamedTuple):
-    """A text that stands out on a terminal."""
+    """The text of a table cell, with a colour for terminals."""
 
     text: str
     colour: str | None = None
@@ -40,7 +40,7 @@ def print_table(header: Sequence[str], rows: Iterable[Row], *, is_wide: bool) ->
 
 
 def echo(text: str) -> None:
-    """Print a line, in colours only where they can be seen and are wanted."""
+    """Print a line, coloured only on a terminal without NO_COLOR."""
     click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
 
 
@@ -56,19 +56,19 @@ def print_tree(tree: Any, output: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Return text that a terminal shows and does not obey: names may come from anywhere."""
+    """Return the text with control characters escaped: names may come from anywhere."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def printable_lines(text: str) -> str:
-    """Return text of several lines, each as a terminal shows it."""
+    """Return lines of text with control characters escaped."""
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
 def age(then: Timestamp | None, now: Timestamp) -> str:
-    """Return how long ago something was, as kubectl has it: 45s, 7m, 5h, 3d."""
+    """Return an age as kubectl prints it: 45s, 7m, 5h, 3d."""
     if then is None:
         return "<unknown>"
     seconds = int((now.instant - then.instant).total_seconds())
@@ -102,18 +102,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def report_options(function: F) -> F:
-    """Give a command the options that decide how findings are printed."""
+    """Add the options that control how findings are printed."""
     function = click.option(
         "-o",
         "--output",
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="How to print.",
+        help="Output format.",
     )(function)
-    return click.option("-q", "--quiet", is_flag=True, help="Print findings only, no summary.")(
-        function
-    )
+    return click.option(
+        "-q", "--quiet", is_flag=True, help="Print findings only, without the summary."
+    )(function)
 
 
 # --- progress ---------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Tells how far work is, once it takes long enough to wonder; nothing stays behind."""
+    """Shows the progress of work that takes long, and clears it at the end."""
 
     def __init__(self, what: str = "objects") -> None:
         self._what = what
@@ -135,16 +135,16 @@ class Progress:
         self._is_shown = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Tell how much is done, of how much."""
+        """Report how much is done, of how much."""
         self._show(f"{self._what}: {done:,} of {total:,}")
 
     def tick(self, source: str) -> None:
-        """Count one thing more of who knows how many."""
+        """Count one more of an unknown total."""
         self._count += 1
         self._show(f"{self._count:,} {self._what} … {source}")
 
     def clear(self) -> None:
-        """Take the line off the terminal."""
+        """Clear the line."""
         if self._is_shown:
             print(CLEAR, end="", file=sys.stderr, flush=True)
             self._is_shown = False
@@ -158,7 +158,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Take the line away, also if the work was stopped."""
+        """Clear the line, even if the work failed."""
         self.clear()
 
     def _show(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The option that writes a picture of the devices, and the writing."""
+"""The option --picture, and writing the picture."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def picture_option(function: F) -> F:
-    """Give a command the option; it gets a `picture_file` argument."""
+    """Add the option --picture; the command gets `picture_file`."""
     return click.option(
         "--picture",
         "picture_file",
         metavar="FILE.svg|FILE.html",
         callback=_check,
-        help="Write a picture of nodes and devices, coloured by the claims that have them.",
+        help="Write a picture of nodes and devices, coloured by claim.",
     )(function)
 
 
@@ -37,7 +37,7 @@ def _check(_: click.Context, __: click.Parameter, name: str | None) -> str | Non
 
 
 def write_picture(snapshot: Snapshot, holdings: Holdings, name: str, *, title: str) -> None:
-    """Write the picture of a snapshot, or say why that is not possible and exit."""
+    """Write the picture of a snapshot, or print the error and exit."""
     format_ = format_of(name)
     assert format_ is not None
     drawn = picture(snapshot, title=title, format=format_, holdings=holdings)

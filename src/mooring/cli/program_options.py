@@ -70,15 +70,16 @@ def _place(_: click.Context, __: click.Parameter, text: str) -> ListenAddress | 
 
 
 def cluster_access_options(function: F) -> F:
-    """Add the options that say which cluster."""
+    """Add the options that select the cluster."""
     function = click.option(
-        "--context", default="", metavar="NAME", help="The context of the kubeconfig to use."
+        "--context", default="", metavar="NAME", help="Context of the kubeconfig to use."
     )(function)
     return click.option(
         "--kubeconfig",
         default="",
         metavar="FILE",
-        help="How to reach the cluster; else KUBECONFIG, ~/.kube/config, or as a pod in it.",
+        help="Kubeconfig of the cluster. By default, KUBECONFIG, ~/.kube/config, or the "
+        "service account of the pod.",
     )(function)
 
 
@@ -91,35 +92,35 @@ def program_options(*, lease: str, metrics: str) -> Callable[[F], F]:
             type=_LONG,
             default="15s",
             show_default=True,
-            help="How long others wait for a leader that says nothing.",
+            help="How long candidates wait before taking over a lease that is not renewed.",
         ),
         click.option(
             "--leader-elect-renew-deadline",
             type=_LONG,
             default="10s",
             show_default=True,
-            help="After how long without renewing a leader stops.",
+            help="How long the leader tries to renew the lease before it gives up.",
         ),
         click.option(
             "--leader-elect-retry-period",
             type=_LONG,
             default="2s",
             show_default=True,
-            help="How often the lease is renewed, or tried.",
+            help="How long to wait between attempts to acquire or renew the lease.",
         ),
         click.option(
             "--leader-elect-resource-name",
             default=lease,
             show_default=True,
             metavar="NAME",
-            help="The name of the lease.",
+            help="Name of the lease.",
         ),
         click.option(
             "--leader-elect-resource-namespace",
             default="kube-system",
             show_default=True,
             metavar="NAME",
-            help="The namespace of the lease.",
+            help="Namespace of the lease.",
         ),
     )
 
@@ -142,14 +143,15 @@ def watching_options(*, metrics: str) -> Callable[[F], F]:
             show_default=True,
             metavar="HOST:PORT",
             callback=_place,
-            help="Where /metrics, /healthz and /readyz are; port 0 takes a free one, 0 has none.",
+            help="Address of /metrics, /healthz and /readyz; port 0 picks a free one, 0 alone "
+            "disables them.",
         ),
         click.option(
             "-v",
             "--verbosity",
             type=click.IntRange(0, 10),
             default=0,
-            help="From 2 on tell more than what is wrong.",
+            help="Log level; from 2 on, log more than problems.",
         ),
     )
 

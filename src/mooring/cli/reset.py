@@ -15,16 +15,16 @@ from mooring.cli.server_options import data_dir_option
 @click.command(
     name="reset",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 it is forgotten, or there was none; 1 it was not wanted; 2 usage; 3 it "
-    "runs, or something cannot be removed.",
+    epilog="Exit status: 0 removed, or there was no cluster; 1 not confirmed; 2 usage "
+    "error; 3 the cluster is running, or something cannot be removed.",
 )
 @data_dir_option
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @needs_extra("server")
 def command(data_dir: Path, yes: bool) -> None:
-    """Forget the cluster of a folder: its objects, credentials, logs and containers.
+    """Remove the cluster in a directory: its objects, credentials, logs and containers.
 
-    `moor down` stops it first. What else is in the folder stays.
+    Stop it with `moor down` first. Other files in the directory are kept.
     """
     from mooring.cluster.reset import ResetError, found, reset_cluster
     from mooring.cluster.state_folder import StateFolder

@@ -32,8 +32,9 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 @click.command(
     name="run",
     context_settings={**CONTEXT, "allow_interspersed_args": False},
-    epilog="Exit status: that of COMMAND; 128 and its number for a signal. Without devices: 1 none "
-    "were given, 2 usage, 3 no cluster runs, 126 COMMAND cannot be run, 127 it is not there.",
+    epilog="Exit status: that of COMMAND, or 128 + N if signal N ended it. Without "
+    "devices: 1 none were allocated, 2 usage error, 3 no cluster is running, 126 "
+    "COMMAND cannot be executed, 127 COMMAND was not found.",
 )
 @data_dir_option
 @click.option(
@@ -42,23 +43,24 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
     multiple=True,
     required=True,
     metavar="NAME=AMOUNT,…",
-    help="What is wanted: cpu, memory, hugepages, nic, net, vf, disk, gpu, mig, tpu, or the name "
-    "of a class. A number of devices; of cpu and memory how much. May be repeated.",
+    help="Devices to request: cpu, memory, hugepages, nic, net, vf, disk, gpu, mig, tpu, "
+    "or a DeviceClass, with a number of devices, or an amount of cpu or memory. May "
+    "be repeated.",
 )
 @click.option(
     "--match",
     "matches",
     multiple=True,
     metavar="ATTRIBUTE",
-    help="An attribute that is the same on all devices: numaNode, pcieRoot, or with a domain. May "
-    "be repeated.",
+    help="Attribute that must be equal on all devices: numaNode, pcieRoot, or one with "
+    "its domain. May be repeated.",
 )
 @click.option(
     "--selector",
     "selectors",
     multiple=True,
     metavar="NAME=CEL",
-    help="An expression that devices for NAME satisfy. May be repeated.",
+    help="CEL expression that devices for NAME must match. May be repeated.",
 )
 @click.option(
     "--timeout",
@@ -66,18 +68,18 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
     type=Duration(1, 86400),
     default="30s",
     show_default=True,
-    help="How long to wait for the devices.",
+    help="How long to wait for devices.",
 )
-@click.option("--dry-run", is_flag=True, help="Print the claim and the pod, and make nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="Do not say which devices were given.")
+@click.option("--dry-run", is_flag=True, help="Print the claim and the pod without creating them.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print which devices were allocated.")
 @click.argument("command_line", metavar="COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 @needs_extra("server")
 def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None:
-    """Run a command on this machine with devices of its own, and give them back at its end.
+    """Run a command on this machine with devices, and release them when it ends.
 
-    A cluster must run here, as `moor up` runs it. The devices are allocated and prepared as for a
-    pod; nobody else gets them meanwhile. COMMAND… runs in this terminal and folder, with the
-    variables, CPUs, memory nodes, device files and mounts that its devices bring.
+    Needs a cluster that `moor up` runs on this machine. The devices are allocated and prepared as
+    for a pod; nobody else gets them meanwhile. COMMAND… runs in this terminal and directory, with
+    the environment variables, CPUs, memory nodes, device files and mounts of its devices.
 
     \b
     moor run --claim cpu=2,memory=4Gi --match numaNode -- make test
@@ -122,7 +124,7 @@ async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, A
 
 
 def _remedy(error: NoClassError, data_dir: Path, node: NodeState) -> str:
-    """Return how to get a class that is missing, and what there is instead."""
+    """Return how to create a missing DeviceClass, and the alternatives."""
     from mooring.cluster.driver_classes import maker_of
     from mooring.cluster.state_folder import CDI
 
@@ -162,7 +164,7 @@ def _node(data_dir: Path) -> NodeState:
 
 
 async def _devices(client: Any, node: NodeState, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what the claim asks for, or raise AskError."""
+    """Return the requests of the claim, or raise ClaimRequestError."""
     from mooring.api.resource.v1 import DeviceClass, ResourceSlice
     from mooring.client.paging import list_all
     from mooring.cluster.run.claim_requests import NodeOffer, claim_devices, parse_requests
@@ -182,7 +184,7 @@ async def _with_devices(
     command_line: tuple[str, ...],
     given: dict[str, Any],
 ) -> int:
-    """Run the command with its devices, and give them back however it ends."""
+    """Run the command with its devices, and release them however it ends."""
     from mooring.cluster.run.holder_pod import FOLDER, DeviceHolder, Run, remove_leftovers
 
     name = f"run-{secrets.token_hex(4)}"
@@ -221,12 +223,12 @@ async def _command(
     from mooring.node.runtime.cdi import CdiSpecs
 
     specs = CdiSpecs([Path(STATIC_FOLDER), Path(DYNAMIC_FOLDER), data_dir / CDI])
-    around = CommandContext(os.environ, os.getcwd(), data_dir / FOLDER / STAGING)
-    launch = command_launch(command_line, specs.edits(held.cdi_ids), around)
+    context = CommandContext(os.environ, os.getcwd(), data_dir / FOLDER / STAGING)
+    launch = command_launch(command_line, specs.edits(held.cdi_ids), context)
     if launch.note:
         _say(launch.note)
     signals.hold()
-    process = await start_command(launch, around)
+    process = await start_command(launch, context)
     signals.pass_on_to(process.pid)
     return exit_status(await process.wait())
 
@@ -272,7 +274,7 @@ class Signals:
         self._is_over = True
 
     def got(self, number: int) -> None:
-        """Do what is right with a signal."""
+        """Handle a signal."""
         self.last = number
         if self._is_over:
             return

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
         *(each for each in SECTIONS[1:] if each[0] != "What it does"),
     ),
     context_settings=CONTEXT,
-    epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage, 3 the cluster cannot be "
-    "reached or used, or the configuration not read.",
+    epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage error, 3 the cluster "
+    "cannot be reached or used, or the configuration cannot be read.",
 )
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A KubeSchedulerConfiguration.",
+    help="File with a KubeSchedulerConfiguration.",
 )
 @explain_option
 @program_options(lease="kube-scheduler", metrics="127.0.0.1:10259")
@@ -61,12 +61,12 @@ def command(
     place: ListenAddress | None,
     **given: Any,
 ) -> None:
-    """Run the scheduler until it is interrupted.
+    """Run the scheduler until interrupted.
 
-    It places the pods that ask for it (`schedulerName`, default-scheduler unless the configuration
-    says otherwise), with the devices of their claims. A pod without a node gets Kubernetes'
-    message, followed by the reason that Mooring finds and the nearest fix. Tools that compare the
-    message with Kubernetes' want --explain-in event.
+    Schedules the pods that name it in `schedulerName` (default-scheduler, unless the
+    configuration sets another name) and allocates the devices of their claims. An unschedulable
+    pod gets Kubernetes' message, followed by the cause that Mooring found and the smallest fix.
+    For tools that compare the message with Kubernetes', use --explain-in event.
 
     \b
     moor scheduler --kubeconfig ~/.kube/config
@@ -149,15 +149,15 @@ async def _run(
     from mooring.cluster.programs import SCHEDULER_AGENT, ProgramContext, SchedulerProgram
     from mooring.insight.pending.briefly import Briefly
 
-    around = ProgramContext(gates=gates)
+    context = ProgramContext(gates=gates)
     async with http_client(access, manager=SCHEDULER_AGENT) as client:
         await check_connection(client)
-        explain = Briefly(around.clock.monotonic)
-        program = SchedulerProgram(client, around, config=config, explain=explain)
+        explain = Briefly(context.clock.monotonic)
+        program = SchedulerProgram(client, context, config=config, explain=explain)
         await run_as_leader(
             program,
             client,
-            around,
+            context,
             lead=lead,
             place=place,
             tell=lambda text: click.echo(text, err=True),

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     cls=SectionedCommand,
     sections=SECTIONS,
     context_settings=CONTEXT,
-    epilog="Exit status: 0 stopped, 2 usage, 3 the folder, the store or the port cannot be used.",
+    epilog="Exit status: 0 stopped, 2 usage error, 3 the directory, the store or the port "
+    "cannot be used.",
 )
 @data_dir_option
 @etcd_options
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 @gate_options
 @needs_extra("server")
 def command(data_dir: Path, etcd: Etcd | None, gates: Gates, **given: Any) -> None:
-    """Run the API server until it is interrupted.
+    """Run the API server until interrupted.
 
-    kubectl and any other client of Kubernetes can use it: `moor kubeconfig` prints how to reach it.
-    It stops at SIGTERM or Ctrl-C once requests that were begun are answered; at the second one at
-    once.
+    kubectl and any other Kubernetes client can use it: `moor kubeconfig` prints how to reach it.
+    On SIGTERM or Ctrl-C it stops after finishing the requests in progress, on the second signal
+    immediately.
     """
     _refuse_combinations(given)
     _run(_settings(data_dir, etcd, gates, given))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command(
     name="status",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 all of it works, 1 it does not run or not all of it works, 2 usage.",
+    epilog="Exit status: 0 everything is running, 1 something is not, 2 usage error.",
 )
 @data_dir_option
 @click.option(
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="How to print.",
+    help="Output format.",
 )
 def command(data_dir: Path, output: str) -> None:
-    """Show what `moor up` runs in a folder: its processes, nodes, pods, and devices in use.
+    """Show what `moor up` runs in a directory: processes, nodes, pods and devices in use.
 
-    Of this machine as a node it shows runtime and drivers."""
+    For this machine as a node, it shows the runtime and the drivers.
+    """
     from mooring.cluster.state_folder import StateFolder
 
     folder = StateFolder(data_dir)

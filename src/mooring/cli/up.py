@@ -47,7 +47,8 @@ LOOK_EVERY_S = 3.0
         ("How it works", ("config", "runtime_config", "explain_in", *GATES)),
     ),
     context_settings=CONTEXT,
-    epilog="Exit status: 0 stopped, or detached and running; 2 usage; 3 it could not be started.",
+    epilog="Exit status: 0 stopped, or detached and running; 2 usage error; 3 the cluster "
+    "could not be started.",
 )
 @data_dir_option
 @click.option(
@@ -55,7 +56,7 @@ LOOK_EVERY_S = 3.0
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="The address to listen at.",
+    help="Address to listen on.",
 )
 @click.option(
     "--secure-port",
@@ -64,44 +65,44 @@ LOOK_EVERY_S = 3.0
     type=click.IntRange(0, 65535),
     default=6443,
     show_default=True,
-    help="The port to listen at; 0 takes a free one.",
+    help="Port to listen on; 0 picks a free one.",
 )
 @click.option(
     "--node/--no-node",
     "has_node",
     default=None,
-    help="Whether this machine is a node, and runs pods. Without a word: unless --profile is "
-    "given.",
+    help="Whether to run pods on this machine as a node. The default, unless --profile is given.",
 )
 @click.option(
     "--node-name",
     default=lambda: socket.gethostname().lower(),
     show_default="the name of this machine",
     metavar="NAME",
-    help="As which node it registers.",
+    help="Name of the node.",
 )
 @click.option(
     "--runtime",
     type=click.Choice(["process", "podman", "sim"]),
     default="process",
     show_default=True,
-    help="How pods run here: as processes, by podman, or only on paper.",
+    help="Container runtime: local processes, podman, or simulated.",
 )
 @click.option(
     "--drivers",
     default="auto",
     show_default=True,
     metavar="NAME,…|auto|none",
-    help="Drivers for what this machine has: cpu, memory, net, nvme, nvidia; auto takes those "
-    "that find something.",
+    help="Drivers to run: cpu, memory, net, nvme, nvidia; auto runs those that find devices.",
 )
-@click.option("--detach", is_flag=True, help="Return when it works; `moor down` stops it.")
+@click.option(
+    "--detach", is_flag=True, help="Return once the cluster is running; `moor down` stops it."
+)
 @click.option(
     "--profile",
     "profiles",
     multiple=True,
     metavar="NAME[=COUNT]",
-    help="Machines to simulate; `moor profiles` lists them. May be repeated.",
+    help="Hardware profile to simulate; see `moor profiles`. May be repeated.",
 )
 @click.option(
     "--numa-node",
@@ -115,7 +116,7 @@ LOOK_EVERY_S = 3.0
     "--config",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     metavar="FILE",
-    help="A KubeSchedulerConfiguration.",
+    help="File with a KubeSchedulerConfiguration.",
 )
 @runtime_config_option
 @explain_option
@@ -125,14 +126,15 @@ LOOK_EVERY_S = 3.0
 def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:
     """Run a cluster on this machine, with its own CPUs, memory, NICs, disks and GPUs.
 
-    API server, scheduler, controllers, the agent of this node and the drivers of its devices, each
-    a process of its own. kubectl and every client of Kubernetes can use it, by the kubeconfig that
-    is named. A process that ends is started again. Everything is kept in --data-dir, and is there
-    again next time. Containers are processes of this machine: `command` says which.
+    Starts the API server, the scheduler, the controllers, the agent of this node and the drivers
+    of its devices, each as a process. kubectl and every Kubernetes client can use the cluster
+    with the kubeconfig that is printed. A process that exits is restarted. All data is kept in
+    --data-dir and is still there on the next start. Containers are processes of this machine,
+    started from `command`.
 
-    With --profile the nodes are machines of hardware profiles with their devices, simulated. Pods
-    that are bound to them become Running; those of jobs end, by what their commands say (`sleep
-    30`, `false`) or after five seconds.
+    With --profile, the nodes are simulated machines of hardware profiles with their devices. Pods
+    bound to them become Running; pods of Jobs end as their commands say (`sleep 30`, `false`) or
+    after five seconds.
 
     \b
     moor up
@@ -230,7 +232,7 @@ def _run(folder: StateFolder, plan: ClusterPlan) -> None:
 
 
 async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
-    from mooring.cluster.cluster_processes import cluster_processes, on_serving
+    from mooring.cluster.cluster_processes import cluster_processes, on_server_ready
     from mooring.cluster.state_folder import ClusterState
     from mooring.cluster.supervisor import ProcessSpec, Supervisor
 
@@ -240,7 +242,7 @@ async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
         if name != "server":
             return None
         is_serving.set()
-        return on_serving(plan, line)
+        return on_server_ready(plan, line)
 
     began = datetime.now(UTC).isoformat(timespec="seconds")
     node = None if plan.node is None else plan.node.state(plan)

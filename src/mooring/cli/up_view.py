@@ -47,7 +47,7 @@ class ProgressView:
             self._draw(lines)
 
     def clear(self) -> None:
-        """Take away what stands below."""
+        """Clear the status lines."""
         if self._below:
             self._write(ABOVE.format(len(self._below)))
             self._below = ()
@@ -61,7 +61,7 @@ class ProgressView:
 
 
 def standing_lines(state: ClusterState, overview: Overview | None) -> list[str]:
-    """Return how a cluster is doing, in few lines that begin with what they are about."""
+    """Return the status of a cluster in a few titled lines."""
     late = [each for each in state.processes if not each.is_working]
     working = f"{len(state.processes) - len(late)} of {len(state.processes)} working"
     troubles = (f"; {each.name}: {each.trouble or 'starting'}" for each in late)

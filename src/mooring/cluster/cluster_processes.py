@@ -1,4 +1,4 @@
-"""Which processes a cluster on this machine has, and how they find each other."""
+"""The processes that `moor up` starts on this machine, and their command lines."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class NodePlan(Struct, frozen=True):
     drivers: tuple[str, ...] = ()  # by the names that operators use
 
     def folder(self, plan: ClusterPlan) -> Path:
-        """Make the folder of what the node needs; return a path of it that is short enough."""
+        """Create the node's root directory; return a path short enough for its sockets."""
         folder = plan.folder / NODE
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)  # a link to nowhere is no folder
         return short_path(folder)
 
     def state(self, plan: ClusterPlan) -> NodeState:
-        """Return what is noted of the node."""
+        """Return the node's entry in the state file."""
         return NodeState(self.name, self.runtime, str(self.folder(plan)), self.drivers)
 
 
 class ClusterPlan(Struct, frozen=True):
-    """What kind of cluster is wanted; texts are as on the command line."""
+    """The cluster that `moor up` runs; strings are as on the command line."""
 
     folder: Path
     address: str = "127.0.0.1"
@@ -85,7 +85,7 @@ def cluster_processes(plan: ClusterPlan) -> tuple[ProcessSpec, ...]:
 
 
 def node_processes(plan: ClusterPlan, node: NodePlan) -> Iterator[ProcessSpec]:
-    """Give the processes of this machine as a node: its agent, and its drivers in one."""
+    """Yield the processes of this machine as a node: its agent, and one for all drivers."""
     root, cdi = str(node.folder(plan)), str(plan.folder / CDI)
     agent = (
         *("node", "--node-name", node.name, "--node-ip", plan.address),
@@ -120,10 +120,10 @@ def server_process(plan: ClusterPlan) -> ProcessSpec:
     return ProcessSpec("server", arguments, "serving at ")
 
 
-def on_serving(plan: ClusterPlan, line: str) -> ProcessSpec:
-    """Write how the others reach the server; return the server as it is to be started again.
+def on_server_ready(plan: ClusterPlan, line: str) -> ProcessSpec:
+    """Write the kubeconfigs of the other processes; return the server's process for a restart.
 
-    That is at the same port, so that everybody finds it.
+    A restarted server keeps its port, so that everybody finds it.
     """
     url = line.split()[2].rstrip(";")
     pki = plan.folder / CREDENTIALS
@@ -146,10 +146,10 @@ def on_serving(plan: ClusterPlan, line: str) -> ProcessSpec:
 
 
 def credentials_of(folder: Path, node: str) -> Path:
-    """Return where the credentials of a node are."""
+    """Return the directory of a node's credentials."""
     return folder / CREDENTIALS / f"node-{node}"
 
 
 def kubeconfig_of(folder: Path, user: str) -> Path:
-    """Return where the kubeconfig of a program is."""
+    """Return the path of a program's kubeconfig."""
     return folder / CREDENTIALS / f"{user}.kubeconfig"

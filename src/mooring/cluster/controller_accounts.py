@@ -1,12 +1,12 @@
-"""Each controller under its own account, as kube-controller-manager has it.
+"""Clients with which each controller acts as its own service account.
 
-    accounts = Accounts(manager, connect)
-    Controlling(manager, around, client_of=accounts.client_of)
+    clients = ControllerClients(manager, connect)
+    ControllerManager(manager, context, client_of=clients.client_of)
 
-The manager's own user reads all kinds, and asks for tokens of the service accounts in kube-system.
-What a controller writes, it writes as its account: so it can do no more than its role lets it. A
-token is asked for when it is first needed, and again when a fifth of its time is left, or when the
-server refuses it.
+As in kube-controller-manager, the manager's user reads all kinds and requests tokens for the
+service accounts in kube-system. A controller writes as its account, so it can do no more than its
+role allows. A token is requested when it is first needed, and again when a fifth of its lifetime is
+left or the server rejects it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def account_of(controller: str) -> str:
 
 
 class ControllerClients:
-    """The clients of accounts; close them after use."""
+    """The clients of service accounts; close them after use."""
 
     def __init__(self, manager: Client, connect: Connect, *, clock: Clock = REAL) -> None:
         self._manager, self._connect, self._clock = manager, connect, clock
@@ -70,7 +70,7 @@ class ControllerClients:
             await client.close()
 
     async def check(self) -> None:
-        """Raise ClientError if no token is to be had."""
+        """Raise ClientError if no token can be requested."""
         await self._token(account_of("deployment-controller"))
 
     async def _token(self, account: str) -> Token:

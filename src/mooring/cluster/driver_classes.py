@@ -1,7 +1,7 @@
-"""The DeviceClasses of the drivers that come with Mooring, made where they are missing.
+"""The DeviceClasses of bundled drivers, created where they are missing.
 
-Who runs a driver makes its classes: `moor up` for those of this machine, `moor driver run` for
-those that it runs, if it may.
+`moor up` creates the classes of this machine's drivers, `moor driver run` those of the drivers that
+it runs, if it is allowed to.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ SIMULATED = "sim"  # has the drivers of any board
 
 
 async def make_classes(client: Client, drivers: Iterable[str]) -> None:
-    """Make the classes of drivers, by the drivers' own names; those there are stay.
+    """Create the missing classes of drivers, which are named as in ResourceSlices.
 
-    All are tried, then the first error is raised.
+    Try all of them, then raise the first error.
     """
     errors: list[ClientError] = []
     for each in device_classes(driver for driver in drivers if driver in CLASSES):
@@ -36,18 +36,18 @@ async def make_classes(client: Client, drivers: Iterable[str]) -> None:
 
 
 def driver_names(names: Iterable[str]) -> Iterator[str]:
-    """Give the drivers that operators' names stand for: nvidia is gpu.nvidia.com."""
+    """Yield the drivers behind operators' names: `nvidia` is gpu.nvidia.com."""
     for name in names:
         yield from (driver.name for driver in drivers_of(name, Options()))
 
 
 def class_names(drivers: Iterable[str]) -> list[str]:
-    """Return the names of the classes that come with drivers."""
+    """Return the names of the classes of drivers."""
     return [name for driver in drivers for name in CLASSES.get(driver, ())]
 
 
 def maker_of(class_name: str) -> str | None:
-    """Return the name by which an operator runs the driver of a class, if it comes with us."""
+    """Return the operator's name of the bundled driver of a class, if there is one."""
     for name in CATALOGUE:
         if name != SIMULATED and class_name in class_names(driver_names([name])):
             return name

@@ -1,8 +1,8 @@
-"""A program that stands alone: it asks a server elsewhere, leads or waits, and can be watched.
+"""A program of the control plane in a process of its own, with leader election and status pages.
 
-1. The server is asked something small, so that a wrong address or user is told at once.
-2. With a lease, the program waits until it leads; one that loses the lead ends.
-3. It works until cancelled; then the lease is given back.
+1. A small request to the server reports a wrong address or user at once.
+2. With a lease, the program waits until it is the leader; it stops when it loses the lease.
+3. It works until cancelled, then releases the lease.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mooring.kit.collector import calm_collector
 
 
 class LeaderLease(Struct, frozen=True):
-    """The lease by which a program becomes the only one of its kind."""
+    """The lease that makes a program the only active one of its kind."""
 
     namespace: str
     name: str
@@ -38,11 +38,11 @@ class LeaderLease(Struct, frozen=True):
 
 
 class LeaseLostError(Exception):
-    """Another program of the same kind leads by now, or nobody could be asked."""
+    """Another program acquired the lease, or the lease could not be renewed."""
 
 
 class Runnable(Protocol):
-    """Something to run with a client."""
+    """A program that works with a client and informers."""
 
     informers: Informers
 
@@ -51,7 +51,7 @@ class Runnable(Protocol):
 
     @property
     def metrics_pages(self) -> Mapping[str, Callable[[], str]]:
-        """What it counts, as Prometheus reads it, by the paths of pages."""
+        """The metrics in Prometheus' text format, by path."""
 
 
 class _Version(Struct):
@@ -59,12 +59,12 @@ class _Version(Struct):
 
 
 async def check_connection(client: Client) -> None:
-    """Return once the server has answered, or raise ClientError for why it does not."""
+    """Return once the server has answered, or raise ClientError."""
     await client.get(Namespace, "", "kube-system")
 
 
 async def empties_namespaces(client: ApiClient) -> bool:
-    """Tell whether the server empties deleted namespaces by itself, as only Mooring's does."""
+    """Return whether the server empties deleted namespaces itself; only Mooring's does."""
     try:
         answer = await client.ask(Request("GET", "/version"))
         return "+mooring" in msgspec.json.decode(answer.body, type=_Version).gitVersion
@@ -75,18 +75,18 @@ async def empties_namespaces(client: ApiClient) -> bool:
 async def run_as_leader(
     program: Runnable,
     client: Client,
-    around: ProgramContext,
+    context: ProgramContext,
     *,
     lead: LeaderLease | None,
     place: ListenAddress | None,
     tell: Callable[[str], None],  # how far it has come, line by line
     working: str,
 ) -> None:
-    """Run a program until cancelled; `working` is told once it is at work.
+    """Run a program until cancelled, and report `working` once it works.
 
-    May raise OSError for a place that cannot be listened at, and LeadLostError.
+    Raises OSError if the address cannot be listened on, and LeaseLostError.
     """
-    election = None if lead is None else _election(client, lead, around)
+    election = None if lead is None else _election(client, lead, context)
     async with AsyncExitStack() as stack:
         if place is not None:
             pages = health_pages(program.metrics_pages, lambda: _troubles(program, election))
@@ -100,20 +100,20 @@ async def run_as_leader(
         raise LeaseLostError(f"the lease {lead.namespace}/{lead.name} was lost")
 
 
-def _election(client: Client, lead: LeaderLease, around: ProgramContext) -> Election:
+def _election(client: Client, lead: LeaderLease, context: ProgramContext) -> Election:
     return Election(
         client,
         namespace=lead.namespace,
         name=lead.name,
-        identity=f"{socket.gethostname()}_{os.getpid()}_{around.fresh.share_id()}",
-        random=around.random,
+        identity=f"{socket.gethostname()}_{os.getpid()}_{context.fresh.share_id()}",
+        random=context.random,
         terms=lead.terms,
-        clock=around.clock,
+        clock=context.clock,
     )
 
 
 def _troubles(program: Runnable, election: Election | None) -> list[str]:
-    """Return why a program is not at work; one that waits for its turn is ready."""
+    """Return why a program does not work; one that waits for its lease is ready."""
     if election is not None and not election.is_leader:
         return []
     found = [f"{kind}: {cause}" for kind, cause in program.informers.causes.items()]

@@ -1,4 +1,4 @@
-"""How the parts of a node see each other: what one asks for, in the words of another."""
+"""Adapters between the agent, the device plugin manager and the DRA manager of a node."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from mooring.wire import podresources_pb2 as wire
 
 
 class AgentPods:
-    """The pods of an agent that is made later than the door to them."""
+    """The pods of an agent that is created after the server that serves them."""
 
     def __init__(self) -> None:
         self._agent: Agent | None = None
         self._metrics_text: Callable[[], str] = str
 
     def of(self, agent: Agent, metrics_text: Callable[[], str]) -> None:
-        """Have the pods be those of an agent."""
+        """Set the agent."""
         self._agent, self._metrics_text = agent, metrics_text
 
     def find(self, namespace: str, name: str) -> Pod | None:
-        """Return a pod, if it is here."""
+        """Return a pod of this node, if it exists."""
         metadata = ((pod, pod.metadata) for pod in self.all())
         return next((p for p, m in metadata if (m.namespace, m.name) == (namespace, name)), None)
 
     def all(self) -> Iterable[Pod]:
-        """Return all of them, as they are known here now."""
+        """Return all pods of this node."""
         return () if self._agent is None else self._agent.keeper.current()
 
     def metrics_text(self) -> str:
-        """Return what the agent counts."""
+        """Return the metrics of the agent."""
         return self._metrics_text()
 
 
 class PluginDevices:
-    """What device plugins gave, for those who ask for all devices of pods."""
+    """Devices of device plugins, for the PodResources API."""
 
     def __init__(self, plugins: DevicePlugins) -> None:
         self._plugins = plugins
@@ -50,26 +50,26 @@ class PluginDevices:
         return container_devices(self._plugins.held(pod_uid, container))
 
     def allocatable(self) -> Iterable[wire.ContainerDevices]:
-        """Return all devices that pods can have."""
+        """Return all allocatable devices."""
         return allocatable_devices(self._plugins.allocatable())
 
 
 class PluginHandler:
-    """Device plugins that register as drivers do, by a socket in the folder of plugins."""
+    """Device plugins that register through the plugin watcher, as DRA drivers do."""
 
     def __init__(self, plugins: DevicePlugins) -> None:
         self._plugins = plugins
 
     def check(self, plugin: Plugin) -> None:
-        """Take any: `register` looks at it."""
+        """Accept any plugin: `register` validates it."""
 
     async def register(self, plugin: Plugin) -> None:
-        """Begin to use a plugin, or raise RegistrationRefusedError."""
+        """Register a plugin, or raise RegistrationRefusedError."""
         try:
             await self._plugins.register(plugin.name, Path(plugin.endpoint), plugin.versions)
         except (ValueError, PluginError) as error:
             raise RegistrationRefusedError(str(error)) from None
 
     async def deregister(self, plugin: Plugin) -> None:
-        """Use it no more."""
+        """Deregister a plugin."""
         await self._plugins.deregister(plugin.name, Path(plugin.endpoint))

@@ -1,6 +1,6 @@
-"""Forgetting a cluster: its containers end, and what is ours in its folder goes.
+"""Removing a cluster: stop its containers and delete its files.
 
-A folder may have more in it than ours: files of the user stay, and so does the folder then.
+Other files in the directory, and then the directory itself, are kept.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ OURS = (STORE, CREDENTIALS, "kubeconfig", NODE, CDI, RUNS, LOGS, RECORD, LOCK)
 
 
 class ResetError(Exception):
-    """A cluster that cannot be forgotten now; the text says why."""
+    """The cluster cannot be removed now, with the reason."""
 
 
 def found(folder: Path) -> tuple[str, ...]:
-    """Return what of a cluster is in a folder, by name."""
+    """Return the names of a cluster's files in a directory."""
     return tuple(name for name in OURS if os.path.lexists(folder / name))
 
 
 async def reset_cluster(folder: Path) -> tuple[Path, ...]:
-    """End containers and remove all that is ours; return what was removed, or raise.
+    """Stop containers and delete the cluster's files; return what was removed.
 
-    ForgettingError is raised for a cluster that runs, and for what cannot be removed.
+    Raises ResetError if the cluster is running or a file cannot be removed.
     """
     state = StateFolder(folder)
     names = found(folder)  # before the lock is made
@@ -70,7 +70,7 @@ async def reset_cluster(folder: Path) -> tuple[Path, ...]:
 
 
 def _check_store(store: Path) -> None:
-    """Raise ForgettingError if a server uses the store, as one that was started alone."""
+    """Raise ResetError if a server that was started on its own uses the store."""
     if store.is_dir():
         try:
             with Folder(store):
@@ -80,7 +80,7 @@ def _check_store(store: Path) -> None:
 
 
 async def _end_containers(node: Path, known: NodeState | None) -> None:
-    """End what still runs of a node whose agent is gone."""
+    """Stop the containers of a node whose agent has stopped."""
     try:
         with held(node):
             if known is not None and known.runtime == "podman":

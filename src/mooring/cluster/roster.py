@@ -1,5 +1,5 @@
 """MOVED."""
 
-from mooring.cluster.programs import CONTROLLERS as CONTROLLERS  # noqa
+from mooring.cluster.programs import CONTROLLERS as CONTROLLERS
 
-__all__ = ["CONTROLLERS"]  # noqa
+__all__ = ["CONTROLLERS"]

@@ -1,8 +1,8 @@
-"""A short way to a folder, because the path of a unix socket may have 107 bytes and no more.
+"""Short paths for unix sockets, whose paths have at most 107 bytes.
 
-A driver's socket is at `ROOT/plugins/NAME/dra.sock`, and names may have 63 characters. So the
-folder of a node is reached by a link in the system's folder for running programs. The link is made
-anew at each start: such folders are emptied when the machine starts.
+A driver's socket is `ROOT/plugins/NAME/dra.sock`, where NAME has up to 63 characters. So the root
+directory of a node is reached by a symlink in the system's runtime directory, which is recreated on
+each start, because such directories are emptied at boot.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ LENGTH_MAX = 26  # leaves room for the longest name of a driver
 
 
 class ShortPathError(Exception):
-    """No short way can be made; the text says why."""
+    """No short path can be created, with the reason."""
 
 
 def short_path(folder: Path) -> Path:
-    """Return a path of the folder that is short enough, by a link if it must be."""
+    """Return a path of the folder that is short enough, through a symlink if necessary."""
     folder = folder.absolute()
     if len(os.fsencode(folder)) <= LENGTH_MAX:
         return folder
@@ -39,13 +39,13 @@ def short_path(folder: Path) -> Path:
 
 
 def remove_short_path(folder: Path) -> None:
-    """Take the link away, if there is one."""
+    """Remove the symlink, if there is one."""
     with suppress(FileNotFoundError):
         link_of(folder.absolute()).unlink()
 
 
 def link_of(folder: Path) -> Path:
-    """Return where the link of a folder is, or would be."""
+    """Return the path of a folder's symlink."""
     name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
     own = Path(f"/run/user/{os.getuid()}") if os.getuid() else Path("/run")
     if os.access(own, os.W_OK):
@@ -54,7 +54,7 @@ def link_of(folder: Path) -> Path:
 
 
 def _check_private(folder: Path) -> None:
-    """Make sure that nobody else can lead us elsewhere."""
+    """Raise ShortPathError if others could replace the symlink."""
     found = folder.stat(follow_symlinks=False)
     is_open = bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
     if found.st_uid not in (os.getuid(), 0) or is_open or not stat.S_ISDIR(found.st_mode):

@@ -1,8 +1,8 @@
-"""The folder of a cluster: who runs it, and what it told of itself.
+"""The state files of `moor up` in its data directory.
 
-up.lock       locked by whoever runs the cluster; has its process id
-up.json       what runs: processes, the server's address, when it began
-log/NAME.log  what each process said; NAME.log.1 is what was before
+up.lock       locked by the process that runs the cluster; contains its process id
+up.json       the running processes, the server's address, the start time
+log/NAME.log  the output of each process; NAME.log.1 is the previous file
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RECORD_BYTES_MAX = 1024 * 1024
 
 
 class FolderError(Exception):
-    """A folder that cannot be used; the text says why."""
+    """The directory cannot be used, with the reason."""
 
 
 class ProcessState(Struct, frozen=True):
@@ -51,7 +51,7 @@ class NodeState(Struct, frozen=True):
 
 
 class ClusterState(Struct, frozen=True):
-    """What runs in a folder."""
+    """What is running in a directory."""
 
     pid: int
     began: str
@@ -62,21 +62,21 @@ class ClusterState(Struct, frozen=True):
 
     @property
     def is_working(self) -> bool:
-        """Whether all of it is at work."""
+        """Whether all processes are working."""
         return bool(self.processes) and all(each.is_working for each in self.processes)
 
 
 class StateFolder:
-    """The files of a cluster that runs, or ran."""
+    """The state files of a cluster."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Have the folder for as long as a block lasts, or raise FolderError.
+        """Lock the directory during a block, or raise FolderError.
 
-        The system unlocks it if we are killed.
+        The kernel releases the lock if this process is killed.
         """
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ class StateFolder:
             os.close(lock)
 
     def runner(self) -> int:
-        """Return the process that runs the cluster, or 0 for none."""
+        """Return the id of the process that runs the cluster, or 0."""
         try:
             lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -113,13 +113,13 @@ class StateFolder:
         return 0
 
     def write(self, state: ClusterState) -> None:
-        """Note what runs."""
+        """Write the state."""
         draft = self.path / f".{RECORD}"
         draft.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=1))
         draft.replace(self.path / RECORD)
 
     def read(self) -> ClusterState | None:
-        """Return what was last noted, if it can be read."""
+        """Return the last written state, if it can be read."""
         try:
             with (self.path / RECORD).open("rb") as file:
                 return msgspec.json.decode(file.read(RECORD_BYTES_MAX), type=ClusterState)
@@ -127,12 +127,12 @@ class StateFolder:
             return None
 
     def log(self, name: str) -> Path:
-        """Return where a process' words go."""
+        """Return the path of a process's log."""
         return self.path / LOGS / f"{name}.log"
 
 
 class LogFile:
-    """A file that lines are added to; when it is large, it is put aside and begun anew."""
+    """A log file that is rotated once it is large."""
 
     def __init__(self, path: Path, *, bytes_max: int = LOG_BYTES_MAX) -> None:
         self._path, self._bytes_max = path, bytes_max

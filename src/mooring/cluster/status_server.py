@@ -1,7 +1,7 @@
-"""The pages by which a program is watched: /metrics and below, /healthz, /readyz, /livez.
+"""A small HTTP server for the status pages of a program: /metrics, /healthz, /readyz, /livez.
 
-A few pages for one reader now and then, without TLS; so they listen on this machine only, unless
-told otherwise. What is sent is bounded in size and time, and so is the number of readers.
+It has no TLS, so it listens on the loopback address by default. Requests are bounded in size, time
+and number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ READERS_MAX = 32
 
 
 class StatusPage(NamedTuple):
-    """What is answered."""
+    """The response of a status page."""
 
     text: str
     code: int = 200
@@ -34,14 +34,14 @@ _GONE = StatusPage("404 page not found\n", 404)
 
 
 class ListenAddress(NamedTuple):
-    """Where to listen; port 0 takes a free one."""
+    """A host and port to listen on; port 0 picks a free one."""
 
     host: str
     port: int
 
 
 def parse_listen_address(text: str) -> ListenAddress | None:
-    """Return where `HOST:PORT` says to listen, None for "0", or raise ValueError."""
+    """Parse `HOST:PORT`; "0" gives None. Raises ValueError."""
     if text in ("", "0"):
         return None
     host, colon, port = text.rpartition(":")
@@ -53,7 +53,7 @@ def parse_listen_address(text: str) -> ListenAddress | None:
 def health_pages(
     metrics: Mapping[str, Callable[[], str]], troubles: Callable[[], list[str]]
 ) -> StatusPages:
-    """Return the pages of a program: metrics by their paths; ready when there are no troubles."""
+    """Return the pages of a program: its metrics by path, health, and readiness."""
 
     def ready() -> StatusPage:
         found = troubles()
@@ -74,7 +74,7 @@ def health_pages(
 
 @asynccontextmanager
 async def serving(place: ListenAddress, pages: StatusPages) -> AsyncIterator[str]:
-    """Serve pages for as long as a block lasts, which gets their URL; may raise OSError."""
+    """Serve pages during a block and yield their URL; may raise OSError."""
     readers = asyncio.Semaphore(READERS_MAX)
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

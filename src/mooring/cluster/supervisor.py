@@ -1,14 +1,14 @@
-"""The processes of a cluster, kept running.
+"""A supervisor that keeps the processes of a cluster running.
 
-    Supervisor(parts, …).run()
+    Supervisor(folder, state, processes, …).run()
 
-The first part starts alone, and the others when it is at work. A part is at work when it says a
-line that begins with its word. One that ends is started again, after a delay that grows while it
-does not stay up; each time that is told. A part that ends before it was ever at work ends the
-whole: it cannot be right.
+The first process starts alone, the others once it works. A process works once it prints a line that
+begins with its ready prefix. One that exits is restarted with a growing backoff, and each restart
+is reported. A process that exits before it ever worked stops the cluster and its last words are
+the reason.
 
-Told to stop, parts are asked to end in reverse order, the server last, and killed if they take too
-long. Parts end with us, also when we are killed, where the system knows how (Linux).
+On stop, processes are terminated in reverse order, the server last, and killed if they take too
+long. On Linux they also end when the supervisor is killed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 
 BACKOFF = Backoff(first_s=0.2, longest_s=30.0, factor=2.0)
-STEADY_S = 30.0  # after so long a part counts as well
+STABLE_S = 30.0  # after running this long, a process counts as stable
 STOP_S = 10.0
 LINE_BYTES_MAX = 256 * 1024
 LAST_LINES = 5
@@ -39,48 +39,49 @@ _PR_SET_PDEATHSIG = 1
 
 
 class ProcessSpec(Struct, frozen=True):
-    """One process: its name, its command, and the word that says that it is at work."""
+    """One process: its name, its arguments, and the prefix of the line it prints once it works."""
 
     name: str
     arguments: tuple[str, ...]
-    word: str
+    ready_prefix: str
 
 
 class ProcessFailedError(Exception):
-    """A part that never came to work; the text has its last words."""
+    """A process exited before it worked, with its last line."""
 
 
 class Supervisor:
-    """Keeps the parts of a cluster running."""
+    """Keeps the processes of a cluster running."""
 
     def __init__(
         self,
         folder: StateFolder,
         state: ClusterState,
-        parts: tuple[ProcessSpec, ...],
+        specs: tuple[ProcessSpec, ...],
         *,
         tell: Callable[[str], None],
         on_working: Callable[[str, str], ProcessSpec | None] = lambda _, __: None,
         program: tuple[str, ...] = MOOR,
         clock: Clock = REAL,
     ) -> None:
-        """Take the parts, which are commands of a program.
+        """Take the processes, which are commands of a program.
 
-        `on_working` gets a part's name and words, and may replace the part.
+        `on_working` gets the name of a process and its ready line, and may replace the process for
+        the next start.
         """
         self.program = program
         self._folder, self._tell, self._clock = folder, tell, clock
         self._on_working = on_working
-        self._state = replace(state, processes=tuple(ProcessState(each.name) for each in parts))
-        self._runners = tuple(_Runner(self, each) for each in parts)
+        self._state = replace(state, processes=tuple(ProcessState(each.name) for each in specs))
+        self._runners = tuple(_Runner(self, each) for each in specs)
 
     @property
     def state(self) -> ClusterState:
-        """What runs right now."""
+        """The current state."""
         return self._state
 
     async def run(self, working: Callable[[], None] = lambda: None) -> None:
-        """Run all parts until cancelled, or raise PartFailedError."""
+        """Run all processes until cancelled, or raise ProcessFailedError."""
         self._folder.write(self._state)
         tasks: list[asyncio.Task[None]] = []
         try:
@@ -110,8 +111,8 @@ class Supervisor:
 
     # --- for the runners --------------------------------------------------------------------------
 
-    def note(self, name: str, **changes: object) -> None:
-        """Note what became of a part."""
+    def update(self, name: str, **changes: object) -> None:
+        """Record a change of a process."""
         processes = tuple(
             replace(each, **changes) if each.name == name else each
             for each in self._state.processes
@@ -119,33 +120,33 @@ class Supervisor:
         self._state = replace(self._state, processes=processes)
         self._folder.write(self._state)
 
-    def works(self, part: ProcessSpec, line: str) -> ProcessSpec:
-        """Note that a part is at work; return it as it is to be started next time."""
+    def mark_working(self, spec: ProcessSpec, line: str) -> ProcessSpec:
+        """Record that a process works; return it as it is restarted."""
         if line.startswith("serving at "):
             self._state = replace(self._state, server=line.split()[2].rstrip(";"))
-        self.note(part.name, is_working=True, trouble="")
-        return self._on_working(part.name, line) or part
+        self.update(spec.name, is_working=True, trouble="")
+        return self._on_working(spec.name, line) or spec
 
-    def say(self, text: str) -> None:
-        """Tell whoever looks."""
+    def report(self, text: str) -> None:
+        """Report a line to the user."""
         self._tell(text)
 
     @property
     def folder(self) -> StateFolder:
-        """Where the files are."""
+        """The state files."""
         return self._folder
 
     @property
     def clock(self) -> Clock:
-        """What time it is."""
+        """The clock."""
         return self._clock
 
 
 class _Runner:
-    """Keeps one part running."""
+    """Keeps one process running."""
 
-    def __init__(self, supervisor: Supervisor, part: ProcessSpec) -> None:
-        self._supervisor, self._part = supervisor, part
+    def __init__(self, supervisor: Supervisor, spec: ProcessSpec) -> None:
+        self._supervisor, self._spec = supervisor, spec
         self._process: asyncio.subprocess.Process | None = None
         self._last: list[str] = []
         self._failures = 0
@@ -153,29 +154,29 @@ class _Runner:
         self.has_worked = asyncio.Event()
 
     async def run(self) -> None:
-        """Start the part, and start it again whenever it ends."""
+        """Start the process, and restart it whenever it exits."""
         supervisor, clock = self._supervisor, self._supervisor.clock
-        log = LogFile(supervisor.folder.log(self._part.name))
+        log = LogFile(supervisor.folder.log(self._spec.name))
         try:
             while True:
                 began = clock.monotonic()
-                how = await self._once(log)
+                ending = await self._run_once(log)
                 if not self.has_worked.is_set():
-                    raise ProcessFailedError(self._last_words(how))
-                is_steady = clock.monotonic() - began >= STEADY_S
-                self._failures = 1 if is_steady else self._failures + 1
+                    raise ProcessFailedError(self._failure(ending))
+                is_stable = clock.monotonic() - began >= STABLE_S
+                self._failures = 1 if is_stable else self._failures + 1
                 self._restarts += 1
-                name = self._part.name
-                trouble = {"pid": 0, "is_working": False, "metrics": "", "trouble": how}
-                supervisor.note(name, restarts=self._restarts, **trouble)
+                name = self._spec.name
+                trouble = {"pid": 0, "is_working": False, "metrics": "", "trouble": ending}
+                supervisor.update(name, restarts=self._restarts, **trouble)
                 delay_s = BACKOFF.delay_s(self._failures)
-                supervisor.say(f"{name} ended ({how}); it is started again in {delay_s:g} s")
+                supervisor.report(f"{name} ended ({ending}); it is started again in {delay_s:g} s")
                 await clock.sleep(delay_s)
         finally:
             log.close()
 
     async def stop(self, task: asyncio.Task[None]) -> None:
-        """Ask the part to end; kill it if it does not."""
+        """Terminate the process, and kill it if it does not exit."""
         process = self._process
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -191,44 +192,44 @@ class _Runner:
                 process.kill()
             await process.wait()
 
-    async def _once(self, log: LogFile) -> str:
-        """Run the part once, and return how it ended."""
+    async def _run_once(self, log: LogFile) -> str:
+        """Run the process once, and return how it ended."""
         self._process = process = await asyncio.create_subprocess_exec(
             *self._supervisor.program,
-            *self._part.arguments,
+            *self._spec.arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for us; we end the parts in order
-            preexec_fn=_end_with_parent(),
+            start_new_session=True,  # Ctrl-C is for the supervisor, which stops processes in order
+            preexec_fn=_die_with_parent(),
             limit=LINE_BYTES_MAX,
         )
-        self._supervisor.note(self._part.name, pid=process.pid)
+        self._supervisor.update(self._spec.name, pid=process.pid)
         assert process.stdout is not None
         self._last = []
-        while line := await _line(process.stdout):
+        while line := await _next_line(process.stdout):
             log.add(line)
-            self._hear(line.decode("utf-8", "replace").rstrip())
+            self._read_line(line.decode("utf-8", "replace").rstrip())
         code = await process.wait()
         return f"signal {-code}" if code < 0 else f"exit status {code}"
 
-    def _hear(self, line: str) -> None:
+    def _read_line(self, line: str) -> None:
         self._last = [*self._last[1 - LAST_LINES :], line]
         if line.startswith(METRICS):
-            self._supervisor.note(self._part.name, metrics=line.removeprefix(METRICS))
-        elif line.startswith(self._part.word):
-            self._part = self._supervisor.works(self._part, line)
+            self._supervisor.update(self._spec.name, metrics=line.removeprefix(METRICS))
+        elif line.startswith(self._spec.ready_prefix):
+            self._spec = self._supervisor.mark_working(self._spec, line)
             if self.has_worked.is_set():
-                self._supervisor.say(f"{self._part.name} is at work again")
+                self._supervisor.report(f"{self._spec.name} is at work again")
             self.has_worked.set()
 
-    def _last_words(self, how: str) -> str:
+    def _failure(self, ending: str) -> str:
         said = [line.removeprefix("error: ") for line in self._last if line.strip()]
-        return f"{self._part.name}: {said[-1] if said else how}"
+        return f"{self._spec.name}: {said[-1] if said else ending}"
 
 
-async def _line(stream: asyncio.StreamReader) -> bytes:
-    """Return the next line, or a piece of one that is too long; nothing at the end."""
+async def _next_line(stream: asyncio.StreamReader) -> bytes:
+    """Return the next line, or part of one that is too long; empty at the end."""
     try:
         return await stream.readuntil(b"\n")
     except asyncio.IncompleteReadError as error:
@@ -237,8 +238,8 @@ async def _line(stream: asyncio.StreamReader) -> bytes:
         return await stream.readexactly(error.consumed)
 
 
-def _end_with_parent() -> Callable[[], None] | None:
-    """Return what a new process does to end when we do, where that is possible."""
+def _die_with_parent() -> Callable[[], None] | None:
+    """Return a function that makes a child process end with this one, where possible."""
     try:
         prctl = ctypes.CDLL(None).prctl
     except (OSError, AttributeError):
@@ -247,7 +248,7 @@ def _end_with_parent() -> Callable[[], None] | None:
 
     def ask() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # we were gone before it was asked
+        if os.getppid() != parent:  # the parent was gone before prctl
             os.kill(os.getpid(), signal.SIGTERM)
 
     return ask

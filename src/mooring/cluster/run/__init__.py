@@ -1,7 +1,6 @@
-"""One local command with devices of this machine: asked for, held by a pod, run, given back.
+"""`moor run`: one local command with devices that a claim and a pod hold for it.
 
-asking     what a user asks for, in the words of a claim (pure)
-manifests  the claim, and the pod that holds it (pure)
-holding    the pod's life: devices come with it, and go with it
-commands   the command itself, a child of ours with what its devices bring
+claim_requests  what the user requests, as requests of a claim (pure)
+holder_pod      the claim and the pod that hold the devices, and their lifecycle
+command         the command itself: a child process with the edits of its devices
 """

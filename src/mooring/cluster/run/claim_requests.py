@@ -1,11 +1,11 @@
-"""What is asked for on the command line, as requests of a claim.
+"""Parse what `moor run --claim` requests into the requests of a claim.
 
     gpu=2,nic=1        two GPUs and a network interface
-    cpu=4,memory=8Gi   so much of a device that is shared
-    gpu.nvidia.com=1   any class by its name
+    cpu=4,memory=8Gi   an amount of a shared device
+    gpu.nvidia.com=1   a DeviceClass by its name
 
-A word stands for a class that is here. An amount is a number of devices, or a capacity where the
-devices are given away in parts.
+A word stands for a DeviceClass of the cluster. An amount is a number of devices, or a capacity if
+the devices are shareable.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _STRANGE = re.compile(r"[^a-z0-9]+")
 
 
 class ClaimRequestError(Exception):
-    """Something that cannot be asked for; the text says why, and what can."""
+    """Something that cannot be requested, with the reason and what can be."""
 
 
 class NoClassError(ClaimRequestError):
-    """A word whose classes nobody has made: its driver does not run, or is not known here."""
+    """The DeviceClasses of a word do not exist: the driver is not running, or not known."""
 
     def __init__(self, word: str, classes: tuple[str, ...], known: Sequence[str]) -> None:
         missing = " or ".join(classes)
@@ -42,7 +42,7 @@ class NoClassError(ClaimRequestError):
 
 
 class DeviceWord(NamedTuple):
-    """What a short word means."""
+    """The DeviceClasses and the selector that a short word stands for."""
 
     classes: tuple[str, ...]  # the first that is here
     selector: str = ""
@@ -67,14 +67,14 @@ _CAPACITY = {"dra.cpu": "dra.cpu/cpu", "dra.memory": "size"}
 
 
 class RequestedAmount(NamedTuple):
-    """So much of something."""
+    """An amount of a device, as requested."""
 
     name: str
     amount: str
 
 
 class NodeOffer(NamedTuple):
-    """What there is to ask for."""
+    """The DeviceClasses of a cluster and the devices of a node."""
 
     classes: frozenset[str]
     devices: tuple[tuple[str, Device], ...]  # with their drivers
@@ -83,14 +83,14 @@ class NodeOffer(NamedTuple):
     def of(
         cls, classes: Iterable[DeviceClass], slices: Iterable[ResourceSlice], *, node: str
     ) -> NodeOffer:
-        """Return what a node offers."""
+        """Return what can be requested on a node."""
         names = frozenset(each.metadata.name for each in classes)
         here = (each.spec for each in slices if each.spec.node_name in (node, None))
         return cls(names, tuple((spec.driver, d) for spec in here for d in spec.devices or ()))
 
     @property
     def attributes(self) -> frozenset[str]:
-        """The names of all attributes that devices have, each with its domain."""
+        """The names of all attributes of devices, each with its domain."""
         return frozenset(
             name if "/" in name else f"{driver}/{name}"
             for driver, device in self.devices
@@ -98,13 +98,13 @@ class NodeOffer(NamedTuple):
         )
 
     def is_shared(self, driver: str) -> bool:
-        """Whether devices of a driver are given away in parts; a driver that is silent counts."""
+        """Return whether a driver's devices are shareable; true if it publishes none."""
         own = [device for name, device in self.devices if name == driver]
         return not own or any(device.allow_multiple_allocations for device in own)
 
 
 def parse_requests(texts: Iterable[str]) -> tuple[RequestedAmount, ...]:
-    """asks: ask {"," ask}; ask: NAME ["=" AMOUNT]. One is meant where no amount is."""
+    """requests: request {"," request}; request: NAME ["=" AMOUNT]. The default amount is 1."""
     words = [word.strip() for text in texts for word in text.split(",")]
     asks = tuple(
         RequestedAmount(name, amount if sign else "1") for name, sign, amount in map(_parts, words)
@@ -130,7 +130,7 @@ def claim_devices(
     matches: Iterable[str] = (),
     selectors: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Return `spec.devices` of the claim that asks for all this, or raise AskError."""
+    """Return `spec.devices` of the claim, or raise ClaimRequestError."""
     conditions = _conditions(asks, selectors)
     requests: list[dict[str, Any]] = [
         {"name": name, "exactly": _request(ask, offer, conditions.get(ask.name, ()))}
@@ -161,7 +161,7 @@ def _request(ask: RequestedAmount, offer: NodeOffer, conditions: Sequence[str]) 
 
 
 def _class(name: str, word: DeviceWord, offer: NodeOffer) -> str:
-    """Return the class that a name stands for here."""
+    """Return the DeviceClass that a name stands for."""
     if name in offer.classes:
         return name
     for each in word.classes:
@@ -201,7 +201,7 @@ def _capacity(ask: RequestedAmount) -> str:
 
 
 def _conditions(asks: Sequence[RequestedAmount], selectors: Iterable[str]) -> dict[str, list[str]]:
-    """Return the expressions for what is asked for, by its name."""
+    """Return the CEL expressions by the name of their request."""
     found: dict[str, list[str]] = {}
     names = {ask.name for ask in asks}
     for text in selectors:
@@ -216,7 +216,7 @@ def _conditions(asks: Sequence[RequestedAmount], selectors: Iterable[str]) -> di
 
 
 def _attribute(text: str, offer: NodeOffer) -> str:
-    """Return an attribute with its domain; resource.kubernetes.io is meant where none is."""
+    """Return an attribute with its domain, by default resource.kubernetes.io."""
     name = text if "/" in text else f"{STANDARD_DOMAIN}/{text}"
     known = offer.attributes
     if known and name not in known:
@@ -228,7 +228,7 @@ def _attribute(text: str, offer: NodeOffer) -> str:
 
 
 def _names(asks: Sequence[RequestedAmount]) -> Iterator[str]:
-    """Yield a name for each request: as it was asked for, with a number where there are more."""
+    """Yield a unique name for each request, with a number where names repeat."""
     names = [_STRANGE.sub("-", ask.name.lower()).strip("-")[:NAME_MAX] or "device" for ask in asks]
     seen: Counter[str] = Counter()
     for name in names:

@@ -1,8 +1,8 @@
-"""A command of the user's, run here as our child with what its devices bring.
+"""The user's command, run as a child process with the CDI edits of its devices.
 
-It has the terminal, working directory and environment of `moor run`. Added to these are variables
-and CPUs, memory nodes, device files and mounts of its devices, by the same code that starts
-containers. It is killed when we are: nobody uses a device that is no longer theirs.
+It has the terminal, working directory and environment of `moor run`, plus the variables, CPUs,
+memory nodes, device files and mounts of its devices, set up by the code that starts containers. It
+is killed when `moor run` is: nobody keeps using a device that was released.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PROGRAM = (
 
 
 class CommandError(Exception):
-    """A command that cannot be run; the text says why."""
+    """The command cannot be run, with the reason."""
 
     def __init__(self, text: str, exit_status: int) -> None:
         super().__init__(text)
@@ -43,7 +43,7 @@ class CommandError(Exception):
 
 
 class CommandContext(NamedTuple):
-    """Where a command runs."""
+    """The working directory, environment and path of a command."""
 
     environment: Mapping[str, str]
     folder: str  # its working directory
@@ -51,7 +51,7 @@ class CommandContext(NamedTuple):
 
 
 def check_command(command: Sequence[str], path: str | None) -> None:
-    """Raise CommandError for a program that is not there; only its start can tell for sure."""
+    """Raise CommandError for a program that does not exist; only starting it makes sure."""
     name = command[0]
     if shutil.which(name, path=path) is not None:
         return
@@ -60,19 +60,21 @@ def check_command(command: Sequence[str], path: str | None) -> None:
     raise CommandError(f"{name}: command not found", NOT_FOUND)
 
 
-def command_launch(command: Sequence[str], edits: ContainerEdits, around: CommandContext) -> Launch:
-    """Return how a command is started with its devices, or raise RuntimeRefusedError."""
+def command_launch(
+    command: Sequence[str], edits: ContainerEdits, context: CommandContext
+) -> Launch:
+    """Return how to launch a command with its devices, or raise RuntimeRefusedError."""
     spec = ContainerSpec(ContainerId("run", "run", 0), "", "", command=("run",))
     launch = launch_of(spec, edits, controllers=(), is_root=os.geteuid() == 0)
     return launch._replace(
         command=tuple(command),
-        environment=command_environment(around.environment, edits),
-        folder=around.folder,
+        environment=command_environment(context.environment, edits),
+        folder=context.folder,
     )
 
 
 def command_environment(own: Mapping[str, str], edits: ContainerEdits) -> dict[str, str]:
-    """Return the user's variables, without bindings from outside, and those of devices."""
+    """Return the user's environment without affinity variables, plus that of the devices."""
     of_devices = dict(variable.partition("=")[::2] for variable in edits.env)
     kept = {name: value for name, value in own.items() if not _is_binding(name)}
     return {**kept, **of_devices, **binding_of(of_devices).variables}
@@ -82,9 +84,9 @@ def _is_binding(name: str) -> bool:
     return name.startswith((f"{CPUS}_", f"{MEMORY_NODES}_", f"{ITEMS}_"))
 
 
-async def start_command(launch: Launch, around: CommandContext) -> asyncio.subprocess.Process:
+async def start_command(launch: Launch, context: CommandContext) -> asyncio.subprocess.Process:
     """Return the running command, or raise CommandError."""
-    around.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
+    context.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
     theirs, ours = os.pipe2(os.O_CLOEXEC)
     report, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with report, told:
@@ -92,7 +94,7 @@ async def start_command(launch: Launch, around: CommandContext) -> asyncio.subpr
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *("-I", "-S", "-c", _PROGRAM, str(Path(mooring.__file__).parents[1])),
-                *map(str, (theirs, told.fileno(), os.getpid(), around.staging)),
+                *map(str, (theirs, told.fileno(), os.getpid(), context.staging)),
                 pass_fds=(theirs, told.fileno()),
             )
         finally:
@@ -113,7 +115,7 @@ async def start_command(launch: Launch, around: CommandContext) -> asyncio.subpr
 
 
 def _heard(pid: int, report: socket.socket) -> Failure | None:
-    """Return what went wrong before the command ran; None when it runs."""
+    """Return what failed before the command ran; None once it runs."""
     forked = Forked(pid, -1, report)
     while True:
         heard = forked.heard()
@@ -131,5 +133,5 @@ def _failure_status(failure: Failure) -> int:
 
 
 def exit_status(code: int) -> int:
-    """Return how a command ended, as shells say it."""
+    """Return the exit status of a command as shells report it."""
     return 128 - code if code < 0 else code

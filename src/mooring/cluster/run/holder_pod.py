@@ -1,8 +1,8 @@
-"""A claim and a pod that holds it: devices come with the pod, and go with it.
+"""A claim, and a pod that holds it while the command runs.
 
-1. The claim is made, then the pod. The scheduler gives both this node; its agent has the drivers
-   prepare the devices.
-2. Once the pod runs, the agent says by which CDI ids its container has them.
+1. The claim is created, then the pod. The scheduler assigns both to this node, and its agent has
+   the drivers prepare the devices.
+2. Once the pod is running, the PodResources API returns the CDI ids of its container.
 3. `release` deletes both and returns when they are gone: the devices are free then.
 """
 
@@ -38,7 +38,7 @@ SOCKET = Path("pod-resources/kubelet.sock")
 
 
 class Run(NamedTuple):
-    """One run: a name for its objects, the process that it is, and its pipe."""
+    """One run of a command: the name of its objects, its process and its pipe."""
 
     name: str
     pid: int
@@ -47,18 +47,18 @@ class Run(NamedTuple):
 
 
 class NotGivenError(Exception):
-    """No devices were given; the text says why."""
+    """No devices were allocated, with the reason."""
 
 
 class HeldDevices(NamedTuple):
-    """What a run has got."""
+    """The devices of a run, and their CDI ids."""
 
     devices: tuple[str, ...]  # a request and its device, as users read it
     cdi_ids: tuple[str, ...]
 
 
 class DeviceHolder:
-    """The objects of one run."""
+    """The claim and the pod of one run."""
 
     def __init__(self, client: Client, run: Run, *, node_folder: Path) -> None:
         self._client, self._run, self._node_folder = client, run, node_folder
@@ -67,9 +67,9 @@ class DeviceHolder:
     async def take(
         self, devices: dict[str, Any], *, timeout_s: float, tell: Callable[[str], None]
     ) -> HeldDevices:
-        """Return the devices that were asked for, or raise NotGivenError or ClientError.
+        """Return the allocated devices, or raise NotGivenError or ClientError.
 
-        `tell` hears why it takes longer.
+        `tell` reports why it takes longer.
         """
         await self._create(claim_tree(self._run, devices), ResourceClaim)
         await self._create(pod_tree(self._run), Pod)
@@ -82,7 +82,7 @@ class DeviceHolder:
         return HeldDevices(tuple(_devices(claim)), await self._cdi_ids())
 
     async def release(self) -> bool:
-        """Give everything back; return whether it is free now."""
+        """Delete the objects; return whether the devices are free."""
         targets = [Target(struct, NAMESPACE, self._run.name) for struct in (Pod, ResourceClaim)]
         try:
             async with asyncio.timeout(RELEASE_S_MAX):
@@ -111,7 +111,7 @@ class DeviceHolder:
                 self._told = reason
 
     async def _why_not(self, what: str) -> str:
-        """Return a refusal with what the cluster says of the pod, unless that was told."""
+        """Return the reason why the pod does not run, unless it was already reported."""
         pod = await self._client.get(Pod, NAMESPACE, self._run.name)
         reason = "" if pod is None else _refusal(pod)
         if reason:
@@ -156,7 +156,7 @@ async def remove_leftovers(client: Client) -> None:
 async def following(
     client: Client, struct: type[T], namespace: str, name: str
 ) -> AsyncIterator[T | None]:
-    """Yield an object as it is now, and after each change; None when it is not there."""
+    """Yield an object now and after each change; None while it does not exist."""
     fields = f"metadata.name={name}"
     while True:
         page = await client.list(struct, namespace, fields=fields)
@@ -182,7 +182,7 @@ async def _until_gone(client: Client, target: Target) -> None:
 
 
 def _refusal(pod: Pod) -> str:
-    """Return why a pod has no node, in Mooring's words where there are some."""
+    """Return why a pod is unschedulable, preferring Mooring's explanation."""
     for each in pod.status.conditions:
         if each.type == POD_SCHEDULED and each.status == "False":
             theirs, sign, ours = each.message.partition("Mooring: ")

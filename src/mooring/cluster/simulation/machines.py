@@ -1,9 +1,9 @@
-"""The nodes of simulated machines: registered once, ready, with slices and leases.
+"""The Nodes of simulated machines: registered once, ready, with slices and leases.
 
-A machine registers when the program starts, as a kubelet does: a node that is deleted later stays
-away until then. Its slices belong to the node and go with it; one that is deleted alone is
-published again. What others write to a node or a slice (labels, taints) stays. A class is made once
-for all machines; one that somebody deletes stays away, too.
+A machine registers when the program starts, as a kubelet does: a Node that is deleted later is not
+recreated until then. The Node owns its slices; a slice that is deleted alone is published again.
+Changes by others (labels, taints) are kept. A DeviceClass is created once for all machines, and not
+again after somebody deletes it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CONDITIONS = (
 
 
 class SimulatedMachine(NamedTuple):
-    """What one machine brings with it."""
+    """The objects of one simulated machine."""
 
     node: Node
     slices: tuple[ResourceSlice, ...]
@@ -50,7 +50,7 @@ class SimulatedMachine(NamedTuple):
 
 
 def fleets_of(names: Iterable[str], form: Form = Form.SCALAR) -> list[Fleet]:
-    """Return the machines that names such as `dgx-h100x4` want, or raise ProfileError."""
+    """Return the machines of profiles such as `dgx-h100x4`, or raise ProfileError."""
     catalogue, fleets, taken = Catalogue(), [], list[str]()
     for name in names:
         fleet = catalogue.fleet(name, form, taken=taken)
@@ -60,12 +60,12 @@ def fleets_of(names: Iterable[str], form: Form = Form.SCALAR) -> list[Fleet]:
 
 
 def is_simulated(node: Node | None) -> bool:
-    """Tell whether a node is one of ours; anyone may make one, by the annotation."""
+    """Return whether a Node is simulated: it has the annotation, whoever set it."""
     return node is not None and node.metadata.annotations.get(SIMULATED) == "true"
 
 
 class SimulatedMachines(Controller):
-    """Looks after simulated nodes."""
+    """Reconciles simulated Nodes."""
 
     name: ClassVar[str] = "simulated-machines"
     kinds = (Node, Namespace, Lease, ResourceSlice, DeviceClass)
@@ -78,7 +78,7 @@ class SimulatedMachines(Controller):
         self._classes: set[str] = set()  # those that are there or have been
 
     def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
-        """Give the machines that a change is about; namespaces are there from the start."""
+        """Yield the machines that a change affects."""
         match change.value:
             case Namespace(metadata=metadata):
                 if metadata.name == LEASES and change.old is None:
@@ -90,7 +90,7 @@ class SimulatedMachines(Controller):
                     yield "", spec.node_name
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
-        """Register a machine, and keep its node ready and its devices published."""
+        """Register a machine, keep its Node ready and its devices published."""
         name = key[1]
         node, machine = objects.find(Node, *key), self._machines.get(name)
         if node is None:
@@ -109,7 +109,7 @@ class SimulatedMachines(Controller):
         yield LookAgain(key, RENEW_S)
 
     def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
-        """Note a class that was made; look again at a machine that has registered."""
+        """Record a created class; requeue a machine that has registered."""
         match write:
             case Create(value=DeviceClass(metadata=metadata)):
                 self._classes.add(metadata.name)
@@ -150,13 +150,13 @@ def _owner(node: Node) -> OwnerReference:
 
 
 def is_ready(node: Node) -> bool:
-    """Tell whether a node has the status that its machine gives it."""
+    """Return whether a Node has the status that its machine reports."""
     ready = any(each.type == READY and each.status == "True" for each in node.status.conditions)
     return ready and node.status.node_info.kubelet_version == KUBELET
 
 
 def _ready(node: Node, machine: SimulatedMachine | None, now: Timestamp) -> Patch:
-    """Return the write that gives a node its status."""
+    """Return the patch that sets a Node's status."""
     own = NodeStatus() if machine is None else machine.node.status
     at = str(now.truncated())
     status = {
@@ -182,7 +182,7 @@ def _ready(node: Node, machine: SimulatedMachine | None, now: Timestamp) -> Patc
 
 
 def _lease(objects: Objects, node: Node, now: Timestamp) -> Iterator[Step]:
-    """Say that the node is alive."""
+    """Create or renew the node's lease."""
     name = node.metadata.name
     found = objects.find(Lease, LEASES, name)
     renewed = MicroTimestamp(now.instant)
