@@ -16,8 +16,8 @@ from mooring.kit.extras import missing_extra, remedy
 class LazyGroup(click.Group):
     """Imports a subcommand when it runs, and lists all without importing any.
 
-    `lines` maps names to summaries; the module of a command is the prefix plus its name, and defines a
-    click command called `command`.
+    `lines` maps names to summaries; the module of a command is the prefix plus its name, and
+    defines a click command called `command`.
     """
 
     def __init__(self, *args: Any, lines: Mapping[str, str], prefix: str, **given: Any) -> None:
