@@ -87,8 +87,8 @@ def test_a_wrong_command_line_is_refused(arguments: list[str], fault: str) -> No
     ("text", "fault"),
     [
         ("kind: [", "config.yaml:"),
-        ("", "one KubeSchedulerConfiguration is wanted"),
-        ("apiVersion: v1\nkind: Pod\n", "a KubeSchedulerConfiguration is wanted, not Pod"),
+        ("", "must hold exactly one KubeSchedulerConfiguration"),
+        ("apiVersion: v1\nkind: Pod\n", "expected a KubeSchedulerConfiguration, not Pod"),
         (f"{PROFILES}profiles:\n- schedulerName: a\n- schedulerName: a\n", "profiles[1]"),
         (f"{PROFILES}podMaxBackoffSeconds: x\n", "podMaxBackoffSeconds"),
     ],
