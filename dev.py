@@ -149,7 +149,7 @@ def minimum(arguments: list[str]) -> int:
 
 
 def check(_: list[str]) -> int:
-    """Check format, lint, types and the layers between rooms."""
+    """Check format, lint, types, the layers between packages, and the measures of the code."""
     ensure_environment()
     # Types take longest: the others are done meanwhile.
     types = subprocess.Popen([str(BIN / "mypy")], cwd=ROOT, env=_environment())
@@ -157,6 +157,7 @@ def check(_: list[str]) -> int:
         _status([BIN / "ruff", "format", "--check", *SOURCES]),
         _status([BIN / "ruff", "check", *SOURCES]),
         _status([BIN / "lint-imports"]),
+        _status([PYTHON, "-m", "tests.measures"]),
     ]
     return max(*statuses, types.wait())
 
