@@ -23,7 +23,7 @@ from mooring.client.errors import ForbiddenError, NotFoundError
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.cluster.controller_accounts import ControllerClients, account_of
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import ControllerManager, ProgramContext
+from mooring.cluster.programs import ControllerProgram, ProgramContext
 from mooring.kit.clock import ManualClock
 from tests.client.servers import until
 from tests.cluster.test_embedded import furnish, pod
@@ -146,7 +146,7 @@ def test_an_account_that_is_not_there_is_made_and_its_token_renewed_in_time() ->
 
 
 def test_every_controller_has_a_role() -> None:
-    controlling = ControllerManager(
+    controlling = ControllerProgram(
         None,  # type: ignore[arg-type]  # nothing is asked
         ProgramContext(gates=Gates.parse()),
         authority="x",

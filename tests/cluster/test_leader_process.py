@@ -28,7 +28,7 @@ from mooring.cluster.leader_process import (
     check_connection,
     run_as_leader,
 )
-from mooring.cluster.programs import ControllerManager, ProgramContext, SchedulerProgram
+from mooring.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
 from tests.client.servers import until
 
 AROUND = ProgramContext()
@@ -102,7 +102,7 @@ def test_metrics_have_kubernetes_names_and_those_of_the_keps() -> None:
         "scheduler_resourceclaim_creates_total",
     ):
         assert f"# TYPE {name} " in scheduling
-    controlling = ControllerManager(client, AROUND).metrics_pages["/metrics"]()
+    controlling = ControllerProgram(client, AROUND).metrics_pages["/metrics"]()
     for name in ("resourceclaim_controller_resource_claims", "workqueue_depth"):
         assert f"# TYPE {name} " in controlling
 
@@ -151,5 +151,5 @@ def test_a_scheduler_whose_role_has_no_groups_and_no_taint_rules_does_not_ask_fo
 
 def test_only_chosen_controllers_run() -> None:
     client: Any = None
-    program = ControllerManager(client, AROUND, chosen=lambda name: name == "job-controller")
+    program = ControllerProgram(client, AROUND, chosen=lambda name: name == "job-controller")
     assert [each.controller.name for each in program.loops.running] == ["job-controller"]

@@ -14,7 +14,7 @@ from mooring.apiserver.exchange import Answer, Request
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Auditing, Settings
 from mooring.cluster.node import NodeSettings, node_program
-from mooring.cluster.programs import ControllerManager, ProgramContext, SchedulerProgram
+from mooring.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
 from reference.metrics import OURS, metrics_pages
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -157,7 +157,7 @@ def test_the_scheduler(path: str, title: str) -> None:
 
 
 def test_the_controllers() -> None:
-    pages = ControllerManager(NOBODY, ProgramContext()).metrics_pages
+    pages = ControllerProgram(NOBODY, ProgramContext()).metrics_pages
     assert {path: told(text()) for path, text in pages.items()} == {
         "/metrics": described("moor controllers")
     }

@@ -175,7 +175,7 @@ async def _run(
     from mooring.cluster.leader_process import check_connection, empties_namespaces, run_as_leader
     from mooring.cluster.programs import (
         CONTROLLERS_AGENT,
-        ControllerManager,
+        ControllerProgram,
         ProgramContext,
         controller_name,
     )
@@ -197,7 +197,7 @@ async def _run(
             text = f"{NAMESPACE_CONTROLLER}: the server at {access.server} does its work itself"
             click.echo(text, err=True)
         more, client_of = await _simulation(gates, given, client_of, stack)
-        program = ControllerManager(
+        program = ControllerProgram(
             client,
             context,
             authority=_authority(given["root_ca_file"]),

@@ -1,7 +1,7 @@
 """Clients with which each controller acts as its own service account.
 
     clients = ControllerClients(manager, connect)
-    ControllerManager(manager, context, client_of=clients.client_of)
+    ControllerProgram(manager, context, client_of=clients.client_of)
 
 As in kube-controller-manager, the manager's user reads all kinds and requests tokens for the
 service accounts in kube-system. A controller writes as its account, so it can do no more than its

@@ -26,7 +26,7 @@ from mooring.cluster.controller_accounts import ControllerClients
 from mooring.cluster.programs import (
     CONTROLLERS_AGENT,
     SCHEDULER_AGENT,
-    ControllerManager,
+    ControllerProgram,
     ProgramContext,
     SchedulerProgram,
     run_all,
@@ -42,7 +42,7 @@ class EmbeddedCluster(NamedTuple):
     server: Assembled
     admin: ApiClient  # may do everything
     scheduling: SchedulerProgram
-    controlling: ControllerManager
+    controlling: ControllerProgram
     accounts: ControllerClients  # as which the controllers write
 
     def client_of(self, name: str, headers: Mapping[str, str] | None = None) -> ApiClient:
@@ -96,7 +96,7 @@ async def embedded(
             server,
             _client(server, ADMIN),
             SchedulerProgram(scheduler, context, config=config, explain=explain),
-            ControllerManager(
+            ControllerProgram(
                 manager,
                 context,
                 authority=authority,

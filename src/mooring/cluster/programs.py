@@ -93,7 +93,7 @@ class SchedulerProgram:
         }
 
 
-class ControllerManager:
+class ControllerProgram:
     """All controllers, as kube-controller-manager runs them."""
 
     def __init__(
@@ -207,5 +207,5 @@ def controller_name(loop: str) -> str:
 # MOVED
 Surroundings = ProgramContext  # MOVED
 Scheduling = SchedulerProgram  # MOVED
-Controlling = ControllerManager  # MOVED
+Controlling = ControllerProgram  # MOVED
 informers_of = shared_informers  # MOVED
