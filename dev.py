@@ -28,7 +28,7 @@ PODMAN = TOOLS / "podman"
 # Releases of Debian whose kubectl the tests try: 1.32 and 1.36. That of bookworm does not know our
 # kinds; a machine that has one of its own needs the first no more.
 KUBECTL_RELEASES = ("trixie", "sid")
-SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "dev.py"]
+SOURCES = ["src", "tests", "conformance", "benchmarks", "soak", "reference", "dev.py"]
 
 # The oldest versions that pyproject.toml allows: where they are tried, and by which tests. Each
 # dependency is used by some of them, and where an older version failed, by the test that failed.
@@ -149,7 +149,7 @@ def minimum(arguments: list[str]) -> int:
 
 
 def check(_: list[str]) -> int:
-    """Check format, lint, types and the layers between rooms."""
+    """Check format, lint, types, the layers between packages, and the measures of the code."""
     ensure_environment()
     # Types take longest: the others are done meanwhile.
     types = subprocess.Popen([str(BIN / "mypy")], cwd=ROOT, env=_environment())
@@ -157,6 +157,7 @@ def check(_: list[str]) -> int:
         _status([BIN / "ruff", "format", "--check", *SOURCES]),
         _status([BIN / "ruff", "check", *SOURCES]),
         _status([BIN / "lint-imports"]),
+        _status([PYTHON, "-m", "tests.measures"]),
     ]
     return max(*statuses, types.wait())
 
@@ -184,7 +185,7 @@ def soak(arguments: list[str]) -> int:
 def docs(arguments: list[str]) -> int:
     """Write the generated reference pages (--check: only say which are stale)."""
     ensure_environment()
-    modules = ("mooring.cli.reference", "tests.stories.page")
+    modules = ("reference", "tests.stories.page")
     return max(_status([PYTHON, "-m", module, *arguments]) for module in modules)
 
 

@@ -1,9 +1,9 @@
 """Measures of the code base: `python3 dev.py check` prints them and fails where a budget is broken.
 
-    modules       files under src/mooring
-    single use    modules of fewer than 60 lines that only one other module imports, and that stand
-                  alone for no reason listed in REASONS
-    shared names  public class names that more than two packages define
+modules       files under src/mooring
+single use    modules of fewer than 60 lines that only one other module imports, and that stand
+              alone for no reason listed in REASONS
+shared names  public class names that more than two packages define
 """
 
 from __future__ import annotations

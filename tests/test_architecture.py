@@ -1,7 +1,8 @@
-"""What ARCHITECTURE.md says of rooms and imports is so."""
+"""ARCHITECTURE.md states facts about packages and imports; these tests check them."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -15,17 +16,15 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "mooring"
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-NUMBERS = ("Eighteen", "Nineteen", "Twenty", "Twenty-one", "Twenty-two", "Twenty-three")
-FIRST_NUMBER = 18
 
 _IMPORT = re.compile(r"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
 _NAMES = re.compile(r"`([\w.]+)`")
 
 
 @cache
-def rooms() -> dict[str, str]:
-    """Return the rooms that are drawn, each with its line."""
-    drawing = ARCHITECTURE.partition("\n## The house\n")[2].split("```")[1]
+def drawn_packages() -> dict[str, str]:
+    """Return the packages in the drawing, each with its line."""
+    drawing = ARCHITECTURE.partition("\n## Packages\n")[2].split("```")[1]
     return dict(re.findall(r"^([a-z]+)/ +(.*)$", drawing, re.MULTILINE))
 
 
@@ -42,7 +41,7 @@ def contract(name: str) -> dict[str, Any]:
 
 
 def statement(name: str) -> str:
-    """Return what the page says of a contract, to the end of its entry."""
+    """Return the sentence of the page about a contract, to the end of its entry."""
     found = re.search(rf"^- \*{re.escape(name)}\*: (.*?)(?=^- |^## )", ARCHITECTURE, re.M | re.S)
     assert found, name
     return " ".join(found[1].split())
@@ -58,12 +57,12 @@ def imports() -> dict[str, frozenset[str]]:
     return found
 
 
-def rooms_imported_by(room: str) -> set[str]:
+def packages_imported_by(package: str) -> set[str]:
     names = set[str]().union(
-        *(names for module, names in imports().items() if _is_in(module, room))
+        *(names for module, names in imports().items() if _is_in(module, package))
     )
     inside = {name.split(".")[1] for name in names if name.startswith("mooring.")}
-    return inside - {room}
+    return inside - {package}
 
 
 def importers_of(*packages: str) -> Iterator[str]:
@@ -77,21 +76,24 @@ def _is_in(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
-# --- rooms --------------------------------------------------------------------------------
+# --- packages -----------------------------------------------------------------------------
 
 
-def test_rooms_that_are_drawn_are_those_that_exist() -> None:
+def test_packages_that_are_drawn_are_those_that_exist() -> None:
     existing = {path.name for path in packages(PACKAGE) if path.parent == PACKAGE}
-    assert set(rooms()) == existing
-    assert f"{NUMBERS[len(existing) - FIRST_NUMBER]} rooms stand:" in ARCHITECTURE
+    assert set(drawn_packages()) == existing
+    assert len(existing) == 20
+    assert "of twenty subpackages" in ARCHITECTURE
 
 
-def test_every_package_of_a_room_is_named() -> None:
-    for room in rooms():
-        for path in packages(PACKAGE / room):
-            inside = path.relative_to(PACKAGE)
-            names = (f"src/mooring/{inside.as_posix()}/", f"mooring.{'.'.join(inside.parts)}")
-            assert any(name in ARCHITECTURE for name in names), path
+def test_every_package_lists_its_modules() -> None:
+    """The docstring of a package names each of its modules and subpackages."""
+    for path in packages(PACKAGE)[1:]:
+        catalogue = ast.get_docstring(ast.parse((path / "__init__.py").read_text("utf-8"))) or ""
+        named = set(re.findall(r"\w+", catalogue))
+        modules = {each.stem for each in path.glob("[!_]*.py") if "_pb2" not in each.name}
+        modules |= {each.parent.name for each in path.glob("*/__init__.py")}
+        assert modules <= named, f"{path.relative_to(PACKAGE)}: {sorted(modules - named)}"
 
 
 def test_files_and_modules_that_are_named_exist() -> None:
@@ -104,7 +106,7 @@ def test_files_and_modules_that_are_named_exist() -> None:
             assert path.is_dir() or path.with_suffix(".py").exists(), name
 
 
-def test_folders_beside_the_house_are_named() -> None:
+def test_folders_beside_the_package_are_named() -> None:
     tracked = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
     )
@@ -118,54 +120,44 @@ def test_folders_beside_the_house_are_named() -> None:
 # --- imports ------------------------------------------------------------------------------
 
 
-def test_every_contract_is_told() -> None:
+def test_every_contract_is_stated() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     for each in project["tool"]["importlinter"]["contracts"]:
         assert statement(each["name"])
 
 
-def test_the_order_of_rooms_is_that_of_the_contract() -> None:
-    name = "Lower rooms never import upper ones"
+def test_the_order_of_packages_is_that_of_the_contract() -> None:
+    name = "Lower packages never import upper ones"
     layers = " | ".join(contract(name)["layers"]).split(" | ")
-    told = _NAMES.findall(statement(name).partition("the order is")[2])
-    assert told == layers
-    assert set(told) == set(rooms())
+    stated = _NAMES.findall(statement(name).partition("the order is")[2])
+    assert stated == layers
+    assert set(stated) == set(drawn_packages())
 
 
-def test_rooms_import_what_the_page_says_and_nothing_else() -> None:
-    told = re.findall(r"`(\w+)` imports ((?:`\w+`(?:, | and )?)+) only", ARCHITECTURE)
-    assert len(told) == 6
-    for room, names in told:
-        assert rooms_imported_by(room) == set(_NAMES.findall(names)), room
+def test_packages_import_what_the_page_says_and_nothing_else() -> None:
+    stated = re.findall(r"`(\w+)` imports ((?:`\w+`(?:, | and )?)+) only", ARCHITECTURE)
+    assert len(stated) == 6
+    for package, names in stated:
+        assert packages_imported_by(package) == set(_NAMES.findall(names)), package
 
 
 def test_grpc_is_imported_where_the_page_says() -> None:
-    told = _NAMES.findall(statement("gRPC stays with what speaks it"))
+    stated = _NAMES.findall(statement("gRPC is used where it is spoken"))
     importers = set(importers_of("grpc", "google"))
-    assert [module for module in importers if not any(_is_in(module, room) for room in told)] == []
-    assert [room for room in told if not any(_is_in(module, room) for module in importers)] == []
+    assert [
+        module for module in importers if not any(_is_in(module, package) for package in stated)
+    ] == []
+    assert [each for each in stated if not any(_is_in(module, each) for module in importers)] == []
 
 
 def test_click_is_imported_where_the_page_says() -> None:
-    (told,) = _NAMES.findall(statement("The terminal is the command line's business"))
-    assert {module.split(".")[0] for module in importers_of("click")} == {told}
+    (stated,) = _NAMES.findall(statement("Only the command line uses the terminal"))
+    assert {module.split(".")[0] for module in importers_of("click")} == {stated}
 
 
-def test_pure_rooms_are_those_of_the_contract() -> None:
-    name = "Pure rooms do no I/O and read no clock"
-    whole, _, rest = statement(name).partition(" import nothing ")
-    waiting, *parts = rest.split(" - of ")
-    told = _NAMES.findall(whole)
-    for part in parts:
-        room, *names = _NAMES.findall(part)
-        told += [f"{room}.{each}" for each in names]
-    assert sorted(f"mooring.{each}" for each in told) == contract(name)["source_modules"]
-    ignored = [each.split(" -> ")[0] for each in contract(name)["ignore_imports"]]
-    assert [f"mooring.{each}" for each in _NAMES.findall(waiting)] == ignored
-
-
-def test_pure_rooms_are_drawn_as_pure() -> None:
-    whole = statement("Pure rooms do no I/O and read no clock").partition(" import nothing ")[0]
-    assert {room for room, line in rooms().items() if "(pure)" in line} == set(
-        _NAMES.findall(whole)
-    )
+def test_pure_packages_are_those_of_the_contract() -> None:
+    name = "Pure packages do no I/O and read no clock"
+    whole = {each for each in contract(name)["source_modules"] if each.count(".") == 1}
+    stated = set(_NAMES.findall(statement(name).partition(", and the parts")[0]))
+    assert {f"mooring.{each}" for each in stated} == whole
+    assert {package for package, line in drawn_packages().items() if "(pure)" in line} == stated

@@ -39,10 +39,11 @@ from mooring.api.resource.v1 import ResourceSlice
 from mooring.cel.device import DeviceCompiler, Features, Scope
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.program import Evaluated
-from mooring.cli import exits, reference
+from mooring.cli import errors
 from mooring.cli.main import moor
 from mooring.cluster.roster import CONTROLLERS
 from mooring.validation.errors import ErrorType, FieldError
+from reference import pages
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -321,38 +322,38 @@ def test_every_page_is_linked_from_the_index() -> None:
 
 def test_generated_pages_are_current() -> None:
     # In a process of its own, as `dev.py docs` writes them: other tests change what is loaded here.
-    command = [sys.executable, "-m", "mooring.cli.reference", "--check"]
+    command = [sys.executable, "-m", "reference", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"run: python3 dev.py docs\n{done.stdout}"
 
 
 def test_pictures_are_current() -> None:
-    stale = reference.stale_pages(reference.PICTURE_FOLDER, reference.PICTURES)
+    stale = pages.stale_pages(pages.PICTURE_FOLDER, pages.PICTURES)
     assert stale == [], "run: python3 dev.py docs"
 
 
 def test_check_names_stale_pages_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reference, "FOLDER", tmp_path)
-    assert reference.main(["--check"]) == 1
+    monkeypatch.setattr(pages, "FOLDER", tmp_path)
+    assert pages.main(["--check"]) == 1
     assert capsys.readouterr().out.splitlines()[0] == "docs/reference/cel-functions.md: stale"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_pages_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "FOLDER", tmp_path)
-    monkeypatch.setattr(reference, "PICTURE_FOLDER", tmp_path)
-    assert reference.main([]) == 0
-    assert {page.name for page in tmp_path.iterdir()} == {*reference.PAGES, *reference.PICTURES}
-    assert reference.main(["--check"]) == 0
+    monkeypatch.setattr(pages, "FOLDER", tmp_path)
+    monkeypatch.setattr(pages, "PICTURE_FOLDER", tmp_path)
+    assert pages.main([]) == 0
+    assert {page.name for page in tmp_path.iterdir()} == {*pages.PAGES, *pages.PICTURES}
+    assert pages.main(["--check"]) == 0
 
 
 def test_without_a_checkout_there_are_no_pages_to_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reference, "FOLDER", tmp_path / "missing")
-    assert reference.main([]) == 3
+    monkeypatch.setattr(pages, "FOLDER", tmp_path / "missing")
+    assert pages.main([]) == 3
     assert "no such folder" in capsys.readouterr().err
 
 
@@ -429,7 +430,7 @@ def test_every_error_type_is_documented_with_its_words(error_type: ErrorType) ->
 
 def test_every_exit_status_is_documented() -> None:
     page = text_of("docs/reference/errors.md")
-    statuses = [value for name, value in vars(exits).items() if name.isupper()]
+    statuses = [value for value in vars(errors).values() if isinstance(value, int)]
     assert sorted(statuses) == [0, 1, 2, 3, 130]
     assert [status for status in statuses if f"\n| {status} | " not in page] == []
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mooring.cli.label_option import read_labels
+from mooring.cli.claims import read_labels
 from mooring.cli.main import moor
 
 BUSY = str(Path(__file__).parents[2] / "examples/busy-node")

@@ -10,8 +10,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mooring.api.timestamp import Timestamp
-from mooring.cli.listing import age, printable
 from mooring.cli.main import moor
+from mooring.cli.output import age, printable
 
 BUSY = str(Path(__file__).parents[2] / "examples/busy-node")
 HALF_0, HALF_1 = (f"gpu.example.com/node-1/gpu-0-half-{number}" for number in range(2))

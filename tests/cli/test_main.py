@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from mooring import __version__
-from mooring.cli.lazygroup import LazyGroup
+from mooring.cli.command_classes import LazyGroup
 from mooring.cli.main import COMMANDS, moor
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from mooring.cli.main import moor
 from mooring.cli.scheduler import explain_in_of
-from mooring.cluster.assembly import Plan, parts_of, server_part
+from mooring.cluster.cluster_processes import ClusterPlan, cluster_processes, server_process
 
 UNREACHABLE = """
 apiVersion: v1
@@ -87,8 +87,8 @@ def test_a_wrong_command_line_is_refused(arguments: list[str], fault: str) -> No
     ("text", "fault"),
     [
         ("kind: [", "config.yaml:"),
-        ("", "one KubeSchedulerConfiguration is wanted"),
-        ("apiVersion: v1\nkind: Pod\n", "a KubeSchedulerConfiguration is wanted, not Pod"),
+        ("", "must hold exactly one KubeSchedulerConfiguration"),
+        ("apiVersion: v1\nkind: Pod\n", "expected a KubeSchedulerConfiguration, not Pod"),
         (f"{PROFILES}profiles:\n- schedulerName: a\n- schedulerName: a\n", "profiles[1]"),
         (f"{PROFILES}podMaxBackoffSeconds: x\n", "podMaxBackoffSeconds"),
     ],
@@ -135,10 +135,12 @@ def test_explanations_leave_kubernetes_messages_alone_where_its_gates_are_wanted
 
 
 def test_a_cluster_tells_its_scheduler_where_to_explain(tmp_path: Path) -> None:
-    (scheduler,) = (part for part in parts_of(Plan(tmp_path)) if part.name == "scheduler")
+    (scheduler,) = (
+        part for part in cluster_processes(ClusterPlan(tmp_path)) if part.name == "scheduler"
+    )
     assert "--explain-in" not in scheduler.arguments
-    plan = Plan(tmp_path, explain_in="event")
-    for part in parts_of(plan):
+    plan = ClusterPlan(tmp_path, explain_in="event")
+    for part in cluster_processes(plan):
         assert ("--explain-in" in part.arguments) == (part.name == "scheduler")
         if part.name == "scheduler":
             assert part.arguments[part.arguments.index("--explain-in") + 1] == "event"
@@ -146,6 +148,6 @@ def test_a_cluster_tells_its_scheduler_where_to_explain(tmp_path: Path) -> None:
 
 def test_up_hands_on_which_versions_are_served() -> None:
     config = "scheduling.k8s.io/v1beta1=true"
-    part = server_part(Plan(Path("/data"), runtime_config=config))
+    part = server_process(ClusterPlan(Path("/data"), runtime_config=config))
     assert part.arguments[-2:] == ("--runtime-config", config)
-    assert "--runtime-config" not in server_part(Plan(Path("/data"))).arguments
+    assert "--runtime-config" not in server_process(ClusterPlan(Path("/data"))).arguments

@@ -19,7 +19,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import Surroundings
+from mooring.cluster.programs import ProgramContext
 from mooring.scheduler.features import Features
 from tests.client.servers import until
 
@@ -66,7 +66,7 @@ async def pod(cluster: EmbeddedCluster, name: str) -> None:
 
 def test_a_pod_gets_its_device_by_itself_and_the_next_one_when_it_is_gone(tmp_path: Path) -> None:
     async def run() -> None:
-        async with asyncio.timeout(60), embedded(tmp_path, Surroundings()) as cluster:
+        async with asyncio.timeout(60), embedded(tmp_path, ProgramContext()) as cluster:
             objects = cluster.controlling.informers.objects
 
             def node_of(name: str) -> str:
@@ -93,7 +93,7 @@ def test_the_scheduler_has_the_features_that_the_gates_switch_on(tmp_path: Path)
     async def run() -> None:
         off = ("DRANodeAllocatableResources", "DRASchedulerFilterTimeout")
         gates = Gates.parse(",".join(f"{gate}=false" for gate in off))
-        async with asyncio.timeout(60), embedded(tmp_path, Surroundings(gates)) as cluster:
+        async with asyncio.timeout(60), embedded(tmp_path, ProgramContext(gates)) as cluster:
             features = cluster.scheduling.scheduler.live.cluster.features
             assert features == Features.of(gates)
             assert not features.node_allocatable
@@ -110,7 +110,7 @@ def test_a_kind_that_the_scheduler_may_not_read_is_not_waited_for(
 
     async def run() -> None:
         gates = Gates.parse(f"{gate}=false")
-        async with asyncio.timeout(60), embedded(tmp_path, Surroundings(gates)) as cluster:
+        async with asyncio.timeout(60), embedded(tmp_path, ProgramContext(gates)) as cluster:
             objects = cluster.controlling.informers.objects
             await furnish(cluster)
             await pod(cluster, "first")

@@ -21,7 +21,7 @@ from mooring.client.inprocess import InProcessTransport
 from mooring.client.objects import Objects
 from mooring.client.transport import Answer, Request
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import Surroundings
+from mooring.cluster.programs import ProgramContext
 from mooring.hardware import Catalogue
 from mooring.kit.simulation import LoopClock, run_simulated
 from mooring.store.memory import open_memory
@@ -56,7 +56,7 @@ def played(folder: Path, gap_s: float) -> list[End]:
 
     async def run() -> list[End]:
         clock = LoopClock()
-        around = Surroundings(Gates.parse(), clock, random.Random(0).random)
+        around = ProgramContext(Gates.parse(), clock, random.Random(0).random)
         async with (
             open_memory(clock=lambda: clock.now().timestamp()) as store,
             embedded(folder, around, store=store) as cluster,

@@ -13,9 +13,9 @@ import pytest
 from mooring.apiserver.exchange import Answer, Request
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Auditing, Settings
-from mooring.cli.metricspage import OURS, metrics_pages
 from mooring.cluster.node import NodeSettings, node_program
-from mooring.cluster.programs import Controlling, Scheduling, Surroundings
+from mooring.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
+from reference.metrics import OURS, metrics_pages
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 ROW = re.compile(r"^\| `([a-z_]+)`(.*?) \| (\w+) \|")
@@ -151,13 +151,13 @@ def test_the_server(tmp_path: Path) -> None:
     ],
 )
 def test_the_scheduler(path: str, title: str) -> None:
-    pages = Scheduling(NOBODY, Surroundings()).metrics_pages
+    pages = SchedulerProgram(NOBODY, ProgramContext()).metrics_pages
     assert set(pages) == {"/metrics", "/metrics/resources"}
     assert told(pages[path]()) == described(title)
 
 
 def test_the_controllers() -> None:
-    pages = Controlling(NOBODY, Surroundings()).metrics_pages
+    pages = ControllerProgram(NOBODY, ProgramContext()).metrics_pages
     assert {path: told(text()) for path, text in pages.items()} == {
         "/metrics": described("moor controllers")
     }
@@ -166,7 +166,7 @@ def test_the_controllers() -> None:
 def test_the_node(tmp_path: Path) -> None:
     async def text() -> dict[str, str]:
         settings = NodeSettings("n", tmp_path, runtime="sim")
-        async with node_program(NOBODY, Surroundings(), settings) as program:
+        async with node_program(NOBODY, ProgramContext(), settings) as program:
             return {path: page() for path, page in program.metrics_pages.items()}
 
     pages = asyncio.run(text())

@@ -21,8 +21,8 @@ from mooring.client.namespacecontent import discover, empty_namespace
 from mooring.client.transport import Answer, Request
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import Surroundings
-from mooring.cluster.standing import empties_namespaces
+from mooring.cluster.leader_process import empties_namespaces
+from mooring.cluster.programs import ProgramContext
 from mooring.kit.simulation import LoopClock, run_simulated
 from mooring.store.memory import open_memory
 
@@ -32,7 +32,7 @@ NAME = "team"
 @asynccontextmanager
 async def cluster_in(folder: Path, *, by_controller: bool = True) -> AsyncIterator[EmbeddedCluster]:
     clock = LoopClock()
-    around = Surroundings(Gates.parse(), clock, random.Random(0).random)
+    around = ProgramContext(Gates.parse(), clock, random.Random(0).random)
     async with (
         open_memory(clock=lambda: clock.now().timestamp()) as store,
         embedded(folder, around, store=store, server_ends_namespaces=not by_controller) as cluster,

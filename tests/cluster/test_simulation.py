@@ -14,8 +14,8 @@ from mooring.api.core import Namespace, Node, Pod
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.api.timestamp import Timestamp
 from mooring.client.writes import Delete, Target, Tell, Update
-from mooring.cluster.overview import count
-from mooring.cluster.simulation import SIMULATED, Machines, SimulatedPods, fleets_of
+from mooring.cluster.overview import count_objects
+from mooring.cluster.simulation import SIMULATED, SimulatedMachines, SimulatedPods, fleets_of
 from mooring.controllers.controller import Ask, Refused
 from mooring.controllers.model import Model
 from mooring.controllers.settling import Settling
@@ -32,7 +32,7 @@ def made(struct: type[Any], name: str, namespace: str = "", **fields: Any) -> An
 
 
 def world(*profiles: str) -> Settling:
-    settling = Settling(Model(NOW), [Machines(fleets_of(profiles)), SimulatedPods()])
+    settling = Settling(Model(NOW), [SimulatedMachines(fleets_of(profiles)), SimulatedPods()])
     settling.model.put(made(Namespace, "kube-node-lease"))
     settling.settle()
     return settling
@@ -74,7 +74,9 @@ def test_machines_register_with_their_devices() -> None:
 )
 def test_machines_that_share_classes_all_bring_theirs(profiles: tuple[str, ...]) -> None:
     fleets = fleets_of(profiles)
-    late = Late([Machines(fleets)])  # every machine plans before it sees what others have written
+    late = Late(
+        [SimulatedMachines(fleets)]
+    )  # every machine plans before it sees what others have written
     late.model.put(made(Namespace, "kube-node-lease"))
     late.settle()
     objects = late.model.objects
@@ -88,7 +90,7 @@ def test_machines_that_share_classes_all_bring_theirs(profiles: tuple[str, ...])
 def test_a_class_that_is_refused_keeps_nothing_else_from_a_machine(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    late = Late([Machines(fleets_of(["dgx-h100"]))])
+    late = Late([SimulatedMachines(fleets_of(["dgx-h100"]))])
     late.model.admits = lambda value: (
         Refused("Forbidden", "no such classes here")
         if isinstance(value, DeviceClass) and value.metadata.name == "dra.cpu"
@@ -208,7 +210,7 @@ def test_devices_of_claims_are_prepared() -> None:
     assert [(each.type, each.status) for each in device.conditions] == [("Ready", "True")]
     objects = settling.model.objects
     kinds: Any = (Node, Pod, ResourceSlice, ResourceClaim)
-    overview = count(*map(objects.all, kinds))
+    overview = count_objects(*map(objects.all, kinds))
     assert (overview.nodes_ready, overview.pods, overview.devices_in_use) == (1, {"Running": 1}, 1)
 
 

@@ -21,7 +21,7 @@ from mooring.client.apiclient import ApiClient
 from mooring.client.connecting import find_access, http_client
 from mooring.client.errors import ClientError
 from mooring.client.writes import Create
-from mooring.cluster.statefolder import StateFolder
+from mooring.cluster.state_folder import StateFolder
 
 WAIT_S = 60.0
 REQUESTS = [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]

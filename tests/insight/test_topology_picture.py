@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from mooring.api.core import Node
 from mooring.api.resource.v1 import DeviceTaint
-from mooring.cli.examplepicture import example_picture
 from mooring.hardware import Catalogue, Form
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.topology import Format, format_of, picture, svg, topology
@@ -27,6 +26,7 @@ from mooring.insight.topology.model import Item
 from mooring.insight.topology.page import SCRIPT, STYLE, policy
 from mooring.insight.topology.palette import COLOURS, PATTERNS, TEXT, styles_of
 from mooring.insight.topology.text import CHARACTER_WIDTH, columns, fitted
+from reference.example_picture import example_picture
 from tests.insight.topologies import (
     claim,
     device,

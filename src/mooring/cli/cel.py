@@ -14,8 +14,8 @@ from mooring.cel.lang.values import key_value
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, device_source_options
 from mooring.cli.collection import Collected, collect, coloured, complain
-from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.listing import printable, printable_lines
+from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
+from mooring.cli.output import printable, printable_lines
 from mooring.insight.expressions.explanation import Reason, Reasons
 from mooring.insight.expressions.fleet import Fleet, FleetDevice
 from mooring.insight.expressions.inquiry import Answer, Outcome, Refusal, compiler_for, inquire
@@ -28,33 +28,34 @@ DEVICES_NAMED_MAX = 3
 @click.command(
     context_settings=CONTEXT,
     epilog=(
-        "Exit status: 0 a device matches, or all have a value; 1 none matches, or an error; "
-        "2 usage; 3 something could not be read."
+        "Exit status: 0 a device matches, or every device has a value; 1 none matches, "
+        "or evaluation failed; 2 usage error; 3 an input could not be read."
     ),
 )
 @click.argument("expression", metavar="EXPR")
 @click.option(
     "--derived",
     is_flag=True,
-    help="Take the expression as that of a derived attribute, and print the attribute.",
+    help="Treat the expression as a derived attribute and print its value.",
 )
-@click.option("--show-all", is_flag=True, help="Name every device that does not match.")
+@click.option("--show-all", is_flag=True, help="List every device that does not match.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "wide", "json", "name"]),
     default="table",
     show_default=True,
-    help="How to print; name gives driver/pool/device of what matches.",
+    help="Output format; name prints driver/pool/device of the matching devices.",
 )
 @device_source_options
 def command(sources: Sources, expression: str, derived: bool, show_all: bool, output: str) -> None:
     """Find the devices that a CEL expression selects.
 
-    EXPR is the expression of a selector, as a request or a class has it. Prints which devices
-    match and what the evaluation cost. For all others, says which part of the expression said no
-    and what its values are. An expression that is not about yes and no gives its values. The
-    devices are those of the ResourceSlices of -f, --on, --live and --profile together.
+    EXPR is a selector expression, as in a request or a DeviceClass. The command evaluates it on
+    the devices of all ResourceSlices in -f, --on, --live and --profile. It prints which devices
+    match and what the evaluation cost; for every other device, it prints the part of the
+    expression that was false and the values that it read. If the expression is not boolean, it
+    prints its value for each device.
 
     \b
     moor cel 'device.attributes["gpu.example.com"].model == "H200"' -f slices.yaml

@@ -1,7 +1,8 @@
-"""The options that say what is changed about a cluster, and the changes that they mean."""
+"""The options of `moor whatif` that describe changes to a cluster, and their parsing."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
@@ -10,15 +11,24 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from msgspec import Struct
 
+from mooring.api import names
+from mooring.api.catalogue import CATALOGUE
+from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from mooring.api.documents import CORE, KUBERNETES
-from mooring.api.resource.v1 import DeviceTaintRule
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    API_VERSION,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
+)
 from mooring.cli.cluster_options import FORMS, ClusterInput
-from mooring.cli.cluster_sources import Files, give_all
+from mooring.cli.cluster_sources import FileSource, give_all
 from mooring.cli.collection import coloured, complain
-from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
+from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.inputs import STDIN
-from mooring.cli.listing import printable
-from mooring.cli.taint_texts import TaintTextError, device_taint, node_taint
+from mooring.cli.output import printable
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import ProfileError
 from mooring.insight.clusters.intake import Intake
@@ -37,6 +47,7 @@ from mooring.insight.whatif import (
     ReplaceSlices,
     TaintNode,
 )
+from mooring.validation.admission import admit_create
 from mooring.validation.context import Context
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,38 +66,40 @@ OPTIONS = (
     Option(
         "--add", "add", "FILE|DIR|-", "Objects to apply: nodes, slices, classes, claims, pods …"
     ),
-    Option("--add-profile", "add_profile", "NAME[=COUNT]", "Machines to add."),
+    Option(
+        "--add-profile", "add_profile", "NAME[=COUNT]", "Hardware profile whose machines to add."
+    ),
     Option(
         "--replace-slices",
         "replace_slices",
         "FILE|DIR|-",
-        "Slices that their drivers publish instead of all that they have now.",
+        "ResourceSlices that replace all current ones of their drivers.",
     ),
     Option("--rule", "rule", "FILE|DIR|-", "DeviceTaintRules to create."),
-    Option("--remove-rule", "remove_rule", "NAME", "A DeviceTaintRule to delete."),
+    Option("--remove-rule", "remove_rule", "NAME", "DeviceTaintRule to delete."),
     Option(
         "--taint-device",
         "taint_device",
         "DRIVER/POOL/DEVICE=KEY[=VALUE]:EFFECT",
-        "Devices to taint; * stands for every driver, pool or device.",
+        "Devices to taint; * matches every driver, pool or device.",
     ),
-    Option("--taint-node", "taint_node", "NAME=KEY[=VALUE]:EFFECT", "A node to taint."),
-    Option("--cordon", "cordon", "NAME", "A node that gets no more pods."),
-    Option("--drain", "drain", "NAME", "A node to cordon, and to take pods from."),
-    Option("--remove-node", "remove_node", "NAME", "A node that goes, with its slices and pods."),
-    Option("--delete-pod", "delete_pod", "[NAMESPACE/]NAME", "A pod to delete."),
-    Option("--delete-claim", "delete_claim", "[NAMESPACE/]NAME", "A claim to delete."),
+    Option("--taint-node", "taint_node", "NAME=KEY[=VALUE]:EFFECT", "Node to taint."),
+    Option("--cordon", "cordon", "NAME", "Node to cordon."),
+    Option("--drain", "drain", "NAME", "Node to drain."),
+    Option("--remove-node", "remove_node", "NAME", "Node to remove, with its slices and pods."),
+    Option("--delete-pod", "delete_pod", "[NAMESPACE/]NAME", "Pod to delete."),
+    Option("--delete-claim", "delete_claim", "[NAMESPACE/]NAME", "Claim to delete."),
 )
 
 
-class Wish(NamedTuple):
+class RequestedChange(NamedTuple):
     """A change, and the option that asks for it."""
 
     option: str  # with its value
     change: Change
 
 
-class Wishes(Struct, frozen=True):
+class ChangeValues(Struct, frozen=True):
     """The values of all options, by field."""
 
     values: dict[str, tuple[str, ...]]
@@ -97,11 +110,11 @@ class Wishes(Struct, frozen=True):
 
 
 def change_options(function: F) -> F:
-    """Add the options to a command; it gets a `wishes` argument."""
+    """Add the options to a command; it gets a `changes` argument."""
 
     def with_changes(*args: Any, **kwargs: Any) -> Any:
         values = {option.field: kwargs.pop(option.field) for option in OPTIONS}
-        return function(*args, wishes=Wishes(values), **kwargs)
+        return function(*args, changes=ChangeValues(values), **kwargs)
 
     with_changes.__doc__ = function.__doc__
     with_changes.__name__ = function.__name__
@@ -116,39 +129,41 @@ def change_options(function: F) -> F:
     return result
 
 
-def read_changes(wishes: Wishes, given: ClusterInput, context: Context) -> list[Wish]:
-    """Return the changes in the order in which they are made; what is wrong ends the command."""
-    _check_usage(wishes)
-    reader = _Reader(wishes, given, context)
+def read_changes(
+    changes: ChangeValues, given: ClusterInput, context: Context
+) -> list[RequestedChange]:
+    """Return the changes in the order in which they apply; raise UsageError for a wrong one."""
+    _check_usage(changes)
+    reader = _Reader(changes, given, context)
     try:
         return list(reader.changes())
     except (TaintTextError, ProfileError) as error:
         raise click.UsageError(f"{reader.option}: {error}") from None
 
 
-def _check_usage(wishes: Wishes) -> None:
-    if not any(wishes.values.values()):
+def _check_usage(changes: ChangeValues) -> None:
+    if not any(changes.values.values()):
         names = ", ".join(option.name for option in OPTIONS)
         raise click.UsageError(f"nothing is changed: give one of {names}")
     params = click.get_current_context().params
     inputs = [name for field in ("filenames", "cluster_names") for name in params.get(field) or ()]
     files = ("add", "replace_slices", "rule")
-    if [*inputs, *(name for field in files for name in wishes.of(field))].count(STDIN) > 1:
+    if [*inputs, *(name for field in files for name in changes.of(field))].count(STDIN) > 1:
         raise click.UsageError("standard input can be read once only: - stands there twice")
 
 
 class _Reader:
     """Turns the values of options into changes."""
 
-    def __init__(self, wishes: Wishes, given: ClusterInput, context: Context) -> None:
+    def __init__(self, changes: ChangeValues, given: ClusterInput, context: Context) -> None:
         self.option = ""  # the one at hand, with its value
-        self._wishes = wishes
+        self._changes = changes
         self._given = given
         self._context = context
         self._known = given.everything
 
-    def changes(self) -> Iterator[Wish]:
-        """Give all changes: what is added first, so that the others may be about it."""
+    def changes(self) -> Iterator[RequestedChange]:
+        """Yield all changes, additions first, so that the others can refer to them."""
         makers: dict[str, Callable[[str], Iterable[Change]]] = {
             "add": self._add,
             "add_profile": self._add_profile,
@@ -164,10 +179,10 @@ class _Reader:
             "delete_claim": lambda name: [DeleteClaims((self._full(name),))],
         }
         for option in OPTIONS:
-            for value in self._wishes.of(option.field):
+            for value in self._changes.of(option.field):
                 self.option = f"{option.name} {value}"
                 for change in makers[option.field](value):
-                    yield Wish(self.option, change)
+                    yield RequestedChange(self.option, change)
 
     def _full(self, name: str) -> str:
         return name if "/" in name else f"{self._given.namespace}/{name}"
@@ -202,7 +217,7 @@ class _Reader:
         schema = CORE if self._context.extensions else KUBERNETES
         recursive = bool(click.get_current_context().params.get("recursive"))
         intake = Intake(self._context, namespace=self._given.namespace)
-        give_all([Files((name,), recursive, schema)], intake)
+        give_all([FileSource((name,), recursive, schema)], intake)
         for message in (*intake.unreadable, *intake.refused):
             complain(message)
         if intake.unreadable:
@@ -253,3 +268,55 @@ class _Reader:
         near = nearest(name, known)
         remedy = f"; did you mean {near}?" if near is not None else ""
         raise click.UsageError(printable(f"{self.option}: there is no device {name}{remedy}"))
+
+
+# --- taints: TARGET=KEY[=VALUE]:EFFECT, the taint as kubectl writes it ----------------------------
+
+ANY = "*"
+EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+LENGTH_MAX = 2000
+
+_TAINT = r"(?P<key>[^=:]+)(?:=(?P<value>[^=:]*))?:(?P<effect>[A-Za-z]+)"
+_NODE = re.compile(rf"(?P<node>[^=]+)={_TAINT}")
+_DEVICE = re.compile(rf"(?P<driver>[^/=]+)/(?P<pool>[^=]+)/(?P<device>[^/=]+)={_TAINT}")
+_KIND = CATALOGUE.find(API_VERSION, "DeviceTaintRule")
+
+
+class TaintTextError(ValueError):
+    """A text that is no taint."""
+
+
+def node_taint(text: str) -> tuple[str, Taint]:
+    """Return the node and its taint, or raise TaintTextError."""
+    found = _NODE.fullmatch(text) if len(text) <= LENGTH_MAX else None
+    if found is None:
+        raise TaintTextError("must be of the form NODE=KEY[=VALUE]:EFFECT")
+    key, value, effect = found["key"], found["value"] or "", found["effect"]
+    if effect not in EFFECTS:
+        raise TaintTextError(f"effect {effect}: must be one of {', '.join(EFFECTS)}")
+    for wrong in (*names.label_name(key), *names.label_value(value)):
+        raise TaintTextError(wrong)
+    return found["node"], Taint(key=key, value=value, effect=effect)
+
+
+def device_taint(text: str, name: str, context: Context) -> DeviceTaintRule:
+    """Return a rule of this name with the taint, or raise TaintTextError."""
+    found = _DEVICE.fullmatch(text) if len(text) <= LENGTH_MAX else None
+    if found is None:
+        raise TaintTextError("must be of the form DRIVER/POOL/DEVICE=KEY[=VALUE]:EFFECT")
+    driver, pool, device = (
+        None if found[part] == ANY else found[part] for part in ("driver", "pool", "device")
+    )
+    rule = DeviceTaintRule(
+        metadata=ObjectMeta(name=name),
+        spec=DeviceTaintRuleSpec(
+            device_selector=DeviceTaintSelector(driver=driver, pool=pool, device=device),
+            taint=DeviceTaint(key=found["key"], value=found["value"] or "", effect=found["effect"]),
+        ),
+    )
+    admission = admit_create(rule, _KIND, context)
+    if admission.stored is None:
+        wrong = admission.refused or "; ".join(map(str, admission.errors))
+        raise TaintTextError(wrong)
+    stored: DeviceTaintRule = admission.stored
+    return stored

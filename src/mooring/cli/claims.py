@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -9,14 +10,22 @@ from typing import Any, NamedTuple
 import click
 
 from mooring.api.codec import to_tree
-from mooring.api.labels import Selector
+from mooring.api.labels import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    IN,
+    NOT_IN,
+    Selector,
+    SelectorFault,
+    read_selector,
+)
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.device_trees import amounts_tree
-from mooring.cli.exits import FITS
-from mooring.cli.label_option import read_labels
-from mooring.cli.listing import Cell, age, print_table, print_tree, printable
+from mooring.cli.errors import FITS
+from mooring.cli.output import Cell, age, print_table, print_tree, printable
 from mooring.insight.holdings import ClaimHolding, ClaimState, holdings_in
 from mooring.insight.holdings.model import Held, Wanted
 from mooring.insight.ordering import natural
@@ -66,29 +75,33 @@ class ClaimFilter(NamedTuple):
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 done, also if nothing is found; 1 an object was refused; 2 usage; "
-    "3 something could not be read.",
+    epilog="Exit status: 0 done, even if nothing was found; 1 an object was invalid; 2 "
+    "usage error; 3 an input could not be read.",
 )
-@click.option("-A", "--all-namespaces", "is_everywhere", is_flag=True, help="In all namespaces.")
 @click.option(
-    "-l", "--selector", "label_text", default="", metavar="KEY=VALUE,…", help="Only with labels."
+    "-A", "--all-namespaces", "is_everywhere", is_flag=True, help="List claims in all namespaces."
+)
+@click.option(
+    "-l", "--selector", "label_text", default="", metavar="KEY=VALUE,…", help="Label selector."
 )
 @click.option(
     "--state",
     "states",
     multiple=True,
     type=click.Choice([state.value for state in ClaimState]),
-    help="Only in this state.",
+    help="Only those in this state.",
 )
-@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only on this node.")
-@click.option("--pod", "pods", multiple=True, metavar="NAME", help="Only for this pod.")
+@click.option(
+    "--node", "nodes", multiple=True, metavar="NAME", help="Only claims allocated on this node."
+)
+@click.option("--pod", "pods", multiple=True, metavar="NAME", help="Only claims of this pod.")
 @click.option(
     "--sort-by",
     "sort",
     type=click.Choice(list(SORTS)),
     default="namespace",
     show_default=True,
-    help="In which order.",
+    help="Sort order.",
 )
 @click.option(
     "-o",
@@ -96,7 +109,7 @@ class ClaimFilter(NamedTuple):
     type=click.Choice(["table", "wide", "json", "yaml", "name"]),
     default="table",
     show_default=True,
-    help="How to print; name gives namespace/claim.",
+    help="Output format; name prints namespace/claim.",
 )
 @cluster_options
 def command(
@@ -111,9 +124,10 @@ def command(
 ) -> None:
     """List claims: which devices they have, where, and for whom.
 
-    Lists the claims of one namespace, as kubectl does; -A lists all. A claim is pending until it
-    has devices, then allocated, and reserved while pods may use it. Says so where a device that a
-    claim has is in no slice any more, and where claims have more of a device than there is.
+    Lists the claims of one namespace, like kubectl; -A lists all of them. A claim is pending
+    until devices are allocated to it, then allocated, and reserved while pods may use it. The
+    list marks allocated devices that no ResourceSlice contains any more, and devices that are
+    allocated beyond their capacity.
 
     \b
     moor claims --on cluster.yaml -A
@@ -189,7 +203,7 @@ def _row(claim: ClaimHolding, now: Timestamp, *, is_wide: bool) -> list[str | Ce
 
 
 def _devices(claim: ClaimHolding, *, is_wide: bool) -> str:
-    """Return the devices: by name alone if their pool is that of their node."""
+    """Return the devices, without their pool if it is named after the node."""
     return ",".join(
         str(held.id) if is_wide else held.id.device + (" (admin)" if held.is_admin else "")
         for held in claim.held
@@ -269,3 +283,46 @@ def _held_tree(held: Held) -> dict[str, Any]:
         "conflict": held.conflict,
     }
     return {**tree, **{name: value for name, value in optional.items() if value}}
+
+
+# --- label selectors as kubectl's -l takes them ---------------------------------------------------
+#
+# selector    = requirement { "," requirement }
+# requirement = key | "!" key | key ( "=" | "==" | "!=" ) value
+#             | key ( "in" | "notin" ) "(" values ")"
+# values      = value { "," value }
+
+TEXT_MAX = 4096
+
+_SEPARATORS = re.compile(r",(?![^(]*\))")
+_EQUALITY = re.compile(r"([^\s=!,()]+)\s*(==|=|!=)\s*([^\s=!,()]*)")
+_SET = re.compile(r"([^\s=!,()]+)\s+(in|notin)\s*\(([^()]*)\)")
+_EXISTENCE = re.compile(r"(!?)\s*([^\s=!,()]+)")
+
+
+def read_labels(text: str) -> Selector:
+    """Return the selector that a text describes, or raise ValueError."""
+    if len(text) > TEXT_MAX:
+        raise ValueError(f"longer than {TEXT_MAX:,} characters")
+    if not text.strip():
+        return Selector()
+    parts = [part.strip() for part in _SEPARATORS.split(text)]
+    selector = LabelSelector(match_expressions=tuple(map(_requirement, parts)))
+    found = read_selector(selector)
+    if isinstance(found, SelectorFault):
+        raise ValueError(found.text)
+    return found
+
+
+def _requirement(text: str) -> LabelSelectorRequirement:
+    if match := _EQUALITY.fullmatch(text):
+        operator = NOT_IN if match[2] == "!=" else IN
+        return LabelSelectorRequirement(key=match[1], operator=operator, values=(match[3],))
+    if match := _SET.fullmatch(text):
+        values = tuple(value.strip() for value in match[3].split(","))
+        operator = IN if match[2] == "in" else NOT_IN
+        return LabelSelectorRequirement(key=match[1], operator=operator, values=values)
+    if match := _EXISTENCE.fullmatch(text):
+        operator = DOES_NOT_EXIST if match[1] else EXISTS
+        return LabelSelectorRequirement(key=match[2], operator=operator)
+    raise ValueError(f'"{text}" is no requirement on labels, such as app=web or app in (a,b)')

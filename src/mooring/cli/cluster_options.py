@@ -1,4 +1,4 @@
-"""The options that say which cluster a command is about, the same for every command."""
+"""The options with which every command reads a cluster and manifests."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mooring.api.documents import CORE, KUBERNETES, Schema
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.cli.cluster_sources import ClusterSource, Files, Profiles, give_all
+from mooring.cli.cluster_sources import ClusterSource, FileSource, Profiles, give_all
 from mooring.cli.collection import coloured, complain
-from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
+from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import STDIN
 from mooring.hardware.attributes import Form
@@ -158,7 +158,7 @@ _NAMESPACE = click.option(
     "--namespace",
     show_default="that of the context of --live, else default",
     metavar="NAME",
-    help="The namespace of objects that do not say theirs.",
+    help="Namespace of objects that do not name one.",
 )
 _OPTIONS = (
     click.option(
@@ -167,38 +167,38 @@ _OPTIONS = (
         "filenames",
         multiple=True,
         metavar="FILE|DIR|-",
-        help="Manifests to look at: YAML or JSON, maybe in a tar or zip, maybe gzipped; - is "
-        "standard input. May be repeated.",
+        help="Manifests to read: YAML or JSON, plain, gzipped, or in a tar or zip archive; - "
+        "reads standard input. May be repeated.",
     ),
-    click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too."),
+    click.option("-R", "--recursive", is_flag=True, help="Process subdirectories recursively."),
     click.option(
         "--on",
         "cluster_names",
         multiple=True,
         metavar="FILE|DIR|ARCHIVE",
-        help="The cluster: what kubectl get -o yaml or moor snapshot wrote. May be repeated.",
+        help="Cluster dump to read, written by `kubectl get -o yaml` or `moor snapshot`. May "
+        "be repeated.",
     ),
     click.option(
         "--live",
         "is_live",
         is_flag=True,
-        help="The cluster: the one that kubectl would ask, as it is now.",
+        help="Read the cluster that kubectl is configured for.",
     ),
     click.option(
         "--kubeconfig",
         default="",
         metavar="FILE",
-        help="How to reach the cluster of --live; else KUBECONFIG or ~/.kube/config.",
+        help="Kubeconfig for --live. By default, KUBECONFIG or ~/.kube/config.",
     ),
-    click.option(
-        "--context", default="", metavar="NAME", help="The context of the kubeconfig to use."
-    ),
+    click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig to use."),
     click.option(
         "--profile",
         "profile_names",
         multiple=True,
         metavar="NAME[=COUNT]",
-        help="Machines to add to the cluster; moor profiles lists them. May be repeated.",
+        help="Hardware profile whose machines to add to the cluster; see `moor profiles`. "
+        "May be repeated.",
     ),
     click.option(
         "--numa-node",
@@ -206,11 +206,13 @@ _OPTIONS = (
         type=click.Choice(list(FORMS)),
         default="scalar",
         show_default=True,
-        help="How drivers of --profile publish numaNode.",
+        help="How the drivers of --profile publish numaNode.",
     ),
     _NAMESPACE,
-    click.option("--strict", is_flag=True, help="Know nothing that Kubernetes 1.37 does not have."),
-    click.option("--now", "now_text", hidden=True, metavar="TIME", help="The time it is."),
+    click.option("--strict", is_flag=True, help="Allow only what Kubernetes 1.37 supports."),
+    click.option(
+        "--now", "now_text", hidden=True, metavar="TIME", help="Use this as the current time."
+    ),
 )
 
 
@@ -221,7 +223,7 @@ def read_cluster(
     context: Context,
     namespace: str = "default",
 ) -> ClusterInput:
-    """Return what the sources give; profiles that there are not are a wrong command line."""
+    """Return the content of the sources; an unknown profile is a usage error."""
     try:
         base = give_all(cluster, Intake(context, namespace=namespace, is_cluster=True))
     except ProfileError as error:
@@ -255,7 +257,7 @@ def _check_usage(
 
 
 def _files(names: tuple[str, ...], *, recursive: bool, schema: Schema) -> list[ClusterSource]:
-    return [Files(names, recursive, schema)] if names else []
+    return [FileSource(names, recursive, schema)] if names else []
 
 
 def _live(kubeconfig: str, context: str, namespace: str | None) -> Live:
@@ -286,5 +288,5 @@ def _tell(given: ClusterInput) -> None:
 
 
 def _printable(text: str) -> str:
-    """Return the text with what a terminal would obey written out; names may hold anything."""
+    """Return the text with control characters escaped; names may contain anything."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from mooring.api.documents import Document, Schema
 from mooring.api.gates import Gates
 from mooring.cli.inputs import (
-    Part,
+    DocumentPart,
+    InputSource,
     Skipped,
-    Source,
     UnreadableError,
     find_sources,
     skipped_concerns,
 )
-from mooring.cli.progress import Progress
+from mooring.cli.output import Progress
 from mooring.hardware.attributes import Form
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.archives.archive import Archive
@@ -27,7 +27,7 @@ from mooring.insight.concerns import Concern, listed
 
 
 class Taker(Protocol):
-    """What objects are given to: an intake, or what a command collects."""
+    """A receiver of objects: an intake, or the collection of a command."""
 
     on_object: Callable[[str], None]  # is told where an object was found
     unreadable: list[str]
@@ -47,7 +47,7 @@ class Taker(Protocol):
         ...
 
     def add_concerns(self, concerns: Iterable[Concern]) -> None:
-        """Note what a source says of its objects."""
+        """Record the concerns of a source."""
         ...
 
     def node_names(self) -> Iterable[str]:
@@ -66,11 +66,11 @@ class ClusterSource(Protocol):
     """Something that has objects of a cluster."""
 
     def give(self, intake: Taker) -> None:
-        """Give all objects to the intake."""
+        """Pass all objects to the intake."""
         ...
 
 
-class Files(NamedTuple):
+class FileSource(NamedTuple):
     """Files and directories of YAML and JSON, archives of them, and what `moor snapshot` wrote."""
 
     names: tuple[str, ...]
@@ -78,7 +78,7 @@ class Files(NamedTuple):
     schema: Schema
 
     def give(self, intake: Taker) -> None:
-        """Give the objects of all files; a file that cannot be read is noted."""
+        """Pass on the objects of all files; record files that cannot be read."""
         skipped: list[Skipped] = []
         empty: list[str] = []
         for name in self.names:
@@ -96,7 +96,7 @@ class Files(NamedTuple):
         intake.add_concerns(skipped_concerns(skipped))
 
     def _give_source(
-        self, source: Source, intake: Taker, skipped: list[Skipped], empty: list[str]
+        self, source: InputSource, intake: Taker, skipped: list[Skipped], empty: list[str]
     ) -> None:
         try:
             for part in source.parts(skipped):
@@ -105,7 +105,7 @@ class Files(NamedTuple):
             intake.unreadable.append(str(error))
 
     def _give_part(
-        self, part: Part, intake: Taker, skipped: list[Skipped], empty: list[str]
+        self, part: DocumentPart, intake: Taker, skipped: list[Skipped], empty: list[str]
     ) -> None:
         if isinstance(part.content, Archive):
             intake.add_concerns(_concerns(part.name, part.content, intake))
@@ -121,7 +121,7 @@ class Files(NamedTuple):
 
 
 def _concerns(name: str, archive: Archive, intake: Taker) -> Iterable[Concern]:
-    """Give what differs between the making of a snapshot and its reading."""
+    """Yield what differs between writing and reading a snapshot."""
     if archive.manifest.gates != str(intake.gates):
         fact = f"{name} was made with other feature gates"
         yield Concern("other-gates", fact, "fields that these gates had dropped are not in it")
@@ -134,7 +134,7 @@ class Profiles(NamedTuple):
     form: Form
 
     def give(self, intake: Taker) -> None:
-        """Give nodes, slices and classes of all machines, none with the name of another node."""
+        """Pass on nodes, slices and classes of all machines, with unique node names."""
         catalogue = Catalogue()
         for name in self.names:
             fleet = catalogue.fleet(name, self.form, taken=intake.node_names())

@@ -1,4 +1,4 @@
-"""The slices and other objects that a command is given, with the texts that they come from."""
+"""The slices and other objects that a command reads, with their source text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.cli.cluster_sources import ClusterSource, give_all
-from mooring.cli.listing import printable_lines
+from mooring.cli.output import printable_lines
 from mooring.hardware.errors import ProfileError
 from mooring.insight.concerns import Concern
 from mooring.insight.objects import Object, read_object, read_slice, resource_kind
@@ -24,7 +24,7 @@ LINES_SHOWN_MAX = 100
 
 
 class Collected:
-    """Objects with the texts that they were read from; sources are given to it as to an intake."""
+    """Objects with their source text; sources pass objects to it as to an intake."""
 
     def __init__(
         self, context: Context, *, kinds: Collection[str] = (), namespace: str = "default"
@@ -56,24 +56,24 @@ class Collected:
         return len(self._sources)
 
     def finish(self) -> None:
-        """Decide about nothing: an object is collected whatever others say."""
+        """Do nothing: objects are collected independently of each other."""
 
     def node_names(self) -> list[str]:
         """Return the names of the nodes taken so far."""
         return [each.value.metadata.name for each in self.objects if each.kind.name == "Node"]
 
     def add_concerns(self, concerns: Iterable[Concern]) -> None:
-        """Note what a source says of its objects."""
+        """Record the concerns of a source."""
         self.concerns += concerns
 
     def add_object(self, value: Any, place: str) -> None:
-        """Take an object that was never a text, by its JSON."""
+        """Collect an object without source text, through its JSON."""
         self.unwritten.add(place)
         for document in read(encode_json(value), source=place):
             self.add_document(document)
 
     def add_document(self, document: Document) -> None:
-        """Take the object of a document, if it is of a wanted kind."""
+        """Collect the object of a document, if it is of one of the kinds."""
         self.on_object(document.source)
         self._sources.setdefault(document.source.partition("!objects/")[0])  # a snapshot is a file
         kind = resource_kind(document)
@@ -106,7 +106,7 @@ def collect(
     kinds: Collection[str] = (),
     namespace: str = "default",
 ) -> Collected:
-    """Return what sources have, and say what cannot be read of them and what is odd about it."""
+    """Return the objects of sources, and print what cannot be read and any concerns."""
     try:
         found = give_all(sources, Collected(context, kinds=kinds, namespace=namespace))
     except ProfileError as error:
@@ -129,5 +129,5 @@ def complain(message: str) -> None:
 
 
 def coloured(text: str, colour: str) -> str:
-    """Return text as it stands out on a terminal."""
+    """Return highlighted text for a terminal."""
     return click.style(text, fg=colour, bold=True)

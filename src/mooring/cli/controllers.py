@@ -11,7 +11,8 @@ import click
 
 from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail
+from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.errors import fail
 from mooring.cli.gate_options import check_numa_form, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
@@ -21,13 +22,12 @@ from mooring.cli.program_options import (
     run_program,
     switch,
 )
-from mooring.cli.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mooring.client.connecting import Access
     from mooring.client.contract import Client
-    from mooring.cluster.standing import Lead
-    from mooring.cluster.statuspages import Place
+    from mooring.cluster.leader_process import LeaderLease
+    from mooring.cluster.status_server import ListenAddress
     from mooring.controllers.controller import Controller
     from mooring.hardware import Fleet
 
@@ -55,15 +55,15 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
         *(each for each in SECTIONS[1:] if each[0] != "What it does"),
     ),
     context_settings=CONTEXT,
-    epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage, 3 the cluster cannot be "
-    "reached or used.",
+    epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage error, 3 the cluster "
+    "cannot be reached or used.",
 )
 @click.option(
     "--controllers",
     default="*",
     show_default=True,
     metavar="NAME,…",
-    help="Which to run, by Kubernetes' names: * all, NAME this one, -NAME not this one.",
+    help="Controllers to run: * for all, NAME to enable one, -NAME to disable one.",
 )
 @switch(
     "--use-service-account-credentials",
@@ -74,20 +74,21 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     "--root-ca-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Certificates that pods know the server by; without it nobody gives them to namespaces.",
+    help="CA bundle to publish in every namespace as kube-root-ca.crt; without it, none "
+    "is published.",
 )
 @click.option(
     "--nodes-kubeconfig",
     default="",
     metavar="FILE",
-    help="Simulate nodes, too, as the user of this kubeconfig: an administrator.",
+    help="Also simulate nodes, as the user of this kubeconfig, who must be an administrator.",
 )
 @click.option(
     "--profile",
     "profiles",
     multiple=True,
     metavar="NAME[=COUNT]",
-    help="Machines to simulate, with --nodes-kubeconfig; `moor profiles` lists them.",
+    help="Hardware profile to simulate (with --nodes-kubeconfig); see `moor profiles`.",
 )
 @click.option(
     "--numa-node",
@@ -95,17 +96,17 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     type=click.Choice(["scalar", "list"]),
     default="scalar",
     show_default=True,
-    help="How drivers of simulated machines publish numaNode.",
+    help="How the drivers of simulated machines publish numaNode.",
 )
 @program_options(lease="kube-controller-manager", metrics="127.0.0.1:10257")
 @gate_options
-def command(gates: Gates, place: Place | None, **given: Any) -> None:
-    """Run the controllers until they are interrupted.
+def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
+    """Run the controllers until interrupted.
 
-    Those of Dynamic Resource Allocation: claims of pods and groups, evictions from tainted devices,
-    pool status requests. And those of workloads: deployments, replica sets, daemon sets, jobs,
-    service accounts, garbage collection. Where the server does not empty deleted namespaces by
-    itself (Mooring's does), the namespace controller does.
+    Runs the controllers of Dynamic Resource Allocation (ResourceClaims of pods and pod groups,
+    device taint eviction, ResourcePoolStatusRequests) and of workloads (Deployments, ReplicaSets,
+    DaemonSets, Jobs, service accounts, garbage collection). The namespace controller runs only
+    against servers that do not empty deleted namespaces themselves; Mooring's server does.
 
     \b
     moor controllers --kubeconfig ~/.kube/config
@@ -129,7 +130,7 @@ def _is_named(text: str, controller: str) -> bool:
 
 def _chosen(text: str) -> frozenset[str]:
     """Return the names of the controllers to run, or refuse a name that there is not."""
-    from mooring.cluster.roster import CONTROLLERS
+    from mooring.cluster.programs import CONTROLLERS
 
     asked = [part.strip() for part in text.split(",") if part.strip()]
     for name in asked:
@@ -165,23 +166,27 @@ async def _run(
     access: Access,
     gates: Gates,
     given: dict[str, Any],
-    lead: Lead | None,
-    place: Place | None,
+    lead: LeaderLease | None,
+    place: ListenAddress | None,
     chosen: frozenset[str],
 ) -> None:
     from mooring.client.connecting import http_client
-    from mooring.cluster.accounts import Accounts
-    from mooring.cluster.programs import CONTROLLERS_AGENT, Controlling, Surroundings
-    from mooring.cluster.roster import public_name
-    from mooring.cluster.standing import empties_namespaces, reach, stand
+    from mooring.cluster.controller_accounts import ControllerClients
+    from mooring.cluster.leader_process import check_connection, empties_namespaces, run_as_leader
+    from mooring.cluster.programs import (
+        CONTROLLERS_AGENT,
+        ControllerProgram,
+        ProgramContext,
+        controller_name,
+    )
 
-    around = Surroundings(gates=gates)
+    context = ProgramContext(gates=gates)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(http_client(access, manager=CONTROLLERS_AGENT))
-        await reach(client)
+        await check_connection(client)
         client_of: Callable[[str], Client] = lambda _: client  # noqa: E731
         if given["use_service_account_credentials"]:
-            accounts = Accounts(
+            accounts = ControllerClients(
                 client, lambda tokens: http_client(access, manager=CONTROLLERS_AGENT, tokens=tokens)
             )
             stack.push_async_callback(accounts.close)
@@ -192,19 +197,19 @@ async def _run(
             text = f"{NAMESPACE_CONTROLLER}: the server at {access.server} does its work itself"
             click.echo(text, err=True)
         more, client_of = await _simulation(gates, given, client_of, stack)
-        program = Controlling(
+        program = ControllerProgram(
             client,
-            around,
+            context,
             authority=_authority(given["root_ca_file"]),
             more=more,
             client_of=client_of,
-            chosen=lambda name: public_name(name) in chosen,
+            chosen=lambda name: controller_name(name) in chosen,
             ends_namespaces=not is_left_to_server,
         )
-        await stand(
+        await run_as_leader(
             program,
             client,
-            around,
+            context,
             lead=lead,
             place=place,
             tell=lambda text: click.echo(text, err=True),
@@ -222,10 +227,10 @@ async def _simulation(
     if not given["nodes_kubeconfig"]:
         return (), client_of
     from mooring.client.connecting import find_access, http_client
-    from mooring.cluster.simulation import Machines, SimulatedPods
+    from mooring.cluster.simulation import SimulatedMachines, SimulatedPods
 
     access = find_access(given["nodes_kubeconfig"])
     nodes = await stack.enter_async_context(http_client(access, manager="kubelet"))
-    own = (Machines(given["fleets"]), SimulatedPods(gates))
+    own = (SimulatedMachines(given["fleets"]), SimulatedPods(gates))
     names = {each.name for each in own}
     return own, lambda name: nodes if name in names else client_of(name)

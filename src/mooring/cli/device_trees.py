@@ -1,4 +1,4 @@
-"""A device and who has it, as JSON and YAML have it."""
+"""A device and its holders as JSON and YAML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.insight.holdings.model import Holder, Mark, Reason
 
 
 def device_tree(holding: DeviceHolding) -> dict[str, Any]:
-    """Return all that is known of a device; what is empty is left out where it often is."""
+    """Return all facts about a device, without those that are often empty and are."""
     device = holding.device
     tree: dict[str, Any] = {
         "driver": holding.id.driver,

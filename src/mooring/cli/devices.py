@@ -1,23 +1,34 @@
-"""`moor devices`: what is there, who has it, and what is free?"""
+"""`moor devices`: list devices, their holders, and which are free."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
+from mooring.api.codec import to_tree
+from mooring.api.core.node import Node
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import DeviceAttribute
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.device_filters import DeviceFilter
 from mooring.cli.device_trees import device_tree
-from mooring.cli.exits import FITS
-from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
-from mooring.cli.pictures import picture_option, write_picture
+from mooring.cli.errors import FITS
+from mooring.cli.output import Cell, Row, echo, print_table, print_tree, printable
+from mooring.cli.picture_option import picture_option, write_picture
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.expressions.inquiry import Refusal, compiler_for
 from mooring.insight.holdings import DeviceHolding, State, holdings_in
 from mooring.insight.holdings.counting import Counts, by_node, count
 from mooring.insight.holdings.model import Reason
+from mooring.insight.holdings.selecting import (
+    Selected,
+    selected_by_class,
+    selected_by_expression,
+)
+from mooring.insight.nearness import nearest
 from mooring.insight.ordering import natural
 from mooring.insight.wording import counted
 
@@ -45,18 +56,22 @@ SORTS: dict[str, Callable[[DeviceHolding], Any]] = {
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 done, also if nothing is found; 1 an object was refused; 2 usage; "
-    "3 something could not be read.",
+    epilog="Exit status: 0 done, even if nothing was found; 1 an object was invalid; 2 "
+    "usage error; 3 an input could not be read.",
 )
-@click.option("--driver", "drivers", multiple=True, metavar="NAME", help="Only of this driver.")
-@click.option("--pool", "pools", multiple=True, metavar="NAME", help="Only of this pool.")
-@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only what is for this node.")
+@click.option(
+    "--driver", "drivers", multiple=True, metavar="NAME", help="Only devices of this driver."
+)
+@click.option("--pool", "pools", multiple=True, metavar="NAME", help="Only devices in this pool.")
+@click.option(
+    "--node", "nodes", multiple=True, metavar="NAME", help="Only devices available on this node."
+)
 @click.option(
     "--state",
     "states",
     multiple=True,
     type=click.Choice([state.value for state in State]),
-    help="Only in this state.",
+    help="Only those in this state.",
 )
 @click.option(
     "-l",
@@ -64,26 +79,35 @@ SORTS: dict[str, Callable[[DeviceHolding], Any]] = {
     "attributes",
     multiple=True,
     metavar="KEY[=VALUE]",
-    help="Only with this attribute: model=H100, or example.com/model=H100.",
+    help="Only devices with this attribute: model=H100, or example.com/model=H100.",
 )
-@click.option("--class", "class_name", metavar="NAME", help="Only what this DeviceClass selects.")
-@click.option("--select", "expression", metavar="CEL", help="Only what this expression selects.")
+@click.option(
+    "--class", "class_name", metavar="NAME", help="Only devices that this DeviceClass selects."
+)
+@click.option(
+    "--select", "expression", metavar="CEL", help="Only devices that this CEL expression selects."
+)
 @click.option(
     "--sort-by",
     "sort",
     type=click.Choice(list(SORTS)),
     default="name",
     show_default=True,
-    help="In which order.",
+    help="Sort order.",
 )
-@click.option("--summary", "is_summary", is_flag=True, help="Only numbers, by node and driver.")
+@click.option(
+    "--summary",
+    "is_summary",
+    is_flag=True,
+    help="Print counts by node and driver instead of devices.",
+)
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "wide", "json", "yaml", "name"]),
     default="table",
     show_default=True,
-    help="How to print; name gives driver/pool/device.",
+    help="Output format; name prints driver/pool/device.",
 )
 @picture_option
 @cluster_options
@@ -101,15 +125,15 @@ def command(
     output: str,
     picture_file: str | None,
 ) -> None:
-    """List devices: who has them, and which can be had.
+    """List devices: who has them, and which are free.
 
-    Free is what a claim for the device would get now. Blocked is what nobody has, but others have
-    the counters of its partition, or devices that it is not compatible with. Unusable is what no
-    claim gets: its pool is incomplete, invalid or old, or a feature is off. Missing is what claims
-    have and no slice does.
+    A free device would be allocated to a claim for it now. A blocked device is not allocated, but
+    other devices use its shared counters or are incompatible with it. An unusable device is never
+    allocated: its pool is incomplete, invalid or outdated, or a feature gate is off. A missing
+    device is allocated to a claim, but no ResourceSlice contains it.
 
-    Options that may be repeated take what matches one of their values. The picture has all
-    devices, whatever is listed.
+    A repeated option selects the devices that match any of its values. The picture always shows
+    all devices.
 
     \b
     moor devices --profile dgx-h100x4 --summary
@@ -195,7 +219,7 @@ def _shown(value: Any) -> str:
 
 
 def _details(holding: DeviceHolding) -> Iterator[str]:
-    """Give what there is to say besides the state, in few words."""
+    """Yield short details about a device besides its state."""
     if holding.conflict:
         yield f"conflict: {holding.conflict}"
     shares = sum(bool(holder.share_id) for holder in holding.holders)
@@ -254,3 +278,91 @@ def _states(counts: Counts) -> Iterator[Cell]:
 
 def _counts_tree(counts: Counts) -> dict[str, int]:
     return {"total": counts.total, **{state.value: counts.of(state) for state in State}}
+
+
+# --- which devices are asked for ----------------------------------------------------------------
+
+
+class DeviceFilter(NamedTuple):
+    """Of each kind one must match; none given means all."""
+
+    drivers: tuple[str, ...]
+    pools: tuple[str, ...]
+    nodes: tuple[str, ...]
+    states: tuple[str, ...]
+    attributes: tuple[str, ...]
+
+    def selection(
+        self,
+        snapshot: Snapshot,
+        given: ClusterInput,
+        *,
+        class_name: str | None,
+        expression: str | None,
+    ) -> Selected | None:
+        """Return what class and expression select; None if neither is given."""
+        compiler = compiler_for(given.gates, extensions=given.extensions)
+        found: Selected | None = None
+        if class_name is not None:
+            known = {each.metadata.name: each for each in snapshot.classes}
+            if class_name not in known:
+                hint = nearest(class_name, known)
+                more = f"; did you mean {hint}?" if hint else ""
+                raise click.UsageError(f"--class: no DeviceClass {class_name} is given{more}")
+            found = _checked(
+                "--class", selected_by_class(snapshot.slices, known[class_name], compiler)
+            )
+        if expression is not None:
+            chosen = _checked(
+                "--select", selected_by_expression(snapshot.slices, expression, compiler)
+            )
+            found = chosen if found is None else found & chosen
+        return found
+
+    def chosen(
+        self, devices: Iterable[DeviceHolding], snapshot: Snapshot, selected: Selected | None
+    ) -> list[DeviceHolding]:
+        """Return the devices that all filters let pass."""
+        by_name = {node.metadata.name: node for node in snapshot.nodes}
+        nodes = [by_name.get(name) or Node(metadata=ObjectMeta(name=name)) for name in self.nodes]
+        wanted = [each.partition("=") for each in self.attributes]
+        return [
+            each
+            for each in devices
+            if (not self.drivers or each.id.driver in self.drivers)
+            and (not self.pools or each.id.pool in self.pools)
+            and (not self.states or each.state in self.states)
+            and (not nodes or any(map(each.place.covers, nodes)))
+            and (selected is None or (each.id in selected and each.state is not State.MISSING))
+            and all(_has_attribute(each, key, sign, value) for key, sign, value in wanted)
+        ]
+
+
+def _checked(option: str, selected: Selected | Refusal) -> Selected:
+    if isinstance(selected, Refusal):
+        raise click.UsageError(f"{option}: {selected.error}")
+    return selected
+
+
+def _has_attribute(holding: DeviceHolding, key: str, sign: str, value: str) -> bool:
+    """Return whether a device has an attribute, with the value where one is asked for.
+
+    A key without a domain is in the driver's, as in a slice.
+    """
+    attributes = holding.device.attributes
+    domain, slash, name = key.rpartition("/")
+    found = attributes.get(key)
+    if found is None and not slash:
+        found = attributes.get(f"{holding.id.driver}/{key}")
+    if found is None and slash and domain == holding.id.driver:
+        found = attributes.get(name)
+    return found is not None and (not sign or value in _texts(found))
+
+
+def _texts(attribute: DeviceAttribute) -> list[str]:
+    """Return the value as text, or each element of a list."""
+    found: list[str] = []
+    for content in to_tree(attribute).values():
+        values = content if isinstance(content, list | tuple) else [content]
+        found += (str(each).lower() if isinstance(each, bool) else str(each) for each in values)
+    return found

@@ -11,15 +11,15 @@ from pathlib import Path
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.durations import Duration
-from mooring.cli.failing import fail
+from mooring.cli.duration import Duration
+from mooring.cli.errors import fail
 from mooring.cli.server_options import data_dir_option
 
 
 @click.command(
     name="down",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 nothing runs any more, 2 usage, 3 it could not be stopped.",
+    epilog="Exit status: 0 nothing is running, 2 usage error, 3 the cluster could not be stopped.",
 )
 @data_dir_option
 @click.option(
@@ -28,11 +28,11 @@ from mooring.cli.server_options import data_dir_option
     type=Duration(1, 3600),
     default="60s",
     show_default=True,
-    help="How long to wait for its end.",
+    help="How long to wait for the cluster to stop.",
 )
 def command(data_dir: Path, timeout_s: float) -> None:
-    """Stop the cluster that `moor up` runs in a folder. What it keeps stays there."""
-    from mooring.cluster.statefolder import StateFolder
+    """Stop the cluster that `moor up` runs in a directory. Its data is kept."""
+    from mooring.cluster.state_folder import StateFolder
 
     folder = StateFolder(data_dir)
     pid = folder.runner()

@@ -1,19 +1,19 @@
-"""`moor driver`: write, try and run drivers; each subcommand is a module of its own."""
+"""`moor driver`: write, check and run drivers; each subcommand is a module."""
 
 from __future__ import annotations
 
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.lazygroup import LazyGroup
+from mooring.cli.command_classes import LazyGroup
 
-# name: what it is for; mooring.cli.driver_NAME holds a click command called `command`.
+# name: summary; mooring.cli.driver_NAME defines a click command called `command`.
 COMMANDS = {
-    "check": "Try a driver in any language, and say which promises it keeps.",
-    "classes": "Print the DeviceClasses that come with drivers.",
-    "devices": "Show what a driver finds on this machine; no cluster is needed.",
-    "new": "Write a new driver that runs and passes its tests.",
-    "run": "Run one of the drivers that come with Mooring.",
+    "check": "Check a driver in any language as a kubelet uses it.",
+    "classes": "Print the DeviceClasses of drivers.",
+    "devices": "Show the devices that a driver finds on this machine.",
+    "new": "Create a new driver that runs and passes its tests.",
+    "run": "Run drivers that come with Mooring.",
 }
 
 
@@ -23,10 +23,11 @@ COMMANDS = {
     lines=COMMANDS,
     prefix="mooring.cli.driver_",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 done, 1 no, 2 usage, 3 something could not be read, written or reached.",
+    epilog="Exit status: 0 success, 1 a check failed or nothing was found, 2 usage error, "
+    "3 something could not be read, written or reached.",
 )
 def command() -> None:
-    """Write, try and run drivers for devices.
+    """Write, check and run DRA drivers.
 
-    A driver tells a cluster of devices, and gives them to pods.
+    A driver publishes devices in ResourceSlices and prepares them for pods.
     """

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.durations import Duration
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.duration import Duration
+from mooring.cli.errors import DOES_NOT_FIT, FITS, fail, needs_extra
 from mooring.client.errors import ClientError
 from mooring.kit.extras import MissingExtraError
 from mooring.testing.check.outcomes import REPUBLISH_S, START_S, Outcome, Report, Result
@@ -32,23 +31,24 @@ _COLOURS = {
 @click.command(
     "check",
     context_settings={**CONTEXT, "ignore_unknown_options": True},
-    epilog="Exit status: 0 nothing failed, 1 something failed, 2 usage, 3 it could not be tried.",
+    epilog="Exit status: 0 no check failed, 1 a check failed, 2 usage error, 3 the driver "
+    "could not be tested.",
 )
-@click.option("--only", metavar="CHECK,…", default="", help="Make these checks only.")
+@click.option("--only", metavar="CHECK,…", default="", help="Run only these checks.")
 @click.option(
     "--driver",
     metavar="NAME",
     default="",
-    help="With a COMMAND that runs several drivers: which one; else the first that answers.",
+    help="Driver to check when COMMAND runs several. By default, the first that registers.",
 )
-@click.option("--list", "lists", is_flag=True, help="List the checks, and exit.")
+@click.option("--list", "lists", is_flag=True, help="List the checks and exit.")
 @click.option(
     "--timeout",
     "start_s",
     type=Duration(1, 3600),
     default=f"{START_S:g}s",
     show_default=True,
-    help="How long the driver may take to register, and to publish its devices.",
+    help="How long the driver may take to register and to publish its devices.",
 )
 @click.option(
     "--republish-timeout",
@@ -56,16 +56,16 @@ _COLOURS = {
     type=Duration(1, 3600),
     default=f"{REPUBLISH_S:g}s",
     show_default=True,
-    help="How long it may take until slices that were deleted are there again.",
+    help="How long the driver may take to publish deleted slices again.",
 )
 @click.option(
     "--kubeconfig",
     metavar="FILE",
     default="",
-    help="With a SOCKET: the cluster that the driver publishes to.",
+    help="With SOCKET: kubeconfig of the cluster that the driver publishes to.",
 )
 @click.option(
-    "--node-name", metavar="NAME", default="", help="With a SOCKET: the node that it runs on."
+    "--node-name", metavar="NAME", default="", help="With SOCKET: node that the driver runs on."
 )
 @click.option(
     "--cdi-dir",
@@ -73,12 +73,12 @@ _COLOURS = {
     type=click.Path(path_type=Path),
     default=Path("/var/run/cdi"),
     show_default=True,
-    help="With a SOCKET: where the driver writes CDI specs.",
+    help="With SOCKET: directory of the CDI specs that the driver writes.",
 )
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to tell."
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Output format."
 )
-@click.option("--log", is_flag=True, help="Show the end of what the driver said.")
+@click.option("--log", is_flag=True, help="Print the end of the driver's log.")
 @click.argument("subject", nargs=-1, type=click.UNPROCESSED, metavar="SOCKET|COMMAND…")
 @needs_extra("server")
 def command(
@@ -94,21 +94,22 @@ def command(
     log: bool,
     subject: tuple[str, ...],
 ) -> None:
-    """Try a DRA driver as a kubelet uses it, and say which promises it keeps.
+    """Check a DRA driver as a kubelet uses it.
 
-    Give a SOCKET|COMMAND…. A COMMAND is started beside an API server of its own, killed and
-    started again, and everything is gone afterwards. These words in it stand for what there is:
-    {kubeconfig}, {node}, {registry} (where it registers), {plugins} (where its own folder goes),
-    {root} (of both) and {cdi}. Drivers on Mooring's SDK need none of them, as they read their
-    environment, where they find KUBECONFIG, NODE_NAME, KUBELET_DIR and CDI_ROOT, and others find
-    KUBELET_REGISTRAR_DIRECTORY_PATH and KUBELET_PLUGINS_DIRECTORY_PATH as well.
+    SOCKET|COMMAND… is what to check. COMMAND is started with an API server of its own, killed and
+    restarted during the checks; everything is removed afterwards. These placeholders in COMMAND
+    are replaced: {kubeconfig}, {node}, {registry} (the registration directory), {plugins} (the
+    directory of its sockets), {root} (the parent of both) and {cdi}. Drivers that use Mooring's
+    SDK need no placeholders: they read KUBECONFIG, NODE_NAME, KUBELET_DIR and CDI_ROOT from the
+    environment. Other drivers also find KUBELET_REGISTRAR_DIRECTORY_PATH and
+    KUBELET_PLUGINS_DIRECTORY_PATH there.
 
-    Given a SOCKET by which a running driver registers, it is tried where it is; what needs a
-    restart is skipped.
+    SOCKET is the registration socket of a running driver, which is checked where it runs; checks
+    that restart it are skipped.
 
-    A check passes, fails or is skipped, and says why. Advice marks what a kubelet does not ask for
-    and users are better off with; it is no failure. While a check waits, standard error shows for
-    what and how long.
+    Each check passes, fails or is skipped, with the reason. Advice reports what kubelets do not
+    require but users benefit from; it is not a failure. Standard error shows what a check is
+    waiting for, and for how long.
 
     \b
     moor driver check -- python3 driver.py
@@ -216,7 +217,7 @@ def _progress(check: str, text: str) -> None:
 
 
 def _nobody(_: Outcome) -> None:
-    """Tell nobody: all of it is told at the end."""
+    """Report nothing: all is printed at the end."""
 
 
 def _summary(report: Report) -> str:

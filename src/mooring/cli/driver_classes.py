@@ -6,12 +6,14 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.driver_options import several_drivers
-from mooring.cli.listing import print_tree
+from mooring.cli.output import print_tree
 from mooring.drivers.catalogue import drivers_of
 from mooring.drivers.options import OptionError, Options
 
 
-@click.command(name="classes", context_settings=CONTEXT, epilog="Exit status: 0 printed, 2 usage.")
+@click.command(
+    name="classes", context_settings=CONTEXT, epilog="Exit status: 0 success, 2 usage error."
+)
 @several_drivers
 @click.option(
     "-o",
@@ -19,14 +21,14 @@ from mooring.drivers.options import OptionError, Options
     type=click.Choice(["yaml", "json"]),
     default="yaml",
     show_default=True,
-    help="How to print.",
+    help="Output format.",
 )
 def command(names: tuple[str, ...], options: Options, output: str) -> None:
-    """Print the DeviceClasses that come with drivers.
+    """Print the DeviceClasses of drivers.
 
-    NAME… is one or more of cpu, memory, net, nvme, nvidia and sim. `moor driver run` makes their
-    classes itself where it may. A driver that runs as its node may not: then an administrator
-    applies them.
+    NAME… is one or more of cpu, memory, net, nvme, nvidia and sim. `moor driver run` creates the
+    classes of its drivers if it is allowed to. A driver that runs with the credentials of its
+    node is not; an administrator then applies them.
 
     \b
     moor driver classes nvidia net | kubectl apply -f -

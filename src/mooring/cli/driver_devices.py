@@ -1,4 +1,4 @@
-"""`moor driver devices`: what a driver finds on this machine, without any cluster."""
+"""`moor driver devices`: show what a driver finds on this machine, without a cluster."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import Device, DeviceAttribute, ResourceSlice
 from mooring.cli import CONTEXT
 from mooring.cli.driver_options import one_driver
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import NOTHING, print_table, print_tree, printable
+from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.output import NOTHING, print_table, print_tree, printable
 from mooring.drivers.catalogue import drivers_of, published
 from mooring.drivers.options import OptionError, Options
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
@@ -21,7 +21,7 @@ from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
 @click.command(
     name="devices",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 there are devices, 1 there are none, 2 usage.",
+    epilog="Exit status: 0 devices were found, 1 none were found, 2 usage error.",
 )
 @one_driver
 @click.option(
@@ -30,19 +30,19 @@ from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
     type=click.Choice(["table", "wide", "yaml", "json", "name"]),
     default="table",
     show_default=True,
-    help="How to print; yaml and json are the slices, wide has all attributes.",
+    help="Output format; yaml and json print ResourceSlices, wide adds all attributes.",
 )
 def command(name: str, options: Options, output: str) -> None:
     """Show the devices that a driver would publish.
 
-    NAME is one of cpu, memory, net, nvme, nvidia and sim. Nothing is changed, and nothing but the
-    machine is asked.
+    NAME is one of cpu, memory, net, nvme, nvidia and sim. The command only reads this machine and
+    changes nothing.
     """
     sys.exit(show(name, options, output))
 
 
 def show(name: str, options: Options, output: str) -> int:
-    """Print what a driver would publish, and return an exit status."""
+    """Print the devices that a driver would publish, and return an exit status."""
     try:
         drivers = drivers_of(name, options)
     except OptionError as error:

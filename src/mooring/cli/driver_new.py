@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.exits import UNREADABLE
+from mooring.cli.errors import UNREADABLE
 
 
 @click.command(
     name="new",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 written, 2 usage, 3 something could not be written.",
+    epilog="Exit status: 0 success, 2 usage error, 3 a file could not be written.",
 )
 @click.argument("name", metavar="NAME")
 @click.option(
@@ -22,13 +22,14 @@ from mooring.cli.exits import UNREADABLE
     "folder",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Where to write; without it, a folder named after the first part of NAME.",
+    help="Directory to write to. By default, the first label of NAME.",
 )
 def command(name: str, folder: Path | None) -> None:
-    """Write a new driver that runs and passes its tests.
+    """Create a new driver that runs and passes its tests.
 
-    NAME is the driver's, such as blinker.example.com. Four files are written: the driver, its
-    tests, an example with class, template and pod, and a README. Nothing is overwritten.
+    NAME is the name of the driver, such as blinker.example.com. The command writes four files:
+    the driver, its tests, an example with a DeviceClass, a template and a pod, and a README. It
+    does not overwrite files.
     """
     from mooring.driver.scaffold import scaffold, short_name
 

@@ -30,7 +30,7 @@ _OPTIONS = (
         "--node-name",
         metavar="NAME",
         envvar="NODE_NAME",
-        help="The node that devices are on; without it, the name of this machine.",
+        help="Node that the devices are on. By default, the hostname.",
     ),
     click.option(
         "--sysfs",
@@ -38,7 +38,7 @@ _OPTIONS = (
         default="/sys",
         show_default=True,
         metavar="DIR",
-        help="Where to look for devices; another folder shows another machine.",
+        help="Root of sysfs; point it elsewhere to read another machine.",
     ),
     click.option(
         "--proc",
@@ -46,7 +46,7 @@ _OPTIONS = (
         default="/proc",
         show_default=True,
         metavar="DIR",
-        help="Where to look for what sysfs does not have.",
+        help="Root of procfs.",
     ),
     click.option(
         "--numa-node",
@@ -54,48 +54,50 @@ _OPTIONS = (
         type=click.Choice(list(FORMS)),
         default="scalar",
         show_default=True,
-        help="How devices on PCI publish numaNode; a list needs DRAListTypeAttributes.",
+        help="How PCI devices publish numaNode; list needs the DRAListTypeAttributes feature gate.",
     ),
     click.option(
         "--cpu-device-mode",
         type=click.Choice([GROUPED, INDIVIDUAL]),
         default=GROUPED,
         show_default=True,
-        help="cpu: claims take so many CPUs of a group, or each CPU is a device.",
+        help="cpu: publish one device per group with consumable CPUs, or one device per CPU.",
     ),
     click.option(
         "--group-by",
         type=click.Choice([BY_NODE, BY_SOCKET]),
         default=BY_NODE,
         show_default=True,
-        help="cpu: what a group is.",
+        help="cpu: how CPUs are grouped.",
     ),
     click.option(
         "--reserved-cpus",
         default="",
         metavar="LIST",
-        help="cpu: CPUs that are never given away, such as 0-1,32.",
+        help="cpu: reserved CPUs that are never allocated, such as 0-1,32.",
     ),
     click.option(
         "--sriov/--no-sriov",
         "has_sriov",
         default=True,
-        help="net: whether virtual functions are given away, instead of the NICs that have them.",
+        help="net: publish virtual functions instead of their physical NICs.",
     ),
     click.option(
         "--mig",
         type=click.Choice([STATIC, DYNAMIC]),
         default=STATIC,
         show_default=True,
-        help="nvidia: publish the partitions that there are, or make them when they are wanted.",
+        help="nvidia: publish existing MIG partitions, or create them on demand.",
     ),
     click.option(
         "--ignored-xids",
         default="",
         metavar="N,…",
-        help="nvidia: errors besides the usual that do not make a GPU unhealthy.",
+        help="nvidia: additional XID errors that do not make a GPU unhealthy.",
     ),
-    click.option("--profile", default="", metavar="BOARD", help="sim: which board to have."),
+    click.option(
+        "--profile", default="", metavar="BOARD", help="sim: hardware profile to simulate."
+    ),
 )
 
 

@@ -12,7 +12,7 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.driver_devices import show
 from mooring.cli.driver_options import several_drivers
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.errors import fail, needs_extra
 from mooring.cli.program_options import access_of, cluster_access_options, run_program
 from mooring.drivers.catalogue import drivers_of
 from mooring.drivers.options import OptionError, Options
@@ -31,8 +31,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.command(
     name="run",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 stopped, 1 there are no devices (--dry-run), 2 usage, 3 the cluster or "
-    "a folder cannot be reached or used.",
+    epilog="Exit status: 0 stopped, 1 no devices were found (--dry-run), 2 usage error, 3 "
+    "the cluster or a directory cannot be reached or used.",
 )
 @several_drivers
 @cluster_access_options
@@ -44,7 +44,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     envvar="KUBELET_DIR",
     show_envvar=True,
     metavar="DIR",
-    help="The folder of the node's agent, with plugins and plugins_registry.",
+    help="Kubelet directory that contains plugins and plugins_registry.",
 )
 @click.option(
     "--cdi-dir",
@@ -54,19 +54,18 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     envvar="CDI_ROOT",
     show_envvar=True,
     metavar="DIR",
-    help="Where CDI specs are written.",
+    help="Directory to write CDI specs to.",
 )
 @click.option(
     "--classes/--no-classes",
     "makes_classes",
     default=True,
-    help="Make the DeviceClasses that come with the drivers, where they are missing.  [default: "
-    "classes]",
+    help="Create missing DeviceClasses of the drivers.  [default: classes]",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Only print the slices as YAML; no cluster is needed."
+    "--dry-run", is_flag=True, help="Only print the ResourceSlices as YAML; needs no cluster."
 )
-@click.option("-v", "--verbosity", type=click.IntRange(0, 10), default=2, help="How much to log.")
+@click.option("-v", "--verbosity", type=click.IntRange(0, 10), default=2, help="Log level.")
 @needs_extra("drivers", unless="dry_run")
 def command(
     names: tuple[str, ...],
@@ -78,11 +77,11 @@ def command(
     verbosity: int,
     **given: Any,
 ) -> None:
-    """Run drivers on this machine: publish their devices, and prepare them for pods.
+    """Run drivers on this machine: publish their devices and prepare them for pods.
 
-    NAME… is one or more of cpu, memory, net, nvme, nvidia and sim; net and sim can be several
-    drivers. All of them run together, in one process. What pods ask for are DeviceClasses: those of
-    the drivers are made if they are missing and the user of the kubeconfig may make them.
+    NAME… is one or more of cpu, memory, net, nvme, nvidia and sim; net and sim may stand for
+    several drivers. All of them run in one process. Missing DeviceClasses of the drivers are
+    created if the user of the kubeconfig is allowed to.
 
     \b
     moor driver run cpu memory --node-name worker-1
@@ -103,11 +102,11 @@ def command(
 
 
 async def _make_classes(client: Client, drivers: tuple[Driver, ...], words: str) -> None:
-    """Make the classes of drivers; say what is missing if that may not be."""
+    """Create the classes of drivers; if that is forbidden, print which are missing."""
     import asyncio
 
     from mooring.client.errors import ClientError, UnavailableError
-    from mooring.cluster.classes import class_names, make_classes
+    from mooring.cluster.driver_classes import class_names, make_classes
 
     own = [driver.name for driver in drivers]
     while True:

@@ -1,4 +1,4 @@
-"""The options that say where an etcd is and how to trust it, by kube-apiserver's names."""
+"""The etcd options, named as those of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -46,18 +46,20 @@ _OPTIONS = (
         "--etcd-servers",
         default="",
         metavar="URL,…",
-        help="Keep objects in etcd, instead of SQLite in the folder; the members of one etcd.",
+        help="Store objects in etcd instead of SQLite: the client URLs of its members.",
     ),
     click.option(
         "--etcd-prefix",
         default="/mooring",
         show_default=True,
         metavar="PATH",
-        help="What all keys in etcd begin with.",
+        help="Prefix of all keys in etcd.",
     ),
-    click.option("--etcd-cafile", type=_FILE, help="The authority of etcd's certificates."),
-    click.option("--etcd-certfile", type=_FILE, help="The certificate to show etcd."),
-    click.option("--etcd-keyfile", type=_FILE, help="The key of that certificate."),
+    click.option(
+        "--etcd-cafile", type=_FILE, help="CA file that verifies etcd's server certificate."
+    ),
+    click.option("--etcd-certfile", type=_FILE, help="Client certificate for etcd."),
+    click.option("--etcd-keyfile", type=_FILE, help="Private key of the client certificate."),
 )
 
 

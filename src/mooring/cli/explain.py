@@ -10,11 +10,10 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import echo, print_tree, printable
+from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.object_argument import Subject, no_such, parse_subject, subject_argument
+from mooring.cli.output import Progress, echo, print_tree, printable
 from mooring.cli.planning import planned
-from mooring.cli.progress import Progress
-from mooring.cli.subjects import Subject, no_such, parse_subject, subject_argument
 from mooring.insight.concerns import full_name
 from mooring.insight.pending.explain import Explanation, explain
 from mooring.insight.pending.explanations import lines, name_of, placed_line, tree
@@ -31,8 +30,8 @@ PODS_EXPLAINED_MAX = 5
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 all of it gets nodes, 1 something does not, 2 usage or no such object, "
-    "3 something could not be read.",
+    epilog="Exit status: 0 every pod gets a node, 1 some do not, 2 usage error or no such "
+    "object, 3 an input could not be read.",
 )
 @subject_argument
 @click.option(
@@ -40,7 +39,8 @@ PODS_EXPLAINED_MAX = 5
     "--all-namespaces",
     "is_everywhere",
     is_flag=True,
-    help="Look for [KIND/NAME] in all namespaces, not in one. Without it all are looked at anyway.",
+    help="Look for [KIND/NAME] in all namespaces. Without [KIND/NAME], all namespaces "
+    "are always explained.",
 )
 @click.option(
     "-o",
@@ -48,17 +48,17 @@ PODS_EXPLAINED_MAX = 5
     type=click.Choice(["text", "json", "yaml"]),
     default="text",
     show_default=True,
-    help="How to print.",
+    help="Output format.",
 )
 @cluster_options
 def command(given: ClusterInput, subject: str | None, is_everywhere: bool, output: str) -> None:
     """Explain why pods get no node: per node, per request, down to the device.
 
-    [KIND/NAME] is a pod, a claim, a template, or what makes pods (deployment/train); without it all
-    pods of the manifests are explained that get no node. For each node there is a verdict; for each
-    request how many devices are left after each question and which came nearest; what together is
-    impossible; and the nearest changes that would make it fit, each of which was tried. At the end
-    stands the message of Kubernetes.
+    [KIND/NAME] is a pod, a claim, a template, or an object that creates pods (deployment/train).
+    Without it, the command explains every pod of the manifests that gets no node. It prints a
+    verdict for each node; for each request, how many devices remain after each check and which
+    came closest; which requirements conflict; and the smallest changes that would make the pod
+    fit, each of which has been tried. Kubernetes' own message comes last.
 
     \b
     moor explain -f training.yaml --profile dgx-h100x2

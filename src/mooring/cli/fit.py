@@ -13,10 +13,9 @@ from mooring.api.apps import DaemonSet
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.collection import coloured
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import Row, echo, print_table, print_tree, printable
-from mooring.cli.progress import Progress
-from mooring.cli.subjects import no_such, parse_subject, subject_argument
+from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.object_argument import no_such, parse_subject, subject_argument
+from mooring.cli.output import Progress, Row, echo, print_table, print_tree, printable
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.clusters.workloads import TooManyPodsError
 from mooring.insight.concerns import Concern, full_name, listed, titled
@@ -37,15 +36,15 @@ PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 at least one fits (with --replicas: all of them), 1 none (not all), "
-    "2 usage or no such object, 3 something could not be read.",
+    epilog="Exit status: 0 at least one replica fits (with --replicas, all of them), 1 "
+    "otherwise, 2 usage error or no such object, 3 an input could not be read.",
 )
 @subject_argument
 @click.option(
     "--replicas",
     type=click.IntRange(1, REPLICAS_TRIED_MAX),
     metavar="N",
-    help="Ask whether so many fit, and try no more.",
+    help="Check whether this many replicas fit, and stop there.",
 )
 @click.option(
     "--max",
@@ -54,16 +53,16 @@ PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
     default=REPLICAS_MAX,
     show_default=True,
     metavar="N",
-    help="Stop after so many replicas.",
+    help="Stop after this many replicas.",
 )
-@click.option("--per-node", is_flag=True, help="A line for each node, with its devices.")
+@click.option("--per-node", is_flag=True, help="Print one line per node, with its devices.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "wide", "json", "yaml", "name"]),
     default="table",
     show_default=True,
-    help="How to print; wide names all nodes and devices.",
+    help="Output format; wide names all nodes and devices.",
 )
 @cluster_options
 def command(
@@ -74,15 +73,15 @@ def command(
     per_node: bool,
     output: str,
 ) -> None:
-    """Say how many more replicas fit, where, and what stops the next one.
+    """Count how many more replicas fit, where, and what stops the next one.
 
-    [KIND/NAME] is a pod, what makes pods (deployment/train), a claim or a template; it may be left
-    out if -f has only one. A claim or template stands for a pod that does nothing but use it. All
-    other pods are planned first; replicas of the subject that have no node yet are among those
-    counted. Then one replica after the other is scheduled until none fits.
+    [KIND/NAME] is a pod, an object that creates pods (deployment/train), a claim or a template;
+    it may be omitted if -f contains only one. A claim or a template stands for a pod that only
+    uses it. All other pods are planned first; replicas of the subject that have no node yet count
+    as replicas that fit. Then the command schedules one replica after another until none fits.
 
-    The answer has the limit of each node, the devices that stay free and why they cannot be
-    combined, and what would let more replicas fit: each such change was tried.
+    It prints the limit of each node, the devices that remain free and why they cannot be
+    combined, and the changes that would let more replicas fit, each of which has been tried.
 
     \b
     moor fit -f training.yaml --profile dgx-h100x4
@@ -124,7 +123,7 @@ def _chosen(given: ClusterInput, text: str | None) -> Subject:
 
 
 def _only(manifests: Snapshot) -> Subject:
-    """Return what the manifests are about: what runs, or else what is claimed."""
+    """Return the only workload of the manifests, or else the only claim."""
     of_pods: list[Subject] = [*manifests.controllers, *manifests.pods]
     of_claims: list[Subject] = [*manifests.templates, *manifests.claims]
     found = of_pods or of_claims
@@ -230,7 +229,7 @@ def _node_rows(found: Fit, *, is_wide: bool) -> Iterator[Row]:
 
 
 def _devices(place: Place, *, is_wide: bool) -> str:
-    """Return the devices that the replicas of a node get: those of each replica together."""
+    """Return the devices of a node's replicas, grouped by replica."""
     texts = [text for each in place.placements if (text := _of_replica(each, is_wide=is_wide))]
     return " | ".join(texts)
 

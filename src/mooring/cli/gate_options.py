@@ -19,7 +19,7 @@ EXPLAIN_IN = ("condition", "event", "none")
 
 
 def check_numa_form(form_name: str, gates: Gates) -> None:
-    """Refuse `--numa-node list` where an API server would refuse the slices that come of it."""
+    """Reject `--numa-node list` if an API server would reject the resulting slices."""
     gate = Gate.DRA_LIST_TYPE_ATTRIBUTES
     if form_name == "list" and not gates.enabled(gate):
         raise click.UsageError(
@@ -51,21 +51,21 @@ def gate_options(function: F) -> F:
             "--feature-gates",
             default="",
             metavar="GATE=BOOL,…",
-            help="Switch features on or off, by Kubernetes' names.",
+            help="Feature gates to turn on or off.",
         ),
         click.option(
             "--gates-preset",
             type=click.Choice([preset.value for preset in Preset]),
             default=Preset.MOORING.value,
             show_default=True,
-            help="What is on unless named: everything, or what Kubernetes 1.37 has on.",
+            help="Defaults of the feature gates: all on, or those of Kubernetes 1.37.",
         ),
         click.option(
             "--emulated-version",
             default="1.37",
             show_default=True,
             metavar="1.34…1.37",
-            help="Have the gates of this Kubernetes version.",
+            help="Emulate the feature gates of this Kubernetes version.",
         ),
     ]
     decorated: Any = with_gates
@@ -76,13 +76,13 @@ def gate_options(function: F) -> F:
 
 
 def explain_option(function: F) -> F:
-    """Add the option that says where explanations of pods without a node are written."""
+    """Add the option --explain-in."""
     return click.option(
         "--explain-in",
         type=click.Choice(EXPLAIN_IN),
         default=None,
         show_default="condition; with --gates-preset kubernetes-1.37 event",
-        help="Where Mooring writes why a pod has no node: behind Kubernetes' message in the pod's "
-        "condition, in an event of its own (SchedulingExplained), so that the message is "
-        "Kubernetes' to the letter, or nowhere.",
+        help="Where Mooring reports why a pod is unschedulable: after Kubernetes' message in "
+        "the pod's condition, in a separate SchedulingExplained event (the condition is "
+        "then exactly Kubernetes'), or nowhere.",
     )(function)

@@ -56,7 +56,7 @@ class Skipped(NamedTuple):
     remedy: str
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """What is read in one go."""
 
     name: str
@@ -94,28 +94,30 @@ class Part(NamedTuple):
                 yield from expand_lists(document)
 
 
-class Source(NamedTuple):
+class InputSource(NamedTuple):
     """One file, or standard input."""
 
     name: str
     path: Path | None  # None is standard input
 
-    def parts(self, skipped: list[Skipped]) -> Iterator[Part]:
-        """Yield what is in it, or raise UnreadableError; what is left out is noted."""
+    def parts(self, skipped: list[Skipped]) -> Iterator[DocumentPart]:
+        """Yield the parts, or raise UnreadableError; record skipped files."""
         content = self.packed(ARCHIVE_LIMITS)
         try:
             if is_snapshot(content):
-                yield Part(self.name, read_archive(content))
+                yield DocumentPart(self.name, read_archive(content))
             elif is_bundle(content):
                 yield from self._bundled(content, skipped)
             else:
-                yield Part(self.name, self._plain(content))
+                yield DocumentPart(self.name, self._plain(content))
         except ArchiveError as error:
             raise UnreadableError(f"{self.name}: {error}") from None
 
     def documents(self, *, schema: Schema) -> Iterator[Document]:
         """Yield the documents of one plain file until one cannot be read."""
-        yield from Part(self.name, self._plain(self.packed())).documents(schema=schema, skipped=[])
+        yield from DocumentPart(self.name, self._plain(self.packed())).documents(
+            schema=schema, skipped=[]
+        )
 
     def packed(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
         """Return the content as it is, or raise UnreadableError."""
@@ -131,20 +133,20 @@ class Source(NamedTuple):
             raise self._too_large(limits)
         return content
 
-    def _bundled(self, content: bytes, skipped: list[Skipped]) -> Iterator[Part]:
+    def _bundled(self, content: bytes, skipped: list[Skipped]) -> Iterator[DocumentPart]:
         bundle = read_bundle(content, _is_manifest)
         skipped += (Skipped(f"{self.name}!{name}", *LINK) for name in bundle.left_out)
         if not bundle.files:
             raise UnreadableError(f"{self.name}: no {', '.join(SUFFIXES)} files in it")
         left = BYTES_MAX  # files in it may be packed once more
         for file in bundle.files:
-            inner = Source(f"{self.name}!{file.name}", None)
+            inner = InputSource(f"{self.name}!{file.name}", None)
             content = inner._plain(file.content)
             left -= len(content)
             if left < 0:
                 limit = f"{BYTES_MAX // 2**20} MiB"
                 raise ArchiveError(f"has more than {limit} to read, which is all that is read")
-            yield Part(inner.name, content)
+            yield DocumentPart(inner.name, content)
 
     def _plain(self, content: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
         """Return the text, unpacked if it is packed, or raise UnreadableError."""
@@ -159,7 +161,7 @@ class Source(NamedTuple):
         return content
 
     def _unpacked(self, content: bytes, limits: Limits) -> bytes:
-        """Return what gzip packed; no more of it is unpacked than is read."""
+        """Return a stream that decompresses gzip while it is read."""
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
                 return file.read(limits.bytes_max + 1)
@@ -174,23 +176,23 @@ class Source(NamedTuple):
 def archive_at(path: Path) -> Archive:
     """Return the snapshot in a file, or raise UnreadableError."""
     try:
-        return read_archive(Source(str(path), path).packed(ARCHIVE_LIMITS))
+        return read_archive(InputSource(str(path), path).packed(ARCHIVE_LIMITS))
     except ArchiveError as error:
         raise UnreadableError(f"{path}: {error}") from None
 
 
-def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[Source]:
-    """Yield what the names stand for, files of a directory in the order of their names."""
+def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[InputSource]:
+    """Yield the sources behind the names; files of a directory in order of their names."""
     for name in names:
         if name == STDIN:
-            yield Source("<stdin>", None)
+            yield InputSource("<stdin>", None)
             continue
         path = Path(name)
         try:
             if path.is_dir():
                 yield from _directory(path, recursive=recursive)
             elif path.exists():
-                yield Source(name, path)
+                yield InputSource(name, path)
             else:
                 raise UnreadableError(f"{name}: no such file or directory")
         except OSError as error:  # a folder that may not be looked into, a name too long
@@ -198,7 +200,7 @@ def find_sources(names: Iterable[str], *, recursive: bool) -> Iterator[Source]:
             raise UnreadableError(f"{name[:NAME_SHOWN_MAX]}: {fact}") from None
 
 
-def _directory(folder: Path, *, recursive: bool) -> Iterator[Source]:
+def _directory(folder: Path, *, recursive: bool) -> Iterator[InputSource]:
     pattern = sorted(folder.rglob("*") if recursive else folder.glob("*"))
     files = [path for path in pattern if _is_manifest(path.name) and path.is_file()]
     if not files:
@@ -207,7 +209,7 @@ def _directory(folder: Path, *, recursive: bool) -> Iterator[Source]:
         hint = f"; {archives[0]} is an archive: name it itself" if archives else hint
         raise UnreadableError(f"{folder}: no {', '.join(SUFFIXES)} files in it{hint}")
     for path in files:
-        yield Source(str(path), path)
+        yield InputSource(str(path), path)
 
 
 def _is_manifest(name: str) -> bool:
@@ -239,7 +241,7 @@ _HELM = re.compile(
 
 
 def tool_file(name: str, tree: Tree) -> tuple[str, str] | None:
-    """Return what a document is that belongs to a tool, and what to do; None for all others."""
+    """Return the tool that a document belongs to, and the remedy; None for others."""
     match tree:
         case [{"op": str(), "path": str()}, *_]:
             return PATCH
@@ -280,7 +282,7 @@ def _is_in_templates(name: str) -> bool:
 
 
 def skipped_concerns(skipped: Iterable[Skipped]) -> Iterator[Concern]:
-    """Give one concern for each sort of file that was skipped."""
+    """Yield one concern for each kind of skipped file."""
     by_sort: dict[tuple[str, str], list[str]] = {}
     for name, what, remedy in dict.fromkeys(skipped):
         by_sort.setdefault((what, remedy), []).append(name)

@@ -10,35 +10,37 @@ import yaml
 
 from mooring.api.names import dns1123_subdomain
 from mooring.api.timestamp import Timestamp
-from mooring.cli.failing import fail
+from mooring.cli.errors import fail
 from mooring.cli.server_options import data_dir_option
 
 
 @click.command(
     name="kubeconfig",
-    epilog="Exit status: 0 printed or written, 2 usage, 3 the folder has no server.",
+    epilog="Exit status: 0 success, 2 usage error, 3 no server has run in the directory.",
 )
 @data_dir_option
-@click.option("--node", metavar="NAME", help="Write what a node of this name needs, into --folder.")
+@click.option(
+    "--node", metavar="NAME", help="Write the credentials of a node with this name to --folder."
+)
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where a node's files go: kubeconfig, ca.crt, serving.crt, serving.key.",
+    help="Directory for the node's kubeconfig, ca.crt, serving.crt and serving.key.",
 )
 @click.option(
     "--host",
     "hosts",
     metavar="HOST",
     multiple=True,
-    help="A name or address that the node's endpoint is reached by; may be repeated. "
-    "Default: the node's name.",
+    help="Hostname or IP address of the node for its serving certificate. May be "
+    "repeated. Default: the node's name.",
 )
 def command(data_dir: Path, node: str | None, folder: Path | None, hosts: tuple[str, ...]) -> None:
-    """Print the kubeconfig of the server that runs on a folder, or ran last.
+    """Print the kubeconfig of the server that runs, or last ran, in a directory.
 
-    Write it to a file and name that in KUBECONFIG. With --node, write the files by which a node
-    is known to the server and the server's requests are let in by the node; run again, it renews
-    those that are due.
+    Write it to a file and set KUBECONFIG to its path. With --node, the command writes the
+    credentials with which a node authenticates to the server and serves its requests; running it
+    again renews those that are about to expire.
     """
     path = data_dir / "kubeconfig"
     try:

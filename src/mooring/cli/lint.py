@@ -1,4 +1,4 @@
-"""`moor lint`: what is odd about claims, classes, slices and pods?"""
+"""`moor lint`: find mistakes in claims, classes, slices and pods."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import msgspec
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, source_options
 from mooring.cli.collection import collect, coloured
-from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.listing import printable
-from mooring.cli.report_options import report_options
+from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
+from mooring.cli.output import printable, report_options
 from mooring.insight.expressions.fleet import Fleet
 from mooring.insight.expressions.inquiry import compiler_for
 from mooring.insight.lint import (
@@ -50,7 +49,8 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
 @click.command(
     context_settings=CONTEXT,
     epilog=(
-        "Exit status: 0 no errors or warnings, 1 some, 2 usage, 3 something could not be read."
+        "Exit status: 0 no errors or warnings, 1 errors or warnings, 2 usage error, 3 "
+        "an input could not be read."
     ),
 )
 @click.option(
@@ -59,7 +59,7 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     multiple=True,
     type=click.Choice(RULE_IDS),
     metavar="RULE",
-    help="Leave out a rule. May be repeated.",
+    help="Disable a rule. May be repeated.",
 )
 @click.option(
     "--rules",
@@ -72,16 +72,16 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
 @report_options
 @source_options
 def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: str) -> None:
-    """Find what is odd about claims, classes, slices and pods.
+    """Find mistakes in claims, classes, slices and pods.
 
-    Puts every CEL expression of claims, templates, classes and taint rules to the devices of the
-    ResourceSlices, as the scheduler would: names that no device has, comparisons that are never
-    true, reads that would abort scheduling. Looks at the slices as pools: completeness, names,
-    counters, capacity, attributes. Looks at pods, and at the pods of Deployments, ReplicaSets,
-    DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
+    Evaluates every CEL expression of claims, templates, classes and taint rules on the devices of
+    the ResourceSlices, as the scheduler would, and reports names that no device has, comparisons
+    that are never true, and reads that would abort scheduling. Checks slices as pools:
+    completeness, names, counters, capacity, attributes. Checks pods, and the pods of Deployments,
+    ReplicaSets, DaemonSets, StatefulSets and Jobs: claims, extended resources, groups.
 
-    With -f, its objects are looked at, in the cluster of --on, --live and --profile; without, all
-    of the cluster. Rules that need what is not given, such as slices, are left out.
+    With -f, only its objects are checked, in the cluster of --on, --live and --profile; without
+    -f, the whole cluster is. Rules that need missing input, such as slices, are skipped.
 
     \b
     moor lint -f claim.yaml --profile dgx-h100
@@ -89,7 +89,7 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     kubectl get resourceslices,nodes -o yaml | moor lint -f -
     moor lint --on cluster.yaml --disable never-true
     """
-    given = Given.read(sources)
+    given = LintInput.read(sources)
     findings = lint(given.subjects, given.world, disabled=disabled)
     if output == "json":
         click.echo(_json(findings, given))
@@ -103,8 +103,8 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     sys.exit(UNREADABLE if given.unreadable else status)
 
 
-class Given(NamedTuple):
-    """What is linted, and what is known besides."""
+class LintInput(NamedTuple):
+    """The objects to lint, and the cluster around them."""
 
     subjects: list[Object]  # of -f; without it, all of the cluster
     world: World
@@ -114,8 +114,8 @@ class Given(NamedTuple):
     unwritten: set[str]  # sources whose objects have no line and column
 
     @classmethod
-    def read(cls, sources: Sources) -> Given:
-        """Return what the command line names."""
+    def read(cls, sources: Sources) -> LintInput:
+        """Return the input of the command line."""
         context, namespace = sources.context, sources.namespace
         cluster = collect(sources.cluster, context, kinds=KINDS, namespace=namespace)
         added = collect(sources.manifests, context, kinds=KINDS, namespace=namespace)
@@ -151,7 +151,7 @@ def _world(objects: list[Object], context: Context) -> World:
 # --- printing -----------------------------------------------------------------------------
 
 
-def _text(finding: Finding, given: Given) -> str:
+def _text(finding: Finding, given: LintInput) -> str:
     place = finding.source
     if place not in given.unwritten:
         place += f":{finding.line}:{finding.column}"
@@ -169,7 +169,7 @@ def _counts(findings: list[Finding]) -> Iterator[str]:
         yield counted(counts[severity], severity.value)
 
 
-def _summary(findings: list[Finding], given: Given) -> str:
+def _summary(findings: list[Finding], given: LintInput) -> str:
     objects = counted(len(given.subjects), "object")
     where = "of the cluster" if given.files is None else f"in {counted(given.files, 'file')}"
     against = counted(len(given.world.fleet), "device")
@@ -190,7 +190,7 @@ def _enumerated(texts: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _json(findings: list[Finding], given: Given) -> str:
+def _json(findings: list[Finding], given: LintInput) -> str:
     counts = Counter(finding.severity for finding in findings)
     report: dict[str, Any] = {
         "findings": [_finding_json(finding, given) for finding in findings],
@@ -210,7 +210,7 @@ def _json(findings: list[Finding], given: Given) -> str:
     return msgspec.json.format(msgspec.json.encode(report)).decode()
 
 
-def _finding_json(finding: Finding, given: Given) -> dict[str, Any]:
+def _finding_json(finding: Finding, given: LintInput) -> dict[str, Any]:
     facts = finding._asdict()
     if finding.source in given.unwritten:
         del facts["line"], facts["column"]

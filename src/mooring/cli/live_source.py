@@ -40,13 +40,13 @@ MEANINGS: dict[type[Any], str] = {
 
 
 class Live(NamedTuple):
-    """The cluster of a kubeconfig, as it is now."""
+    """The live cluster of a kubeconfig."""
 
     access: Access | ClientError  # how to reach it, or why that is not known
     namespace: str = "default"  # that of the context, unless another was named
 
     def give(self, intake: Taker) -> None:
-        """Give all objects that decide anything; a cluster that cannot be asked is noted."""
+        """Pass on all relevant objects; record a cluster that cannot be reached."""
         try:
             if isinstance(self.access, ClientError):
                 raise self.access
@@ -62,7 +62,7 @@ class Live(NamedTuple):
 
 
 def find_live(kubeconfig: str, context: str, namespace: str | None) -> Live:
-    """Return the cluster that kubectl would ask; the first two may be empty."""
+    """Return the cluster that kubectl is configured for."""
     try:
         access = find_access(kubeconfig, context=context)
     except ClientError as error:
@@ -78,7 +78,7 @@ class Gap(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a cluster let us read of it."""
+    """The objects that could be read from a cluster, and what could not."""
 
     values: tuple[Any, ...]
     gaps: tuple[Gap, ...]
@@ -99,7 +99,7 @@ class _Inquiry:
         self._turns = asyncio.Semaphore(REQUESTS_MAX)
 
     async def found(self) -> Found:
-        """Return all that may be read; ForbiddenError: that is nothing."""
+        """Return all objects that may be read; raise ForbiddenError if there are none."""
         structs = list(FIELDS)
         answers = await asyncio.gather(*(self._list(struct) for struct in structs))
         whole = dict(zip(structs, answers, strict=True))
@@ -122,7 +122,7 @@ class _Inquiry:
         return Found(tuple(values), tuple(gaps))
 
     async def _by_namespace(self, struct: type[Any]) -> dict[str, tuple[Any, ...]]:
-        """Return the objects of a kind in those namespaces in which they may be listed."""
+        """Return the objects of a kind in the namespaces where they may be listed."""
         if struct is Namespace:
             return await self._namespace_objects()
         if struct not in _NAMESPACED:
@@ -156,7 +156,7 @@ class _Inquiry:
 
 
 def _concern(gaps: tuple[Gap, ...]) -> Concern:
-    """Return what could not be read, in one line, and what the answer is worth then."""
+    """Return one line about what could not be read and how that affects the answer."""
     by_extent = groupby(sorted(gaps, key=lambda gap: gap.namespaces), lambda gap: gap.namespaces)
     extents = "; ".join(
         _extent(spaces, [gap.struct for gap in group]) for spaces, group in by_extent

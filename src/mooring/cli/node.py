@@ -12,7 +12,8 @@ import click
 from mooring.api.gates import Gates
 from mooring.api.quantity import Quantity
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.errors import fail, needs_extra
 from mooring.cli.gate_options import gate_options
 from mooring.cli.program_options import (
     SECTIONS,
@@ -21,16 +22,15 @@ from mooring.cli.program_options import (
     run_program,
     watching_options,
 )
-from mooring.cli.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mooring.client.connecting import Access
     from mooring.cluster.node import Door, NodeSettings
-    from mooring.cluster.statuspages import Place
+    from mooring.cluster.status_server import ListenAddress
 
 
 def _pairs(_: click.Context, parameter: click.Parameter, text: str) -> dict[str, str]:
-    """Return what a text such as a=1,b=2 says."""
+    """Parse a text such as a=1,b=2."""
     found = {}
     for part in filter(None, text.split(",")):
         key, separator, value = part.partition("=")
@@ -73,35 +73,35 @@ def _amounts(
     "--node-name",
     default="",
     metavar="NAME",
-    help="As which node to register; else by the name of this machine.",
+    help="Name of the node. By default, the hostname.",
 )
 @click.option(
     "--node-ip",
     default="",
     metavar="ADDRESS",
-    help="The node's address; else the one from which the server is reached.",
+    help="IP address of the node. By default, the one used to reach the API server.",
 )
 @click.option(
     "--node-labels",
     default="",
     metavar="NAME=VALUE,…",
     callback=_pairs,
-    help="Labels to give the node when it registers.",
+    help="Labels to add when the node registers.",
 )
 @click.option(
     "--max-pods",
     type=click.IntRange(0, 10_000),
     default=110,
     show_default=True,
-    help="How many pods the node takes.",
+    help="Maximum number of pods.",
 )
 @click.option(
     "--system-reserved",
     default=None,
     metavar="NAME=AMOUNT,…",
     callback=_amounts,
-    help="What is kept from pods: cpu, memory, ephemeral-storage; else 100Mi of memory and a "
-    "tenth of the disk.",
+    help="Resources reserved from pods: cpu, memory, ephemeral-storage. By default, "
+    "100Mi of memory and a tenth of the disk.",
 )
 @click.option(
     "--root-dir",
@@ -109,14 +109,14 @@ def _amounts(
     default="/var/lib/kubelet",
     show_default=True,
     metavar="FOLDER",
-    help="Where volumes, logs and the sockets of drivers are; for one agent alone.",
+    help="Directory for volumes, logs and driver sockets; not shared with another agent.",
 )
 @click.option(
     "--runtime",
     type=click.Choice(["process", "podman", "sim"]),
     default="process",
     show_default=True,
-    help="Run containers as processes of this machine, by podman, or only on paper.",
+    help="Container runtime: local processes, podman, or simulated.",
 )
 @click.option(
     "--cdi-dir",
@@ -126,45 +126,46 @@ def _amounts(
     default=("/etc/cdi", "/var/run/cdi"),
     show_default=True,
     metavar="FOLDER",
-    help="Where drivers say what comes with a device; can be given again, the last one wins.",
+    help="Directory of CDI specs. May be repeated; later ones take precedence.",
 )
 @click.option(
     "--stop-containers",
     is_flag=True,
-    help="End containers when the agent is stopped; else they go on.",
+    help="Stop containers when the agent stops. By default, they keep running.",
 )
 @click.option(
     "--credentials",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=None,
     metavar="FOLDER",
-    help="What `moor kubeconfig --node` wrote: the kubeconfig, unless --kubeconfig is given, and "
-    "the certificate for `kubectl logs` and `exec`.",
+    help="Directory written by `moor kubeconfig --node`, with the kubeconfig (unless "
+    "--kubeconfig is given) and the serving certificate for `kubectl logs` and "
+    "`exec`.",
 )
 @click.option(
     "--address",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Where the server reaches the node; with --credentials only.",
+    help="Address that the node serves logs and exec on; needs --credentials.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=10250,
     show_default=True,
-    help="At which port; 0 takes a free one.",
+    help="Port for --address; 0 picks a free one.",
 )
 @cluster_access_options
 @watching_options(metrics="127.0.0.1:10248")
 @gate_options
 @needs_extra("drivers")
-def command(gates: Gates, place: Place | None, **given: Any) -> None:
-    """Run pods on this machine until it is interrupted.
+def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
+    """Run the agent of a node on this machine until interrupted.
 
-    The machine registers as a node. Pods that are bound to it get the devices of their claims from
-    the drivers that are here, run, and are told of as a kubelet does. Containers go on when the
-    agent stops, and are taken over when it starts again.
+    The machine registers as a node. The agent prepares the devices of pods bound to it with the
+    drivers on this machine, runs the pods and reports their status as a kubelet does. Containers
+    keep running when the agent stops, and it adopts them when it starts again.
 
     \b
     moor kubeconfig --data-dir ~/cluster --node worker-1 --folder ~/worker-1
@@ -211,24 +212,26 @@ def _door(given: dict[str, Any]) -> Door | None:
     return Door(given["address"], given["port"], files)
 
 
-async def _run(access: Access, gates: Gates, settings: NodeSettings, place: Place | None) -> None:
+async def _run(
+    access: Access, gates: Gates, settings: NodeSettings, place: ListenAddress | None
+) -> None:
     from mooring.client.connecting import http_client
+    from mooring.cluster.leader_process import run_as_leader
     from mooring.cluster.node import AGENT, NodeError, held, node_program
-    from mooring.cluster.programs import Surroundings
-    from mooring.cluster.standing import stand
+    from mooring.cluster.programs import ProgramContext
 
-    around = Surroundings(gates=gates)
+    context = ProgramContext(gates=gates)
     host = urlsplit(access.server).hostname or "127.0.0.1"
     try:
         with held(settings.folder):
             async with (
                 http_client(access, manager=AGENT) as client,
-                node_program(client, around, settings, server_host=host) as program,
+                node_program(client, context, settings, server_host=host) as program,
             ):
-                await stand(
+                await run_as_leader(
                     program,
                     client,
-                    around,
+                    context,
                     lead=None,
                     place=place,
                     tell=lambda text: click.echo(text, err=True),

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
-from mooring.cli.pictures import picture_option, write_picture
+from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.output import Cell, Row, echo, print_table, print_tree, printable
+from mooring.cli.picture_option import picture_option, write_picture
 from mooring.cli.planning import planned
 from mooring.insight.holdings import holdings_in
 from mooring.insight.pending.stoppages import written_of
@@ -43,8 +43,8 @@ WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 every pod gets a node, 1 some do not or were refused, 2 usage, "
-    "3 something could not be read.",
+    epilog="Exit status: 0 every pod gets a node, 1 some do not or are invalid, 2 usage "
+    "error, 3 an input could not be read.",
 )
 @click.option(
     "-o",
@@ -52,26 +52,27 @@ WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
     type=click.Choice(["table", "wide", "json", "yaml", "name"]),
     default="table",
     show_default=True,
-    help="How to print; wide has a line for each device, with claim, share and capacity.",
+    help="Output format; wide prints a line per device, with claim, share and capacity.",
 )
 @click.option(
     "--all",
     "is_all",
     is_flag=True,
-    help="Show pending pods of the cluster, too, which are planned along.",
+    help="Also show pending pods of the cluster; they are always planned.",
 )
 @picture_option
 @cluster_options
 def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | None) -> None:
     """Plan pods: which node each gets, and which devices its claims get there.
 
-    Plans as the scheduler would, pod by pod in the order of priority and age, on the nodes and
-    devices of --on, --profile and -f together. Deployments, jobs and the like count with the pods
-    that they make, templates with the claims that are made from them. A claim or template that no
-    pod uses is planned for a pod that asks for nothing else. Nothing is changed.
+    Plans as the scheduler would, pod by pod in order of priority and age, on the nodes and
+    devices of --on, --profile and -f together. Deployments, Jobs and other workloads count with
+    the pods that they create, templates with the claims created from them. A claim or template
+    that no pod uses is planned for a pod that requests nothing else. The command changes nothing.
 
-    New pods come in the order of the files, before those that controllers make. In a cluster that
-    is a race: where pods get no node, other orders are tried, and one that places more is told.
+    New pods are planned in the order of the files, before pods of controllers. In a real cluster
+    that order is a race: if some pods get no node, the command tries other orders and reports one
+    that places more.
 
     \b
     moor plan -f pod.yaml --profile dgx-h100x2
@@ -180,7 +181,7 @@ def _wide_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
 
 
 def _devices(granted: Granted) -> str:
-    """Return the devices of a request in few words: those of one pool together."""
+    """Return a short text for the devices of a request, grouped by pool."""
     pools: dict[str, list[str]] = {}
     for given in granted.devices:
         shown = f"{given.device} ({_amounts(given)})" if given.consumed else given.device
@@ -193,7 +194,7 @@ def _amounts(given: Given) -> str:
 
 
 def _print_rest(placements: list[Placement], plan: Plan) -> None:
-    """Print what a table has no room for: reasons, and what it comes to."""
+    """Print what does not fit into the table: reasons and the summary."""
     for each in placements:
         if each.waits_for:
             echo(f"\n{each.pod} is bound once its devices are: {', '.join(each.waits_for)}")

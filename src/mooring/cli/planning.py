@@ -1,4 +1,4 @@
-"""What commands that plan do alike: plan with progress, and say what the plan leaves out."""
+"""Planning with progress and warnings, for the commands that plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from mooring.cli.cluster_options import ClusterInput
 from mooring.cli.collection import coloured
-from mooring.cli.progress import Progress
+from mooring.cli.output import Progress
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.clusters.workloads import TooManyPodsError
 from mooring.insight.planning.plan import Plan, plan
@@ -16,7 +16,7 @@ from mooring.validation.context import Context
 
 
 def planned(given: ClusterInput, snapshot: Snapshot | None = None) -> Plan:
-    """Return the plan for what a command was given, or for a variant of it."""
+    """Return the plan for the input of a command, or for a variant of it."""
     gc.freeze()  # What was read stays; looking through it again and again would take a fifth.
     context = Context(gates=given.gates, now=given.now, extensions=given.extensions)
     try:

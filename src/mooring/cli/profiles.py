@@ -1,4 +1,4 @@
-"""`moor profiles`: which boards are known, what is on one, and its objects as files."""
+"""`moor profiles`: list hardware profiles, show one, or write its objects as files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import DeviceAttribute
 from mooring.cli import CONTEXT
-from mooring.cli.exits import FITS, UNREADABLE
+from mooring.cli.errors import FITS, UNREADABLE
 from mooring.hardware.attributes import Form
 from mooring.hardware.board import Board, Profile
 from mooring.hardware.catalogue import Catalogue, Fleet
@@ -27,7 +27,8 @@ FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 done, 2 usage or no such profile, 3 something could not be written.",
+    epilog="Exit status: 0 success, 2 usage error or no such profile, 3 a file could not "
+    "be written.",
 )
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option(
@@ -36,22 +37,22 @@ FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
     type=click.Choice(list(FORMS)),
     default="scalar",
     show_default=True,
-    help="How drivers publish numaNode; a list needs DRAListTypeAttributes.",
+    help="How drivers publish numaNode; list needs the DRAListTypeAttributes feature gate.",
 )
 @click.option(
     "--write",
     "objects_folder",
     metavar="DIR",
-    help="Write nodes, slices and classes as YAML files.",
+    help="Write Nodes, ResourceSlices and DeviceClasses as YAML files.",
 )
-@click.option("--sysfs", "sysfs_folder", metavar="DIR", help="Write the sysfs of one machine.")
+@click.option("--sysfs", "sysfs_folder", metavar="DIR", help="Write the sysfs tree of one machine.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "wide", "json", "name"]),
     default="table",
     show_default=True,
-    help="How to print; wide adds sources, or the attributes of devices.",
+    help="Output format; wide adds sources, or attributes of devices.",
 )
 def command(
     name: str | None,
@@ -62,9 +63,10 @@ def command(
 ) -> None:
     """List hardware profiles, or show one.
 
-    Without [NAME], lists all boards. With one of them, such as dgx-h100, or dgx-h100=4 for four,
-    shows sockets, NUMA nodes with their distances, PCIe roots, devices with the standard
-    attributes, and where each fact comes from. What no source gives is called assumed.
+    Without [NAME], lists all boards. With [NAME], such as dgx-h100, or dgx-h100=4 for four
+    machines, shows sockets, NUMA nodes with their distances, PCIe roots, devices with their
+    standard attributes, and the source of each fact. Facts without a source are marked as
+    assumed.
     """
     catalogue = Catalogue()
     if name is None:
@@ -193,7 +195,7 @@ def _device_rows(fleet: Fleet, *, is_wide: bool) -> Iterator[tuple[str, ...]]:
 
 
 def _fact_lines(profile: Profile) -> Iterator[str]:
-    """Give every source with what it is for, then what is assumed of which parts."""
+    """Yield every source with its facts, then the assumed facts."""
     sourced: dict[str, list[str]] = {}
     assumed: dict[str, list[str]] = {}
     for part, source, fields in profile.facts():

@@ -11,9 +11,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from mooring.cli.durations import Duration
-from mooring.cli.exits import DOES_NOT_FIT
-from mooring.cli.failing import fail
+from mooring.cli.duration import Duration
+from mooring.cli.errors import DOES_NOT_FIT, fail
 from mooring.client.connecting import Access, find_access
 from mooring.client.election import Terms
 from mooring.client.errors import (
@@ -23,8 +22,8 @@ from mooring.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from mooring.cluster.standing import Lead, LeadLostError
-from mooring.cluster.statuspages import Place, place_of
+from mooring.cluster.leader_process import LeaderLease, LeaseLostError
+from mooring.cluster.status_server import ListenAddress, parse_listen_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,23 +62,24 @@ def switch(name: str, *, default: bool, text: str) -> Callable[[F], F]:
     )
 
 
-def _place(_: click.Context, __: click.Parameter, text: str) -> Place | None:
+def _place(_: click.Context, __: click.Parameter, text: str) -> ListenAddress | None:
     try:
-        return place_of(text)
+        return parse_listen_address(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
 
 def cluster_access_options(function: F) -> F:
-    """Add the options that say which cluster."""
+    """Add the options that select the cluster."""
     function = click.option(
-        "--context", default="", metavar="NAME", help="The context of the kubeconfig to use."
+        "--context", default="", metavar="NAME", help="Context of the kubeconfig to use."
     )(function)
     return click.option(
         "--kubeconfig",
         default="",
         metavar="FILE",
-        help="How to reach the cluster; else KUBECONFIG, ~/.kube/config, or as a pod in it.",
+        help="Kubeconfig of the cluster. By default, KUBECONFIG, ~/.kube/config, or the "
+        "service account of the pod.",
     )(function)
 
 
@@ -92,35 +92,35 @@ def program_options(*, lease: str, metrics: str) -> Callable[[F], F]:
             type=_LONG,
             default="15s",
             show_default=True,
-            help="How long others wait for a leader that says nothing.",
+            help="How long candidates wait before taking over a lease that is not renewed.",
         ),
         click.option(
             "--leader-elect-renew-deadline",
             type=_LONG,
             default="10s",
             show_default=True,
-            help="After how long without renewing a leader stops.",
+            help="How long the leader tries to renew the lease before it gives up.",
         ),
         click.option(
             "--leader-elect-retry-period",
             type=_LONG,
             default="2s",
             show_default=True,
-            help="How often the lease is renewed, or tried.",
+            help="How long to wait between attempts to acquire or renew the lease.",
         ),
         click.option(
             "--leader-elect-resource-name",
             default=lease,
             show_default=True,
             metavar="NAME",
-            help="The name of the lease.",
+            help="Name of the lease.",
         ),
         click.option(
             "--leader-elect-resource-namespace",
             default="kube-system",
             show_default=True,
             metavar="NAME",
-            help="The namespace of the lease.",
+            help="Namespace of the lease.",
         ),
     )
 
@@ -143,14 +143,15 @@ def watching_options(*, metrics: str) -> Callable[[F], F]:
             show_default=True,
             metavar="HOST:PORT",
             callback=_place,
-            help="Where /metrics, /healthz and /readyz are; port 0 takes a free one, 0 has none.",
+            help="Address of /metrics, /healthz and /readyz; port 0 picks a free one, 0 alone "
+            "disables them.",
         ),
         click.option(
             "-v",
             "--verbosity",
             type=click.IntRange(0, 10),
             default=0,
-            help="From 2 on tell more than what is wrong.",
+            help="Log level; from 2 on, log more than problems.",
         ),
     )
 
@@ -162,7 +163,7 @@ def watching_options(*, metrics: str) -> Callable[[F], F]:
     return decorate
 
 
-def lead_of(given: dict[str, Any]) -> Lead | None:
+def lead_of(given: dict[str, Any]) -> LeaderLease | None:
     """Return the lease that the options ask for."""
     if not given["leader_elect"]:
         return None
@@ -172,7 +173,7 @@ def lead_of(given: dict[str, Any]) -> Lead | None:
     except ValueError as error:
         raise click.UsageError(f"--leader-elect-lease-duration: {error}") from None
     namespace = given["leader_elect_resource_namespace"]
-    return Lead(namespace, given["leader_elect_resource_name"], terms)
+    return LeaderLease(namespace, given["leader_elect_resource_name"], terms)
 
 
 def access_of(given: dict[str, Any]) -> Access:
@@ -194,7 +195,7 @@ def run_program(
     logging.basicConfig(level=level, format=LOG_FORMAT)
     try:
         asyncio.run(_until_stopped(work))
-    except* LeadLostError as lost:
+    except* LeaseLostError as lost:
         click.echo(f"error: {lost.exceptions[0]}", err=True)
         raise SystemExit(DOES_NOT_FIT) from None
     except* ClientError as found:

@@ -8,26 +8,26 @@ from pathlib import Path
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.errors import fail, needs_extra
 from mooring.cli.server_options import data_dir_option
 
 
 @click.command(
     name="reset",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 it is forgotten, or there was none; 1 it was not wanted; 2 usage; 3 it "
-    "runs, or something cannot be removed.",
+    epilog="Exit status: 0 removed, or there was no cluster; 1 not confirmed; 2 usage "
+    "error; 3 the cluster is running, or something cannot be removed.",
 )
 @data_dir_option
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @needs_extra("server")
 def command(data_dir: Path, yes: bool) -> None:
-    """Forget the cluster of a folder: its objects, credentials, logs and containers.
+    """Remove the cluster in a directory: its objects, credentials, logs and containers.
 
-    `moor down` stops it first. What else is in the folder stays.
+    Stop it with `moor down` first. Other files in the directory are kept.
     """
-    from mooring.cluster.forgetting import ForgettingError, forget, found
-    from mooring.cluster.statefolder import StateFolder
+    from mooring.cluster.reset import ResetError, found, reset_cluster
+    from mooring.cluster.state_folder import StateFolder
 
     data_dir = data_dir.absolute()
     if pid := StateFolder(data_dir).runner():
@@ -40,8 +40,8 @@ def command(data_dir: Path, yes: bool) -> None:
         question = f"Remove {', '.join(names)} from {data_dir}? All objects of the cluster are lost"
         click.confirm(question, abort=True)
     try:
-        removed = asyncio.run(forget(data_dir))
-    except ForgettingError as error:
+        removed = asyncio.run(reset_cluster(data_dir))
+    except ResetError as error:
         fail(str(error))
     for path in removed:
         click.echo(f"removed {path}")

@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.durations import Duration
-from mooring.cli.exits import DOES_NOT_FIT
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.duration import Duration
+from mooring.cli.errors import DOES_NOT_FIT, fail, needs_extra
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
-    from mooring.cluster.runs.asking import NoClassError
-    from mooring.cluster.runs.holding import Held
-    from mooring.cluster.runs.manifests import Run
-    from mooring.cluster.statefolder import NodeState
+    from mooring.cluster.run.claim_requests import NoClassError
+    from mooring.cluster.run.holder_pod import HeldDevices, Run
+    from mooring.cluster.state_folder import NodeState
 
 STAGING = "staging"
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -34,8 +32,9 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 @click.command(
     name="run",
     context_settings={**CONTEXT, "allow_interspersed_args": False},
-    epilog="Exit status: that of COMMAND; 128 and its number for a signal. Without devices: 1 none "
-    "were given, 2 usage, 3 no cluster runs, 126 COMMAND cannot be run, 127 it is not there.",
+    epilog="Exit status: that of COMMAND, or 128 + N if signal N ended it. Without "
+    "devices: 1 none were allocated, 2 usage error, 3 no cluster is running, 126 "
+    "COMMAND cannot be executed, 127 COMMAND was not found.",
 )
 @data_dir_option
 @click.option(
@@ -44,23 +43,24 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
     multiple=True,
     required=True,
     metavar="NAME=AMOUNT,…",
-    help="What is wanted: cpu, memory, hugepages, nic, net, vf, disk, gpu, mig, tpu, or the name "
-    "of a class. A number of devices; of cpu and memory how much. May be repeated.",
+    help="Devices to request: cpu, memory, hugepages, nic, net, vf, disk, gpu, mig, tpu, "
+    "or a DeviceClass, with a number of devices, or an amount of cpu or memory. May "
+    "be repeated.",
 )
 @click.option(
     "--match",
     "matches",
     multiple=True,
     metavar="ATTRIBUTE",
-    help="An attribute that is the same on all devices: numaNode, pcieRoot, or with a domain. May "
-    "be repeated.",
+    help="Attribute that must be equal on all devices: numaNode, pcieRoot, or one with "
+    "its domain. May be repeated.",
 )
 @click.option(
     "--selector",
     "selectors",
     multiple=True,
     metavar="NAME=CEL",
-    help="An expression that devices for NAME satisfy. May be repeated.",
+    help="CEL expression that devices for NAME must match. May be repeated.",
 )
 @click.option(
     "--timeout",
@@ -68,24 +68,24 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
     type=Duration(1, 86400),
     default="30s",
     show_default=True,
-    help="How long to wait for the devices.",
+    help="How long to wait for devices.",
 )
-@click.option("--dry-run", is_flag=True, help="Print the claim and the pod, and make nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="Do not say which devices were given.")
+@click.option("--dry-run", is_flag=True, help="Print the claim and the pod without creating them.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print which devices were allocated.")
 @click.argument("command_line", metavar="COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 @needs_extra("server")
 def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None:
-    """Run a command on this machine with devices of its own, and give them back at its end.
+    """Run a command on this machine with devices, and release them when it ends.
 
-    A cluster must run here, as `moor up` runs it. The devices are allocated and prepared as for a
-    pod; nobody else gets them meanwhile. COMMAND… runs in this terminal and folder, with the
-    variables, CPUs, memory nodes, device files and mounts that its devices bring.
+    Needs a cluster that `moor up` runs on this machine. The devices are allocated and prepared as
+    for a pod; nobody else gets them meanwhile. COMMAND… runs in this terminal and directory, with
+    the environment variables, CPUs, memory nodes, device files and mounts of its devices.
 
     \b
     moor run --claim cpu=2,memory=4Gi --match numaNode -- make test
     moor run --claim gpu=1,nic=1 --match pcieRoot -- python train.py
     """
-    from mooring.cluster.runs.commands import CommandError, check_command
+    from mooring.cluster.run.command import CommandError, check_command
 
     try:
         if not given["dry_run"]:
@@ -99,8 +99,8 @@ def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None
 async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, Any]) -> int:
     from mooring.client.connecting import find_access, http_client
     from mooring.client.errors import ClientError, InvalidError
-    from mooring.cluster.runs.asking import AskError, NoClassError
-    from mooring.cluster.runs.holding import NotGivenError
+    from mooring.cluster.run.claim_requests import ClaimRequestError, NoClassError
+    from mooring.cluster.run.holder_pod import NotGivenError
     from mooring.node.runtime.cdi import UnresolvableError
     from mooring.node.runtime.contract import RuntimeRefusedError
 
@@ -112,7 +112,7 @@ async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, A
     except NoClassError as error:
         click.echo(f"error: {error}\n{_remedy(error, data_dir, node)}", err=True)
         return DOES_NOT_FIT
-    except AskError as error:
+    except ClaimRequestError as error:
         raise click.UsageError(str(error)) from None
     except InvalidError as error:
         raise click.UsageError(error.message) from None
@@ -124,9 +124,9 @@ async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, A
 
 
 def _remedy(error: NoClassError, data_dir: Path, node: NodeState) -> str:
-    """Return how to get a class that is missing, and what there is instead."""
-    from mooring.cluster.classes import maker_of
-    from mooring.cluster.statefolder import CDI
+    """Return how to create a missing DeviceClass, and the alternatives."""
+    from mooring.cluster.driver_classes import maker_of
+    from mooring.cluster.state_folder import CDI
 
     makers = [maker for each in error.classes if (maker := maker_of(each)) is not None]
     if makers:
@@ -147,7 +147,7 @@ def _remedy(error: NoClassError, data_dir: Path, node: NodeState) -> str:
 
 def _node(data_dir: Path) -> NodeState:
     """Return this machine as a node of the cluster that runs, or end."""
-    from mooring.cluster.statefolder import StateFolder
+    from mooring.cluster.state_folder import StateFolder
 
     folder = StateFolder(data_dir)
     pid, state = folder.runner(), folder.read()
@@ -164,15 +164,15 @@ def _node(data_dir: Path) -> NodeState:
 
 
 async def _devices(client: Any, node: NodeState, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what the claim asks for, or raise AskError."""
+    """Return the requests of the claim, or raise ClaimRequestError."""
     from mooring.api.resource.v1 import DeviceClass, ResourceSlice
     from mooring.client.paging import list_all
-    from mooring.cluster.runs.asking import Offer, claim_devices, read_asks
+    from mooring.cluster.run.claim_requests import NodeOffer, claim_devices, parse_requests
 
-    asks = read_asks(given["claims"])
+    asks = parse_requests(given["claims"])
     classes = (await list_all(client, DeviceClass)).values
     slices = (await list_all(client, ResourceSlice)).values
-    offer = Offer.of(classes, slices, node=node.name)
+    offer = NodeOffer.of(classes, slices, node=node.name)
     return claim_devices(asks, offer, matches=given["matches"], selectors=given["selectors"])
 
 
@@ -184,9 +184,8 @@ async def _with_devices(
     command_line: tuple[str, ...],
     given: dict[str, Any],
 ) -> int:
-    """Run the command with its devices, and give them back however it ends."""
-    from mooring.cluster.runs.holding import Holder, remove_leftovers
-    from mooring.cluster.runs.manifests import FOLDER, Run
+    """Run the command with its devices, and release them however it ends."""
+    from mooring.cluster.run.holder_pod import FOLDER, DeviceHolder, Run, remove_leftovers
 
     name = f"run-{secrets.token_hex(4)}"
     run = Run(name, os.getpid(), data_dir / FOLDER / name, node.name)
@@ -194,7 +193,7 @@ async def _with_devices(
         return _print(run, devices)
     await remove_leftovers(client)
     with _pipe(run.pipe):
-        holder = Holder(client, run, node_folder=Path(node.folder))
+        holder = DeviceHolder(client, run, node_folder=Path(node.folder))
         async with _signals() as signals:
             try:
                 held = await holder.take(devices, timeout_s=given["timeout_s"], tell=_say)
@@ -210,26 +209,26 @@ async def _with_devices(
 
 
 async def _command(
-    data_dir: Path, command_line: tuple[str, ...], held: Held, signals: Signals
+    data_dir: Path, command_line: tuple[str, ...], held: HeldDevices, signals: Signals
 ) -> int:
     from mooring.api.cdi import DYNAMIC_FOLDER, STATIC_FOLDER
-    from mooring.cluster.runs.commands import (
-        Surroundings,
+    from mooring.cluster.run.command import (
+        CommandContext,
         command_launch,
         exit_status,
         start_command,
     )
-    from mooring.cluster.runs.manifests import FOLDER
-    from mooring.cluster.statefolder import CDI
+    from mooring.cluster.run.holder_pod import FOLDER
+    from mooring.cluster.state_folder import CDI
     from mooring.node.runtime.cdi import CdiSpecs
 
     specs = CdiSpecs([Path(STATIC_FOLDER), Path(DYNAMIC_FOLDER), data_dir / CDI])
-    around = Surroundings(os.environ, os.getcwd(), data_dir / FOLDER / STAGING)
-    launch = command_launch(command_line, specs.edits(held.cdi_ids), around)
+    context = CommandContext(os.environ, os.getcwd(), data_dir / FOLDER / STAGING)
+    launch = command_launch(command_line, specs.edits(held.cdi_ids), context)
     if launch.note:
         _say(launch.note)
     signals.hold()
-    process = await start_command(launch, around)
+    process = await start_command(launch, context)
     signals.pass_on_to(process.pid)
     return exit_status(await process.wait())
 
@@ -275,7 +274,7 @@ class Signals:
         self._is_over = True
 
     def got(self, number: int) -> None:
-        """Do what is right with a signal."""
+        """Handle a signal."""
         self.last = number
         if self._is_over:
             return
@@ -319,7 +318,7 @@ def _is_in_foreground() -> bool:
 
 
 def _say(text: str) -> None:
-    from mooring.cli.listing import printable
+    from mooring.cli.output import printable
 
     click.echo(f"moor run: {printable(text)}", err=True)
 
@@ -328,7 +327,7 @@ def _print(run: Run, devices: dict[str, Any]) -> int:
     """Print the manifests."""
     import yaml
 
-    from mooring.cluster.runs.manifests import claim_tree, pod_tree
+    from mooring.cluster.run.holder_pod import claim_tree, pod_tree
 
     trees = [claim_tree(run, devices), pod_tree(run)]
     click.echo(yaml.safe_dump_all(trees, sort_keys=False, allow_unicode=True).rstrip("\n"))

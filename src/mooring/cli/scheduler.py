@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from mooring.api.gates import Gates, Preset
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail
+from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.errors import fail
 from mooring.cli.gate_options import explain_option, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
@@ -19,12 +20,11 @@ from mooring.cli.program_options import (
     program_options,
     run_program,
 )
-from mooring.cli.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mooring.client.connecting import Access
-    from mooring.cluster.standing import Lead
-    from mooring.cluster.statuspages import Place
+    from mooring.cluster.leader_process import LeaderLease
+    from mooring.cluster.status_server import ListenAddress
     from mooring.scheduler.live import Config, ExplainIn
 
 
@@ -40,28 +40,33 @@ if TYPE_CHECKING:
         *(each for each in SECTIONS[1:] if each[0] != "What it does"),
     ),
     context_settings=CONTEXT,
-    epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage, 3 the cluster cannot be "
-    "reached or used, or the configuration not read.",
+    epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage error, 3 the cluster "
+    "cannot be reached or used, or the configuration cannot be read.",
 )
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A KubeSchedulerConfiguration.",
+    help="File with a KubeSchedulerConfiguration.",
 )
 @explain_option
 @program_options(lease="kube-scheduler", metrics="127.0.0.1:10259")
 @gate_options
 @click.pass_context
 def command(
-    ctx: click.Context, /, config: Path | None, gates: Gates, place: Place | None, **given: Any
+    ctx: click.Context,
+    /,
+    config: Path | None,
+    gates: Gates,
+    place: ListenAddress | None,
+    **given: Any,
 ) -> None:
-    """Run the scheduler until it is interrupted.
+    """Run the scheduler until interrupted.
 
-    It places the pods that ask for it (`schedulerName`, default-scheduler unless the configuration
-    says otherwise), with the devices of their claims. A pod without a node gets Kubernetes'
-    message, followed by the reason that Mooring finds and the nearest fix. Tools that compare the
-    message with Kubernetes' want --explain-in event.
+    Schedules the pods that name it in `schedulerName` (default-scheduler, unless the
+    configuration sets another name) and allocates the devices of their claims. An unschedulable
+    pod gets Kubernetes' message, followed by the cause that Mooring found and the smallest fix.
+    For tools that compare the message with Kubernetes', use --explain-in event.
 
     \b
     moor scheduler --kubeconfig ~/.kube/config
@@ -91,7 +96,6 @@ def explain_in_of(chosen: str | None, preset: str) -> ExplainIn:
 
 
 def _config(path: Path | None, gates: Gates) -> Config:
-    from mooring.cli.schedulerfile import read_scheduler_file
     from mooring.scheduler.features import Features
     from mooring.scheduler.live import Config
 
@@ -103,23 +107,57 @@ def _config(path: Path | None, gates: Gates) -> Config:
     return found
 
 
+def read_scheduler_file(path: Path, gates: Gates) -> tuple[Config | None, list[str]]:
+    """Return the configuration in a file, or None and everything that is wrong with it."""
+    from mooring.api.documents import KUBERNETES
+    from mooring.api.errors import ApiError
+    from mooring.api.reading import read_document
+    from mooring.api.schedulerconfig import KubeSchedulerConfiguration
+    from mooring.cli.inputs import InputSource, UnreadableError
+    from mooring.scheduler.live import read_config
+    from mooring.validation.schedulerconfig import (
+        default_scheduler_configuration,
+        validate_scheduler_configuration,
+    )
+
+    try:
+        documents = list(InputSource(str(path), path).documents(schema=KUBERNETES))
+        if len(documents) != 1:
+            return None, [f"{path}: must hold exactly one KubeSchedulerConfiguration"]
+        reading = read_document(documents[0], gates=gates)
+    except UnreadableError as error:
+        return None, [str(error)]
+    except ApiError as error:
+        return None, [f"{path}: {error}"]
+    if not isinstance(reading.value, KubeSchedulerConfiguration):
+        return None, [f"{path}: expected a KubeSchedulerConfiguration, not {reading.kind.name}"]
+    faults = [f"{path}: {remark.message}" for remark in (*reading.problems, *reading.remarks)]
+    value = default_scheduler_configuration(reading.value, gates=gates)
+    faults += [f"{path}: {error}" for error in validate_scheduler_configuration(value, gates=gates)]
+    return (None, faults) if faults else (read_config(reading.value, gates), [])
+
+
 async def _run(
-    access: Access, gates: Gates, config: Config, lead: Lead | None, place: Place | None
+    access: Access,
+    gates: Gates,
+    config: Config,
+    lead: LeaderLease | None,
+    place: ListenAddress | None,
 ) -> None:
     from mooring.client.connecting import http_client
-    from mooring.cluster.programs import SCHEDULER_AGENT, Scheduling, Surroundings
-    from mooring.cluster.standing import reach, stand
+    from mooring.cluster.leader_process import check_connection, run_as_leader
+    from mooring.cluster.programs import SCHEDULER_AGENT, ProgramContext, SchedulerProgram
     from mooring.insight.pending.briefly import Briefly
 
-    around = Surroundings(gates=gates)
+    context = ProgramContext(gates=gates)
     async with http_client(access, manager=SCHEDULER_AGENT) as client:
-        await reach(client)
-        explain = Briefly(around.clock.monotonic)
-        program = Scheduling(client, around, config=config, explain=explain)
-        await stand(
+        await check_connection(client)
+        explain = Briefly(context.clock.monotonic)
+        program = SchedulerProgram(client, context, config=config, explain=explain)
+        await run_as_leader(
             program,
             client,
-            around,
+            context,
             lead=lead,
             place=place,
             tell=lambda text: click.echo(text, err=True),

@@ -12,11 +12,10 @@ import click
 from mooring.api.gates import Gates
 from mooring.apiserver.settings import Auditing, Etcd, Settings
 from mooring.cli import CONTEXT
+from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.errors import UNREADABLE, needs_extra
 from mooring.cli.etcd_options import etcd_options
-from mooring.cli.exits import UNREADABLE
-from mooring.cli.failing import needs_extra
 from mooring.cli.gate_options import gate_options
-from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import SECTIONS, data_dir_option, read_runtime, server_options
 from mooring.kit.collector import calm_collector
 
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
     cls=SectionedCommand,
     sections=SECTIONS,
     context_settings=CONTEXT,
-    epilog="Exit status: 0 stopped, 2 usage, 3 the folder, the store or the port cannot be used.",
+    epilog="Exit status: 0 stopped, 2 usage error, 3 the directory, the store or the port "
+    "cannot be used.",
 )
 @data_dir_option
 @etcd_options
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 @gate_options
 @needs_extra("server")
 def command(data_dir: Path, etcd: Etcd | None, gates: Gates, **given: Any) -> None:
-    """Run the API server until it is interrupted.
+    """Run the API server until interrupted.
 
-    kubectl and any other client of Kubernetes can use it: `moor kubeconfig` prints how to reach it.
-    It stops at SIGTERM or Ctrl-C once requests that were begun are answered; at the second one at
-    once.
+    kubectl and any other Kubernetes client can use it: `moor kubeconfig` prints how to reach it.
+    On SIGTERM or Ctrl-C it stops after finishing the requests in progress, on the second signal
+    immediately.
     """
     _refuse_combinations(given)
     _run(_settings(data_dir, etcd, gates, given))

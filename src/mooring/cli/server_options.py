@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from mooring.api.gates import Gates
-from mooring.cli.durations import Duration
-from mooring.cli.sections import Sections
+from mooring.cli.command_classes import Sections
+from mooring.cli.duration import Duration
 
 if TYPE_CHECKING:
     from mooring.apiserver.runtimeconfig import RuntimeConfig
@@ -99,7 +99,7 @@ def data_dir_option(function: F) -> F:
         default=DATA_DIR,
         show_default=True,
         envvar="MOORING_DATA_DIR",
-        help="The folder of the server: its store, its credentials, its kubeconfig.",
+        help="Directory of the server's store, credentials and kubeconfig.",
     )(function)
 
 
@@ -107,13 +107,13 @@ runtime_config_option: Final = click.option(
     "--runtime-config",
     default="",
     metavar="API=BOOL,…",
-    help="Versions to serve or not: api/all, api/ga, api/beta, api/alpha, GROUP/VERSION, "
-    "GROUP/VERSION/RESOURCE. What is stored stays.",
+    help="API versions to enable or disable: api/all, api/ga, api/beta, api/alpha, "
+    "GROUP/VERSION, GROUP/VERSION/RESOURCE. Stored objects are kept.",
 )
 
 
 def read_runtime(text: str, gates: Gates) -> RuntimeConfig:
-    """Return what --runtime-config says, and tell what of it the gates leave without effect."""
+    """Parse --runtime-config, and warn where feature gates make it ineffective."""
     from mooring.apiserver.runtimeconfig import RuntimeConfigError, read_runtime_config
 
     try:
@@ -131,21 +131,21 @@ _OPTIONS: Final = (
         type=Duration(1, 366 * 24 * 3600),
         default="1h",
         show_default=True,
-        help="How long events are kept.",
+        help="How long to keep events.",
     ),
     click.option(
         "--etcd-compaction-interval",
         type=Duration(0, 366 * 24 * 3600),
         default="5m",
         show_default=True,
-        help="How far back watches and lists can go, at the least; 0 forgets nothing.",
+        help="Minimum history kept for watches and lists; 0 disables compaction.",
     ),
     click.option(
         "--bind-address",
         default="127.0.0.1",
         show_default=True,
         metavar="ADDRESS",
-        help="The address to listen at; others than this machine's own only with TLS.",
+        help="Address to listen on; without TLS, loopback only.",
     ),
     click.option(
         "--secure-port",
@@ -154,48 +154,48 @@ _OPTIONS: Final = (
         type=click.IntRange(0, 65535),
         default=6443,
         show_default=True,
-        help="The port to listen at; 0 takes a free one.",
+        help="Port to listen on; 0 picks a free one.",
     ),
     click.option(
         "--advertise-address",
         default="",
         metavar="IP",
         callback=_address,
-        help="The address that clients use, if it is not the one to listen at.",
+        help="Address that clients use, if it differs from --bind-address.",
     ),
     click.option(
         "--tls-san",
         multiple=True,
         metavar="NAME,…",
         callback=_names,
-        help="Further names and addresses of the server's certificate.",
+        help="Additional hostnames and IP addresses for the serving certificate.",
     ),
     click.option(
         "--authorization-mode",
         type=click.Choice(["RBAC", "Token", "AlwaysAllow"]),
         default="RBAC",
         show_default=True,
-        help="TLS with certificates, tokens and roles (RBAC); or, without TLS, everything for "
-        "bearers of a token, or for everybody on this machine.",
+        help="Authentication: TLS with certificates, tokens and RBAC; or, without TLS, full "
+        "access for bearers of a token, or for everyone on this machine.",
     ),
     click.option(
         "--token-auth-file",
         type=_FILE,
-        help='A file of tokens: lines of token,user,uid,"group1,group2".',
+        help='Static token file: lines of token,user,uid,"group1,group2".',
     ),
     click.option(
         "--service-account-issuer",
         default="https://kubernetes.default.svc.cluster.local",
         show_default=True,
         metavar="URL",
-        help="Whom tokens of service accounts name as their issuer.",
+        help="Issuer of service account tokens.",
     ),
     click.option(
         "--api-audiences",
         default="",
         metavar="NAME,…",
         callback=_list,
-        help="Whom such tokens must be for; the issuer, unless named.",
+        help="Accepted audiences of service account tokens. By default, the issuer.",
     ),
     runtime_config_option,
     click.option(
@@ -203,35 +203,35 @@ _OPTIONS: Final = (
         type=click.IntRange(1, 100_000),
         default=400,
         show_default=True,
-        help="How many requests that read are worked on at once; users share them fairly.",
+        help="Maximum concurrent read requests, shared fairly between users.",
     ),
     click.option(
         "--max-mutating-requests-inflight",
         type=click.IntRange(1, 100_000),
         default=200,
         show_default=True,
-        help="How many requests that write are worked on at once; users share them fairly.",
+        help="Maximum concurrent write requests, shared fairly between users.",
     ),
     click.option(
         "--max-watches",
         type=click.IntRange(1, 1_000_000),
         default=10_000,
         show_default=True,
-        help="How many watches are open at once; users share them fairly.",
+        help="Maximum open watches, shared fairly between users.",
     ),
     click.option(
         "--max-connections",
         type=click.IntRange(1, 1_000_000),
         default=20_000,
         show_default=True,
-        help="How many connections are open at once; more are closed as they come.",
+        help="Maximum open connections; further ones are closed.",
     ),
     click.option(
         "--request-timeout",
         type=Duration(1, 3600),
         default="1m",
         show_default=True,
-        help="How long a request may take, its body included; watches have their own time.",
+        help="Maximum duration of a request, including its body, other than watches.",
     ),
     click.option(
         "--min-request-timeout",
@@ -239,18 +239,18 @@ _OPTIONS: Final = (
         default=1800,
         show_default=True,
         metavar="SECONDS",
-        help="How long a watch that names no time stays open at the least; twice that at most.",
+        help="Minimum duration of a watch without timeoutSeconds; the maximum is twice that.",
     ),
     click.option(
         "--audit-log-path",
         default="",
         metavar="FILE",
-        help="Note requests in a file, one line of JSON each; - is standard output.",
+        help="Audit log file, one JSON event per line; - is standard output.",
     ),
     click.option(
         "--audit-policy-file",
         type=_FILE,
-        help="Which requests are noted, and how much of them; without it, all, without bodies.",
+        help="Audit policy file. By default, all requests are logged without bodies.",
     ),
     click.option(
         "--audit-log-maxsize",
@@ -258,14 +258,14 @@ _OPTIONS: Final = (
         default=100,
         show_default=True,
         metavar="MB",
-        help="How large the file gets before a new one is begun; 0: as large as it may.",
+        help="Maximum size of the audit log before it is rotated; 0 means unlimited.",
     ),
     click.option(
         "--audit-log-maxbackup",
         type=click.IntRange(0, 1_000_000),
         default=0,
         show_default=True,
-        help="How many older files are kept; 0: all.",
+        help="Maximum number of rotated audit logs to keep; 0 keeps all.",
     ),
     click.option(
         "--audit-log-maxage",
@@ -273,7 +273,7 @@ _OPTIONS: Final = (
         default=0,
         show_default=True,
         metavar="DAYS",
-        help="How long older files are kept; 0: for ever.",
+        help="Maximum age of rotated audit logs; 0 keeps them forever.",
     ),
 )
 

@@ -13,7 +13,7 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.collection import complain
-from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
+from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.inputs import UnreadableError, archive_at
 from mooring.insight.archives.archive import Manifest, read_archive, write_archive
 from mooring.insight.archives.pseudonyms import anonymised
@@ -45,8 +45,8 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
 @click.command(
     context_settings=CONTEXT,
     epilog=(
-        "Exit status: 0 written, 1 some objects were refused and left out, or there are none, "
-        "2 usage, 3 something could not be read or written."
+        "Exit status: 0 written, 1 some objects were invalid and left out, or there are "
+        "none, 2 usage error, 3 something could not be read or written."
     ),
 )
 @click.option(
@@ -56,20 +56,20 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
     required=True,
     metavar="FILE.tar.gz",
     callback=_target,
-    help="The archive to write.",
+    help="Archive to write.",
 )
 @click.option(
     "--redact/--no-redact",
     "redacts",
     default=True,
     show_default=True,
-    help="Leave out what decides nothing: environments, commands, parameters of drivers.",
+    help="Leave out what no answer depends on: environments, commands, driver parameters.",
 )
 @click.option(
     "--anonymise",
     "anonymises",
     is_flag=True,
-    help="Give nodes, namespaces, pods, claims and the like other names.",
+    help="Replace the names of nodes, namespaces, pods, claims and other objects.",
 )
 @click.option(
     "--show",
@@ -77,16 +77,16 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
     is_eager=True,
     expose_value=False,
     callback=_show,
-    help="List what is in an archive, and exit.",
+    help="List the content of an archive and exit.",
 )
 @cluster_options
 def command(target: str, redacts: bool, anonymises: bool, given: ClusterInput) -> None:
-    """Write a cluster into one archive that all commands read with --on.
+    """Write a cluster to one archive that all commands read with --on.
 
-    The same objects give the same bytes. What nobody needs to answer a question is left out
-    unless --no-redact is given: environments, commands and arguments, probes, contents of
-    volumes, parameters of drivers, annotations, addresses and messages. Secrets and ConfigMaps
-    are never in it.
+    The same objects always give the same bytes. Unless --no-redact is given, the archive leaves
+    out what no answer depends on: environments, commands and arguments, probes, contents of
+    volumes, driver parameters, annotations, addresses and messages. It never contains Secrets or
+    ConfigMaps.
 
     \b
     kubectl get nodes,pods,deviceclasses,resourceslices,resourceclaims,resourceclaimtemplates \\

@@ -11,18 +11,18 @@ import click
 import msgspec
 
 from mooring.cli import CONTEXT
-from mooring.cli.exits import DOES_NOT_FIT, FITS
+from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
     from mooring.cluster.overview import Overview
-    from mooring.cluster.statefolder import ClusterState, ProcessState
+    from mooring.cluster.state_folder import ClusterState, ProcessState
 
 
 @click.command(
     name="status",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 all of it works, 1 it does not run or not all of it works, 2 usage.",
+    epilog="Exit status: 0 everything is running, 1 something is not, 2 usage error.",
 )
 @data_dir_option
 @click.option(
@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="How to print.",
+    help="Output format.",
 )
 def command(data_dir: Path, output: str) -> None:
-    """Show what `moor up` runs in a folder: its processes, nodes, pods, and devices in use.
+    """Show what `moor up` runs in a directory: processes, nodes, pods and devices in use.
 
-    Of this machine as a node it shows runtime and drivers."""
-    from mooring.cluster.statefolder import StateFolder
+    For this machine as a node, it shows the runtime and the drivers.
+    """
+    from mooring.cluster.state_folder import StateFolder
 
     folder = StateFolder(data_dir)
     pid, state = folder.runner(), folder.read()
@@ -55,11 +56,11 @@ def command(data_dir: Path, output: str) -> None:
 async def _overview(data_dir: Path) -> tuple[Overview | None, str]:
     from mooring.client.connecting import find_access, http_client
     from mooring.client.errors import ClientError
-    from mooring.cluster.overview import look_over
+    from mooring.cluster.overview import fetch_overview
 
     try:
         async with http_client(find_access(str(data_dir / "kubeconfig"))) as client:
-            return await look_over(client), ""
+            return await fetch_overview(client), ""
     except ClientError as error:
         return None, error.message
 
@@ -71,7 +72,7 @@ def _tree(state: ClusterState, overview: Overview | None, fault: str) -> dict[st
 
 
 def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault: str) -> None:
-    from mooring.cli.listing import print_table
+    from mooring.cli.output import print_table
 
     header = ("PROCESS", "STATE", "PID", "RESTARTS", "METRICS")
     print_table(header, map(_row, state.processes), is_wide=True)
@@ -88,8 +89,8 @@ def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault
 
 def _folders(data_dir: Path) -> str:
     """Return the options by which a driver finds the node."""
-    from mooring.cluster.shortpaths import short_path
-    from mooring.cluster.statefolder import CDI, NODE
+    from mooring.cluster.socket_paths import short_path
+    from mooring.cluster.state_folder import CDI, NODE
 
     folder = data_dir.absolute()
     return f"--kubelet-dir {short_path(folder / NODE)} --cdi-dir {folder / CDI}"

@@ -1,4 +1,4 @@
-"""`moor store`: check, compact, back up and restore what a server keeps."""
+"""`moor store`: check, compact, back up and restore the store of a server."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import click
 
 from mooring.apiserver.settings import Etcd
 from mooring.cli import CONTEXT
+from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.etcd_options import etcd_options
-from mooring.cli.exits import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
@@ -30,19 +30,21 @@ PAGE_ENTRIES = 1000
 @click.group(
     name="store",
     context_settings=CONTEXT,
-    epilog="Exit status: 0 done, 1 faults were found, 2 usage, 3 cannot be read, used or reached.",
+    epilog="Exit status: 0 success, 1 problems were found, 2 usage error, 3 the store "
+    "cannot be read, used or reached.",
 )
 def command() -> None:
-    """Look after what a server keeps: check it, shrink it, back it up, bring it back."""
+    """Maintain the store of a server: check, compact, back up and restore it."""
 
 
 @command.command("check", context_settings=CONTEXT)
 @data_dir_option
 @etcd_options
 def check_command(data_dir: Path, etcd: Etcd | None) -> None:
-    """Say what is wrong with a store: its database, its revisions, its objects.
+    """Check a store: its database, its revisions and its objects.
 
-    Every object is read as its kind and must be under its own key. A server may run meanwhile.
+    Decodes every object as its kind and checks that it is stored under its own key. A server may
+    be running meanwhile.
     """
     with _faults_told():
         if etcd is not None:
@@ -61,7 +63,7 @@ def check_command(data_dir: Path, etcd: Etcd | None) -> None:
 
 
 def _check_folder(folder: Path) -> tuple[Sequence[str], str]:
-    """Return what is wrong with a store; if nothing is, also how it is in numbers."""
+    """Return the problems of a store, and its statistics."""
     from mooring.apiserver.storecheck import object_faults
     from mooring.store.sqlite import check, summarize
 
@@ -77,10 +79,11 @@ def _check_folder(folder: Path) -> tuple[Sequence[str], str]:
 @data_dir_option
 @etcd_options
 def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
-    """Forget what was, keep what is, and give the room back.
+    """Discard old revisions and shrink the database file.
 
-    A server forgets old changes by itself; the room that they leave is used again but the file
-    does not shrink. No server may run on the folder. Clients that resume a watch list anew.
+    A running server discards old revisions by itself and reuses the space, but the file does not
+    shrink. No server may be running in the directory. Clients that resume a watch have to list
+    again.
     """
     from mooring.store.sqlite import compact
 
@@ -101,16 +104,17 @@ def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
     "--credentials",
     "has_credentials",
     is_flag=True,
-    help="Add the server's keys and certificates (pki); without them clients need new ones.",
+    help="Include the server's keys and certificates (pki); without them, clients need "
+    "new credentials.",
 )
 @data_dir_option
 @etcd_options
 def backup_command(file: Path, has_credentials: bool, data_dir: Path, etcd: Etcd | None) -> None:
-    """Write a store as it is now into FILE, whether a server runs or not.
+    """Back up a store to FILE, whether a server is running or not.
 
-    FILE is written wholly or not at all, for its owner only: it has all Secrets, in plain text.
-    The server's own keys are in it only with --credentials: whoever has those can sign in as
-    anybody, so keep them apart if you can.
+    FILE is written completely or not at all, readable only by its owner: it contains all Secrets
+    in plain text. It contains the server's own keys only with --credentials. Whoever has those
+    can authenticate as anybody, so keep them apart if you can.
     """
     from mooring.store.sqlite import check, write_backup
 
@@ -134,16 +138,16 @@ def backup_command(file: Path, has_credentials: bool, data_dir: Path, etcd: Etcd
     "--force",
     "replaces",
     is_flag=True,
-    help="Replace a store and credentials that are there; the store stays as replaced.db.",
+    help="Replace an existing store and credentials; the old store is kept as replaced.db.",
 )
 @data_dir_option
 def restore_command(file: Path, replaces: bool, data_dir: Path) -> None:
-    """Make the store of a folder from a backup in FILE.
+    """Restore the store of a directory from the backup in FILE.
 
-    All sums are checked and the store is checked before it is put in place. No server may run on
-    the folder. Revisions go on far beyond those of the backup, so that no client takes an old one
-    for a new one: all list anew. Into etcd, `etcdutl snapshot restore --bump-revision` brings
-    etcd's own snapshots back.
+    Verifies all checksums and the store before putting it in place. No server may be running in
+    the directory. Revisions continue far beyond those of the backup, so that no client mistakes
+    an old one for a new one; all clients list again. To restore into etcd, use etcd's own
+    snapshots with `etcdutl snapshot restore --bump-revision`.
     """
     from mooring.store.sqlite import restore_backup
 

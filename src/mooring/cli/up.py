@@ -20,16 +20,16 @@ import click
 from mooring.api.gates import Gates
 from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
-from mooring.cli.failing import fail, needs_extra
+from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.errors import fail, needs_extra
 from mooring.cli.gate_options import check_numa_form, explain_option, gate_options
-from mooring.cli.sections import SectionedCommand
 from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
-from mooring.cli.upview import View, standing_lines
+from mooring.cli.up_view import ProgressView, standing_lines
 
 if TYPE_CHECKING:
-    from mooring.cluster.assembly import NodePlan, Plan
-    from mooring.cluster.statefolder import StateFolder
-    from mooring.cluster.supervision import Supervisor
+    from mooring.cluster.cluster_processes import ClusterPlan, NodePlan
+    from mooring.cluster.state_folder import StateFolder
+    from mooring.cluster.supervisor import Supervisor
 
 GATES = ("feature_gates", "gates_preset", "emulated_version")
 DETACHED = "MOORING_DETACHED"  # in the environment of the process that --detach starts
@@ -47,7 +47,8 @@ LOOK_EVERY_S = 3.0
         ("How it works", ("config", "runtime_config", "explain_in", *GATES)),
     ),
     context_settings=CONTEXT,
-    epilog="Exit status: 0 stopped, or detached and running; 2 usage; 3 it could not be started.",
+    epilog="Exit status: 0 stopped, or detached and running; 2 usage error; 3 the cluster "
+    "could not be started.",
 )
 @data_dir_option
 @click.option(
@@ -55,7 +56,7 @@ LOOK_EVERY_S = 3.0
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="The address to listen at.",
+    help="Address to listen on.",
 )
 @click.option(
     "--secure-port",
@@ -64,44 +65,44 @@ LOOK_EVERY_S = 3.0
     type=click.IntRange(0, 65535),
     default=6443,
     show_default=True,
-    help="The port to listen at; 0 takes a free one.",
+    help="Port to listen on; 0 picks a free one.",
 )
 @click.option(
     "--node/--no-node",
     "has_node",
     default=None,
-    help="Whether this machine is a node, and runs pods. Without a word: unless --profile is "
-    "given.",
+    help="Whether to run pods on this machine as a node. The default, unless --profile is given.",
 )
 @click.option(
     "--node-name",
     default=lambda: socket.gethostname().lower(),
     show_default="the name of this machine",
     metavar="NAME",
-    help="As which node it registers.",
+    help="Name of the node.",
 )
 @click.option(
     "--runtime",
     type=click.Choice(["process", "podman", "sim"]),
     default="process",
     show_default=True,
-    help="How pods run here: as processes, by podman, or only on paper.",
+    help="Container runtime: local processes, podman, or simulated.",
 )
 @click.option(
     "--drivers",
     default="auto",
     show_default=True,
     metavar="NAME,…|auto|none",
-    help="Drivers for what this machine has: cpu, memory, net, nvme, nvidia; auto takes those "
-    "that find something.",
+    help="Drivers to run: cpu, memory, net, nvme, nvidia; auto runs those that find devices.",
 )
-@click.option("--detach", is_flag=True, help="Return when it works; `moor down` stops it.")
+@click.option(
+    "--detach", is_flag=True, help="Return once the cluster is running; `moor down` stops it."
+)
 @click.option(
     "--profile",
     "profiles",
     multiple=True,
     metavar="NAME[=COUNT]",
-    help="Machines to simulate; `moor profiles` lists them. May be repeated.",
+    help="Hardware profile to simulate; see `moor profiles`. May be repeated.",
 )
 @click.option(
     "--numa-node",
@@ -115,7 +116,7 @@ LOOK_EVERY_S = 3.0
     "--config",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     metavar="FILE",
-    help="A KubeSchedulerConfiguration.",
+    help="File with a KubeSchedulerConfiguration.",
 )
 @runtime_config_option
 @explain_option
@@ -125,14 +126,15 @@ LOOK_EVERY_S = 3.0
 def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:
     """Run a cluster on this machine, with its own CPUs, memory, NICs, disks and GPUs.
 
-    API server, scheduler, controllers, the agent of this node and the drivers of its devices, each
-    a process of its own. kubectl and every client of Kubernetes can use it, by the kubeconfig that
-    is named. A process that ends is started again. Everything is kept in --data-dir, and is there
-    again next time. Containers are processes of this machine: `command` says which.
+    Starts the API server, the scheduler, the controllers, the agent of this node and the drivers
+    of its devices, each as a process. kubectl and every Kubernetes client can use the cluster
+    with the kubeconfig that is printed. A process that exits is restarted. All data is kept in
+    --data-dir and is still there on the next start. Containers are processes of this machine,
+    started from `command`.
 
-    With --profile the nodes are machines of hardware profiles with their devices, simulated. Pods
-    that are bound to them become Running; those of jobs end, by what their commands say (`sleep
-    30`, `false`) or after five seconds.
+    With --profile, the nodes are simulated machines of hardware profiles with their devices. Pods
+    bound to them become Running; pods of Jobs end as their commands say (`sleep 30`, `false`) or
+    after five seconds.
 
     \b
     moor up
@@ -140,7 +142,7 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
     moor up --profile dgx-h100=4
     moor up --detach --profile gb200-nvl72 && moor status && moor down
     """
-    from mooring.cluster.statefolder import StateFolder
+    from mooring.cluster.state_folder import StateFolder
 
     check_numa_form(given["form_name"], gates)
     if not os.environ.get(DETACHED):  # else whoever started us has looked
@@ -165,12 +167,12 @@ def _check_profiles(names: tuple[str, ...], form: str) -> None:
         raise click.UsageError(f"--profile: {error}") from None
 
 
-def _plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
-    from mooring.cluster.assembly import Plan
+def _plan(ctx: click.Context, given: dict[str, Any]) -> ClusterPlan:
+    from mooring.cluster.cluster_processes import ClusterPlan
 
     chosen = ((f"--{name.replace('_', '-')}", ctx.params[name]) for name in GATES)
     config: Path | None = given["config"]
-    return Plan(
+    return ClusterPlan(
         folder=given["data_dir"].absolute(),
         address=given["bind_address"],
         port=given["port"],
@@ -186,7 +188,7 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> Plan:
 
 def _node(given: dict[str, Any]) -> NodePlan | None:
     """Return this machine as a node, if it is to be one."""
-    from mooring.cluster.assembly import NodePlan
+    from mooring.cluster.cluster_processes import NodePlan
 
     has_node: bool | None = given["has_node"]
     if not (has_node or (has_node is None and not given["profiles"])):
@@ -213,15 +215,15 @@ def _drivers(text: str) -> tuple[str, ...]:
 # --- in the foreground ----------------------------------------------------------------------------
 
 
-def _run(folder: StateFolder, plan: Plan) -> None:
-    from mooring.cluster.shortpaths import ShortPathError
-    from mooring.cluster.statefolder import FolderError
-    from mooring.cluster.supervision import PartFailedError
+def _run(folder: StateFolder, plan: ClusterPlan) -> None:
+    from mooring.cluster.socket_paths import ShortPathError
+    from mooring.cluster.state_folder import FolderError
+    from mooring.cluster.supervisor import ProcessFailedError
 
     try:
         with folder.locked():
             asyncio.run(_supervise(folder, plan))
-    except (FolderError, PartFailedError, ShortPathError) as error:
+    except (FolderError, ProcessFailedError, ShortPathError) as error:
         fail(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -229,24 +231,26 @@ def _run(folder: StateFolder, plan: Plan) -> None:
     click.echo("stopped")
 
 
-async def _supervise(folder: StateFolder, plan: Plan) -> None:
-    from mooring.cluster.assembly import on_serving, parts_of
-    from mooring.cluster.statefolder import ClusterState
-    from mooring.cluster.supervision import Part, Supervisor
+async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
+    from mooring.cluster.cluster_processes import cluster_processes, on_server_ready
+    from mooring.cluster.state_folder import ClusterState
+    from mooring.cluster.supervisor import ProcessSpec, Supervisor
 
     is_serving = asyncio.Event()
 
-    def on_working(name: str, line: str) -> Part | None:
+    def on_working(name: str, line: str) -> ProcessSpec | None:
         if name != "server":
             return None
         is_serving.set()
-        return on_serving(plan, line)
+        return on_server_ready(plan, line)
 
     began = datetime.now(UTC).isoformat(timespec="seconds")
     node = None if plan.node is None else plan.node.state(plan)
     state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles, node=node)
-    view = View(is_terminal=sys.stdout.isatty())
-    supervisor = Supervisor(folder, state, parts_of(plan), tell=view.line, on_working=on_working)
+    view = ProgressView(is_terminal=sys.stdout.isatty())
+    supervisor = Supervisor(
+        folder, state, cluster_processes(plan), tell=view.line, on_working=on_working
+    )
     task = asyncio.ensure_future(supervisor.run(lambda: _greet(view, supervisor, plan)))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -264,10 +268,10 @@ async def _supervise(folder: StateFolder, plan: Plan) -> None:
         view.clear()
 
 
-async def _furnish(view: View, is_serving: asyncio.Event, plan: Plan) -> None:
+async def _furnish(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
     """Make the classes of this machine's drivers, once the server is there."""
     from mooring.client.errors import ClientError
-    from mooring.cluster.classes import driver_names, make_classes
+    from mooring.cluster.driver_classes import driver_names, make_classes
 
     drivers = [] if plan.node is None else list(driver_names(plan.node.drivers))
     if not drivers:
@@ -279,7 +283,7 @@ async def _furnish(view: View, is_serving: asyncio.Event, plan: Plan) -> None:
         view.line(f"classes of devices are not made: {error}")
 
 
-def _greet(view: View, supervisor: Supervisor, plan: Plan) -> None:
+def _greet(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> None:
     view.line(f"cluster at {supervisor.state.server}")
     view.line(f"kubeconfig: {plan.folder / 'kubeconfig'}")
     view.line(f"logs: {plan.folder / 'log'}")
@@ -287,19 +291,19 @@ def _greet(view: View, supervisor: Supervisor, plan: Plan) -> None:
         view.line(f"node {supervisor.state.node}")
 
 
-async def _keep_looking(view: View, kubeconfig: Path, supervisor: Supervisor) -> None:
+async def _keep_looking(view: ProgressView, kubeconfig: Path, supervisor: Supervisor) -> None:
     """Show how the cluster is doing, as long as it runs and somebody looks."""
     if not view.is_terminal:
         return
     from mooring.client.errors import ClientError
-    from mooring.cluster.overview import look_over
+    from mooring.cluster.overview import fetch_overview
 
     overview = None
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         if supervisor.state.is_working:
             with suppress(ClientError):
-                overview = await _asked(kubeconfig, look_over)
+                overview = await _asked(kubeconfig, fetch_overview)
         view.show(standing_lines(supervisor.state, overview))
 
 
@@ -313,9 +317,9 @@ async def _asked(kubeconfig: Path, question: Callable[[Any], Any]) -> Any:
 # --- in the background ----------------------------------------------------------------------------
 
 
-def _detach(folder: StateFolder, plan: Plan, where: str) -> None:
+def _detach(folder: StateFolder, plan: ClusterPlan, where: str) -> None:
     """Start a process that runs the cluster, and return when it works; `where` names the folder."""
-    from mooring.cluster.statefolder import FolderError
+    from mooring.cluster.state_folder import FolderError
 
     try:
         with folder.locked():
@@ -349,7 +353,7 @@ def _detach(folder: StateFolder, plan: Plan, where: str) -> None:
     fail(f"{what} did not come to work within {START_S_MAX:g} s; see {folder.log('up').parent}")
 
 
-def _arguments(plan: Plan) -> list[str]:
+def _arguments(plan: ClusterPlan) -> list[str]:
     words = ["up", "--data-dir", str(plan.folder), "--bind-address", plan.address]
     words += ["--secure-port", str(plan.port), "--numa-node", plan.form]
     for name in plan.profiles:

@@ -16,12 +16,16 @@ from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
-from mooring.cli.exits import DOES_NOT_FIT, FITS, UNREADABLE
+from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.gate_options import gate_options
-from mooring.cli.inputs import Part, Skipped, UnreadableError, find_sources, skipped_concerns
-from mooring.cli.listing import printable_lines
-from mooring.cli.progress import Progress
-from mooring.cli.report_options import report_options
+from mooring.cli.inputs import (
+    DocumentPart,
+    Skipped,
+    UnreadableError,
+    find_sources,
+    skipped_concerns,
+)
+from mooring.cli.output import Progress, printable_lines, report_options
 from mooring.insight.concerns import Concern, listed
 from mooring.validation.context import Context
 from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
@@ -31,7 +35,7 @@ KINDS_SHOWN_MAX = 12
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 all accepted, 1 some refused, 2 usage, 3 some could not be read.",
+    epilog="Exit status: 0 all valid, 1 some invalid, 2 usage error, 3 an input could not be read.",
 )
 @click.option(
     "-f",
@@ -40,19 +44,20 @@ KINDS_SHOWN_MAX = 12
     multiple=True,
     required=True,
     metavar="FILE|DIR|-",
-    help="YAML or JSON to check: a file, a directory, a tar or zip, or - for standard input. May "
-    "be repeated.",
+    help="Manifests to check: a YAML or JSON file, a directory, a tar or zip archive, or "
+    "- for standard input. May be repeated.",
 )
-@click.option("-R", "--recursive", is_flag=True, help="Look into subdirectories, too.")
+@click.option("-R", "--recursive", is_flag=True, help="Process subdirectories recursively.")
 @click.option(
     "--strict",
     is_flag=True,
-    help="Refuse unknown and duplicate fields, and all that Kubernetes 1.37 does not have.",
+    help="Reject unknown and duplicate fields, and everything that Kubernetes 1.37 does "
+    "not support.",
 )
 @click.option(
     "--strict-kinds",
     is_flag=True,
-    help="Refuse objects of kinds that cannot be checked, instead of accepting them unseen.",
+    help="Reject objects of kinds that cannot be checked instead of skipping them.",
 )
 @report_options
 @gate_options
@@ -65,12 +70,12 @@ def command(
     output: str,
     gates: Gates,
 ) -> None:
-    """Check objects as the API server of Kubernetes 1.37 would when they are created.
+    """Validate objects as the API server of Kubernetes 1.37 does on create.
 
     Reads every kind that Dynamic Resource Allocation uses, in all versions, sets defaults and
-    applies Kubernetes' rules. Prints each error and warning with the file and line it is about,
-    then a summary. Objects of other kinds, such as services and custom resources, are counted and
-    not checked. Kustomizations and files of Helm charts are skipped, with a note.
+    applies Kubernetes' validation. Prints each error and warning with its file and line, then a
+    summary. Objects of other kinds, such as Services and custom resources, are counted but not
+    checked. Kustomizations and files of Helm charts are skipped with a note.
 
     \b
     moor validate -R -f manifests
@@ -101,8 +106,8 @@ def command(
 
 def _parts(
     filenames: tuple[str, ...], printer: _Printer, skipped: list[Skipped], *, recursive: bool
-) -> Iterator[Part]:
-    """Give all that is to be checked; what cannot be read is printed."""
+) -> Iterator[DocumentPart]:
+    """Yield everything to check; print what cannot be read."""
     for name in filenames:
         try:
             for source in list(find_sources([name], recursive=recursive)):

@@ -9,12 +9,11 @@ import click
 import msgspec
 
 from mooring.cli import CONTEXT
-from mooring.cli.change_options import Wish, Wishes, change_options, read_changes
+from mooring.cli.change_options import ChangeValues, RequestedChange, change_options, read_changes
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.collection import coloured
-from mooring.cli.exits import DOES_NOT_FIT, FITS
-from mooring.cli.listing import Cell, Row, echo, print_table, print_tree, printable
-from mooring.cli.progress import Progress
+from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.output import Cell, Progress, Row, echo, print_table, print_tree, printable
 from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.clusters.workloads import TooManyPodsError
 from mooring.insight.concerns import listed
@@ -38,8 +37,8 @@ DEVICES = ("NODE", "DRIVER", "FREE", "TOTAL")
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 no pod is worse off, 1 some are or something was refused, 2 usage, "
-    "3 something could not be read.",
+    epilog="Exit status: 0 no pod is worse off, 1 some are, or an object is invalid, 2 "
+    "usage error, 3 an input could not be read.",
 )
 @click.option(
     "-o",
@@ -47,19 +46,19 @@ DEVICES = ("NODE", "DRIVER", "FREE", "TOTAL")
     type=click.Choice(["table", "wide", "json", "yaml", "name"]),
     default="table",
     show_default=True,
-    help="How to print; wide has the devices of each pod, and all nodes.",
+    help="Output format; wide prints the devices of each pod, and all nodes.",
 )
 @change_options
 @cluster_options
-def command(given: ClusterInput, wishes: Wishes, output: str) -> None:
-    """Ask what changes would come to, for pods and devices, before they are made.
+def command(given: ClusterInput, changes: ChangeValues, output: str) -> None:
+    """Show what changes would do to pods and devices before you make them.
 
-    Plans the cluster of --on, --profile and -f twice, without and with the changes, and shows the
-    difference. Pods that nothing touches stay where they are. Pods that leave and have a
-    controller are made anew, here with the same name, and planned again; others are lost. A pod is
-    worse off if it loses its node, is lost, or gets devices that it would have to leave again.
+    Plans the cluster of --on, --profile and -f twice, without and with the changes, and prints
+    the difference. Unaffected pods stay where they are. Evicted pods of controllers are
+    recreated, here with the same name, and planned again; others are lost. A pod is worse off if
+    it loses its node, is lost, or gets devices that it would have to leave again.
 
-    All change options may be repeated. What is added comes first.
+    All change options may be repeated. Additions are applied first.
 
     \b
     moor whatif --on cluster.yaml --drain node-1
@@ -68,7 +67,7 @@ def command(given: ClusterInput, wishes: Wishes, output: str) -> None:
     moor whatif --on cluster.yaml --taint-device gpu.example.com/node-1/gpu-0=sick:NoExecute
     """
     context = Context(gates=given.gates, now=given.now, extensions=given.extensions)
-    wanted = read_changes(wishes, given, context)
+    wanted = read_changes(changes, given, context)
     found = _difference(given, wanted, context)
     for concern in found.concerns:
         click.echo(f"{coloured('warning', 'yellow')}: {concern}", err=True)
@@ -76,7 +75,7 @@ def command(given: ClusterInput, wishes: Wishes, output: str) -> None:
     sys.exit(given.exit_status(DOES_NOT_FIT if found.is_worse else FITS))
 
 
-def _difference(given: ClusterInput, wanted: list[Wish], context: Context) -> Difference:
+def _difference(given: ClusterInput, wanted: list[RequestedChange], context: Context) -> Difference:
     def make_plan(snapshot: Snapshot) -> Plan:
         with Progress("pods planned") as progress:
             return plan(snapshot, context, progress=progress)
@@ -163,7 +162,7 @@ def _why(each: PodTurn) -> str:
 
 
 def _consequences(each: PodTurn) -> Iterator[str]:
-    """Give what follows for a pod, in few words."""
+    """Yield short consequences for a pod."""
     match each.turn:
         case Turn.LOST:
             yield "nothing makes it anew"
@@ -186,7 +185,7 @@ def _is_same_node(each: PodTurn) -> bool:
 
 
 def _devices(standing: Standing | None) -> str:
-    """Return devices in few words: those of one pool together."""
+    """Return a short text for devices, grouped by pool."""
     pools: dict[str, list[str]] = {}
     for name in standing.devices if standing is not None else ():
         pool, _, device = name.rpartition("/")

@@ -1,13 +1,17 @@
-"""The rooms put together: which programs there are, and a whole cluster of them.
+"""Programs put together from the other packages, and whole clusters of programs.
 
-programs     the scheduler and the controllers, each as something to run with a client
-accounts     each controller under its own service account
-embedded     a cluster within the process, without a network: for tests, suites and experiments
-standing     a program alone against any server, with a lease
-statuspages  metrics and health of a program
-assembly     which processes a cluster on this machine has
-supervision  processes that are kept running; statefolder has what is kept of them
-simulation   nodes that are not there, and pods on them
-overview     a cluster in a few numbers
-roster       the names of controllers, as users choose them
+programs             the scheduler and the controller manager, run with a client
+controller_accounts  each controller with the client of its service account
+leader_process       a program as a process, with leader election
+status_server        metrics and health pages of a program
+node                 the agent of a node; node_adapters connects its managers
+embedded             a cluster in one process without a network, for tests and experiments
+cluster_processes    the processes that `moor up` starts
+supervisor           keeps those processes running
+state_folder         the state files of `moor up`; reset removes them
+socket_paths         short paths for the unix sockets of a node
+driver_classes       DeviceClasses of bundled drivers
+overview             counts of a cluster's nodes, pods and devices
+simulation           simulated nodes and the pods on them
+run                  `moor run`: a local command with devices
 """

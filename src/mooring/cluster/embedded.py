@@ -1,6 +1,6 @@
-"""A whole cluster within the process: server, controllers and scheduler, without a network.
+"""A cluster in one process: server, controllers and scheduler, without a network.
 
-Each program asks the server as the user that it is in a real cluster, so that roles hold here, too.
+Each program authenticates as the user that it has in a real cluster, so that RBAC applies here too.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mooring.apiserver.settings import Settings
 from mooring.client.apiclient import ApiClient
 from mooring.client.connecting import Tokens, call_client
 from mooring.client.inprocess import InProcessTransport
-from mooring.cluster.accounts import Accounts
+from mooring.cluster.controller_accounts import ControllerClients
 from mooring.cluster.programs import (
     CONTROLLERS_AGENT,
     SCHEDULER_AGENT,
-    Controlling,
-    Scheduling,
-    Surroundings,
+    ControllerProgram,
+    ProgramContext,
+    SchedulerProgram,
     run_all,
 )
 from mooring.kit.clock import Clock
@@ -37,22 +37,22 @@ from mooring.store.contract import Store
 
 
 class EmbeddedCluster(NamedTuple):
-    """A cluster that runs, and its parts."""
+    """A running cluster and its parts."""
 
     server: Assembled
     admin: ApiClient  # may do everything
-    scheduling: Scheduling
-    controlling: Controlling
-    accounts: Accounts  # as which the controllers write
+    scheduling: SchedulerProgram
+    controlling: ControllerProgram
+    accounts: ControllerClients  # as which the controllers write
 
     def client_of(self, name: str, headers: Mapping[str, str] | None = None) -> ApiClient:
-        """Return a client for one of the users that the server has certificates of."""
+        """Return a client for one of the users with a certificate."""
         return _client(self.server, name, headers)
 
     def transport_of(
         self, name: str = ADMIN, headers: Mapping[str, str] | None = None
     ) -> InProcessTransport:
-        """Return what carries requests of one of these users as they are."""
+        """Return a raw transport for one of these users."""
         return InProcessTransport(
             self.server.application, headers=headers, scope=_scope(self.server, name), agent=name
         )
@@ -61,7 +61,7 @@ class EmbeddedCluster(NamedTuple):
 @asynccontextmanager
 async def embedded(
     folder: Path,
-    around: Surroundings,
+    context: ProgramContext,
     *,
     config: Config | None = None,
     explain: Explain = lambda *_: "",
@@ -69,19 +69,19 @@ async def embedded(
     store: Store | None = None,
     server_ends_namespaces: bool = True,
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Run a cluster for as long as a block lasts, which begins when all programs are at work.
+    """Run a cluster during a block, which begins once all programs are working.
 
-    The folder has what the server is known by, and the objects unless there is a store for them.
-    The server may have gates of its own, as while a cluster is upgraded, and may leave it to a
-    controller to empty namespaces, as that of Kubernetes does.
+    The directory holds the server's credentials, and its objects unless a store is given. The
+    server may have feature gates of its own, as during an upgrade, and may leave emptying
+    namespaces to a controller, as Kubernetes does.
     """
     settings = Settings(
         folder,
-        gates=server_gates or around.gates,
+        gates=server_gates or context.gates,
         has_roles=True,
         ends_namespaces=server_ends_namespaces,
     )
-    clock = around.clock
+    clock = context.clock
 
     def now() -> Timestamp:
         return Timestamp(clock.now()).truncated()
@@ -89,16 +89,16 @@ async def embedded(
     async with assembled(settings, now=now, store=store) as server:
         scheduler = _client(server, "scheduler", manager=SCHEDULER_AGENT)
         manager = _client(server, "controller-manager", manager=CONTROLLERS_AGENT)
-        accounts = Accounts(manager, partial(_account_client, server, clock), clock=clock)
+        accounts = ControllerClients(manager, partial(_account_client, server, clock), clock=clock)
         assert server.credentials is not None
         authority = server.credentials.authority.certificate.decode()
         cluster = EmbeddedCluster(
             server,
             _client(server, ADMIN),
-            Scheduling(scheduler, around, config=config, explain=explain),
-            Controlling(
+            SchedulerProgram(scheduler, context, config=config, explain=explain),
+            ControllerProgram(
                 manager,
-                around,
+                context,
                 authority=authority,
                 client_of=accounts.client_of,
                 ends_namespaces=not server_ends_namespaces,
@@ -127,7 +127,7 @@ def _account_client(server: Assembled, clock: Clock, tokens: Tokens) -> ApiClien
 
 
 def _scope(server: Assembled, name: str) -> dict[str, bytes]:
-    """Return what says in the scope of a request whom it is from."""
+    """Return the headers of an ASGI scope that authenticate a user."""
     assert server.credentials is not None
     text = server.credentials.clients[name].certificate.decode()
     return {PEER: ssl.PEM_cert_to_DER_cert(text)}

@@ -1,4 +1,4 @@
-"""The agent of a node as a program: with a runtime, drivers and a door, in a folder of its own."""
+"""The agent of a node as a program: with a container runtime, plugins and a kubelet server."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mooring.api.core import Pod
 from mooring.api.core.podstatus import ResourceStatus
 from mooring.api.quantity import Quantity
 from mooring.client.contract import Client
-from mooring.cluster.nodeparts import PluginsBesideClaims, PluginsByFolder, PodsHere
-from mooring.cluster.programs import Surroundings
+from mooring.cluster.node_adapters import AgentPods, PluginDevices, PluginHandler
+from mooring.cluster.programs import ProgramContext
 from mooring.controllers.podstates import is_over
 from mooring.kit.metrics import Family, Labels, Level, exposition
 from mooring.node.agent import Agent, Hooks
@@ -51,11 +51,11 @@ END_GRACE_S = 5.0
 
 
 class NodeError(Exception):
-    """The agent cannot run here; the text says why."""
+    """The agent cannot run here, with the reason."""
 
 
 class Door(Struct, frozen=True):
-    """Where the server reaches the node for logs and commands, and the files for TLS."""
+    """The address where the node serves logs and exec, and its TLS files."""
 
     address: str
     port: int
@@ -63,7 +63,7 @@ class Door(Struct, frozen=True):
 
 
 class NodeSettings(Struct, frozen=True):
-    """How a node is to be."""
+    """The settings of a node."""
 
     name: str
     folder: Path
@@ -79,7 +79,7 @@ class NodeSettings(Struct, frozen=True):
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Have a folder for one agent alone, or raise NodeError."""
+    """Lock a directory for one agent, or raise NodeError."""
     try:
         folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -95,28 +95,28 @@ def held(folder: Path) -> Iterator[None]:
 
 
 class NodeProgram:
-    """The agent of a node, and what it works with."""
+    """The agent of a node with its managers."""
 
     def __init__(
         self,
         client: Client,
-        around: Surroundings,
+        context: ProgramContext,
         settings: NodeSettings,
         runtime: Runtime,
         describe: Callable[[Runtime], Description],
     ) -> None:
-        """Read what an agent before this one knew, or raise NodeError."""
+        """Load the checkpoints of the previous agent, or raise NodeError."""
         self.runtime = runtime
         self._ends_containers = settings.ends_containers
         self.plugins = DevicePlugins(
             settings.folder / PLUGINS,
-            around.clock,
+            context.clock,
             on_change=self._resources_changed,
             on_health=self._look_at,
             is_running=self._is_running,
         )
         try:
-            self.dra = Dra(client, self._claim_settings(settings, around))
+            self.dra = Dra(client, self._claim_settings(settings, context))
         except (CheckpointError, SaveError) as error:
             raise NodeError(str(error)) from None
         self.agent = Agent(
@@ -125,25 +125,25 @@ class NodeProgram:
             Managers(self.dra.manager, self.plugins),
             describe(runtime),
             folder=settings.folder,
-            random=around.random,
-            clock=around.clock,
+            random=context.random,
+            clock=context.clock,
             hooks=Hooks(more_resources=self._resources, health_of=self._health_of),
         )
         self.informers = self.agent.informers
 
-    def _claim_settings(self, settings: NodeSettings, around: Surroundings) -> DraSettings:
+    def _claim_settings(self, settings: NodeSettings, context: ProgramContext) -> DraSettings:
         return DraSettings(
             root=settings.folder,
             node=settings.name,
-            gates=around.gates,
+            gates=context.gates,
             pods=lambda: self.agent.keeper.pods,
             active=self._active,
             affected=self._look_at,
             registered=lambda: self.agent.keeper.try_again(),
-            handlers={DEVICE_PLUGIN: PluginsByFolder(self.plugins)},
-            others=PluginsBesideClaims(self.plugins),
-            clock=around.clock,
-            random=around.random,
+            handlers={DEVICE_PLUGIN: PluginHandler(self.plugins)},
+            others=PluginDevices(self.plugins),
+            clock=context.clock,
+            random=context.random,
         )
 
     async def run(self) -> None:
@@ -158,7 +158,7 @@ class NodeProgram:
     # --- what the parts ask of each other -------------------------------------------------------
 
     def _active(self) -> Iterable[str] | None:
-        """Return the pods that may have devices; None until containers are taken over."""
+        """Return the UIDs of pods that may hold devices; None until containers are adopted."""
         if not self.agent.has_taken_over.is_set():
             return None
         active = self.agent.keeper.active
@@ -177,7 +177,7 @@ class NodeProgram:
         self.agent.heartbeat.report()
 
     def _look_at(self, pods: Iterable[str]) -> None:
-        """Have pods looked at again, whose devices have another health."""
+        """Sync pods again whose devices changed health."""
         for uid in pods:
             worker = self.agent.keeper.find(uid)
             if worker is not None:
@@ -199,17 +199,17 @@ class NodeProgram:
 
     @property
     def metrics_pages(self) -> dict[str, Callable[[], str]]:
-        """What the agent counts, by the paths of pages."""
+        """The metrics of the agent, by path."""
         return {"/metrics": self.metrics_text}
 
     def metrics_text(self) -> str:
-        """Return what the agent counts, as Prometheus reads it."""
+        """Return the metrics of the agent in Prometheus' text format."""
         pods = self.agent.keeper.pods
         starts, claims = self.agent.keeper.counts, self.dra.manager.metrics
         return exposition(node_families(lambda: pods, self._running_of, starts, claims))
 
     def _running_of(self, pod: Pod) -> list[bool]:
-        """Return of each container that a pod has here whether it runs."""
+        """Return for each container of a pod whether it is running."""
         worker = self.agent.keeper.find(pod.metadata.uid)
         states = () if worker is None else worker.record.states.values()
         return [state.finished_at is None for state in states]
@@ -221,7 +221,7 @@ def node_families(
     starts: StartCounts,
     claims: NodeMetrics,
 ) -> Iterator[Family]:
-    """Give all metrics of a node's agent; those of pods are counted when they are read."""
+    """Yield all metrics of a node's agent; pods are counted on each scrape."""
 
     def containers() -> Counter[Labels]:
         running = (each for pod in pods() for each in running_of(pod))
@@ -256,7 +256,7 @@ def node_families(
 
 
 async def end_containers(runtime: Runtime, grace_s: float = END_GRACE_S) -> None:
-    """End all containers that run, each with some grace."""
+    """Stop all running containers, with a grace period."""
     running = [each.id for each in await runtime.containers() if each.finished_at is None]
     await asyncio.gather(*(runtime.stop(id_, grace_s) for id_ in running))
 
@@ -264,31 +264,31 @@ async def end_containers(runtime: Runtime, grace_s: float = END_GRACE_S) -> None
 @asynccontextmanager
 async def node_program(
     client: Client,
-    around: Surroundings,
+    context: ProgramContext,
     settings: NodeSettings,
     *,
     server_host: str = "127.0.0.1",
 ) -> AsyncIterator[NodeProgram]:
-    """Give the agent of a node, ready to run, with its door open; NodeError says why not."""
+    """Yield the agent of a node, ready to run and serving, or raise NodeError."""
     async with AsyncExitStack() as stack:
-        runtime = await stack.enter_async_context(_runtime(settings, around))
-        pods = PodsHere()
+        runtime = await stack.enter_async_context(_runtime(settings, context))
+        pods = AgentPods()
         port = 0
         if settings.door is not None:
-            answering = Answering(pods, runtime, metrics=pods.metrics_text, clock=around.clock)
+            answering = Answering(pods, runtime, metrics=pods.metrics_text, clock=context.clock)
             port = await stack.enter_async_context(_open_door(settings.door, answering))
 
         def described(runtime: Runtime) -> Description:
-            return describe(settings, runtime, around, server_host, port)
+            return describe(settings, runtime, context, server_host, port)
 
-        program = NodeProgram(client, around, settings, runtime, described)
+        program = NodeProgram(client, context, settings, runtime, described)
         pods.of(program.agent, program.metrics_text)
         yield program
 
 
 @asynccontextmanager
 async def _open_door(door: Door, answering: Answering) -> AsyncIterator[int]:
-    """Open the door of a node, and give its port."""
+    """Serve the node's endpoint, and yield its port."""
     try:
         async with serving(answering, door.files, door.address, door.port) as endpoint:
             yield endpoint.port
@@ -297,10 +297,10 @@ async def _open_door(door: Door, answering: Answering) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def _runtime(settings: NodeSettings, around: Surroundings) -> AsyncIterator[Runtime]:
-    """Give the runtime that settings ask for; each is loaded only then."""
+async def _runtime(settings: NodeSettings, context: ProgramContext) -> AsyncIterator[Runtime]:
+    """Yield the runtime of the settings; only that one is imported."""
     try:
-        runtime = await _new_runtime(settings, around)
+        runtime = await _new_runtime(settings, context)
     except RuntimeRefusedError as error:
         raise NodeError(f"--runtime {settings.runtime}: {error}") from None
     try:
@@ -310,9 +310,9 @@ async def _runtime(settings: NodeSettings, around: Surroundings) -> AsyncIterato
 
 
 async def _new_runtime(
-    settings: NodeSettings, around: Surroundings
+    settings: NodeSettings, context: ProgramContext
 ) -> ProcessRuntime | PodmanRuntime | SimRuntime:
-    folder, folders, clock = settings.folder, settings.cdi_folders, around.clock
+    folder, folders, clock = settings.folder, settings.cdi_folders, context.clock
     match settings.runtime:
         case "process":
             from mooring.node.runtime.process import ProcessRuntime
@@ -343,11 +343,11 @@ def _resolved(specs: CdiSpecs, ids: Sequence[str]) -> ContainerEdits:
 def describe(
     settings: NodeSettings,
     runtime: Runtime,
-    around: Surroundings,
+    context: ProgramContext,
     server_host: str,
     port: int = 0,
 ) -> Description:
-    """Return what a node tells of itself."""
+    """Return the description of this machine as a Node."""
     machine = read_machine(settings.folder)
     kept = kept_free(machine.capacity)
     return Description(
@@ -355,7 +355,7 @@ def describe(
         machine=machine,
         address=settings.address or address_towards(server_host),
         runtime=runtime.name,
-        gates=around.gates,
+        gates=context.gates,
         port=port,
         pods_max=settings.pods_max,
         reserved=kept if settings.reserved is None else settings.reserved,

@@ -1,4 +1,4 @@
-"""A cluster in a few numbers: nodes, pods, devices."""
+"""Counts of a cluster's nodes, pods and devices, for `moor status`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mooring.cluster.simulation.machines import is_simulated
 
 
 class Overview(Struct, frozen=True):
-    """How many there are of what."""
+    """Counts of nodes, pods and devices."""
 
     nodes: int
     nodes_ready: int
@@ -29,14 +29,16 @@ class Overview(Struct, frozen=True):
 
     @property
     def drivers(self) -> str:
-        """What is in use of each driver's devices, in words."""
+        """Devices in use of each driver, as text."""
         return ", ".join(
             f"{name} {used:,}/{all_:,}" for name, (used, all_) in self.by_driver.items()
         )
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the numbers in words, by what they are about."""
-        pods = ", ".join(f"{count:,} {phase.lower()}" for phase, count in self.pods.items())
+        """Return the counts as text, each with its title."""
+        pods = ", ".join(
+            f"{count_objects:,} {phase.lower()}" for phase, count_objects in self.pods.items()
+        )
         simulated = f", {self.nodes_simulated:,} of them simulated" if self.nodes_simulated else ""
         return [
             ("nodes", f"{self.nodes_ready:,} of {self.nodes:,} ready{simulated}"),
@@ -45,21 +47,21 @@ class Overview(Struct, frozen=True):
         ]
 
 
-async def look_over(client: Client) -> Overview:
-    """Return the numbers of a cluster, or raise ClientError."""
+async def fetch_overview(client: Client) -> Overview:
+    """Return the counts of a cluster, or raise ClientError."""
     found = {}
     for struct in (Node, Pod, ResourceSlice, ResourceClaim):
         found[struct] = (await list_all(client, struct)).values
-    return count(found[Node], found[Pod], found[ResourceSlice], found[ResourceClaim])
+    return count_objects(found[Node], found[Pod], found[ResourceSlice], found[ResourceClaim])
 
 
-def count(
+def count_objects(
     nodes: Iterable[Node],
     pods: Iterable[Pod],
     slices: Iterable[ResourceSlice],
     claims: Iterable[ResourceClaim],
 ) -> Overview:
-    """Return the numbers of these objects."""
+    """Return the counts of these objects."""
     nodes = tuple(nodes)
     phases = Counter(each.status.phase or "Pending" for each in pods)
     specs = [each.spec for each in slices]

@@ -1,4 +1,4 @@
-"""The programs of a control plane, each as something to run with a client until it is cancelled."""
+"""The programs of a control plane, which run with a client until cancelled."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ CONTROLLERS_AGENT = "kube-controller-manager"
 _FOREIGN = frozenset(kind.struct for kind in FOREIGN)
 
 
-class Surroundings(Struct, frozen=True):
-    """What every program needs besides its client."""
+class ProgramContext(Struct, frozen=True):
+    """What every program needs besides its client: gates, clock, randomness, ids."""
 
     gates: Gates = Gates.parse()
     clock: Clock = REAL
@@ -45,30 +45,30 @@ class Surroundings(Struct, frozen=True):
     fresh: Fresh = Fresh(new_uid, lambda prefix: f"{prefix}{new_suffix()}")
 
 
-class Scheduling:
-    """The scheduler: `run` it, and look at `scheduler` for its metrics.
+class SchedulerProgram:
+    """The scheduler.
 
-    Programs in one process can share `informers`, so that each object is sent and read once.
+    Programs in one process can share informers, so that each object is sent and decoded once.
     """
 
     def __init__(
         self,
         client: Client,
-        around: Surroundings,
+        context: ProgramContext,
         *,
         config: Config | None = None,  # with features of its own; None: those of the gates
         explain: Explain = lambda *_: "",
         informers: Informers | None = None,
     ) -> None:
-        clock = around.clock
-        self.config = config = config or read_config(KubeSchedulerConfiguration(), around.gates)
-        self.informers = informers or informers_of(client, around)
+        clock = context.clock
+        self.config = config = config or read_config(KubeSchedulerConfiguration(), context.gates)
+        self.informers = informers or shared_informers(client, context)
         self._has_own = informers is None
         self.scheduler = LiveScheduler(
-            config, around.fresh, elapsed=clock.monotonic, explain=explain
+            config, context.fresh, elapsed=clock.monotonic, explain=explain
         )
         self._recorder = Recorder(
-            client, SCHEDULER, style=Style.SERIES, clock=clock, random=around.random
+            client, SCHEDULER, style=Style.SERIES, clock=clock, random=context.random
         )
         self.loop = Loop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
         for kind in kinds_of(config.features):
@@ -80,26 +80,26 @@ class Scheduling:
         self.loop.changed(old, new, is_listed=informer.is_listing)
 
     async def run(self) -> None:
-        """Schedule until cancelled, from when all kinds are there."""
+        """Schedule until cancelled, once all informers have synced."""
         async with self._recorder.running(), _followed(self.informers, self._has_own):
             await self.loop.run()
 
     @property
     def metrics_pages(self) -> dict[str, Callable[[], str]]:
-        """What the scheduler counts, and what pods ask for, by the paths of pages."""
+        """The metrics of the scheduler and of pods' resources, by path."""
         return {
             "/metrics": self.scheduler.metrics_text,
             "/metrics/resources": self.scheduler.resources_text,
         }
 
 
-class Controlling:
-    """The controllers."""
+class ControllerProgram:
+    """All controllers, as kube-controller-manager runs them."""
 
     def __init__(
         self,
         client: Client,
-        around: Surroundings,
+        context: ProgramContext,
         *,
         authority: str = "",
         more: tuple[Controller, ...] = (),
@@ -108,37 +108,37 @@ class Controlling:
         chosen: Callable[[str], bool] = lambda _: True,
         ends_namespaces: bool = False,
     ) -> None:
-        """Take a client, which reads all kinds; with `client_of`, each controller has its own.
+        """Take a client that reads all kinds; with `client_of`, each controller has its own.
 
         `ends_namespaces` is for servers that do not empty deleted namespaces themselves.
         """
         self.metrics = DraMetrics()
         self.queues = QueuesMetrics()
-        self.informers = informers or informers_of(client, around)
+        self.informers = informers or shared_informers(client, context)
         self._has_own = informers is None
         controllers = (
-            *dra_controllers(around.gates, self.metrics),
-            *workload_controllers(authority=authority, gates=around.gates),
+            *dra_controllers(context.gates, self.metrics),
+            *workload_controllers(authority=authority, gates=context.gates),
             *((Namespaces(),) if ends_namespaces else ()),
         )
         self.loops = Loops(
             (*(each for each in controllers if chosen(each.name)), *more),
             client=client,
             informers=self.informers,
-            random=around.random,
-            clock=around.clock,
+            random=context.random,
+            clock=context.clock,
             metrics=self.queues,
             client_of=client_of,
         )
 
     async def run(self) -> None:
-        """Work until cancelled, from when all kinds are there."""
+        """Reconcile until cancelled, once all informers have synced."""
         async with _followed(self.informers, self._has_own):
             await self.loops.run()
 
     @property
     def metrics_pages(self) -> dict[str, Callable[[], str]]:
-        """What the controllers count, by the paths of pages."""
+        """The metrics of the controllers, by path."""
         return {"/metrics": self._metrics_text}
 
     def _metrics_text(self) -> str:
@@ -146,14 +146,14 @@ class Controlling:
         return exposition((*self.metrics.families(objects), *self.queues.families()))
 
 
-def informers_of(client: Client, around: Surroundings) -> Informers:
-    """Return informers for programs to share: whoever shares them runs them, too."""
-    return Informers(client, random=around.random, clock=around.clock)
+def shared_informers(client: Client, context: ProgramContext) -> Informers:
+    """Return informers for programs to share; whoever shares them also runs them."""
+    return Informers(client, random=context.random, clock=context.clock)
 
 
 @asynccontextmanager
 async def _followed(informers: Informers, is_own: bool) -> AsyncIterator[None]:
-    """Have all kinds followed; informers that are shared are run by somebody else."""
+    """Run the informers during a block, or wait for shared ones to sync."""
     if not is_own:
         await informers.wait_synced()
         yield
@@ -163,7 +163,49 @@ async def _followed(informers: Informers, is_own: bool) -> AsyncIterator[None]:
 
 
 async def run_all(*programs: Any) -> None:
-    """Run programs beside each other until cancelled, or until one fails."""
+    """Run programs concurrently until cancelled, or until one fails."""
     async with asyncio.TaskGroup() as tasks:
         for program in programs:
             tasks.create_task(program.run())
+
+
+# MOVED
+
+
+# --- names of controllers, as users choose them -----------------------------------------------
+
+_LOOPS_OF = {
+    "resourceclaim-controller-groups": "resourceclaim-controller",
+    "resourceclaim-controller-releases": "resourceclaim-controller",
+}
+
+CONTROLLERS: tuple[str, ...] = (
+    "daemonset-controller",
+    "deployment-controller",
+    "device-taint-eviction-controller",
+    "garbage-collector-controller",
+    "job-controller",
+    "namespace-controller",
+    "node-lifecycle-controller",
+    "pod-garbage-collector-controller",
+    "podgroup-protection-controller",
+    "replicaset-controller",
+    "resourceclaim-controller",
+    "resourcepoolstatusrequest-controller",
+    "root-ca-certificate-publisher-controller",
+    "service-account-controller",
+    "taint-eviction-controller",
+    "ttl-after-finished-controller",
+)
+
+
+def controller_name(loop: str) -> str:
+    """Return the name of the controller that a control loop belongs to."""
+    return _LOOPS_OF.get(loop, loop)
+
+
+# MOVED
+Surroundings = ProgramContext  # MOVED
+Scheduling = SchedulerProgram  # MOVED
+Controlling = ControllerProgram  # MOVED
+informers_of = shared_informers  # MOVED

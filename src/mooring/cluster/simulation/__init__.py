@@ -1,12 +1,12 @@
-"""Machines that are not there: nodes of hardware profiles, and what becomes of pods on them.
+"""Simulated machines: nodes of hardware profiles, and the pods on them.
 
-machines   a node's own part: it registers, publishes its devices and says that it is alive
-pods       the part of its kubelet and its drivers: pods run, end and leave
+machines   nodes: they register, publish their devices and renew their leases
+pods       what kubelets and drivers do: pods run, end and are removed
 
-Both are controllers: a plan from what is there, carried out by `mooring.controllers.running`.
+Both are controllers: they plan writes, which `mooring.controllers` carries out.
 """
 
-from mooring.cluster.simulation.machines import SIMULATED, Machines, fleets_of
+from mooring.cluster.simulation.machines import SIMULATED, SimulatedMachines, fleets_of
 from mooring.cluster.simulation.pods import SimulatedPods
 
-__all__ = ["SIMULATED", "Machines", "SimulatedPods", "fleets_of"]
+__all__ = ["SIMULATED", "SimulatedMachines", "SimulatedPods", "fleets_of"]

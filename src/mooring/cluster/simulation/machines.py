@@ -1,9 +1,9 @@
-"""The nodes of simulated machines: registered once, ready, with slices and leases.
+"""The Nodes of simulated machines: registered once, ready, with slices and leases.
 
-A machine registers when the program starts, as a kubelet does: a node that is deleted later stays
-away until then. Its slices belong to the node and go with it; one that is deleted alone is
-published again. What others write to a node or a slice (labels, taints) stays. A class is made once
-for all machines; one that somebody deletes stays away, too.
+A machine registers when the program starts, as a kubelet does: a Node that is deleted later is not
+recreated until then. The Node owns its slices; a slice that is deleted alone is published again.
+Changes by others (labels, taints) are kept. A DeviceClass is created once for all machines, and not
+again after somebody deletes it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _CONDITIONS = (
 )
 
 
-class Machine(NamedTuple):
-    """What one machine brings with it."""
+class SimulatedMachine(NamedTuple):
+    """The objects of one simulated machine."""
 
     node: Node
     slices: tuple[ResourceSlice, ...]
@@ -50,7 +50,7 @@ class Machine(NamedTuple):
 
 
 def fleets_of(names: Iterable[str], form: Form = Form.SCALAR) -> list[Fleet]:
-    """Return the machines that names such as `dgx-h100x4` want, or raise ProfileError."""
+    """Return the machines of profiles such as `dgx-h100x4`, or raise ProfileError."""
     catalogue, fleets, taken = Catalogue(), [], list[str]()
     for name in names:
         fleet = catalogue.fleet(name, form, taken=taken)
@@ -60,12 +60,12 @@ def fleets_of(names: Iterable[str], form: Form = Form.SCALAR) -> list[Fleet]:
 
 
 def is_simulated(node: Node | None) -> bool:
-    """Tell whether a node is one of ours; anyone may make one, by the annotation."""
+    """Return whether a Node is simulated: it has the annotation, whoever set it."""
     return node is not None and node.metadata.annotations.get(SIMULATED) == "true"
 
 
-class Machines(Controller):
-    """Looks after simulated nodes."""
+class SimulatedMachines(Controller):
+    """Reconciles simulated Nodes."""
 
     name: ClassVar[str] = "simulated-machines"
     kinds = (Node, Namespace, Lease, ResourceSlice, DeviceClass)
@@ -78,7 +78,7 @@ class Machines(Controller):
         self._classes: set[str] = set()  # those that are there or have been
 
     def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
-        """Give the machines that a change is about; namespaces are there from the start."""
+        """Yield the machines that a change affects."""
         match change.value:
             case Namespace(metadata=metadata):
                 if metadata.name == LEASES and change.old is None:
@@ -90,7 +90,7 @@ class Machines(Controller):
                     yield "", spec.node_name
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
-        """Register a machine, and keep its node ready and its devices published."""
+        """Register a machine, keep its Node ready and its devices published."""
         name = key[1]
         node, machine = objects.find(Node, *key), self._machines.get(name)
         if node is None:
@@ -109,14 +109,14 @@ class Machines(Controller):
         yield LookAgain(key, RENEW_S)
 
     def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
-        """Note a class that was made; look again at a machine that has registered."""
+        """Record a created class; requeue a machine that has registered."""
         match write:
             case Create(value=DeviceClass(metadata=metadata)):
                 self._classes.add(metadata.name)
             case Create(value=Node()):
                 yield LookAgain(key, 0.0)
 
-    def _missing_classes(self, objects: Objects, machine: Machine) -> Iterator[Step]:
+    def _missing_classes(self, objects: Objects, machine: SimulatedMachine) -> Iterator[Step]:
         for each in machine.classes:
             name = each.metadata.name
             if objects.find(DeviceClass, "", name) is not None:
@@ -125,7 +125,7 @@ class Machines(Controller):
                 yield Create(each)
 
 
-def _machines(fleets: Iterable[Fleet]) -> Iterator[Machine]:
+def _machines(fleets: Iterable[Fleet]) -> Iterator[SimulatedMachine]:
     for fleet in fleets:
         by_node: dict[str, list[ResourceSlice]] = {}
         for each in fleet.slices:
@@ -134,10 +134,10 @@ def _machines(fleets: Iterable[Fleet]) -> Iterator[Machine]:
             annotations = {**node.metadata.annotations, SIMULATED: "true"}
             own = replace(node, metadata=replace(node.metadata, annotations=annotations))
             slices = tuple(by_node.get(node.metadata.name, ()))
-            yield Machine(own, slices, fleet.classes)
+            yield SimulatedMachine(own, slices, fleet.classes)
 
 
-def _missing_slices(objects: Objects, machine: Machine, node: Node) -> Iterator[Step]:
+def _missing_slices(objects: Objects, machine: SimulatedMachine, node: Node) -> Iterator[Step]:
     for each in machine.slices:
         if objects.find(ResourceSlice, "", each.metadata.name) is None:
             metadata = replace(each.metadata, owner_references=(_owner(node),))
@@ -150,13 +150,13 @@ def _owner(node: Node) -> OwnerReference:
 
 
 def is_ready(node: Node) -> bool:
-    """Tell whether a node has the status that its machine gives it."""
+    """Return whether a Node has the status that its machine reports."""
     ready = any(each.type == READY and each.status == "True" for each in node.status.conditions)
     return ready and node.status.node_info.kubelet_version == KUBELET
 
 
-def _ready(node: Node, machine: Machine | None, now: Timestamp) -> Patch:
-    """Return the write that gives a node its status."""
+def _ready(node: Node, machine: SimulatedMachine | None, now: Timestamp) -> Patch:
+    """Return the patch that sets a Node's status."""
     own = NodeStatus() if machine is None else machine.node.status
     at = str(now.truncated())
     status = {
@@ -182,7 +182,7 @@ def _ready(node: Node, machine: Machine | None, now: Timestamp) -> Patch:
 
 
 def _lease(objects: Objects, node: Node, now: Timestamp) -> Iterator[Step]:
-    """Say that the node is alive."""
+    """Create or renew the node's lease."""
     name = node.metadata.name
     found = objects.find(Lease, LEASES, name)
     renewed = MicroTimestamp(now.instant)

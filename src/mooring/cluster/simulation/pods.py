@@ -1,13 +1,13 @@
-"""Pods on simulated nodes: they run, end by themselves or are stopped, and leave.
+"""Pods on simulated nodes: they run, end or are stopped, and are removed.
 
 bound ─► admitted ─► devices prepared ─► Running ─► Succeeded or Failed, if its containers end
             │              │                │
-         Failed     Pending, again later    │
+         Failed     Pending, retried        │
                                             │
-                                  deleted ──┴─► Failed ─► gone, at once: nothing needs its grace
+                                  deleted ──┴─► Failed ─► removed at once, without a grace period
 
-Whether a node takes a pod, and whether the pod may use its claims, is decided by the code of the
-real agent (`mooring.node`), and told in its words.
+The code of the real agent (`mooring.node`) decides whether a node admits a pod and whether the pod
+may use its claims, and provides the messages.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _CONDITIONS = (
 
 
 class SimulatedPods(Controller):
-    """Does for pods on simulated nodes what kubelets and drivers would."""
+    """Does what kubelets and drivers would do for pods on simulated nodes."""
 
     name: ClassVar[str] = "simulated-pods"
     source: ClassVar[str] = "kubelet"
@@ -72,11 +72,11 @@ class SimulatedPods(Controller):
         self._again: set[str] = set()  # UIDs of pods whose claims have changed since
 
     def prepare(self, objects: Objects) -> None:
-        """Keep pods by their nodes."""
+        """Index pods by node."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
     def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
-        """Give the pods on nodes that a change is about."""
+        """Yield the bound pods that a change affects."""
         value = change.value
         match value:
             case Pod():
@@ -94,7 +94,7 @@ class SimulatedPods(Controller):
                         yield key
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Bring a pod one step on."""
+        """Advance a pod by one step."""
         pod = objects.find(Pod, *key)
         node = None if pod is None else objects.find(Node, "", pod.spec.node_name)
         if pod is None or node is None or not _is_at_work(node):
@@ -118,7 +118,7 @@ class SimulatedPods(Controller):
     def _begun(
         self, objects: Objects, pod: Pod, node: Node, now: Timestamp, answers: Answers
     ) -> Iterator[Step]:
-        """Refuse a pod, have it wait for its claims, or run it."""
+        """Reject a pod, make it wait for its claims, or run it."""
         refusal = self._room.take(pod, node, objects.by(Pod, NODE, node.metadata.name))
         if refusal is not None:
             yield Tell(pod, refusal.reason, refusal.message, is_warning=True)
@@ -144,7 +144,7 @@ class SimulatedPods(Controller):
                 yield Tell(pod, "Started", "Container started (simulated)")
 
     def _checked(self, objects: Objects, pod: Pod, answers: Answers) -> Ask | Refused | None:
-        """Return why a pod cannot have its claims, or what to ask as the copy may be late."""
+        """Return why a pod cannot use its claims, or a live read if the cache may be stale."""
         namespace = pod.metadata.namespace
         for entry in entries_of(pod, self._features):
             reference = claim_name(pod, entry)
@@ -165,7 +165,7 @@ class SimulatedPods(Controller):
         return None
 
     def _wait(self, pod: Pod, reason: str, message: str, now: Timestamp) -> Iterator[Step]:
-        """Have a pod wait; it is looked at again after a while."""
+        """Make a pod wait, and requeue it after a backoff."""
         uid = pod.metadata.uid
         trouble = self._troubles.get(uid)
         if trouble is None or trouble.message != message or not now < trouble.until:
@@ -180,14 +180,14 @@ class SimulatedPods(Controller):
 
 
 class Allotments:
-    """What pods take of each node, as its kubelet would count it."""
+    """The resources that pods use on each node, as its kubelet counts them."""
 
     def __init__(self) -> None:
         self._used: dict[str, Counter[str]] = {}  # by node
         self._taken: dict[str, tuple[str, dict[str, int]]] = {}  # by UID: node and amounts
 
     def take(self, pod: Pod, node: Node, others: Iterable[Pod]) -> Refusal | None:
-        """Note what a pod takes of its node, once, or return why the node does not take it."""
+        """Reserve a pod's resources on its node, or return why the node rejects it."""
         name = node.metadata.name
         if name not in self._used:  # nodes and pods may be older than this program
             self._used[name] = Counter()
@@ -209,7 +209,7 @@ class Allotments:
         self._used[node.metadata.name].update(amounts)
 
     def free(self, pod: Pod) -> None:
-        """Take that a pod needs nothing any more."""
+        """Release a pod's resources."""
         name, amounts = self._taken.pop(pod.metadata.uid, ("", {}))
         if amounts:
             self._used[name].subtract(amounts)
@@ -220,7 +220,7 @@ def _is_at_work(node: Node) -> bool:
 
 
 def _told(pod: Pod, known: Known, now: Timestamp) -> Iterator[Patch]:
-    """Tell of a pod that does not run what a kubelet would."""
+    """Report the status of a pod that does not run, as a kubelet would."""
     patch = patch_of(pod, status_of(pod, known, now, Place(HOST_IP)))
     if patch is not None:
         yield patch
@@ -234,7 +234,7 @@ def _until_s(trouble: Waiting, now: Timestamp) -> float:
 
 
 def _prepared(objects: Objects, pod: Pod, now: Timestamp) -> Iterator[Step]:
-    """Report the devices of a pod's claims as ready, as drivers do that report them."""
+    """Report the devices of a pod's claims as ready, as drivers with device status do."""
     for name in claims_to_release(pod):
         claim = objects.find(ResourceClaim, pod.metadata.namespace, name)
         if claim is None or claim.status.allocation is None or claim.status.devices:
@@ -287,13 +287,13 @@ def _running(pod: Pod, now: Timestamp) -> Patch:
 
 
 def _address(pod: Pod) -> str:
-    """Return an address for a pod, always the same one."""
+    """Return a pod's IP address, derived from its UID."""
     number = crc32(pod.metadata.uid.encode())
     return f"10.{128 + (number >> 16) % 128}.{(number >> 8) % 256}.{number % 254 + 1}"
 
 
 def _ended(pod: Pod, now: Timestamp) -> Iterator[Step]:
-    """End a pod whose time has come."""
+    """Complete a pod whose containers have ended."""
     end, started = end_of(pod), pod.status.start_time
     if end is None or started is None:
         return
@@ -305,7 +305,7 @@ def _ended(pod: Pod, now: Timestamp) -> Iterator[Step]:
 
 
 def _left(pod: Pod, now: Timestamp) -> Iterator[Step]:
-    """Stop a pod that is to be deleted, and take it away."""
+    """Stop a pod that is being deleted, and remove it."""
     if not is_over(pod):
         yield _over(pod, End(0.0, STOPPED), now)
     if pod.metadata.deletion_grace_period_seconds != 0:  # else others' finalizers keep it
@@ -332,7 +332,7 @@ def _patch(pod: Pod, status: dict[str, Any]) -> Patch:
 
 
 def _conditions(pod: Pod, status: str, at: str, reason: str = "") -> list[dict[str, Any]]:
-    """Return the conditions of a pod, with those of a kubelet set."""
+    """Return the conditions of a pod, with those of the kubelet set."""
     kept = [to_tree(each) for each in pod.status.conditions if each.type not in _CONDITIONS]
     own = []
     for type_ in _CONDITIONS:

@@ -1,0 +1,100 @@
+"""The reference page of metrics, made from what the programs define."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mooring.apiserver.auditing.trail import log_families
+from mooring.apiserver.fairness import Turnstile
+from mooring.apiserver.metrics import Metrics as ServerMetrics
+from mooring.client.objects import Objects
+from mooring.cluster.node import node_families
+from mooring.controllers.dra import DraMetrics
+from mooring.controllers.queuemetrics import QueuesMetrics
+from mooring.kit.metrics import Family
+from mooring.node.dra.counting import NodeMetrics
+from mooring.node.pods.room import StartCounts
+from mooring.scheduler.live.metrics import Metrics as SchedulerMetrics
+from mooring.scheduler.live.podmetrics import resource_families
+from mooring.scheduler.plugin_times import NODES_MEASURED_MAX
+from reference.markdown import MADE, page_of, table_of
+
+OURS = "mooring_"
+
+_INTRODUCTION = """\
+Every program tells what it counts in the text format of Prometheus. Names that begin with
+`mooring_` are Mooring's own. All others are Kubernetes', with the types, labels and buckets of
+Kubernetes 1.37; names in brackets are those of the KEPs, for the same numbers.
+
+- Numbers are exact: whole ones are written in full, others with the fewest digits that read back
+  as the same number.
+- A combination of labels appears once there is something to tell of it.
+- With `moor up`, `moor status` shows the addresses of all programs.
+
+`scheduler_plugin_execution_duration_seconds` is measured in every tenth scheduling cycle, as in
+Kubernetes, but always in the same ones: the first, the eleventh and so on. In such a cycle the
+filters and scores of the first {nodes} nodes are measured; the search for devices is measured on
+every node that is asked."""
+
+
+class MetricsPage(NamedTuple):
+    """A page of metrics of a program."""
+
+    program: str
+    where: str
+    families: tuple[Family, ...]
+
+
+def metrics_pages() -> tuple[MetricsPage, ...]:
+    """Return all pages of metrics, of all programs."""
+    at = "`/metrics` at `--metrics-bind-address`"
+    return (
+        MetricsPage(
+            "moor server", "`/metrics`, for users who may read that path", tuple(_server())
+        ),
+        MetricsPage("moor scheduler", at, tuple(SchedulerMetrics().families())),
+        MetricsPage(
+            "moor scheduler, resources of pods",
+            "`/metrics/resources` at `--metrics-bind-address`",
+            tuple(resource_families(())),
+        ),
+        MetricsPage("moor controllers", at, tuple(_controllers())),
+        MetricsPage("moor node", f"{at}, and `/metrics` at the node's port", tuple(_node())),
+    )
+
+
+def metrics_page() -> str:
+    """Return the page of all metrics."""
+    introduction = _INTRODUCTION.format(nodes=NODES_MEASURED_MAX)
+    sections = ["# Metrics", MADE, introduction]
+    columns = ("metric", "type", "labels", "meaning", "whose")
+    for page in metrics_pages():
+        sections += [
+            f"## {page.program}",
+            f"{page.where[0].upper()}{page.where[1:]}.",
+            table_of(columns, map(_row, sorted(page.families, key=lambda each: each.name))),
+        ]
+    return page_of(sections)
+
+
+def _row(family: Family) -> tuple[str, ...]:
+    name = " ".join((f"`{family.name}`", *(f"(`{alias}`)" for alias in family.aliases)))
+    labels = ", ".join(f"`{label}`" for label in family.labels)
+    whose = "Mooring" if family.name.startswith(OURS) else "Kubernetes"
+    return name, family.type, labels, family.text, whose
+
+
+def _server() -> Iterator[Family]:
+    yield from ServerMetrics().families()
+    yield from Turnstile().families()
+    yield from log_families(lambda: 0, lambda: 0)
+
+
+def _controllers() -> Iterator[Family]:
+    yield from DraMetrics().families(Objects())
+    yield from QueuesMetrics().families()
+
+
+def _node() -> Iterator[Family]:
+    yield from node_families(list, lambda _: [], StartCounts(), NodeMetrics(dict))

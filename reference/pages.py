@@ -1,0 +1,301 @@
+"""Write the reference pages that are made from the code: `python -m reference`.
+
+    page              made from
+    cel-functions.md  the libraries of mooring.cel
+    cli.md            the commands and options of `moor`
+    feature-gates.md  the gates of mooring.api.gates
+    kinds.md          the catalogue of kinds and the strategies of validation
+    limits.md         the limits of mooring.api.documents and of validation
+    metrics.md        the metrics of the programs, as they define them
+    profiles.md       the hardware profiles of mooring.hardware
+
+and the pictures beside them, in docs/pictures:
+
+    topology.svg      claims on two machines of a profile
+
+A page depends on nothing else, so the same code gives the same bytes. With `--check` nothing is
+written: pages that differ from what would be written are named, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+import click
+
+from mooring.api.catalogue import KINDS
+from mooring.api.documents.limits import DEFAULT_LIMITS, Limits
+from mooring.api.documents.numbers import DIGITS_MAX as NUMBER_LENGTH_MAX
+from mooring.api.kinds import Kind
+from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
+from mooring.api.typed_json import ITEMS_MAX, reports_unknown
+from mooring.cli.inputs import ARCHIVE_LIMITS
+from mooring.cli.main import moor
+from mooring.insight.archives import bundle
+from mooring.insight.archives.archive import UNPACKED_BYTES_MAX
+from mooring.insight.clusters.workloads import PODS_MAX
+from mooring.validation.admission import MetadataOnly, strategy_of
+from mooring.validation.strategy import Strategy
+from reference.cel_functions import functions_page
+from reference.example_picture import example_picture
+from reference.feature_gates import gates_page
+from reference.hardware_profiles import profile_sections
+from reference.markdown import MADE, page_of, table_of
+from reference.metrics import metrics_page
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+PICTURE_FOLDER = FOLDER.parent / "pictures"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages, or say which are stale, and return an exit status."""
+    parser = argparse.ArgumentParser(prog="reference", description="Write the reference pages.")
+    parser.add_argument("--check", action="store_true", help="only say which pages are stale")
+    only_check = parser.parse_args(arguments).check
+    if not FOLDER.is_dir():
+        print(f"{FOLDER}: no such folder: the pages are part of a checkout", file=sys.stderr)
+        return 3
+    is_stale = False
+    for shown, folder, pages in (
+        ("docs/reference", FOLDER, PAGES),
+        ("docs/pictures", PICTURE_FOLDER, PICTURES),
+    ):
+        for name in stale_pages(folder, pages):
+            is_stale = True
+            print(f"{shown}/{name}: {'stale' if only_check else 'written'}")
+            if not only_check:
+                folder.mkdir(exist_ok=True)
+                (folder / name).write_text(pages[name](), encoding="utf-8")
+    return 1 if is_stale and only_check else 0
+
+
+def stale_pages(folder: Path, pages: Mapping[str, Callable[[], str]] | None = None) -> list[str]:
+    """Return the names of the pages that are missing or not what the code gives."""
+    wanted = PAGES if pages is None else pages
+    return [name for name, page in wanted.items() if _content(folder / name) != page()]
+
+
+def _content(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+# --- the command line ---------------------------------------------------------------------
+
+
+def cli_page() -> str:
+    """Return the page of all commands and options."""
+    context = click.Context(moor, info_name="moor", **moor.context_settings)
+    sections = [
+        "# The command line",
+        MADE,
+        "`kubectl-moor` is the same program: with it on the path, `kubectl moor` works.",
+        *_command_sections(context),
+    ]
+    return page_of(sections)
+
+
+def _command_sections(context: click.Context) -> Iterator[str]:
+    """Give the sections of a command, then those of its subcommands."""
+    command = context.command
+    yield f"## {context.command_path}"
+    yield f"```text\n{_usage(context)}\n```"
+    yield _paragraphs(command.help)
+    yield table_of(("option", "meaning"), map(_option_row, _options(context)))
+    if command.epilog:
+        yield _paragraphs(command.epilog)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            subcommand = command.get_command(context, name)
+            assert subcommand is not None, name
+            settings = subcommand.context_settings
+            inner = click.Context(subcommand, info_name=name, parent=context, **settings)
+            yield from _command_sections(inner)
+
+
+def _usage(context: click.Context) -> str:
+    pieces = context.command.collect_usage_pieces(context)
+    return " ".join([context.command_path, *pieces])
+
+
+def _options(context: click.Context) -> Iterator[click.Option]:
+    """Give the options of a command; arguments are named in its usage and told in its text."""
+    for parameter in context.command.get_params(context):
+        if isinstance(parameter, click.Option):
+            yield parameter
+
+
+def _option_row(option: click.Option) -> tuple[str, str]:
+    names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
+    value = _value_name(option)
+    meaning = option.help or ""
+    if option.required:
+        meaning += " Required."
+    if isinstance(option.show_default, str):  # words for what is worked out
+        meaning += f" Default: {option.show_default}."
+    elif option.show_default and not option.is_flag:
+        meaning += f" Default: `{option.default}`."
+    return (f"{names} `{value}`" if value else names), meaning
+
+
+def _value_name(option: click.Option) -> str:
+    if option.is_flag or option.is_eager:
+        return ""
+    if option.metavar:
+        return option.metavar
+    if isinstance(option.type, click.Choice):
+        return "|".join(map(str, option.type.choices))
+    return option.type.name.upper()
+
+
+def _paragraphs(text: str | None) -> str:
+    paragraphs = (text or "").replace("\r", "").split("\n\n")
+    return "\n\n".join(map(_paragraph, paragraphs))
+
+
+def _paragraph(text: str) -> str:
+    """Return a paragraph of a help text; what click leaves as it is becomes a block."""
+    if not text.lstrip().startswith("\b"):
+        return " ".join(text.split())
+    lines = textwrap.dedent(text.replace("\b", "").strip("\n")).strip("\n")
+    return f"```text\n{lines}\n```"
+
+
+# --- kinds --------------------------------------------------------------------------------
+
+
+_KINDS_INTRODUCTION = """\
+What Mooring reads, by API group.
+
+- *Versions*: objects are stored in the first. *Extension* marks a version that Kubernetes 1.37
+  does not serve; `--strict` does not know it.
+- *Scope*: `file` marks kinds that no server serves; they are read from files.
+- *Checked*: **rules** is Kubernetes' rules for the kind ([differences](../differences.md) tells
+  what is left out), **metadata** the rules for metadata only, **nothing** that it is only read.
+- *Unknown fields* are **reported**, with a warning or with `--strict` an error, or **kept**:
+  Mooring declares the fields that it uses and passes the others on."""
+
+
+def kinds_page() -> str:
+    """Return the page of all kinds."""
+    sections = [
+        "# Kinds",
+        MADE,
+        _KINDS_INTRODUCTION,
+    ]
+    for group, kinds in groupby(KINDS, key=attrgetter("group")):
+        columns = (
+            "kind",
+            "versions",
+            "scope",
+            "plural",
+            "short",
+            "status",
+            "checked",
+            "unknown fields",
+        )
+        sections.append(f"## {group or 'core'}")
+        sections.append(table_of(columns, _kind_rows(kinds)))
+    return page_of(sections)
+
+
+def _kind_rows(kinds: Iterable[Kind]) -> Iterator[tuple[str, ...]]:
+    for _, versions in groupby(kinds, key=attrgetter("name")):
+        yield _kind_row(list(versions))
+
+
+def _kind_row(versions: list[Kind]) -> tuple[str, ...]:
+    kind = versions[0]
+    shown = sorted(versions, key=lambda version: version.api_version != version.hub_version)
+    scope = "namespace" if kind.namespaced else "cluster"
+    return (
+        f"`{kind.name}`",
+        ", ".join(f"{v.version}{' (extension)' if v.is_extension else ''}" for v in shown),
+        scope if kind.plural or kind.is_asked else "file",
+        f"`{kind.plural}`" if kind.plural else "",
+        ", ".join(f"`{name}`" for name in kind.short_names),
+        "yes" if kind.has_status else "",
+        _checked(kind),
+        "reported" if reports_unknown(kind.struct, kind.api_version, kind.name) else "kept",
+    )
+
+
+def _checked(kind: Kind) -> str:
+    strategy = strategy_of(kind)
+    if isinstance(strategy, MetadataOnly):
+        return "metadata"
+    return "nothing" if type(strategy).check_create is Strategy.check_create else "rules"
+
+
+# --- limits -------------------------------------------------------------------------------
+
+_LIMIT_MEANINGS = {
+    "bytes_max": "bytes of one file or of standard input, also unpacked",
+    "documents_max": "documents in one file, empty ones included",
+    "depth_max": "lists and maps inside one another",
+    "nodes_max": "values in all documents of a file, aliases counted as written out",
+    "aliased_nodes_max": "values of one document that come from YAML aliases",
+    "duplicates_max": "duplicate keys that are reported for one document",
+}
+
+
+_LIMITS_INTRODUCTION = """\
+Input beyond one of these is refused, with the place and the limit. What is wrong with a file as a
+whole ends its reading, and `moor` exits with 3; a quantity is refused with its object. Only
+duplicate keys beyond their limit are passed over. The named limits are fields of
+`mooring.api.documents.Limits`; the command line has no options for them."""
+
+
+def limits_page() -> str:
+    """Return the page of the limits of reading."""
+    rows = [_limit_row(limit.name) for limit in fields(Limits)]
+    rows.append(("", f"{NUMBER_LENGTH_MAX:,}", "characters of one number"))
+    rows.append(("", f"{QUANTITY_DIGITS_MAX:,}", "digits before the point of one quantity"))
+    rows.append(("", f"{ITEMS_MAX:,}", "objects in all lists of one pod, workload or the like"))
+    rows.append(
+        ("", f"{ARCHIVE_LIMITS.bytes_max:,}", "bytes of one archive: a snapshot, tar or zip")
+    )
+    rows.append(("", f"{UNPACKED_BYTES_MAX:,}", "bytes in a snapshot, unpacked"))
+    rows.append(("", f"{bundle.BYTES_MAX:,}", "bytes in the manifests of a tar or zip, unpacked"))
+    rows.append(("", f"{bundle.FILES_MAX:,}", "manifests in a tar or zip"))
+    rows.append(("", f"{bundle.ENTRIES_MAX:,}", "members of a tar or zip"))
+    rows.append(("", f"{bundle.STREAM_BYTES_MAX:,}", "bytes of a tar, unpacked"))
+    rows.append(("", f"{PODS_MAX:,}", "pods made for the controllers of a cluster"))
+    sections = [
+        "# Limits of reading",
+        MADE,
+        _LIMITS_INTRODUCTION,
+        table_of(("limit", "at most", "of what"), rows),
+    ]
+    return page_of(sections)
+
+
+def _limit_row(name: str) -> tuple[str, str, str]:
+    return f"`{name}`", f"{getattr(DEFAULT_LIMITS, name):,}", _LIMIT_MEANINGS[name]
+
+
+# --- hardware profiles --------------------------------------------------------------------
+
+
+def profiles_page() -> str:
+    """Return the page of hardware profiles."""
+    return page_of(["# Hardware profiles", MADE, *profile_sections()])
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cel-functions.md": functions_page,
+    "cli.md": cli_page,
+    "feature-gates.md": gates_page,
+    "kinds.md": kinds_page,
+    "limits.md": limits_page,
+    "metrics.md": metrics_page,
+    "profiles.md": profiles_page,
+}
+
+PICTURES: dict[str, Callable[[], str]] = {"topology.svg": example_picture}

@@ -1,0 +1,88 @@
+"""Classes of click commands: groups that load lazily, and options listed in sections."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from mooring.cli.errors import fail
+from mooring.kit.extras import missing_extra, remedy
+
+
+class LazyGroup(click.Group):
+    """Imports a subcommand when it runs, and lists all without importing any.
+
+    `lines` maps names to summaries; the module of a command is the prefix plus its name, and
+    defines a click command called `command`.
+    """
+
+    def __init__(self, *args: Any, lines: Mapping[str, str], prefix: str, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self.lines, self._prefix = lines, prefix
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a subcommand; for an unknown one, suggest the closest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.lines, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise click.UsageError(f"{error.message}{hint}", ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand; fail with one line if it needs an extra that is not installed."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            named = missing_extra(error)
+            if named is None:
+                raise
+            name = f"{ctx.command_path} {ctx.invoked_subcommand}"
+            fail(f"{name} needs the {named.extra} extra: {remedy(named.extra)}")
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names of all subcommands."""
+        return sorted(self.lines)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return a subcommand."""
+        if cmd_name not in self.lines:
+            return None
+        module = importlib.import_module(f"{self._prefix}{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of subcommands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(self.lines.items()))
+
+
+Sections = Sequence[tuple[str, Sequence[str]]]  # a title, and names of parameters
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists options by section; those without one come last."""
+
+    def __init__(self, *arguments: Any, sections: Sections = (), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.sections = sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options."""
+        records = {
+            parameter.name: record
+            for parameter in self.get_params(ctx)
+            if (record := parameter.get_help_record(ctx)) is not None
+        }
+        for title, names in self.sections:
+            with formatter.section(title):
+                formatter.write_dl([records.pop(name) for name in names if name in records])
+        with formatter.section("Others"):
+            formatter.write_dl(list(records.values()))

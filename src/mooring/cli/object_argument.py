@@ -1,0 +1,104 @@
+"""The argument KIND/NAME that names an object, as for kubectl."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from mooring.insight.concerns import listed
+
+# What may stand before the slash, and what it means.
+KINDS = {
+    "pod": "Pod",
+    "pods": "Pod",
+    "po": "Pod",
+    "claim": "ResourceClaim",
+    "resourceclaim": "ResourceClaim",
+    "resourceclaims": "ResourceClaim",
+    "template": "ResourceClaimTemplate",
+    "resourceclaimtemplate": "ResourceClaimTemplate",
+    "resourceclaimtemplates": "ResourceClaimTemplate",
+    "deployment": "Deployment",
+    "deployments": "Deployment",
+    "deploy": "Deployment",
+    "replicaset": "ReplicaSet",
+    "replicasets": "ReplicaSet",
+    "rs": "ReplicaSet",
+    "statefulset": "StatefulSet",
+    "statefulsets": "StatefulSet",
+    "sts": "StatefulSet",
+    "daemonset": "DaemonSet",
+    "daemonsets": "DaemonSet",
+    "ds": "DaemonSet",
+    "job": "Job",
+    "jobs": "Job",
+    "podgroup": "PodGroup",
+    "podgroups": "PodGroup",
+}
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def subject_argument(function: F) -> F:
+    """Add the argument [KIND/NAME]; the command gets `subject` or None."""
+    return click.argument(
+        "subject", metavar="[KIND/NAME]", nargs=-1, required=False, callback=_joined
+    )(function)
+
+
+def _joined(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> str | None:
+    """Return `pod/x` for `pod/x` and for `pod x`, as kubectl takes both."""
+    if len(words) > 2:
+        raise click.UsageError(f"one object can be named, not {len(words)} words")
+    return "/".join(words) or None
+
+
+class Subject(NamedTuple):
+    """The kind and name of an object, with or without a namespace."""
+
+    kind: str
+    namespace: str  # empty: any
+    name: str
+
+    def is_in(self, namespace: str) -> bool:
+        """Return whether the object may be in a namespace."""
+        return self.namespace in ("", namespace)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind} {self.namespace}/{self.name}"
+            if self.namespace
+            else (f"{self.kind} {self.name} in any namespace")
+        )
+
+
+def parse_subject(text: str, *, namespace: str) -> Subject:
+    """Parse KIND/NAME, KIND/NAMESPACE/NAME or a pod's NAME."""
+    kind, slash, name = text.partition("/")
+    if not slash:
+        kind, name = "pod", text
+    if kind.lower() not in KINDS:
+        near = difflib.get_close_matches(kind.lower(), KINDS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise click.UsageError(f"{text}: there is no kind {kind!r} here{hint}")
+    space, slash, rest = name.partition("/")
+    if slash:
+        return Subject(KINDS[kind.lower()], space, rest)
+    return Subject(KINDS[kind.lower()], namespace, name)
+
+
+def no_such(subject: Subject, known: Iterable[str]) -> click.UsageError:
+    """Return the error for an object that does not exist; `known` are full names of its kind."""
+    names = sorted(known)
+    by_name = {name if subject.namespace else name.partition("/")[2]: name for name in names}
+    wanted = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
+    near = [by_name[each] for each in difflib.get_close_matches(wanted, by_name, n=1)]
+    if near:
+        hint = f"; did you mean {near[0]}?"
+    else:
+        hint = f"; there is {listed(names)}" if names else f"; there is no {subject.kind} at all"
+    return click.UsageError(f"there is no {subject}{hint}")

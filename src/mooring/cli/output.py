@@ -1,0 +1,168 @@
+"""What commands print: tables as kubectl aligns them, JSON, YAML, ages, progress on long work."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+import click
+import msgspec
+
+from mooring.api.timestamp import Timestamp
+
+NOTHING = "-"
+CELL_MAX = 120  # characters of a cell in a table that is not wide
+
+
+class Cell(NamedTuple):
+    """The text of a table cell, with a colour for terminals."""
+
+    text: str
+    colour: str | None = None
+
+
+Row = Sequence[str | Cell]
+
+
+def print_table(header: Sequence[str], rows: Iterable[Row], *, is_wide: bool) -> None:
+    """Print rows under a header, in aligned columns."""
+    cells = [[_cell(cell, is_wide=is_wide) for cell in row] for row in rows]
+    widths = [
+        max(len(name), max((len(row[number].text) for row in cells), default=0))
+        for number, name in enumerate(header)
+    ]
+    for line in (list(map(Cell, header)), *cells):
+        echo("   ".join(_padded(line, widths)).rstrip())
+
+
+def echo(text: str) -> None:
+    """Print a line, coloured only on a terminal without NO_COLOR."""
+    click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def print_tree(tree: Any, output: str) -> None:
+    """Print a value as JSON or YAML."""
+    if output == "yaml":
+        import yaml
+
+        text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip("\n")
+    else:
+        text = msgspec.json.format(msgspec.json.encode(tree)).decode()
+    click.echo(text)
+
+
+def printable(text: str) -> str:
+    """Return the text with control characters escaped: names may come from anywhere."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """Return lines of text with control characters escaped."""
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
+def age(then: Timestamp | None, now: Timestamp) -> str:
+    """Return an age as kubectl prints it: 45s, 7m, 5h, 3d."""
+    if then is None:
+        return "<unknown>"
+    seconds = int((now.instant - then.instant).total_seconds())
+    if seconds < 0:
+        return "<future>"
+    for unit, size, most in (("s", 1, 120), ("m", 60, 120 * 60), ("h", 3600, 48 * 3600)):
+        if seconds < most:
+            return f"{seconds // size}{unit}"
+    days = seconds // 86400
+    return f"{days}d" if days < 730 else f"{days // 365}y"
+
+
+def _cell(cell: str | Cell, *, is_wide: bool) -> Cell:
+    found = Cell(cell) if isinstance(cell, str) else cell
+    text = printable(found.text) or NOTHING
+    if not is_wide and len(text) > CELL_MAX:
+        text = f"{text[: CELL_MAX - 1]}…"
+    return Cell(text, found.colour)
+
+
+def _padded(line: Sequence[Cell], widths: Sequence[int]) -> Iterator[str]:
+    for cell, width in zip(line, widths, strict=True):
+        padding = " " * (width - len(cell.text))
+        shown = click.style(cell.text, fg=cell.colour) if cell.colour else cell.text
+        yield shown + padding
+
+
+# --- options ----------------------------------------------------------------------------------
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def report_options(function: F) -> F:
+    """Add the options that control how findings are printed."""
+    function = click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Output format.",
+    )(function)
+    return click.option(
+        "-q", "--quiet", is_flag=True, help="Print findings only, without the summary."
+    )(function)
+
+
+# --- progress ---------------------------------------------------------------------------------
+
+AFTER_S = 1.0
+EVERY_S = 0.2
+WIDTH_MAX = 79
+CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """Shows the progress of work that takes long, and clears it at the end."""
+
+    def __init__(self, what: str = "objects") -> None:
+        self._what = what
+        self._is_watched = sys.stderr.isatty()
+        self._next_s = time.monotonic() + AFTER_S
+        self._count = 0
+        self._is_shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Report how much is done, of how much."""
+        self._show(f"{self._what}: {done:,} of {total:,}")
+
+    def tick(self, source: str) -> None:
+        """Count one more of an unknown total."""
+        self._count += 1
+        self._show(f"{self._count:,} {self._what} … {source}")
+
+    def clear(self) -> None:
+        """Clear the line."""
+        if self._is_shown:
+            print(CLEAR, end="", file=sys.stderr, flush=True)
+            self._is_shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Clear the line, even if the work failed."""
+        self.clear()
+
+    def _show(self, text: str) -> None:
+        if self._is_watched and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + EVERY_S
+            print(f"{CLEAR}{text[:WIDTH_MAX]}", end="", file=sys.stderr, flush=True)
+            self._is_shown = True

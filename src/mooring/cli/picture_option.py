@@ -1,0 +1,49 @@
+"""The option --picture, and writing the picture."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from mooring.cli.collection import complain
+from mooring.cli.errors import UNREADABLE
+from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.holdings import Holdings
+from mooring.insight.topology import Format, format_of, picture
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def picture_option(function: F) -> F:
+    """Add the option --picture; the command gets `picture_file`."""
+    return click.option(
+        "--picture",
+        "picture_file",
+        metavar="FILE.svg|FILE.html",
+        callback=_check,
+        help="Write a picture of nodes and devices, coloured by claim.",
+    )(function)
+
+
+def _check(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    if name is not None and format_of(name) is None:
+        suffixes = " or ".join(format_.value for format_ in Format)
+        raise click.BadParameter(f"{name!r} does not end in {suffixes}")
+    return name
+
+
+def write_picture(snapshot: Snapshot, holdings: Holdings, name: str, *, title: str) -> None:
+    """Write the picture of a snapshot, or print the error and exit."""
+    format_ = format_of(name)
+    assert format_ is not None
+    drawn = picture(snapshot, title=title, format=format_, holdings=holdings)
+    try:
+        Path(name).write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        complain(f"{name}: {error.strerror or error}")
+        sys.exit(UNREADABLE)
+    click.echo(f"{name} written", err=True)

@@ -1,0 +1,54 @@
+"""The DeviceClasses of bundled drivers, created where they are missing.
+
+`moor up` creates the classes of this machine's drivers, `moor driver run` those of the drivers that
+it runs, if it is allowed to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mooring.client.contract import Client
+from mooring.client.errors import AlreadyExistsError, ClientError
+from mooring.client.writes import Create
+from mooring.drivers.catalogue import CATALOGUE, drivers_of
+from mooring.drivers.options import Options
+from mooring.hardware.nodes import CLASSES, device_classes
+
+SIMULATED = "sim"  # has the drivers of any board
+
+
+async def make_classes(client: Client, drivers: Iterable[str]) -> None:
+    """Create the missing classes of drivers, which are named as in ResourceSlices.
+
+    Try all of them, then raise the first error.
+    """
+    errors: list[ClientError] = []
+    for each in device_classes(driver for driver in drivers if driver in CLASSES):
+        try:
+            await client.write(Create(each))
+        except AlreadyExistsError:
+            continue
+        except ClientError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def driver_names(names: Iterable[str]) -> Iterator[str]:
+    """Yield the drivers behind operators' names: `nvidia` is gpu.nvidia.com."""
+    for name in names:
+        yield from (driver.name for driver in drivers_of(name, Options()))
+
+
+def class_names(drivers: Iterable[str]) -> list[str]:
+    """Return the names of the classes of drivers."""
+    return [name for driver in drivers for name in CLASSES.get(driver, ())]
+
+
+def maker_of(class_name: str) -> str | None:
+    """Return the operator's name of the bundled driver of a class, if there is one."""
+    for name in CATALOGUE:
+        if name != SIMULATED and class_name in class_names(driver_names([name])):
+            return name
+    return None

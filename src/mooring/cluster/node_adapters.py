@@ -1,0 +1,75 @@
+"""Adapters between the agent, the device plugin manager and the DRA manager of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from mooring.api.core import Pod
+from mooring.node.agent import Agent
+from mooring.node.deviceplugins.manager import DevicePlugins
+from mooring.node.deviceplugins.plugin import PluginError
+from mooring.node.deviceplugins.telling import allocatable_devices, container_devices
+from mooring.node.dra.registration import Plugin, RegistrationRefusedError
+from mooring.wire import podresources_pb2 as wire
+
+
+class AgentPods:
+    """The pods of an agent that is created after the server that serves them."""
+
+    def __init__(self) -> None:
+        self._agent: Agent | None = None
+        self._metrics_text: Callable[[], str] = str
+
+    def of(self, agent: Agent, metrics_text: Callable[[], str]) -> None:
+        """Set the agent."""
+        self._agent, self._metrics_text = agent, metrics_text
+
+    def find(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod of this node, if it exists."""
+        metadata = ((pod, pod.metadata) for pod in self.all())
+        return next((p for p, m in metadata if (m.namespace, m.name) == (namespace, name)), None)
+
+    def all(self) -> Iterable[Pod]:
+        """Return all pods of this node."""
+        return () if self._agent is None else self._agent.keeper.current()
+
+    def metrics_text(self) -> str:
+        """Return the metrics of the agent."""
+        return self._metrics_text()
+
+
+class PluginDevices:
+    """Devices of device plugins, for the PodResources API."""
+
+    def __init__(self, plugins: DevicePlugins) -> None:
+        self._plugins = plugins
+
+    def of_container(self, pod_uid: str, container: str) -> Iterable[wire.ContainerDevices]:
+        """Return the devices of a container."""
+        return container_devices(self._plugins.held(pod_uid, container))
+
+    def allocatable(self) -> Iterable[wire.ContainerDevices]:
+        """Return all allocatable devices."""
+        return allocatable_devices(self._plugins.allocatable())
+
+
+class PluginHandler:
+    """Device plugins that register through the plugin watcher, as DRA drivers do."""
+
+    def __init__(self, plugins: DevicePlugins) -> None:
+        self._plugins = plugins
+
+    def check(self, plugin: Plugin) -> None:
+        """Accept any plugin: `register` validates it."""
+
+    async def register(self, plugin: Plugin) -> None:
+        """Register a plugin, or raise RegistrationRefusedError."""
+        try:
+            await self._plugins.register(plugin.name, Path(plugin.endpoint), plugin.versions)
+        except (ValueError, PluginError) as error:
+            raise RegistrationRefusedError(str(error)) from None
+
+    async def deregister(self, plugin: Plugin) -> None:
+        """Deregister a plugin."""
+        await self._plugins.deregister(plugin.name, Path(plugin.endpoint))

@@ -1,0 +1,157 @@
+"""The state files of `moor up` in its data directory.
+
+up.lock       locked by the process that runs the cluster; contains its process id
+up.json       the running processes, the server's address, the start time
+log/NAME.log  the output of each process; NAME.log.1 is the previous file
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+LOCK, RECORD, LOGS = "up.lock", "up.json", "log"
+CREDENTIALS = "pki"
+NODE, CDI = "node", "cdi"  # what a node keeps, and what its drivers say of devices
+LOG_BYTES_MAX = 8 * 1024 * 1024
+RECORD_BYTES_MAX = 1024 * 1024
+
+
+class FolderError(Exception):
+    """The directory cannot be used, with the reason."""
+
+
+class ProcessState(Struct, frozen=True):
+    """One process of a cluster."""
+
+    name: str
+    pid: int = 0  # 0: it does not run
+    restarts: int = 0
+    is_working: bool = False
+    metrics: str = ""  # the URL of its metrics
+    trouble: str = ""  # why it does not run
+
+
+class NodeState(Struct, frozen=True):
+    """This machine as a node of a cluster."""
+
+    name: str
+    runtime: str
+    folder: str
+    drivers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.runtime} runtime; drivers: {', '.join(self.drivers) or 'none'}"
+
+
+class ClusterState(Struct, frozen=True):
+    """What is running in a directory."""
+
+    pid: int
+    began: str
+    server: str = ""  # its URL
+    profiles: tuple[str, ...] = ()
+    node: NodeState | None = None
+    processes: tuple[ProcessState, ...] = ()
+
+    @property
+    def is_working(self) -> bool:
+        """Whether all processes are working."""
+        return bool(self.processes) and all(each.is_working for each in self.processes)
+
+
+class StateFolder:
+    """The state files of a cluster."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the directory during a block, or raise FolderError.
+
+        The kernel releases the lock if this process is killed.
+        """
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self.path / LOGS).mkdir(mode=0o700, exist_ok=True)
+            lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise FolderError(f"{self.path}: {error.strerror or error}") from None
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FolderError(
+                    f"{self.path}: a cluster runs here already, as process "
+                    f"{_holder(lock) or '?'}; `moor down` stops it"
+                ) from None
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(lock)
+
+    def runner(self) -> int:
+        """Return the id of the process that runs the cluster, or 0."""
+        try:
+            lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return 0
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _holder(lock)
+        finally:
+            os.close(lock)
+        return 0
+
+    def write(self, state: ClusterState) -> None:
+        """Write the state."""
+        draft = self.path / f".{RECORD}"
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=1))
+        draft.replace(self.path / RECORD)
+
+    def read(self) -> ClusterState | None:
+        """Return the last written state, if it can be read."""
+        try:
+            with (self.path / RECORD).open("rb") as file:
+                return msgspec.json.decode(file.read(RECORD_BYTES_MAX), type=ClusterState)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def log(self, name: str) -> Path:
+        """Return the path of a process's log."""
+        return self.path / LOGS / f"{name}.log"
+
+
+class LogFile:
+    """A log file that is rotated once it is large."""
+
+    def __init__(self, path: Path, *, bytes_max: int = LOG_BYTES_MAX) -> None:
+        self._path, self._bytes_max = path, bytes_max
+        self._file = path.open("ab")
+
+    def add(self, line: bytes) -> None:
+        """Add a line."""
+        self._file.write(line)
+        self._file.flush()
+        if self._file.tell() > self._bytes_max:
+            self._file.close()
+            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            self._file = self._path.open("ab")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _holder(lock: int) -> int:
+    text = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
+    return int(text) if text.isascii() and text.isdigit() else 0
