@@ -1,7 +1,7 @@
-"""Time as something that is passed in: the real one, and one that tests move by hand.
+"""Time as an argument: the real clock, and one that tests move by hand.
 
-A program that waits asks its clock to be called later, or sleeps by it. With a `ManualClock`
-nothing waits: `advance` moves the time from one sleeper to the next, in the order they are due.
+A program that waits sets a timer on its clock or sleeps by it. With a `ManualClock` nothing
+waits: `advance` moves the time from one sleeper to the next, in the order they are due.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-SETTLE_ROUNDS = 50  # how often all that can go on gets its turn, before time moves on
+SETTLE_ROUNDS = 50  # turns of the event loop before time moves on
 EPOCH = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
 class Timer(Protocol):
-    """Something that is to happen later, unless it is called off."""
+    """A call that is scheduled for later."""
 
     def cancel(self) -> None:
-        """Call it off."""
+        """Cancel the call."""
 
 
 class Clock(Protocol):
-    """What time it is, and how to wait."""
+    """The time, and how to wait."""
 
     def now(self) -> datetime:
         """Return the date and time, in UTC; it may jump."""
 
     def monotonic(self) -> float:
-        """Return seconds since some moment; it never goes back."""
+        """Return seconds since some moment; they never go back."""
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Have something called after a while, in the running event loop."""
+        """Call a function after a delay, in the running event loop."""
 
     async def sleep(self, delay_s: float) -> None:
         """Wait."""
@@ -52,7 +52,7 @@ class RealClock:
         return time.monotonic()
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Have something called after a while."""
+        """Call a function after a delay."""
         return asyncio.get_running_loop().call_later(delay_s, call)
 
     async def sleep(self, delay_s: float) -> None:
@@ -64,18 +64,18 @@ REAL = RealClock()
 
 
 class ManualTimer:
-    """Something that happens when a `ManualClock` gets there."""
+    """A call that a `ManualClock` makes when its time comes."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self.call: Callable[[], None] | None = call
 
     def cancel(self) -> None:
-        """Call it off."""
+        """Cancel the call."""
         self.call = None
 
 
 class ManualClock:
-    """A time that stands still until a test moves it."""
+    """A clock that stops until a test moves it."""
 
     def __init__(self, start: datetime = EPOCH) -> None:
         self._start = start
@@ -93,14 +93,14 @@ class ManualClock:
         return self._elapsed_s
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Have something called once the time is moved that far."""
+        """Call a function once a test has moved the time that far."""
         timer = ManualTimer(call)
-        self._number += 1  # those due at the same time go in the order they were asked for
+        self._number += 1  # timers due at the same time fire in the order they were set
         heapq.heappush(self._timers, (self._elapsed_s + max(delay_s, 0), self._number, timer))
         return timer
 
     async def sleep(self, delay_s: float) -> None:
-        """Wait until the time is moved that far."""
+        """Wait until a test has moved the time that far."""
         awake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def wake() -> None:
@@ -114,7 +114,7 @@ class ManualClock:
             timer.cancel()
 
     def jump(self, seconds: float) -> None:
-        """Set the date and time to another one, as somebody may do with a real clock."""
+        """Change the date and time without firing timers, as an administrator may."""
         self._jumped_s += seconds
 
     @property
@@ -140,7 +140,7 @@ class ManualClock:
         return True
 
     async def advance(self, seconds: float) -> None:
-        """Move the time; whoever is due on the way goes on at its moment, and in order."""
+        """Move the time; timers due meanwhile fire at their moment and in order."""
         end = self._elapsed_s + seconds
         await settle()
         while self._timers and self._timers[0][0] <= end:
@@ -154,6 +154,6 @@ class ManualClock:
 
 
 async def settle() -> None:
-    """Let everything go on that can go on without the time or the world outside."""
+    """Let every task run as far as it can without time passing or I/O."""
     for _ in range(SETTLE_ROUNDS):
         await asyncio.sleep(0)

@@ -1,13 +1,12 @@
-"""Time that jumps: an event loop in which nobody waits, and its clock.
+"""An event loop whose time jumps, so that nobody waits, and its clock.
 
-When all that can go on has gone on, the time of the loop moves to the next moment that somebody
-waits for. So hours pass in no time, timers and sleeps of every part keep their order, and the same
-steps have the same history. Each turn of the loop takes a moment, as work does: what happens later
-is later, and a loop that never rests does not stop the time.
+When no task can go on, the loop's time jumps to the next timer. So hours pass in an instant, timers
+and sleeps keep their order, and the same steps have the same history. Each turn of the loop takes
+a moment, as work does: later events have later times, and a busy loop does not stop the time.
 
     asyncio.Runner(loop_factory=SimulatedLoop)
 
-Work that is handed to threads (`asyncio.to_thread`) is waited for in real time; so is nothing else.
+Only work in threads (`asyncio.to_thread`) is waited for in real time.
 """
 
 from __future__ import annotations
@@ -34,27 +33,27 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         super().__init__(_Selector(self))
 
     def time(self) -> float:
-        """Return the time of this loop, in seconds since it began."""
+        """Return the loop's time, in seconds since it began."""
         return self._elapsed_s
 
-    def pass_time(self, wanted_s: float | None) -> float | None:
-        """Move the time, instead of waiting; return how long to wait in fact."""
-        if wanted_s is None or (wanted_s > 0 and self._in_threads):
-            return None if self._in_threads else wanted_s
-        self._elapsed_s += max(wanted_s, TURN_S)
+    def pass_time(self, timeout_s: float | None) -> float | None:
+        """Move the time instead of waiting; return how long to wait in real time."""
+        if timeout_s is None or (timeout_s > 0 and self._in_threads):
+            return None if self._in_threads else timeout_s
+        self._elapsed_s += max(timeout_s, TURN_S)
         return 0
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., R], *args: Any
     ) -> asyncio.Future[R]:
-        """Have a thread do something; the time stands still meanwhile."""
+        """Run a function in a thread; the time stops meanwhile."""
         future: asyncio.Future[R] = super().run_in_executor(executor, func, *args)
         self._in_threads += 1
         future.add_done_callback(self._end_thread)
         return future
 
     async def shutdown_default_executor(self, *timeout: float | None) -> None:
-        """Wait for the threads in real time; asyncio may set them a limit in time of the loop."""
+        """Wait for the threads in real time: asyncio's timeout is in the loop's time."""
         self._in_threads += 1
         try:
             await super().shutdown_default_executor(*timeout)
@@ -66,8 +65,6 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
 
 class _Selector(selectors.DefaultSelector):  # type: ignore[misc,valid-type,unused-ignore]
-    """Tells the loop how long it would wait."""
-
     def __init__(self, loop: SimulatedLoop) -> None:
         super().__init__()
         self._loop = loop
@@ -77,7 +74,7 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc,valid-type,unus
 
 
 class LoopClock:
-    """The time of the event loop that runs, as a clock."""
+    """The time of the running event loop, as a clock."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._start = start or datetime.now(UTC)
@@ -91,7 +88,7 @@ class LoopClock:
         return asyncio.get_running_loop().time()
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Have something called after a while."""
+        """Call a function after a delay."""
         return asyncio.get_running_loop().call_later(delay_s, call)
 
     async def sleep(self, delay_s: float) -> None:
@@ -100,6 +97,6 @@ class LoopClock:
 
 
 def run_simulated(main: Coroutine[Any, Any, R]) -> R:
-    """Return what a coroutine returns; the time that it waits for does not pass."""
+    """Run a coroutine in simulated time and return its result."""
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         return runner.run(main)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import ManualClock, settle
-from mooring.kit.queue import QueueClosedError, WorkQueue
+from mooring.kit.workqueue import QueueClosedError, WorkQueue
 
 
 def play(
@@ -36,7 +36,7 @@ def test_a_key_is_ready_once() -> None:
     play(scenario)
 
 
-def test_nobody_gets_a_key_that_is_at_work() -> None:
+def test_a_key_that_is_processing_is_not_taken_again() -> None:
     async def scenario(queue: WorkQueue[str], _: ManualClock) -> None:
         queue.add("a")
         assert await queue.take() == "a"
@@ -46,7 +46,7 @@ def test_nobody_gets_a_key_that_is_at_work() -> None:
         queue.done("a")
         assert queue.take_now() == "a"
         queue.done("a")
-        assert queue.is_idle
+        assert len(queue) == 0
 
     play(scenario)
 
@@ -81,26 +81,6 @@ def test_failures_make_a_key_wait_longer() -> None:
         queue.forget("a")
         assert queue.failures("a") == 0
         assert queue.retry("a") == 1
-
-    play(scenario)
-
-
-def test_work_that_raises_is_tried_again() -> None:
-    async def scenario(queue: WorkQueue[str], clock: ManualClock) -> None:
-        queue.add("a")
-
-        async def fail() -> None:
-            async with queue.work() as key:
-                raise ValueError(f"{key} is broken")
-
-        with pytest.raises(ValueError, match="a is broken"):
-            await fail()
-        assert queue.take_now() is None
-        await clock.advance(1)
-        async with queue.work():
-            pass
-        assert queue.failures("a") == 0
-        assert len(queue) == 0
 
     play(scenario)
 
@@ -140,7 +120,7 @@ def test_a_closed_queue_ends_its_workers() -> None:
     play(scenario)
 
 
-def test_what_finds_no_room_comes_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_keys_that_do_not_fit_are_refilled(caplog: pytest.LogCaptureFixture) -> None:
     keys = [f"k{number}" for number in range(10)]
 
     async def scenario(queue: WorkQueue[str], _: ManualClock) -> None:
@@ -156,7 +136,7 @@ def test_what_finds_no_room_comes_back(caplog: pytest.LogCaptureFixture) -> None
     assert "full" in caplog.text
 
 
-def test_metrics_are_told() -> None:
+def test_metrics_observe_the_queue() -> None:
     class Noted:
         def __init__(self) -> None:
             self.notes: list[Any] = []

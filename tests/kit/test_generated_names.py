@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import uuid
 
-from mooring.kit.naming import SUFFIX_LENGTH, SUFFIX_LETTERS, Randomness, new_suffix, new_uid
+from mooring.kit.generated_names import (
+    SUFFIX_LENGTH,
+    SUFFIX_LETTERS,
+    Randomness,
+    new_suffix,
+    new_uid,
+)
 
 
 def test_ids_are_random_uuids_and_never_the_same() -> None:
