@@ -137,9 +137,7 @@ async def _first_byte(connection: socket.socket) -> bytes:
 
 
 def _answer_plain_http(connection: socket.socket) -> None:
-    with suppress(
-        OSError
-    ):  # Closing with unread data would reset the connection and lose the answer.
+    with suppress(OSError):  # unread data would reset it and lose the answer
         connection.recv(UNREAD_BYTES_MAX)
     with suppress(OSError):
         connection.send(PLAIN_HTTP)
@@ -191,3 +189,5 @@ async def listen(address: str, port: int, backlog: int) -> list[socket.socket]:
 
 
 # MOVED
+from mooring.kit.connections import ConnectionLimits as Manners  # noqa: E402, F401
+from mooring.kit.connections import Listener as Door  # noqa: E402, F401

@@ -153,9 +153,7 @@ class Reader:
 
     def _part(self, kind: Opcode, payload: bytes, is_last: bool) -> Message | None:
         if (kind is Opcode.CONTINUATION) != (self._kind is not None):
-            raise WebSocketError(
-                PROTOCOL_ERROR, "a message begins before the previous one has ended"
-            )
+            raise WebSocketError(PROTOCOL_ERROR, "a message begins within another")
         whole_kind = kind if self._kind is None else self._kind
         self._message += payload
         if not is_last:
@@ -193,3 +191,4 @@ def _masked(data: bytes, mask: bytes) -> bytes:
 
 
 # MOVED
+from mooring.kit.websocket import Opcode as Kind  # noqa: E402, F401

@@ -1,16 +1,16 @@
-"""The feed: one watch of etcd over all keys below the root, which feeds the hub.
+"""One etcd watch over all keys below the root, which feeds the broadcaster.
 
-So any number of watches costs etcd one, and all backends have the same hub. When the connection
-breaks the feed goes on where it was; watches do not notice, unless changes were compacted
-meanwhile, which only someone beside the store does.
+So any number of watches costs etcd one, and all backends share the broadcaster. When the connection
+breaks, the feed resumes where it stopped; watches do not notice, unless another etcd client
+compacted changes meanwhile.
 
-The past is read by another watch of etcd, over the whole root as well: the hub's revision is that
-of a change below the root, so whoever reads on from before it comes by it, and knows then that
-nothing is missing. A watch over less might wait for a change that never comes. (Progress
-notifications would tell, too, but etcd before 3.4.25 sends them too early.)
+History is read by another etcd watch, also over the whole root: the broadcaster's revision is that
+of a change below the root, so a reader that starts before it reaches it, and then knows that
+nothing is missing. A watch over a narrower prefix might wait for a change that never comes.
+(Progress notifications would help, but etcd before 3.4.25 sends them too early.)
 
-A watch starts at the revision after which changes are wanted, not one later: etcd refuses the
-former exactly if a change that is wanted may be gone.
+A watch starts at the revision itself, not one later: etcd rejects the former exactly if a later
+change may be compacted.
 """
 
 from __future__ import annotations
@@ -19,89 +19,88 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from mooring.store.contract import Change
+from mooring.store.broadcaster import Broadcaster, HistoryPage
+from mooring.store.contract import KeyChange
 from mooring.store.errors import StoreError, TooOldError, UnavailableError
-from mooring.store.etcd.endpoints import Members
-from mooring.store.etcd.forms import Keys, fault_of
-from mooring.store.hub import Hub, Stretch
+from mooring.store.etcd.client import KeySpace, Members, store_error
 from mooring.wire import etcd_pb2 as pb
 from mooring.wire import grpc
 
-STRETCH_CHANGES_MAX = 2000
-STRETCH_BYTES_MAX = 8 * 2**20
-ANSWER_S_MAX = 30.0  # for a past that is known to be there
+PAGE_CHANGES_MAX = 2000
+PAGE_BYTES_MAX = 8 * 2**20
+ANSWER_S_MAX = 30.0  # for history that is known to exist
 PAUSE_S_FIRST = 0.05
 PAUSE_S_MAX = 2.0
 
 
-class Feed:
-    """Publishes what changes below a root."""
+class WatchFeed:
+    """Publishes the changes below a root."""
 
-    def __init__(self, members: Members, keys: Keys, revision: int) -> None:
-        self.hub = Hub(revision, self._past)
+    def __init__(self, members: Members, keys: KeySpace, revision: int) -> None:
+        self.broadcaster = Broadcaster(revision, self._read_history)
         self._members = members
         self._keys = keys
         self._advanced = asyncio.Event()
 
     async def run(self) -> None:
-        """Feed the hub until cancelled."""
+        """Feed the broadcaster until cancelled."""
         pause_s = PAUSE_S_FIRST
         while True:
             try:
-                async with aclosing(self._responses(self.hub.revision)) as responses:
+                async with aclosing(self._responses(self.broadcaster.revision)) as responses:
                     async for response in responses:
                         self._publish(response.events)
                         pause_s = PAUSE_S_FIRST
             except TooOldError as fault:
-                # What happened meanwhile is lost to all watches; the feed starts anew from now.
-                self.hub.cut_all(fault)
-                self.hub.revision = fault.compacted or self.hub.revision
+                # All watches missed changes; the feed starts again from the compacted revision.
+                self.broadcaster.cut_all(fault)
+                self.broadcaster.revision = fault.compacted or self.broadcaster.revision
             except StoreError:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, PAUSE_S_MAX)
 
     async def reach(self, revision: int) -> None:
-        """Wait until the hub has a revision."""
-        while self.hub.revision < revision:
+        """Wait until the broadcaster has a revision."""
+        while self.broadcaster.revision < revision:
             self._advanced.clear()
             await self._advanced.wait()
 
     def _publish(self, events: Sequence[pb.Event]) -> None:
-        """Publish what is new; etcd starts with the revision that was asked for."""
-        new = [event for event in events if event.kv.mod_revision > self.hub.revision]
+        """Publish new events; etcd begins with the requested revision itself."""
+        new = [event for event in events if event.kv.mod_revision > self.broadcaster.revision]
         if not new:
             return
         changes = [self._keys.change(event) for event in new if not self._is_mark(event)]
-        known = [change for change in changes if change is not None]
+        complete = [change for change in changes if change is not None]
         newest = new[-1].kv.mod_revision
-        if len(known) < len(changes):
-            # Someone compacted what we had not read; what was there before is not known.
-            self.hub.cut_all(TooOldError(self.hub.revision, newest))
+        if len(complete) < len(changes):
+            # Another client compacted changes we had not read, so previous values are missing.
+            self.broadcaster.cut_all(TooOldError(self.broadcaster.revision, newest))
         else:
-            self.hub.publish(known)
-        self.hub.revision = newest
+            self.broadcaster.publish(complete)
+        self.broadcaster.revision = newest
         self._advanced.set()
 
-    async def _past(self, prefix: str, after: int, through: int) -> Stretch:
+    async def _read_history(self, prefix: str, after: int, through: int) -> HistoryPage:
         """Return the next changes below a prefix, as many as the bounds allow."""
-        changes: list[Change] = []
-        bytes_left = STRETCH_BYTES_MAX
+        changes: list[KeyChange] = []
+        bytes_left = PAGE_BYTES_MAX
         try:
             async with asyncio.timeout(ANSWER_S_MAX):
                 async with aclosing(self._events(after)) as events:
                     async for event in events:
                         revision = event.kv.mod_revision
                         if after < revision <= through and self._is_below(prefix, event):
-                            changes.append(self._known(event, after))
+                            changes.append(self._change(event, after))
                             bytes_left -= event.ByteSize()
-                        is_full = bytes_left <= 0 or len(changes) >= STRETCH_CHANGES_MAX
+                        is_full = bytes_left <= 0 or len(changes) >= PAGE_CHANGES_MAX
                         if revision >= through or is_full:
-                            return Stretch(changes, min(revision, through))
+                            return HistoryPage(changes, min(revision, through))
         except TimeoutError:
             raise UnavailableError(f"etcd: no changes within {ANSWER_S_MAX:g} s") from None
         raise UnavailableError("etcd: a watch ended")
 
-    def _known(self, event: pb.Event, after: int) -> Change:
+    def _change(self, event: pb.Event, after: int) -> KeyChange:
         change = self._keys.change(event)
         if change is None:
             raise TooOldError(after)
@@ -114,11 +113,11 @@ class Feed:
                     yield event
 
     async def _responses(self, start: int) -> AsyncGenerator[pb.WatchResponse, None]:
-        """Yield what a watch of all keys from a revision brings; raise when it ends."""
+        """Yield the responses of a watch over all keys from a revision; raise when it ends."""
         request = pb.WatchCreateRequest(
             key=self._keys.all.start,
             range_end=self._keys.all.end,
-            start_revision=max(start, 1),  # 0 would mean: from now on
+            start_revision=max(start, 1),  # 0 would mean from now on
             prev_kv=True,
         )
         stub = self._members.stub
@@ -132,7 +131,7 @@ class Feed:
                     raise UnavailableError(f"etcd: watch cancelled: {response.cancel_reason}")
                 yield response
         except grpc.aio.AioRpcError as error:
-            fault = fault_of(error, start)
+            fault = store_error(error, start)
             if isinstance(fault, UnavailableError):
                 self._members.leave(stub)
             raise fault from error
