@@ -1,4 +1,4 @@
-"""Writes carried out, and events told, against a real server."""
+"""Events that recorders write, against a real server."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ from pathlib import Path
 import pytest
 
 from mooring.api.codec import decode_tree
-from mooring.api.core import ConfigMap, Event, Pod
-from mooring.client.acting import act
-from mooring.client.apiclient import ApiClient
-from mooring.client.errors import ConflictError, NotFoundError
-from mooring.client.inprocess import InProcessTransport
-from mooring.client.recorder import WAITING_MAX, Recorder, Style
-from mooring.client.writes import Create, Delete, Patch, Target, Tell, Update, Write
+from mooring.api.core import Event, Pod
+from mooring.client.api_client import ApiClient
+from mooring.client.event_recorder import WAITING_MAX, EventRecorder, EventStyle
+from mooring.client.in_process import InProcessTransport
+from mooring.client.writes import Create, RecordEvent
 from mooring.kit.clock import ManualClock
 from tests.apiserver.client import pod
-from tests.client.servers import Breaking, config_map, embedded
-
-CONFIG_MAP = Target(ConfigMap, "default", "one")
+from tests.client.servers import Breaking, embedded
 
 
 class World:
@@ -30,11 +26,11 @@ class World:
         self.clock = ManualClock()
         self.about = about
 
-    def tell(self, message: str = "no room", reason: str = "FailedScheduling") -> Tell:
-        return Tell(self.about, reason, message, action="Scheduling", is_warning=True)
+    def tell(self, message: str = "no room", reason: str = "FailedScheduling") -> RecordEvent:
+        return RecordEvent(self.about, reason, message, action="Scheduling", is_warning=True)
 
-    def recorder(self, style: Style) -> Recorder:
-        return Recorder(
+    def recorder(self, style: EventStyle) -> EventRecorder:
+        return EventRecorder(
             self.client, "default-scheduler", style=style, instance="here", clock=self.clock
         )
 
@@ -54,50 +50,9 @@ def play(folder: Path, scenario: Callable[[World], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_writes_are_done_in_order(tmp_path: Path) -> None:
-    async def scenario(world: World) -> None:
-        told: list[Tell] = []
-        writes: list[Write] = [
-            Create(config_map("one", a="1")),
-            world.tell(),
-            Patch(CONFIG_MAP, {"data": {"b": "2"}}),
-            Delete(CONFIG_MAP),
-        ]
-        made, nothing, patched, _ = await act(world.client, writes, tell=told.append)
-        assert (made.data, nothing, patched.data) == ({"a": "1"}, None, {"a": "1", "b": "2"})
-        assert told == [world.tell()]
-
-    play(tmp_path, scenario)
-
-
-def test_what_is_as_wanted_already_is_no_error(tmp_path: Path) -> None:
-    async def scenario(world: World) -> None:
-        await act(world.client, [Create(config_map("one"))])
-        again: list[Write] = [Create(config_map("one")), Delete(CONFIG_MAP), Delete(CONFIG_MAP)]
-        assert (await act(world.client, again))[0] is None
-
-    play(tmp_path, scenario)
-
-
-def test_a_refusal_ends_the_rest(tmp_path: Path) -> None:
-    async def scenario(world: World) -> None:
-        (made,) = await act(world.client, [Create(config_map("one"))])
-        await act(world.client, [Patch(CONFIG_MAP, {"data": {"a": "1"}})])
-        with pytest.raises(ConflictError):
-            await act(world.client, [Update(made), Delete(CONFIG_MAP)])
-        assert await world.client.get(ConfigMap, "default", "one") is not None
-        with pytest.raises(NotFoundError):
-            await act(world.client, [Patch(Target(ConfigMap, "default", "two"), {})])
-
-    play(tmp_path, scenario)
-
-
-# --- events -------------------------------------------------------------------------------------
-
-
 def test_an_event_as_the_scheduler_tells_it(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
-        async with world.recorder(Style.SERIES).running() as recorder:
+        async with world.recorder(EventStyle.SERIES).running() as recorder:
             recorder.tell(world.tell())
         (event,) = await world.events()
         assert (event.type, event.reason, event.message) == (
@@ -119,7 +74,7 @@ def test_an_event_as_the_scheduler_tells_it(tmp_path: Path) -> None:
 
 def test_an_event_as_controllers_tell_it(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
-        async with world.recorder(Style.COUNTS).running() as recorder:
+        async with world.recorder(EventStyle.COUNTS).running() as recorder:
             for _ in range(3):
                 recorder.tell(world.tell())
         (event,) = await world.events()
@@ -131,7 +86,7 @@ def test_an_event_as_controllers_tell_it(tmp_path: Path) -> None:
 
 def test_a_series_is_written_twice_and_when_it_is_over(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
-        async with world.recorder(Style.SERIES).running() as recorder:
+        async with world.recorder(EventStyle.SERIES).running() as recorder:
             for _ in range(5):
                 recorder.tell(world.tell())
             await recorder.drained()
@@ -155,7 +110,7 @@ def test_a_series_is_written_twice_and_when_it_is_over(tmp_path: Path) -> None:
 
 def test_many_that_differ_in_their_message_become_one(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
-        async with world.recorder(Style.COUNTS).running() as recorder:
+        async with world.recorder(EventStyle.COUNTS).running() as recorder:
             for number in range(20):
                 recorder.tell(world.tell(f"attempt {number}"))
         events = await world.events()
@@ -168,7 +123,7 @@ def test_many_that_differ_in_their_message_become_one(tmp_path: Path) -> None:
 
 def test_an_object_has_so_many_events_and_no_more(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
-        async with world.recorder(Style.COUNTS).running() as recorder:
+        async with world.recorder(EventStyle.COUNTS).running() as recorder:
             for number in range(40):
                 recorder.tell(world.tell(reason=f"Reason{number}"))
             await recorder.drained()
@@ -184,7 +139,7 @@ def test_telling_never_fails_and_is_bounded(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(world: World) -> None:
-        recorder = world.recorder(Style.SERIES)
+        recorder = world.recorder(EventStyle.SERIES)
         for number in range(WAITING_MAX + 5):
             recorder.tell(world.tell(reason=f"Reason{number}"))
         assert recorder.dropped == 5
@@ -199,7 +154,7 @@ def test_telling_never_fails_and_is_bounded(
 def test_a_server_that_is_away_for_a_while_gets_the_event_later(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         world.wire.is_down = True
-        async with world.recorder(Style.SERIES).running() as recorder:
+        async with world.recorder(EventStyle.SERIES).running() as recorder:
             recorder.tell(world.tell())
             await world.clock.advance(3)
             world.wire.is_down = False
@@ -211,7 +166,7 @@ def test_a_server_that_is_away_for_a_while_gets_the_event_later(tmp_path: Path) 
 
 def test_a_long_message_is_cut(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
-        async with world.recorder(Style.SERIES).running() as recorder:
+        async with world.recorder(EventStyle.SERIES).running() as recorder:
             recorder.tell(world.tell("ä" * 5000))
         (event,) = await world.events()
         assert len(event.message.encode()) <= 1024

@@ -1,8 +1,8 @@
-"""Answers to objects: one, lists, and the lines of a watch.
+"""Decodes responses to objects: one, lists, and the lines of a watch.
 
-Fields that a kind does not have are no error: a newer server may have them. Kinds that others own
-keep them, so that writing an object back loses nothing; the rest lets them go, as every client does
-that was made before the field.
+Unknown fields are not an error: a newer server may have them. Kinds that others own keep them, so
+that an update loses nothing; other kinds drop them, as every client does that is older than the
+field.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from msgspec import Raw, Struct
 from mooring.api.catalogue import to_hub
 from mooring.api.codec import decode_json, fitting_json
 from mooring.api.errors import ApiError
-from mooring.client.contract import Added, Bookmark, Event, Page, Removed
-from mooring.client.endpoints import Endpoint
+from mooring.client.contract import Added, Bookmark, Event, ObjectList, Removed
 from mooring.client.errors import UnreadableError, error_of_status
+from mooring.client.rest_mapper import Endpoint
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class _List(Struct):
 
 
 class _ListOf(Struct, Generic[T]):
-    """A list whose items all fit their struct; most do."""
+    """A list whose items all fit their struct, as most do."""
 
     metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
     items: list[T] | None = None
@@ -49,7 +49,7 @@ class _Line(Struct):
 
 
 class _LineOf(Struct, Generic[T]):
-    """An event whose object fits its struct; most do."""
+    """An event whose object fits its struct, as most do."""
 
     type: str
     object: T
@@ -83,41 +83,43 @@ _FAULTS = (ApiError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_object(body: bytes | Raw, endpoint: Endpoint) -> Any:
-    """Return the object in the version that we work with, or raise UnreadableError."""
+    """Return an object in the hub version, or raise UnreadableError."""
     kind = endpoint.kind
     try:
         value = decode_json(bytes(body), kind.struct).value
         return value if endpoint.is_hub else _to_hub(value, endpoint)
     except _FAULTS as error:
-        raise UnreadableError(f"no {kind.name} that can be read: {error}") from None
+        raise UnreadableError(f"cannot decode {kind.name}: {error}") from None
 
 
 def read_plain(body: bytes, struct: type[T]) -> T:
-    """Return an answer that is no stored object, or raise UnreadableError."""
+    """Return a response that is not a stored object, or raise UnreadableError."""
     try:
         return decode_json(body, struct).value
     except _FAULTS as error:
-        raise UnreadableError(f"no {struct.__name__} that can be read: {error}") from None
+        raise UnreadableError(f"cannot decode {struct.__name__}: {error}") from None
 
 
-def read_list(body: bytes, endpoint: Endpoint) -> Page:
+def read_list(body: bytes, endpoint: Endpoint) -> ObjectList:
     """Return the objects of a list, or raise UnreadableError."""
     if endpoint.is_hub:
         fits = fitting_json(body, _list_of(endpoint.kind.struct))
         if fits is not None:
             metadata = fits.metadata
-            return Page(tuple(fits.items or ()), metadata.resource_version, metadata.rest or "")
+            return ObjectList(
+                tuple(fits.items or ()), metadata.resource_version, metadata.rest or ""
+            )
     try:
         found = _LISTS.decode(body)
     except _FAULTS as error:
-        raise UnreadableError(f"no list of {endpoint.kind.name}: {error}") from None
+        raise UnreadableError(f"cannot decode a list of {endpoint.kind.name}: {error}") from None
     metadata = found.metadata
     values = tuple([read_object(item, endpoint) for item in found.items or ()])
-    return Page(values, metadata.resource_version, metadata.rest or "")
+    return ObjectList(values, metadata.resource_version, metadata.rest or "")
 
 
 def read_event(line: bytes, endpoint: Endpoint) -> Event | None:
-    """Return what a line of a watch says; raises what it says of an error."""
+    """Return the event of a line of a watch, or raise its error."""
     if endpoint.is_hub:
         fits = fitting_json(line, _line_of(endpoint.kind.struct))
         if fits is not None and fits.type in _CHANGES:
@@ -132,15 +134,15 @@ def read_event(line: bytes, endpoint: Endpoint) -> Event | None:
             case "BOOKMARK":
                 return Bookmark(_BOOKMARKS.decode(found.object).metadata.resource_version)
     except _FAULTS as error:
-        raise UnreadableError(f"no event of {endpoint.kind.name}: {error}") from None
+        raise UnreadableError(f"cannot decode an event of {endpoint.kind.name}: {error}") from None
     if found.type == "ERROR":
         raise error_of_status(bytes(found.object))
-    return None  # a type that is not known yet
+    return None  # an unknown type
 
 
 async def read_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the lines of a stream, which are bounded."""
-    begun: list[bytes] = []  # of a line whose end has not come
+    """Yield the lines of a stream, bounded in length."""
+    begun: list[bytes] = []  # parts of an incomplete line
     begun_bytes = 0
     async for part in parts:
         lines = part.split(b"\n")
@@ -155,11 +157,11 @@ async def read_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             begun.append(last)
             begun_bytes += len(last)
             if begun_bytes > LINE_BYTES_MAX:
-                raise UnreadableError(f"an event is beyond {LINE_BYTES_MAX} bytes")
+                raise UnreadableError(f"an event exceeds {LINE_BYTES_MAX} bytes")
 
 
 def _to_hub(value: Any, endpoint: Endpoint) -> Any:
-    """Return an object of another version; items of lists do not say which they are."""
+    """Convert an object to the hub version; items of lists do not name theirs."""
     kind = endpoint.kind
     if kind.hub_version != value.api_version and value.api_version != kind.api_version:
         value = msgspec.structs.replace(value, api_version=kind.api_version, kind=kind.name)

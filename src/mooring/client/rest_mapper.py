@@ -1,7 +1,7 @@
-"""Where objects of a kind are found at a server, in the version that it serves.
+"""Maps kinds to paths, in a version that the server serves.
 
-A kind that exists in several versions is asked for in its hub version, if the server has that, and
-else in the next one that it has. Which those are is asked once per group.
+A kind with several versions is used in its hub version if the server has that, else in the newest
+it has. Discovery asks the server once per group.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Fetch = Callable[[str], Awaitable[bytes]]  # the body at a path
 
 
 class Endpoint(Struct, frozen=True):
-    """A kind in the version that a server serves, and its place there."""
+    """A kind in a version that the server serves, and its path."""
 
     kind: Kind
     base: str
 
     @property
     def is_hub(self) -> bool:
-        """Whether objects come in the version that we work with."""
+        """Whether objects come in the hub version."""
         return self.kind.api_version == self.kind.hub_version
 
     def collection(self, namespace: str) -> str:
@@ -45,9 +45,9 @@ class Endpoint(Struct, frozen=True):
         return f"{self.base}/{plural}"
 
     def object(self, namespace: str, name: str, subresource: str = "") -> str:
-        """Return the path of an object, or of a part of it."""
+        """Return the path of an object or of a subresource."""
         if not name:
-            raise BadRequestError(f"{self.kind.name}: {name!r} is no name of an object")
+            raise BadRequestError(f"{self.kind.name}: {name!r} is not the name of an object")
         if self.kind.namespaced and not namespace:
             raise BadRequestError(f"{self.kind.name} {name}: no namespace is given")
         path = f"{self.collection(namespace)}/{_quoted(name)}"
@@ -55,30 +55,30 @@ class Endpoint(Struct, frozen=True):
 
 
 def binding_path(pods: Endpoint, binding: Binding) -> str:
-    """Return where a binding goes: it is a part of its pod."""
+    """Return the path of a binding, a subresource of its pod."""
     return pods.object(binding.metadata.namespace, binding.metadata.name, "binding")
 
 
-class Endpoints:
-    """The endpoints of a server, found when first needed."""
+class RESTMapper:
+    """The endpoints of a server, discovered when first needed."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
         self._found: dict[type[Any], Endpoint] = {}
         self._served: dict[str, dict[str, frozenset[str]]] = {}  # plurals by version, by group
-        self._asking = asyncio.Lock()
+        self._discovering = asyncio.Lock()
 
     def find(self, struct: type[Any]) -> Endpoint | None:
-        """Return the endpoint of a kind, if it is known already."""
+        """Return the endpoint of a kind, if it was discovered before."""
         return self._found.get(struct)
 
     async def ask(self, struct: type[Any]) -> Endpoint:
-        """Return the endpoint of a kind; the server is asked if the kind has several versions."""
+        """Return the endpoint of a kind; discover it if the kind has several versions."""
         kinds = _kinds_of(struct)
         if len(kinds) == 1:
             endpoint = self._found[struct] = _endpoint(kinds[0])
             return endpoint
-        async with self._asking:
+        async with self._discovering:
             if struct in self._found:
                 return self._found[struct]
             served = await self._versions(kinds)
@@ -86,10 +86,10 @@ class Endpoints:
                 if kind.plural in served.get(kind.api_version, ()):
                     endpoint = self._found[struct] = _endpoint(kind)
                     return endpoint
-        return _endpoint(kinds[0])  # the server will say that it has none; it may have one later
+        return _endpoint(kinds[0])  # the server will respond 404; it may serve the kind later
 
     def forget(self, struct: type[Any]) -> None:
-        """Have the server asked again: it does not have the kind where it was."""
+        """Discover a kind again, because the server responded 404."""
         found = self._found.pop(struct, None)
         if found is not None:
             self._served.pop(found.kind.group, None)
@@ -106,7 +106,7 @@ class Endpoints:
                 raise
             except NotFoundError:
                 continue
-            except ClientError:  # nobody may ask: then it is the hub version or none
+            except ClientError:  # discovery is forbidden: try the hub version
                 return {kind.api_version: frozenset({kind.plural}) for kind in kinds[:1]}
         if served:
             self._served[group] = served
@@ -114,10 +114,10 @@ class Endpoints:
 
 
 def _kinds_of(struct: type[Any]) -> tuple[Kind, ...]:
-    """Return a kind in all its versions, the one that the struct is of first."""
+    """Return a kind in all its versions, that of the struct first."""
     found = _KINDS.get(struct)
     if found is None:
-        raise BadRequestError(f"{struct.__name__} is no kind that a server has")
+        raise BadRequestError(f"{struct.__name__} is not a kind that servers have")
     return found
 
 
@@ -127,9 +127,9 @@ def _all_versions(kinds: Iterable[Kind]) -> Iterable[Kind]:
 
 
 def _versions_of(kind: Kind) -> tuple[Kind, ...]:
-    """Return all versions of a kind: the hub first, of the others the newest first."""
+    """Return all versions of a kind: the hub first, then the newest first."""
     found = [k for k in CATALOGUE if (k.group, k.name) == (kind.group, kind.name) and k.plural]
-    # The catalogue has them from the newest to the oldest.
+    # The catalogue lists the newest first.
     return tuple(sorted(found, key=lambda k: k.api_version != k.hub_version))
 
 
@@ -153,7 +153,7 @@ def _endpoint(kind: Kind) -> Endpoint:
 
 
 def _quoted(text: str) -> str:
-    """Return a name as a part of a path; servers unquote `%2F`, so no name has a slash or `%`."""
+    """Quote a name for a path; servers unquote `%2F`, so no name may have a slash or `%`."""
     if _PLAIN.fullmatch(text) and text not in (".", ".."):
         return text
     for problem in path_segment(text):

@@ -1,7 +1,7 @@
-"""Credentials from a program, as a kubeconfig's `exec` asks for (client.authentication.k8s.io).
+"""Credentials from an exec plugin of a kubeconfig (client.authentication.k8s.io).
 
-The program is told what is wanted in KUBERNETES_EXEC_INFO, and prints an ExecCredential. What it
-prints is used until the time it gives, or until the server refuses it. It never gets a terminal.
+The plugin reads KUBERNETES_EXEC_INFO and prints an ExecCredential, which is used until it expires
+or the server rejects it. A plugin never gets a terminal.
 """
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ from msgspec import Struct
 from mooring.api.errors import ApiError
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import AccessError
-from mooring.client.http.identity import RENEW_BEFORE, Fleeting, Shown, bearer
-from mooring.client.http.tls import make_context
+from mooring.client.http.credentials import (
+    RENEW_BEFORE,
+    ExpiringAuth,
+    RequestAuth,
+    bearer,
+    make_context,
+)
 
 if TYPE_CHECKING:
-    from mooring.client.http.access import Access, Command
+    from mooring.client.http.rest_config import ExecConfig, RestConfig
 
 COMMAND_S = 60.0
 OUTPUT_BYTES_MAX = 1024 * 1024
@@ -31,7 +36,7 @@ SHOWN_BYTES_MAX = 500
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
-class _Given(Struct, rename="camel"):
+class _ExecStatus(Struct, rename="camel"):
     token: str | None = None
     client_certificate_data: str | None = None
     client_key_data: str | None = None
@@ -41,47 +46,47 @@ class _Given(Struct, rename="camel"):
 class _ExecCredential(Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
-    status: _Given | None = None
+    status: _ExecStatus | None = None
 
 
-def credentials_of(
-    access: Access, headers: str, context: ssl.SSLContext | None
-) -> Callable[[], Awaitable[Fleeting]]:
-    """Return a source of credentials that runs the command of an access."""
-    command = access.command
+def exec_source(
+    config: RestConfig, headers: str, context: ssl.SSLContext | None
+) -> Callable[[], Awaitable[ExpiringAuth]]:
+    """Return a source of credentials that runs the plugin of a config."""
+    command = config.command
     assert command is not None
 
-    async def run() -> Fleeting:
-        given = _read(command, await _output(command, _wanted(access, command)))
-        shown = headers + bearer(given.token) if given.token else headers
-        mine = context
-        if given.client_certificate_data and context is not None:
-            certificate = given.client_certificate_data.encode()
-            mine = make_context(access, certificate, (given.client_key_data or "").encode())
-        return Fleeting(Shown(shown, mine), _until(command, given))
+    async def run() -> ExpiringAuth:
+        status = _read(command, await _output(command, _exec_info(config, command)))
+        lines = headers + bearer(status.token) if status.token else headers
+        own = context
+        if status.client_certificate_data and context is not None:
+            certificate = status.client_certificate_data.encode()
+            own = make_context(config, certificate, (status.client_key_data or "").encode())
+        return ExpiringAuth(RequestAuth(lines, own), _until(command, status))
 
     return run
 
 
-def _wanted(access: Access, command: Command) -> bytes:
+def _exec_info(config: RestConfig, command: ExecConfig) -> bytes:
     spec: dict[str, Any] = {"interactive": False}
     if command.provides_cluster:
-        cluster: dict[str, Any] = {"server": access.server}
-        if access.authority:
-            cluster["certificate-authority-data"] = base64.b64encode(access.authority).decode()
-        if access.server_name:
-            cluster["tls-server-name"] = access.server_name
-        if access.skips_verification:
+        cluster: dict[str, Any] = {"server": config.server}
+        if config.authority:
+            cluster["certificate-authority-data"] = base64.b64encode(config.authority).decode()
+        if config.server_name:
+            cluster["tls-server-name"] = config.server_name
+        if config.skips_verification:
             cluster["insecure-skip-tls-verify"] = True
         spec["cluster"] = cluster
-    wanted = {"kind": "ExecCredential", "apiVersion": command.api_version, "spec": spec}
-    return msgspec.json.encode(wanted)
+    info = {"kind": "ExecCredential", "apiVersion": command.api_version, "spec": spec}
+    return msgspec.json.encode(info)
 
 
-async def _output(command: Command, wanted: bytes) -> bytes:
-    """Return what a command prints, or raise AccessError with what it says of its failure."""
+async def _output(command: ExecConfig, info: bytes) -> bytes:
+    """Return what a plugin prints, or raise AccessError with its error output."""
     environment = {**os.environ, **dict(command.environment)}
-    environment["KUBERNETES_EXEC_INFO"] = wanted.decode()
+    environment["KUBERNETES_EXEC_INFO"] = info.decode()
     try:
         process = await asyncio.create_subprocess_exec(
             command.program,
@@ -108,20 +113,20 @@ async def _output(command: Command, wanted: bytes) -> bytes:
             process.kill()
             await process.wait()
     if status != 0:
-        said = errors[-SHOWN_BYTES_MAX:].decode("utf-8", "replace").strip()
-        raise AccessError(f"exec: {command.program} ended with {status}: {said}")
+        text = errors[-SHOWN_BYTES_MAX:].decode("utf-8", "replace").strip()
+        raise AccessError(f"exec: {command.program} ended with {status}: {text}")
     return output
 
 
 async def _bounded(reader: asyncio.StreamReader) -> bytes:
-    """Return all that is printed up to a bound; what is beyond is read and forgotten."""
+    """Read to the end and keep the output up to a bound."""
     kept = b""
     while part := await reader.read(64 * 1024):
         kept = (kept + part)[: OUTPUT_BYTES_MAX + 1]
     return kept
 
 
-def _read(command: Command, output: bytes) -> _Given:
+def _read(command: ExecConfig, output: bytes) -> _ExecStatus:
     if len(output) > OUTPUT_BYTES_MAX:
         raise AccessError(f"exec: {command.program} printed more than {OUTPUT_BYTES_MAX} bytes")
     try:
@@ -133,16 +138,16 @@ def _read(command: Command, output: bytes) -> _Given:
             f"exec: {command.program} printed {found.kind or 'no kind'} of "
             f"{found.api_version or 'no version'}, not ExecCredential of {command.api_version}"
         )
-    given = found.status
-    if given is None or not (given.token or given.client_certificate_data):
-        raise AccessError(f"exec: {command.program} gave neither a token nor a certificate")
-    return given
+    status = found.status
+    if status is None or not (status.token or status.client_certificate_data):
+        raise AccessError(f"exec: {command.program} printed neither a token nor a certificate")
+    return status
 
 
-def _until(command: Command, given: _Given) -> Any:
-    if not given.expiration_timestamp:
+def _until(command: ExecConfig, status: _ExecStatus) -> Any:
+    if not status.expiration_timestamp:
         return None
     try:
-        return Timestamp.parse(given.expiration_timestamp).instant - RENEW_BEFORE
+        return Timestamp.parse(status.expiration_timestamp).instant - RENEW_BEFORE
     except (ApiError, OverflowError) as error:
         raise AccessError(f"exec: {command.program}: expirationTimestamp: {error}") from None

@@ -10,14 +10,14 @@ from typing import ClassVar
 import pytest
 
 from mooring.api.coordination import Lease
-from mooring.client.apiclient import ApiClient
-from mooring.client.election import Election, Terms
-from mooring.client.inprocess import InProcessTransport
+from mooring.client.api_client import ApiClient
+from mooring.client.in_process import InProcessTransport
+from mooring.client.leader_election import LeaderElector, LeaseTimings
 from mooring.client.writes import Delete, Target
 from mooring.kit.clock import ManualClock, settle
 from tests.client.servers import Breaking, Embedded, embedded, until
 
-TERMS = Terms(lease_s=15, renew_s=10, retry_s=2)
+TERMS = LeaseTimings(lease_s=15, renew_s=10, retry_s=2)
 
 
 class Candidate:
@@ -28,7 +28,7 @@ class Candidate:
     def __init__(self, name: str, server: Embedded, clock: ManualClock) -> None:
         self.name = name
         self.wire = Breaking(InProcessTransport(server.application))
-        self.election = Election(
+        self.election = LeaderElector(
             ApiClient(self.wire),
             namespace="default",
             name="scheduler",
@@ -165,7 +165,7 @@ def test_work_that_is_done_ends_the_lead(tmp_path: Path) -> None:
     async def run() -> None:
         async with embedded(tmp_path) as server:
             client = ApiClient(InProcessTransport(server.application))
-            election = Election(
+            election = LeaderElector(
                 client, namespace="default", name="x", identity="me", random=lambda: 0.0
             )
 
@@ -182,6 +182,6 @@ def test_work_that_is_done_ends_the_lead(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_terms_must_leave_room() -> None:
-    with pytest.raises(ValueError, match="longer"):
-        Terms(lease_s=10, renew_s=10, retry_s=2)
+def test_timings_must_be_ordered() -> None:
+    with pytest.raises(ValueError, match="must exceed"):
+        LeaseTimings(lease_s=10, renew_s=10, retry_s=2)
