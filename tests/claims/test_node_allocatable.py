@@ -12,7 +12,7 @@ from mooring.api.resource.v1 import AllocationResult, ResourceSlice
 from mooring.claims import (
     ALL_FEATURES,
     AllocatedClaim,
-    Refused,
+    ClaimRejection,
     Shortage,
     check_pod_level,
     check_unshared,
@@ -23,7 +23,7 @@ from mooring.claims import (
     pod_requests,
     shortages,
 )
-from mooring.claims.nodeallocatable import FindDevice
+from mooring.claims.node_allocatable import FindDevice
 from tests.claims.parts import Tree, amounts, asking, claim, for_group, for_pod, pod
 
 
@@ -146,7 +146,7 @@ def test_claims_without_node_resources_have_no_status(
     ],
 )
 def test_what_cannot_be_added_up_is_refused(results: list[str], reason: str) -> None:
-    assert statuses(*results) == Refused(reason)
+    assert statuses(*results) == ClaimRejection(reason)
 
 
 def test_containers_that_list_the_claim_are_named_once_init_containers_first() -> None:
@@ -176,9 +176,9 @@ def test_a_device_of_the_newest_generation_is_found() -> None:
 def test_a_device_that_is_elsewhere_is_not_on_the_node() -> None:
     per_device = finder([slice_(*DEVICES, perDeviceNodeSelection=True)], lambda device: False)
     missing = per_device(allocation("core").devices.results[0])
-    assert missing == Refused("device core does not match node")
+    assert missing == ClaimRejection("device core does not match node")
     whole = finder([slice_(*DEVICES)], lambda device: False)
-    assert not isinstance(whole(allocation("core").devices.results[0]), Refused)
+    assert not isinstance(whole(allocation("core").devices.results[0]), ClaimRejection)
 
 
 # --- sharing ----------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_a_mapped_claim_is_not_shared(
     reason = (
         "node allocatable resource claim c has a mapped device and cannot be shared across pods"
     )
-    assert found == (Refused(reason) if is_shared else None)
+    assert found == (ClaimRejection(reason) if is_shared else None)
 
 
 # --- demand -----------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ def whole(container: Tree, **resources: dict[str, str]) -> Pod:
 def test_what_a_pod_asks_for_as_a_whole_covers_containers_and_claims(
     user: Pod, come: NodeAllocatableResourceClaimStatus, reason: str | None
 ) -> None:
-    expected = None if reason is None else Refused(f"pod level {reason}")
+    expected = None if reason is None else ClaimRejection(f"pod level {reason}")
     assert check_pod_level(user, [come]) == expected
 
 

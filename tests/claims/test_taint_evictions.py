@@ -18,11 +18,11 @@ from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlic
 from mooring.api.timestamp import Timestamp
 from mooring.claims import (
     ALL_FEATURES,
-    Counts,
+    ClaimFeatures,
     DeviceName,
     Eviction,
-    Features,
-    MarkedDevices,
+    EvictionCounts,
+    TaintedDevices,
     as_evicting,
     counts_of,
     find_evictions,
@@ -86,9 +86,9 @@ def evicted(
     *,
     rules: Iterable[DeviceTaintRule] = (),
     pods: Iterable[Pod] = (running(),),
-    features: Features = ALL_FEATURES,
+    features: ClaimFeatures = ALL_FEATURES,
 ) -> tuple[Eviction, ...]:
-    devices = MarkedDevices(slices, rules)
+    devices = TaintedDevices(slices, rules)
     return find_evictions(pods, claims, devices, now=TIME, features=features)
 
 
@@ -234,12 +234,12 @@ def test_admin_access_does_not_keep_a_pod() -> None:
     [
         (
             "NoExecute",
-            Counts(pods=1, namespaces=1),
+            EvictionCounts(pods=1, namespaces=1),
             ("True", "PodsPendingEviction", "1 pod needs to be evicted in 1 namespace."),
         ),
         (
             "NoExecute",
-            Counts(pods=3, namespaces=2, evicted=1),
+            EvictionCounts(pods=3, namespaces=2, evicted=1),
             (
                 "True",
                 "PodsPendingEviction",
@@ -251,23 +251,27 @@ def test_admin_access_does_not_keep_a_pod() -> None:
         ),
         (
             "NoExecute",
-            Counts(evicted=2),
+            EvictionCounts(evicted=2),
             ("False", "Completed", "2 pods evicted since starting the controller."),
         ),
-        ("NoExecute", Counts(), ("False", "NotStarted", "")),
+        ("NoExecute", EvictionCounts(), ("False", "NotStarted", "")),
         (
             "NoSchedule",
-            Counts(),
+            EvictionCounts(),
             ("False", "OtherEffect", "Eviction only happens for the NoExecute effect."),
         ),
     ],
 )
-def test_the_status_of_a_rule(effect: str, counts: Counts, expected: tuple[str, ...]) -> None:
+def test_the_status_of_a_rule(
+    effect: str, counts: EvictionCounts, expected: tuple[str, ...]
+) -> None:
     assert rule_status(effect, counts) == expected
 
 
 def test_a_rule_without_effect_previews() -> None:
-    message = rule_status("None", Counts(published=1, allocated=1, pods=1, namespaces=1)).message
+    message = rule_status(
+        "None", EvictionCounts(published=1, allocated=1, pods=1, namespaces=1)
+    ).message
     assert message.startswith(
         "1 published device selected. 1 allocated device selected. "
         "1 pod would be evicted in 1 namespace if the effect was NoExecute. "
@@ -302,7 +306,7 @@ def recorded_rule(scenario: str) -> DeviceTaintRule:
 def test_pods_are_gone_when_they_were(after_s: int) -> None:
     start, end = Recorded("09-taints", "09-taints"), f"09b-taintrule-t{after_s}s"
     evicting = recorded_rule(end)
-    devices = MarkedDevices(start.slices, [evicting])
+    devices = TaintedDevices(start.slices, [evicting])
     assert evicting.spec.taint.time_added is not None
     then = Timestamp(evicting.spec.taint.time_added.instant + timedelta(seconds=after_s))
     found = find_evictions(start.pods, start.claims, devices, now=then, features=ALL_FEATURES)
@@ -323,7 +327,7 @@ def test_pods_are_gone_when_they_were(after_s: int) -> None:
 def test_a_preview_counts_what_it_counted() -> None:
     start = Recorded("01-basic", "01-basic")
     asked = recorded_rule("09c-taintrule-none")
-    devices = MarkedDevices(start.slices, [as_evicting(asked)])
+    devices = TaintedDevices(start.slices, [as_evicting(asked)])
     found = find_evictions(start.pods, start.claims, devices, now=TIME, features=ALL_FEATURES)
     counts = counts_of(asked, found, devices, start.claims)
     (condition,) = asked.status.conditions

@@ -8,13 +8,13 @@ from mooring.api.core import Pod
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import (
     ALL_FEATURES,
-    Features,
+    ClaimFeatures,
+    ClaimRejection,
+    ClaimUse,
     Named,
     NotCreated,
     NotNeeded,
-    Refused,
     Unsupported,
-    Use,
     check_made_for_group,
     claim_names,
     claims_to_release,
@@ -23,7 +23,7 @@ from mooring.claims import (
 )
 from tests.claims.parts import BY_NAME, BY_TEMPLATE, NOW, claim, group, owned_by, pod
 
-NO_FEATURES = Features()
+NO_FEATURES = ClaimFeatures()
 GENERATED = pod(claims=[BY_TEMPLATE], made={"r": "p-r-x"})
 IN_GROUP = pod(claims=[BY_TEMPLATE], made={"r": "p-r-x"}, group="g")
 MADE_FOR_POD = claim("p-r-x", ownerReferences=owned_by("p"))
@@ -31,8 +31,8 @@ MADE_FOR_GROUP = claim("p-r-x", ownerReferences=owned_by("g", "PodGroup"))
 
 
 def uses(
-    user: Pod, *claims: ResourceClaim, features: Features = ALL_FEATURES
-) -> tuple[Use, ...] | Refused:
+    user: Pod, *claims: ResourceClaim, features: ClaimFeatures = ALL_FEATURES
+) -> tuple[ClaimUse, ...] | ClaimRejection:
     found = {("ns", each.metadata.name): each for each in claims}
     return uses_of(user, lambda namespace, name: found.get((namespace, name)), features)
 
@@ -122,27 +122,27 @@ def test_an_entry_that_needs_no_claim_is_passed_over() -> None:
 def test_a_claim_that_is_not_to_be_had_is_refused_with_its_reason(
     user: Pod, claims: list[ResourceClaim], reason: str
 ) -> None:
-    assert uses(user, *claims) == Refused(reason)
+    assert uses(user, *claims) == ClaimRejection(reason)
 
 
 def test_a_claim_of_the_group_counts_for_its_pods_if_groups_may_have_claims() -> None:
-    assert not isinstance(uses(IN_GROUP, MADE_FOR_GROUP), Refused)
-    assert isinstance(uses(IN_GROUP, MADE_FOR_GROUP, features=NO_FEATURES), Refused)
-    assert isinstance(uses(GENERATED, MADE_FOR_GROUP), Refused)
+    assert not isinstance(uses(IN_GROUP, MADE_FOR_GROUP), ClaimRejection)
+    assert isinstance(uses(IN_GROUP, MADE_FOR_GROUP, features=NO_FEATURES), ClaimRejection)
+    assert isinstance(uses(GENERATED, MADE_FOR_GROUP), ClaimRejection)
 
 
 def test_a_claim_that_is_named_may_be_anybodys() -> None:
     assert not isinstance(
-        uses(pod(claims=[BY_NAME]), claim(ownerReferences=owned_by("q"))), Refused
+        uses(pod(claims=[BY_NAME]), claim(ownerReferences=owned_by("q"))), ClaimRejection
     )
 
 
 def test_a_claim_of_a_group_is_checked_against_the_group() -> None:
     assert check_made_for_group(MADE_FOR_GROUP, group()) is None
-    assert check_made_for_group(MADE_FOR_POD, group()) == Refused(
+    assert check_made_for_group(MADE_FOR_POD, group()) == ClaimRejection(
         "ResourceClaim ns/p-r-x was not created for PodGroup ns/g (PodGroup is not owner)"
     )
-    assert check_made_for_group(claim(namespace="elsewhere"), group()) == Refused(
+    assert check_made_for_group(claim(namespace="elsewhere"), group()) == ClaimRejection(
         "ResourceClaim elsewhere/shared is not in the same namespace as PodGroup ns/g"
     )
 

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.resource.v1 import DeviceClass
-from mooring.claims import ClassIndex, implicit_name, is_device_resource
+from mooring.claims import DeviceClassIndex, implicit_name, is_device_resource
 from tests.claims.parts import device_class, index
 
 GPU = "example.com/gpu"
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
 
-def meant(found: ClassIndex, resource: str = GPU) -> str | None:
+def meant(found: DeviceClassIndex, resource: str = GPU) -> str | None:
     """Return the name of the class that a resource means."""
     it = found.class_for(resource)
     return None if it is None else it.metadata.name
@@ -109,7 +109,7 @@ _changes = st.lists(
 def test_following_changes_gives_what_the_classes_that_are_left_give(
     changes: list[str | DeviceClass],
 ) -> None:
-    followed = ClassIndex()
+    followed = DeviceClassIndex()
     left: dict[str, DeviceClass] = {}
     for change in changes:
         if isinstance(change, str):

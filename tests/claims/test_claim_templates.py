@@ -13,8 +13,8 @@ from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.scheduling import PodGroupResourceClaimStatus
 from mooring.claims import (
     ALL_FEATURES,
-    Features,
-    Refused,
+    ClaimFeatures,
+    ClaimRejection,
     claim_from_template,
     find_generated,
     generate_name,
@@ -69,29 +69,29 @@ def test_a_claim_of_a_group_is_owned_by_the_group() -> None:
 @pytest.mark.parametrize(
     ("request_", "features", "reason"),
     [
-        (PLAIN, Features(), None),
-        (NOT_ADMIN, Features(), None),
+        (PLAIN, ClaimFeatures(), None),
+        (NOT_ADMIN, ClaimFeatures(), None),
         (ADMIN, ALL_FEATURES, None),
-        (ADMIN, Features(), "admin access is requested, but the feature is disabled"),
+        (ADMIN, ClaimFeatures(), "admin access is requested, but the feature is disabled"),
         (LIST, ALL_FEATURES, None),
         (
             LIST,
-            Features(),
+            ClaimFeatures(),
             "template includes a prioritized list of subrequests, but the feature is disabled",
         ),
     ],
 )
 def test_what_a_disabled_feature_is_needed_for_is_refused(
-    request_: Tree, features: Features, reason: str | None
+    request_: Tree, features: ClaimFeatures, reason: str | None
 ) -> None:
     for owner in (pod(), group()):
         made = claim_from_template(owner, "r", template(request_), features)
-        assert (made == Refused(reason)) if reason else isinstance(made, ResourceClaim)
+        assert (made == ClaimRejection(reason)) if reason else isinstance(made, ResourceClaim)
 
 
 def test_features_follow_the_gates() -> None:
-    assert Features.of(Gates.parse()) == ALL_FEATURES
-    assert Features.of(Gates(frozenset())) == Features()
+    assert ClaimFeatures.of(Gates.parse()) == ALL_FEATURES
+    assert ClaimFeatures.of(Gates(frozenset())) == ClaimFeatures()
 
 
 @pytest.mark.parametrize(

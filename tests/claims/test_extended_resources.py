@@ -12,8 +12,8 @@ from mooring.api.core import NodeAllocatableResourceClaimStatus, Pod
 from mooring.api.core.resources import ResourceList
 from mooring.api.quantity import Quantity
 from mooring.claims import (
-    ClassIndex,
-    Refused,
+    ClaimRejection,
+    DeviceClassIndex,
     check_fresh,
     extended_needs,
     extended_requests,
@@ -59,7 +59,7 @@ def test_a_pod_has_needs_if_a_class_stands_behind_one_of_its_resources(
 
 
 def on_node(
-    needs: dict[str, int], allocatable: dict[str, int], classes: ClassIndex = CLASSES
+    needs: dict[str, int], allocatable: dict[str, int], classes: DeviceClassIndex = CLASSES
 ) -> object:
     amounts: ResourceList = {name: Quantity.from_int(n) for name, n in allocatable.items()}
     return needs_on_node(needs, amounts, classes)
@@ -82,7 +82,7 @@ def test_a_node_serves_with_devices_what_it_does_not_have_itself(
 
 def test_a_resource_that_is_neither_on_the_node_nor_in_a_class_does_not_fit() -> None:
     needs = {GPU: 1, "example.com/plugin": 1}
-    assert on_node(needs, {}) == Refused("cannot fit resource")
+    assert on_node(needs, {}) == ClaimRejection("cannot fit resource")
     # How much there is of it is for the usual rules of resources to say.
     assert on_node(needs, {"example.com/plugin": 0}) == {GPU: 1}
 
@@ -308,7 +308,7 @@ def test_a_special_claim_that_is_left_over_is_found_and_refused() -> None:
     assert find_special(pod(), [*others, left]) == left
     user = wanting(asking("c", requests={GPU: 1}))
     stale = with_requests(left, extended_requests(user, {GPU}, CLASSES))
-    assert check_fresh(stale) == Refused("cannot schedule extended resource claim")
+    assert check_fresh(stale) == ClaimRejection("cannot schedule extended resource claim")
 
 
 def test_node_resources_of_the_special_claim_get_its_name_once_it_has_one() -> None:
