@@ -1,12 +1,11 @@
-"""CEL expressions with a helper that only Mooring has. They are stored as written; the scan is
-by text, and strings inside the expression do not count."""
+"""Warns about CEL helpers that only Mooring has. Expressions are stored as written; the scan works
+on their text and skips strings."""
 
 from __future__ import annotations
 
 import re
 
-from mooring.api.seedforms.notes import Notes, Segments
-from mooring.api.seedforms.trees import Tree, objects
+from mooring.api.kep_forms.trees import RewriteNotes, Segments, Tree, objects
 
 _TOKEN = re.compile(
     r"""
@@ -26,16 +25,16 @@ _MESSAGES = {
 }
 
 
-def warn_of_selectors(holder: Tree, at: Segments, notes: Notes) -> None:
-    """Note the helpers that the CEL selectors of a request, class or rule use."""
+def warn_of_selectors(holder: Tree, at: Segments, notes: RewriteNotes) -> None:
+    """Warn about helpers in the CEL selectors of a request, class or rule."""
     for position, selector in objects(holder, "selectors"):
         cel = selector.get("cel")
         if isinstance(cel, dict):
             warn_of(cel.get("expression"), (*at, "selectors", position, "cel", "expression"), notes)
 
 
-def warn_of(expression: object, at: Segments, notes: Notes) -> None:
-    """Note the helpers that an expression uses."""
+def warn_of(expression: object, at: Segments, notes: RewriteNotes) -> None:
+    """Warn about helpers in an expression."""
     if not isinstance(expression, str) or not ("name" in expression or "include" in expression):
         return
     for token in _TOKEN.finditer(expression):

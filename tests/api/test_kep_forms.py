@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.gates import Gates
-from mooring.api.seedforms import Rewritten, is_slashed_driver_name, rewrite
+from mooring.api.kep_forms import RewrittenForm, is_slashed_driver_name, rewrite
 
 ALL_ON = Gates.parse()
 NO_DERIVED = Gates.parse("DRADerivedAttributes=false")
@@ -87,7 +87,7 @@ def pool_status(version: str, driver: str) -> Tree:
     }
 
 
-def texts(rewritten: Rewritten) -> list[str]:
+def texts(rewritten: RewrittenForm) -> list[str]:
     return [str(warning) for warning in rewritten.warnings]
 
 

@@ -1,28 +1,37 @@
 """ResourceSlice: typed lists, plain capacities, node-allocatable mappings and the missing pool.
 
-Every slice that is read comes by here, so a device that has no such form costs a few lookups.
+Every slice passes through here, so a device without such a form costs only a few lookups.
 """
 
 from __future__ import annotations
 
 from mooring.api.fieldpath import Key
-from mooring.api.seedforms.notes import Notes, Segments
-from mooring.api.seedforms.trees import Tree, each, is_absent, objects, replaced, within, without
+from mooring.api.kep_forms.trees import (
+    RewriteNotes,
+    Segments,
+    Tree,
+    each,
+    is_absent,
+    objects,
+    replaced,
+    within,
+    without,
+)
 
 _LISTS = {"bool": "bools", "int": "ints", "string": "strings", "version": "versions"}
 
 _MAPPINGS = "nodeAllocatableResourceMappings"
 
 
-def rewrite_slice(tree: Tree, notes: Notes) -> Tree:
+def rewrite_slice(tree: Tree, notes: RewriteNotes) -> Tree:
     """Return a ResourceSlice in its shipped form."""
     return within(tree, ("spec",), lambda spec: _spec(spec, notes))
 
 
-def _spec(spec: Tree, notes: Notes) -> Tree:
+def _spec(spec: Tree, notes: RewriteNotes) -> Tree:
     spec = _pooled(spec, notes)
     if notes.fits and not _has_hyphens(spec):
-        return spec  # Nothing else can be odd about what fits.
+        return spec  # a tree that fits has no other such form
     if notes.version != "v1beta1":
         return each(
             spec, "devices", lambda device, i: _device(device, ("spec", "devices", i), notes)
@@ -36,7 +45,7 @@ def _spec(spec: Tree, notes: Notes) -> Tree:
 
 
 def _has_hyphens(spec: Tree) -> bool:
-    """Tell whether the name of some attribute may have a hyphen; all of v1beta1 may."""
+    """Return whether an attribute name may have a hyphen; any of v1beta1 may."""
     names: set[str] = set()
     for _, device in objects(spec, "devices"):
         if "basic" in device:
@@ -46,8 +55,8 @@ def _has_hyphens(spec: Tree) -> bool:
     return "-" in "".join(names)
 
 
-def _pooled(spec: Tree, notes: Notes) -> Tree:
-    """Return the spec with a pool of its own node, if it names none."""
+def _pooled(spec: Tree, notes: RewriteNotes) -> Tree:
+    """Return the spec with a pool for its node, if it has none."""
     node = spec.get("nodeName")
     if notes.is_part or not is_absent(spec, "pool") or not isinstance(node, str) or not node:
         return spec
@@ -60,9 +69,9 @@ def _pooled(spec: Tree, notes: Notes) -> Tree:
     return {**spec, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}}
 
 
-def _device(device: Tree, at: Segments, notes: Notes) -> Tree:
+def _device(device: Tree, at: Segments, notes: RewriteNotes) -> Tree:
     attributes = device.get("attributes")
-    if notes.fits:  # Only the names of attributes can still be odd.
+    if notes.fits:  # only the names of attributes can have such a form
         if isinstance(attributes, dict) and "-" in "".join(attributes):
             _warn_of_hyphens(attributes, at, notes)
         return device
@@ -76,7 +85,7 @@ def _device(device: Tree, at: Segments, notes: Notes) -> Tree:
     return device
 
 
-def _attributes(attributes: Tree, at: Segments, notes: Notes) -> Tree:
+def _attributes(attributes: Tree, at: Segments, notes: RewriteNotes) -> Tree:
     if "-" in "".join(attributes):
         _warn_of_hyphens(attributes, at, notes)
     changed: Tree = {}
@@ -88,7 +97,7 @@ def _attributes(attributes: Tree, at: Segments, notes: Notes) -> Tree:
     return {**attributes, **changed} if changed else attributes
 
 
-def _warn_of_hyphens(attributes: Tree, at: Segments, notes: Notes) -> None:
+def _warn_of_hyphens(attributes: Tree, at: Segments, notes: RewriteNotes) -> None:
     for name in attributes:
         identifier = name.rpartition("/")[2]
         if "-" in identifier:  # A domain may have hyphens.
@@ -101,7 +110,7 @@ def _warn_of_hyphens(attributes: Tree, at: Segments, notes: Notes) -> None:
             )
 
 
-def _typed_list(attribute: Tree, at: Segments, notes: Notes) -> Tree:
+def _typed_list(attribute: Tree, at: Segments, notes: RewriteNotes) -> Tree:
     """Return the attribute with `list: {string: […]}` as `strings: […]`."""
     lists = attribute["list"]
     if not isinstance(lists, dict) or not lists:
@@ -120,7 +129,7 @@ def _typed_list(attribute: Tree, at: Segments, notes: Notes) -> Tree:
     return {**without(attribute, "list"), **stored}
 
 
-def _capacity(capacity: Tree, at: Segments, notes: Notes) -> Tree:
+def _capacity(capacity: Tree, at: Segments, notes: RewriteNotes) -> Tree:
     changed: Tree = {}
     for name, value in capacity.items():
         if not isinstance(value, dict) and _is_quantity(value):
@@ -134,11 +143,11 @@ def _capacity(capacity: Tree, at: Segments, notes: Notes) -> Tree:
 
 
 def _is_quantity(value: object) -> bool:
-    """Whether JSON may write a quantity like this."""
+    """Return whether JSON can represent a quantity like this."""
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
-def _node_allocatable(device: Tree, at: Segments, notes: Notes) -> Tree:
+def _node_allocatable(device: Tree, at: Segments, notes: RewriteNotes) -> Tree:
     """Return the device with its mappings as nodeAllocatableResources."""
     mappings = device[_MAPPINGS]
     if not isinstance(mappings, dict) or not is_absent(device, "nodeAllocatableResources"):
@@ -155,7 +164,7 @@ def _node_allocatable(device: Tree, at: Segments, notes: Notes) -> Tree:
 
 
 def _mapping(mapping: Tree) -> Tree:
-    """Return a mapping with its multiplier under the shipped name; it is 1 unless said."""
+    """Return a mapping with its multiplier under the shipped name, by default 1."""
     multiplier = mapping.get("allocationMultiplier")
     name = "deviceMultiplier" if is_absent(mapping, "capacityKey") else "capacityMultiplier"
     stored = "1" if multiplier is None else multiplier
