@@ -15,8 +15,8 @@ from mooring.drivers.host import Host
 from mooring.drivers.nvidia import NvidiaDriver
 from mooring.drivers.nvidia.cdi import ToolEdits
 from mooring.drivers.nvidia.gpus import pci_address, semantic
-from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, Form
-from mooring.hardware.models import MigProfile, NvidiaGpu
+from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, NumaNodeForm
+from mooring.hardware.board import MigProfile, NvidiaGpu
 from tests.drivers.fakenvml import FakeGpu, FakeInstance, FakeNvml
 from tests.drivers.machines import (
     allocated,
@@ -101,7 +101,7 @@ def test_whole_gpus_have_the_names_of_the_known_driver() -> None:
 
 
 def test_numa_nodes_are_a_list_when_the_operator_says_so() -> None:
-    found = devices_of(driver_of(FakeNvml(gpus(1)), board_host(BOARD, Form.LIST)))
+    found = devices_of(driver_of(FakeNvml(gpus(1)), board_host(BOARD, NumaNodeForm.LIST)))
     assert found["gpu-0"].attributes[NUMA_NODE].int_values == (0,)
 
 

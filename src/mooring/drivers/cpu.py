@@ -1,15 +1,31 @@
 """dra.cpu: the CPUs of this machine, each as a device, or in groups of which claims take some.
 
-In groups a claim says how many CPUs it wants; which ones they are is decided here, when it is
-prepared, and remembered until it is unprepared. What was decided stands in the variables that the
-container gets, so that a driver that starts again learns it from what it prepared before.
+With groups, a claim requests a number of CPUs. The driver decides which ones when it prepares the
+claim, and remembers them until it unprepares it. The container's environment has the decision, so
+that a restarted driver learns it from what it prepared before.
 
-    DRA_CPUSET_<uid>=0-3              the CPUs of the claim, as dra-driver-cpu tells them
+    DRA_CPUSET_<uid>=0-3              the CPUs of the claim, as dra-driver-cpu names them
     MOORING_CPUSET_<uid>_<request>=…  those of a request: a process is bound to them
+
+CPUs are chosen as whole cores, near to each other:
+
+1. Of the NUMA nodes with enough free CPUs, take the one with the fewest, so that others stay whole.
+   If none has enough, begin with those that have the most.
+2. In a node, take cores that are completely free, as long as all their CPUs are needed.
+3. Take the rest from cores that others use already; then split one.
+
+They are read from sysfs:
+
+devices/system/cpu/online                 0-63; without it, every cpuN whose own `online` is not 0
+devices/system/cpu/cpu0/topology/         physical_package_id, core_id, thread_siblings_list
+devices/system/cpu/cpu0/cache/index3/id   the cache that the cores near it share
+devices/system/cpu/cpu0/node0             a link to its NUMA node; a kernel without NUMA has none
+devices/cpu_atom/cpus                     the small cores of a machine that has two types
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -23,19 +39,31 @@ from mooring.driver.driver import (
     Prepared,
     PrepareError,
 )
-from mooring.drivers.changes import WatchingDriver
-from mooring.drivers.cpus import Cpu, by_core, group_of, groups, one_of, online_cpus
-from mooring.drivers.cpusets import choose
-from mooring.drivers.given import consumed, gone
-from mooring.drivers.host import Host
-from mooring.hardware.drivers.cpu import CAPACITY, DRIVER, cpu_device, group_device
-from mooring.hardware.numbers import format_cpu_list, parse_cpu_list
-from mooring.hardware.values import whole
+from mooring.drivers.claim_helpers import consumed, device_gone
+from mooring.drivers.host import Host, names, natural, number, numbers
+from mooring.drivers.uevents import WatchingDriver
+from mooring.hardware.attributes import NUMA_NODES_MAX, numa_node_of_cpu, whole
+from mooring.hardware.drivers.cpu import (
+    CAPACITY,
+    DRIVER,
+    CpuGroup,
+    OneCpu,
+    cpu_device,
+    group_device,
+)
+from mooring.hardware.errors import NoAttributeError
+from mooring.hardware.numbers import CPUS_MAX, format_cpu_list, parse_cpu_list
+from mooring.hardware.sysfs_tree import SysfsTree
 
 CLAIM_VARIABLE = "DRA_CPUSET"
 ALLOCATED = "dra.cpu/allocatedNumCPUs"
 
 Given = dict[str, tuple[int, ...]]  # the CPUs of each request of a claim
+
+STANDARD, PERFORMANCE, EFFICIENCY = "standard", "p-core", "e-core"
+
+_CPUS = "devices/system/cpu"
+_CPU = re.compile(r"cpu([0-9]{1,5})")
 
 
 class CpuSettings(NamedTuple):
@@ -61,10 +89,10 @@ class CpuDriver(WatchingDriver):
         """Return the CPUs that are online and not reserved."""
         cpus, place = self._cpus(), self._host.place
         if self._settings.is_individual:
-            return [cpu_device(place, one_of(cpu)) for cpu in by_core(cpus)]
+            return [cpu_device(place, cpu_facts(cpu)) for cpu in sorted_by_core(cpus)]
         by_socket = self._settings.by_socket
-        found = groups(cpus, by_socket=by_socket).values()
-        return [group_device(place, group_of(each, by_socket=by_socket)) for each in found]
+        found = cpu_groups(cpus, by_socket=by_socket).values()
+        return [group_device(place, group_facts(each, by_socket=by_socket)) for each in found]
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
         """Decide which CPUs the claim has, and tell its containers."""
@@ -115,7 +143,7 @@ class CpuDriver(WatchingDriver):
         members = self._members(device)
         free = [cpu for cpu in members if cpu.id not in taken]
         count = 1 if self._settings.is_individual else _wanted(device)
-        chosen = choose(free, count)
+        chosen = choose_cpus(free, count)
         if chosen is None:
             raise PrepareError(
                 f"device {device.name}: {count} CPUs are wanted, and {len(free)} of its "
@@ -130,12 +158,12 @@ class CpuDriver(WatchingDriver):
         """Return the CPUs that a device stands for, or raise PrepareError."""
         cpus = self._cpus()
         if self._settings.is_individual:
-            found = tuple(cpu for cpu in cpus if one_of(cpu).name == device.name)
+            found = tuple(cpu for cpu in cpus if cpu_facts(cpu).name == device.name)
         else:
-            by_name = groups(cpus, by_socket=self._settings.by_socket)
+            by_name = cpu_groups(cpus, by_socket=self._settings.by_socket)
             found = by_name.get(device.name, ())
         if not found:
-            raise gone(device)
+            raise device_gone(device)
         return found
 
     def _cpus(self) -> list[Cpu]:
@@ -164,3 +192,150 @@ def _told(claim: ClaimName, prepared: Prepared) -> tuple[int, ...]:
         if key == name:
             return parse_cpu_list(value)
     return ()
+
+
+# --- choosing CPUs --------------------------------------------------------------------------------
+
+
+def choose_cpus(free: Iterable[Cpu], count: int) -> tuple[int, ...] | None:
+    """Return so many CPUs of those that are free; None if there are not so many."""
+    nodes: dict[int, list[Cpu]] = {}
+    for cpu in free:
+        nodes.setdefault(-1 if cpu.node is None else cpu.node, []).append(cpu)
+    if sum(map(len, nodes.values())) < count:
+        return None
+    chosen: list[int] = []
+    for node in _best_first(nodes, count):
+        chosen += _of_node(node, count - len(chosen))
+    return tuple(sorted(chosen))
+
+
+def _best_first(nodes: dict[int, list[Cpu]], count: int) -> Iterator[list[Cpu]]:
+    roomy = [node for node, cpus in nodes.items() if len(cpus) >= count]
+    if roomy:
+        yield nodes[min(roomy, key=lambda node: (len(nodes[node]), node))]
+        return
+    for node in sorted(nodes, key=lambda node: (-len(nodes[node]), node)):
+        yield nodes[node]
+
+
+def _of_node(cpus: list[Cpu], count: int) -> list[int]:
+    cores: dict[int, list[Cpu]] = {}
+    for cpu in sorted(cpus):
+        cores.setdefault(min(cpu.siblings), []).append(cpu)
+    chosen: list[int] = []
+    for members in cores.values():
+        is_whole = len(members) == len(members[0].siblings)
+        if is_whole and len(members) <= count - len(chosen):
+            chosen += [cpu.id for cpu in members]
+    # Cores with the least left come first: those are in use, or the smallest to break up.
+    rest = sorted(cores.values(), key=lambda members: (len(members), members[0].id))
+    for cpu in (cpu for members in rest for cpu in members if cpu.id not in chosen):
+        if len(chosen) == count:
+            break
+        chosen.append(cpu.id)
+    return chosen
+
+
+# --- sysfs ----------------------------------------------------------------------------------------
+
+
+class Cpu(NamedTuple):
+    """A CPU that is online; None is unknown."""
+
+    id: int
+    node: int | None
+    socket: int | None
+    core: int | None
+    cache: int | None
+    siblings: tuple[int, ...]  # all CPUs of its core, itself too
+    core_type: str = STANDARD
+
+
+def online_cpus(host: Host) -> tuple[Cpu, ...]:
+    """Return the CPUs that can be used now, by number."""
+    found = numbers(host.sys, f"{_CPUS}/online")
+    ids = sorted(set(found)) if found is not None else _those_on(host.sys)
+    there = set(names(host.sys, _CPUS))
+    # One that went offline since is not there any more.
+    present = [id_ for id_ in ids[:CPUS_MAX] if f"cpu{id_}" in there]
+    small = numbers(host.sys, "devices/cpu_atom/cpus")
+    found_cpus = (_read_cpu(host.sys, id_, set(present)) for id_ in present)
+    return tuple(each._replace(core_type=_core_type(each.id, small)) for each in found_cpus)
+
+
+def cpu_groups(cpus: Iterable[Cpu], *, by_socket: bool) -> dict[str, tuple[Cpu, ...]]:
+    """Return the CPUs by the name of the device that they are part of."""
+    found: dict[str, list[Cpu]] = {}
+    for cpu in cpus:
+        found.setdefault(_group_of(cpu, by_socket).name, []).append(cpu)
+    return {name: tuple(members) for name, members in sorted(found.items())}
+
+
+def group_facts(members: tuple[Cpu, ...], *, by_socket: bool) -> CpuGroup:
+    """Return the facts of a group of CPUs."""
+    first = _group_of(members[0], by_socket)
+    return first._replace(cpus=len(members), has_threads=any(map(_has_threads, members)))
+
+
+def cpu_facts(cpu: Cpu) -> OneCpu:
+    """Return the facts of a CPU that is given away alone."""
+    others = format_cpu_list(set(cpu.siblings) - {cpu.id})
+    return OneCpu(
+        id=cpu.id,
+        has_threads=_has_threads(cpu),
+        node=cpu.node,
+        socket=cpu.socket,
+        core=cpu.core,
+        cache=cpu.cache,
+        siblings=others,
+        core_type=cpu.core_type,
+    )
+
+
+def sorted_by_core(cpus: Iterable[Cpu]) -> list[Cpu]:
+    """Return CPUs with those of one core together: claims take them in this order."""
+    return sorted(cpus, key=lambda cpu: (min(cpu.siblings), cpu.id))
+
+
+def _group_of(cpu: Cpu, by_socket: bool) -> CpuGroup:
+    # Without NUMA there are still sockets.
+    node = None if by_socket else cpu.node
+    return CpuGroup(1, False, node, cpu.socket)
+
+
+def _has_threads(cpu: Cpu) -> bool:
+    return len(cpu.siblings) > 1
+
+
+def _core_type(id_: int, small: tuple[int, ...] | None) -> str:
+    if small is None:
+        return STANDARD
+    return EFFICIENCY if id_ in small else PERFORMANCE
+
+
+def _those_on(tree: SysfsTree) -> list[int]:
+    found = (_CPU.fullmatch(name) for name in names(tree, _CPUS))
+    ids = sorted(int(each[1]) for each in found if each is not None)
+    return [id_ for id_ in ids if number(tree, f"{_CPUS}/cpu{id_}/online") != 0]
+
+
+def _read_cpu(tree: SysfsTree, id_: int, online: set[int]) -> Cpu:
+    folder = f"{_CPUS}/cpu{id_}"
+    siblings = numbers(tree, f"{folder}/topology/thread_siblings_list") or ()
+    return Cpu(
+        id=id_,
+        node=_numa_node(tree, id_),
+        socket=natural(tree, f"{folder}/topology/physical_package_id"),
+        core=natural(tree, f"{folder}/topology/core_id"),
+        cache=natural(tree, f"{folder}/cache/index3/id"),
+        siblings=tuple(sorted({id_, *siblings} & online)),
+    )
+
+
+def _numa_node(tree: SysfsTree, cpu: int) -> int | None:
+    try:
+        node = numa_node_of_cpu(tree, cpu)
+    except NoAttributeError:
+        return None
+    return node if 0 <= node < NUMA_NODES_MAX else None

@@ -10,12 +10,10 @@ import posixpath
 from pathlib import Path
 from typing import NamedTuple
 
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import DeviceLocation, NumaNodeForm
 from mooring.hardware.errors import TreeError
-from mooring.hardware.folder import folder_tree
 from mooring.hardware.numbers import PciAddress, parse_cpu_list, parse_integer
-from mooring.hardware.place import Place
-from mooring.hardware.tree import FILE_BYTES_MAX, Tree
+from mooring.hardware.sysfs_tree import FILE_BYTES_MAX, SysfsTree, folder_tree
 
 LARGE_FILE_BYTES_MAX = 8 << 20  # of files that grow with the machine, such as its mounts
 
@@ -23,24 +21,24 @@ LARGE_FILE_BYTES_MAX = 8 << 20  # of files that grow with the machine, such as i
 class Host(NamedTuple):
     """Where a driver looks for devices."""
 
-    sys: Tree
-    proc: Tree
-    form: Form = Form.SCALAR
+    sys: SysfsTree
+    proc: SysfsTree
+    form: NumaNodeForm = NumaNodeForm.SCALAR
 
     @property
-    def place(self) -> Place:
+    def place(self) -> DeviceLocation:
         """Where its devices stand."""
-        return Place(self.sys, self.form)
+        return DeviceLocation(self.sys, self.form)
 
 
 def host_at(
-    sysfs: str | Path = "/sys", proc: str | Path = "/proc", form: Form = Form.SCALAR
+    sysfs: str | Path = "/sys", proc: str | Path = "/proc", form: NumaNodeForm = NumaNodeForm.SCALAR
 ) -> Host:
     """Return the machine whose sysfs and proc are in these folders; by default this one."""
     return Host(folder_tree(sysfs), folder_tree(proc), form)
 
 
-def words(tree: Tree, path: str, bytes_max: int = FILE_BYTES_MAX) -> str | None:
+def words(tree: SysfsTree, path: str, bytes_max: int = FILE_BYTES_MAX) -> str | None:
     """Return what a file says, without space around it; None if it cannot be read."""
     try:
         return tree.read(path, bytes_max).strip()
@@ -48,7 +46,7 @@ def words(tree: Tree, path: str, bytes_max: int = FILE_BYTES_MAX) -> str | None:
         return None
 
 
-def number(tree: Tree, path: str) -> int | None:
+def number(tree: SysfsTree, path: str) -> int | None:
     """Return the integer in a file; None if it cannot be read."""
     said = words(tree, path)
     try:
@@ -57,13 +55,13 @@ def number(tree: Tree, path: str) -> int | None:
         return None
 
 
-def natural(tree: Tree, path: str) -> int | None:
+def natural(tree: SysfsTree, path: str) -> int | None:
     """Return the integer in a file; the kernel writes -1 where it does not know."""
     found = number(tree, path)
     return found if found is not None and found >= 0 else None
 
 
-def numbers(tree: Tree, path: str) -> tuple[int, ...] | None:
+def numbers(tree: SysfsTree, path: str) -> tuple[int, ...] | None:
     """Return the list in a file, such as 0-3,8; None if it cannot be read."""
     said = words(tree, path)
     try:
@@ -72,7 +70,7 @@ def numbers(tree: Tree, path: str) -> tuple[int, ...] | None:
         return None
 
 
-def names(tree: Tree, path: str) -> list[str]:
+def names(tree: SysfsTree, path: str) -> list[str]:
     """Return the names in a folder, in order; none if it cannot be read."""
     try:
         return tree.names(path)
@@ -80,7 +78,7 @@ def names(tree: Tree, path: str) -> list[str]:
         return []
 
 
-def way(tree: Tree, path: str) -> list[str]:
+def way(tree: SysfsTree, path: str) -> list[str]:
     """Return the steps from the root to where a link leads; none if it is no link."""
     try:
         target = tree.link(path)

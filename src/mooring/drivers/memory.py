@@ -21,14 +21,13 @@ from mooring.api.binding import MEMORY_NODES, variable
 from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import Device
 from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
-from mooring.drivers.changes import WatchingDriver
-from mooring.drivers.given import consumed, gone, of_request
+from mooring.drivers.claim_helpers import consumed, device_gone, devices_of_request
 from mooring.drivers.host import Host, names, number, numbers, words
-from mooring.hardware.attributes import NUMA_NODES_MAX
+from mooring.drivers.uevents import WatchingDriver
+from mooring.hardware.attributes import NUMA_NODES_MAX, bytes_of
 from mooring.hardware.drivers.memory import CAPACITY, DRIVER, PAGE, SMALLEST, Pages, memory_device
 from mooring.hardware.numbers import format_cpu_list
-from mooring.hardware.tree import Tree
-from mooring.hardware.values import bytes_of
+from mooring.hardware.sysfs_tree import SysfsTree
 
 CLAIM_VARIABLE = "DRAMEMORY"
 
@@ -56,10 +55,10 @@ class MemoryDriver(WatchingDriver):
         known = {pages.name: pages for pages in memory_of(self._host)}
         for device in claim.devices:
             if device.name not in known:
-                raise gone(device)
+                raise device_gone(device)
         nodes = _nodes(known, claim.devices)
         for device in claim.devices:
-            own = _nodes(known, of_request(claim, device.request))
+            own = _nodes(known, devices_of_request(claim, device.request))
             env = [f"{CLAIM_VARIABLE}_{claim.uid}_NUMANodes={nodes}"] if nodes else []
             env.append(f"{CLAIM_VARIABLE}_{claim.uid}_{_share(known[device.name], device)}")
             if own:
@@ -81,7 +80,7 @@ def memory_of(host: Host) -> Iterator[Pages]:
         yield from _pages(host.sys, f"{_NODES}/node{node}/hugepages", total, node)
 
 
-def _pages(tree: Tree, folder: str, total: int | None, node: int | None) -> Iterator[Pages]:
+def _pages(tree: SysfsTree, folder: str, total: int | None, node: int | None) -> Iterator[Pages]:
     if total is None:
         return
     huge = list(_huge(tree, folder))
@@ -93,7 +92,7 @@ def _pages(tree: Tree, folder: str, total: int | None, node: int | None) -> Iter
         yield Pages(bytes_of(page * count), bytes_of(page), is_huge=True, node=node)
 
 
-def _huge(tree: Tree, folder: str) -> Iterator[tuple[int, int]]:
+def _huge(tree: SysfsTree, folder: str) -> Iterator[tuple[int, int]]:
     """Give each size of huge pages of which there are some, in bytes, and how many."""
     for name in names(tree, folder):
         found = _HUGE.fullmatch(name)
@@ -107,7 +106,7 @@ def _total(said: str | None) -> int | None:
     return int(found[1]) * 1024 if found is not None else None
 
 
-def _online(tree: Tree) -> list[int]:
+def _online(tree: SysfsTree) -> list[int]:
     """Return the NUMA nodes that there are; a node without its folder has just gone."""
     there = [_NODE.fullmatch(name) for name in names(tree, _NODES)]
     nodes = sorted(int(each[1]) for each in there if each is not None)

@@ -14,8 +14,8 @@ from mooring.api.binding import variable
 from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import Device, DeviceAttribute
 from mooring.driver.driver import Claim, ClaimName, Driver, Pool, Prepared
-from mooring.drivers.given import gone, listed, of_request
-from mooring.hardware.attributes import Form
+from mooring.drivers.claim_helpers import device_gone, devices_of_request, join_unique
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.drivers import DRIVERS
 from mooring.hardware.machine import Sheet, machine_of
@@ -41,10 +41,10 @@ class SimulatedDriver(Driver):
         """Tell containers what their devices would be."""
         for device in claim.devices:
             if device.name not in self._devices:
-                raise gone(device)
+                raise device_gone(device)
         for device in claim.devices:
             prefix = variable(VARIABLE, claim.uid, device.request)
-            fellows = listed(each.name for each in of_request(claim, device.request))
+            fellows = join_unique(each.name for each in devices_of_request(claim, device.request))
             env = (f"{prefix}={fellows}", *_told(prefix, self._devices[device.name]))
             yield Prepared(device, ContainerEdits(env=env))
 
@@ -52,7 +52,9 @@ class SimulatedDriver(Driver):
         """Do nothing."""
 
 
-def simulated(profile: str, node_name: str, form: Form = Form.SCALAR) -> tuple[Driver, ...]:
+def simulated(
+    profile: str, node_name: str, form: NumaNodeForm = NumaNodeForm.SCALAR
+) -> tuple[Driver, ...]:
     """Return the drivers of a board that have devices on it; ProfileError: there is no such."""
     machine = machine_of(Catalogue().profile(profile), node_name, form)
     found: list[Driver] = []

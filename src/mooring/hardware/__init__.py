@@ -3,20 +3,24 @@
 The standard attributes, for drivers, are in mooring.hardware.attributes.
 """
 
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.board import Board, Profile
-from mooring.hardware.catalogue import Catalogue, Fleet, Wanted
+from mooring.hardware.catalogue import Catalogue, Fleet, ProfileCount
 from mooring.hardware.errors import HardwareError, NoAttributeError, ProfileError, TreeError
 
 __all__ = [
     "Board",
     "Catalogue",
     "Fleet",
-    "Form",
     "HardwareError",
     "NoAttributeError",
+    "NumaNodeForm",
     "Profile",
+    "ProfileCount",
     "ProfileError",
     "TreeError",
-    "Wanted",
 ]
+
+
+# MOVED
+Form = NumaNodeForm  # MOVED

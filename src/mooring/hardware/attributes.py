@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from mooring.api.resource.v1 import DeviceAttribute
+from mooring.api.quantity import Format, Quantity
+from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.hardware.errors import NoAttributeError, TreeError
 from mooring.hardware.numbers import PciAddress, parse_cpu_list, parse_integer
-from mooring.hardware.tree import Tree
+from mooring.hardware.sysfs_tree import SysfsTree
 
 PREFIX = "resource.kubernetes.io/"
 PCI_BUS_ID = f"{PREFIX}pciBusID"
@@ -37,8 +39,13 @@ _NODES = "devices/system/node"
 _CPUS = "devices/system/cpu"
 _NODE_NAME = re.compile(r"node[0-9].*")
 
+Attributes = dict[str, DeviceAttribute]
+Capacities = dict[str, DeviceCapacity]
 
-class Form(IntEnum):
+TEXT_BYTES_MAX = 64  # of a string that is an attribute
+
+
+class NumaNodeForm(IntEnum):
     """How numaNode is published. The operator of a driver decides; the cluster must have
     DRAListTypeAttributes on for lists. False and True are taken as scalar and list."""
 
@@ -46,20 +53,20 @@ class Form(IntEnum):
     LIST = 1
 
 
-class Attribute(NamedTuple):
+class NamedAttribute(NamedTuple):
     """The name and value of an attribute."""
 
     name: str
     value: DeviceAttribute
 
 
-def pci_bus_id(bus_id: str) -> Attribute:
+def pci_bus_id(bus_id: str) -> NamedAttribute:
     """Return the address of a PCI device as its attribute."""
     _check_bus_id(bus_id)
-    return Attribute(PCI_BUS_ID, DeviceAttribute(string_value=bus_id))
+    return NamedAttribute(PCI_BUS_ID, DeviceAttribute(string_value=bus_id))
 
 
-def pcie_root(tree: Tree, bus_id: str) -> Attribute:
+def pcie_root(tree: SysfsTree, bus_id: str) -> NamedAttribute:
     """Return the PCIe root that a device is below: `pci0000:00`."""
     _check_bus_id(bus_id)
     try:
@@ -68,10 +75,12 @@ def pcie_root(tree: Tree, bus_id: str) -> Attribute:
         raise NoAttributeError(
             f"failed to resolve PCIe Root Complex for PCI Bus ID {bus_id}: {error}"
         ) from None
-    return Attribute(PCIE_ROOT, DeviceAttribute(string_value=root))
+    return NamedAttribute(PCIE_ROOT, DeviceAttribute(string_value=root))
 
 
-def numa_node_of_pci(tree: Tree, bus_id: str, form: Form | bool = Form.SCALAR) -> Attribute:
+def numa_node_of_pci(
+    tree: SysfsTree, bus_id: str, form: NumaNodeForm | bool = NumaNodeForm.SCALAR
+) -> NamedAttribute:
     """Return the NUMA node of a PCI device, or its node and those as near."""
     _check_bus_id(bus_id)
     try:
@@ -88,7 +97,9 @@ def numa_node_of_pci(tree: Tree, bus_id: str, form: Form | bool = Form.SCALAR) -
     return _numa_attribute(tree, node, form)
 
 
-def numa_node(tree: Tree, node: int, form: Form | bool = Form.SCALAR) -> Attribute:
+def numa_node(
+    tree: SysfsTree, node: int, form: NumaNodeForm | bool = NumaNodeForm.SCALAR
+) -> NamedAttribute:
     """Return the attribute of a device that knows its NUMA node, such as a CPU."""
     if node < 0:
         raise NoAttributeError(
@@ -102,7 +113,7 @@ def numa_node(tree: Tree, node: int, form: Form | bool = Form.SCALAR) -> Attribu
     return _numa_attribute(tree, node, form)
 
 
-def numa_node_of_cpu(tree: Tree, cpu: int) -> int:
+def numa_node_of_cpu(tree: SysfsTree, cpu: int) -> int:
     """Return the NUMA node that a CPU is in."""
     try:
         names = tree.names(f"{_CPUS}/cpu{cpu}")
@@ -138,7 +149,7 @@ def _check_bus_id(bus_id: str) -> None:
         raise NoAttributeError(f"invalid PCI Bus ID format: {bus_id[:64]}") from None
 
 
-def _root_of(tree: Tree, bus_id: str) -> str:
+def _root_of(tree: SysfsTree, bus_id: str) -> str:
     """Return the first folder below `devices` on the way to a device."""
     target = tree.link(f"{_PCI_DEVICES}/{bus_id}")
     if not target.startswith("/"):
@@ -154,13 +165,13 @@ def _root_of(tree: Tree, bus_id: str) -> str:
 # --- NUMA ---------------------------------------------------------------------------------
 
 
-def _numa_attribute(tree: Tree, node: int, form: Form | bool) -> Attribute:
+def _numa_attribute(tree: SysfsTree, node: int, form: NumaNodeForm | bool) -> NamedAttribute:
     if not form:
-        return Attribute(NUMA_NODE, DeviceAttribute(int_value=node))
-    return Attribute(NUMA_NODE, DeviceAttribute(int_values=(node, *_as_near(tree, node))))
+        return NamedAttribute(NUMA_NODE, DeviceAttribute(int_value=node))
+    return NamedAttribute(NUMA_NODE, DeviceAttribute(int_values=(node, *_as_near(tree, node))))
 
 
-def _as_near(tree: Tree, node: int) -> list[int]:
+def _as_near(tree: SysfsTree, node: int) -> list[int]:
     """Return the other nodes at the smallest distance and not on another socket, in order."""
     distances = _distances(tree, node)
     others = {other: each for other, each in enumerate(distances) if other != node}
@@ -173,7 +184,7 @@ def _as_near(tree: Tree, node: int) -> list[int]:
     return [other for other in nearest if _socket(tree, other) in (socket, None)]
 
 
-def _distances(tree: Tree, node: int) -> list[int]:
+def _distances(tree: SysfsTree, node: int) -> list[int]:
     """Return a row of the SLIT; none where it cannot be read."""
     try:
         row = [parse_integer(part) for part in tree.read(f"{_NODES}/node{node}/distance").split()]
@@ -182,7 +193,7 @@ def _distances(tree: Tree, node: int) -> list[int]:
     return row if len(row) <= NUMA_NODES_MAX else []
 
 
-def _socket(tree: Tree, node: int) -> int | None:
+def _socket(tree: SysfsTree, node: int) -> int | None:
     """Return the socket of a node's first CPU; None where it cannot be known."""
     try:
         cpus = parse_cpu_list(tree.read(f"{_NODES}/node{node}/cpulist"))
@@ -191,10 +202,95 @@ def _socket(tree: Tree, node: int) -> int | None:
         return None
 
 
-def _integer(tree: Tree, path: str) -> int:
+def _integer(tree: SysfsTree, path: str) -> int:
     try:
         return parse_integer(tree.read(path))
     except TreeError:
         raise
     except ValueError as error:
         raise TreeError(path, str(error)) from None
+
+
+# --- the attributes of a device -------------------------------------------------------------------
+
+
+class DeviceLocation(NamedTuple):
+    """What the standard attributes of devices are worked out from."""
+
+    tree: SysfsTree
+    form: NumaNodeForm = NumaNodeForm.SCALAR
+
+    def pci_attributes(self, address: str) -> Attributes:
+        """Return the standard attributes that sysfs gives a PCI device."""
+        return _published(
+            lambda: pci_bus_id(address),
+            lambda: pcie_root(self.tree, address),
+            lambda: numa_node_of_pci(self.tree, address, self.form),
+        )
+
+    def numa_attributes(self, node: int | None) -> Attributes:
+        """Return numaNode of what is in a NUMA node itself: always the scalar."""
+        return {} if node is None else _published(lambda: numa_node(self.tree, node))
+
+    def scalar_numa_node(self, address: str) -> int | None:
+        """Return the NUMA node of a PCI device for attributes that drivers had before."""
+        try:
+            return numa_node_of_pci(self.tree, address).value.int_value
+        except NoAttributeError:
+            return None
+
+
+def _published(*makers: Callable[[], NamedAttribute]) -> Attributes:
+    """Return the attributes that there are; what a device lacks is left out."""
+    found: Attributes = {}
+    for make in makers:
+        try:
+            name, value = make()
+        except NoAttributeError:
+            continue
+        found[name] = value
+    return found
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def text(value: str) -> DeviceAttribute:
+    """Return an attribute that is a string."""
+    return DeviceAttribute(string_value=value)
+
+
+def whole(value: int) -> DeviceAttribute:
+    """Return an attribute that is an integer."""
+    return DeviceAttribute(int_value=value)
+
+
+def flag(value: bool) -> DeviceAttribute:
+    """Return an attribute that is true or false."""
+    return DeviceAttribute(bool_value=value)
+
+
+def version(value: str) -> DeviceAttribute:
+    """Return an attribute that is a semantic version."""
+    return DeviceAttribute(version_value=value)
+
+
+def amount(value: str | int) -> DeviceCapacity:
+    """Return so much of a capacity."""
+    return DeviceCapacity(value=Quantity.parse(str(value)))
+
+
+def bytes_of(count: int) -> Quantity:
+    """Return so many bytes, written in powers of two."""
+    return Quantity.from_int(count, Format.BINARY_SI)
+
+
+def tame(value: str) -> str:
+    """Return a text of the machine as an attribute can have it: printable, and not too long."""
+    shown = "".join(letter for letter in value.strip() if letter.isprintable())
+    return shown.encode()[:TEXT_BYTES_MAX].decode(errors="ignore").strip()
+
+
+# MOVED
+Attribute = NamedAttribute  # MOVED
+Form = NumaNodeForm  # MOVED

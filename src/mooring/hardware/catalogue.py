@@ -16,17 +16,17 @@ from typing import NamedTuple
 
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import DeviceClass, ResourceSlice
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.board import Profile
+from mooring.hardware.drivers import DRIVERS
 from mooring.hardware.errors import ProfileError
-from mooring.hardware.machine import Machine
+from mooring.hardware.machine import Machine, slices_of
 from mooring.hardware.nodes import device_classes, node_of
-from mooring.hardware.profilefiles import ProfileFolder
-from mooring.hardware.slices import resource_slices
+from mooring.hardware.profile_files import ProfileFolder
 from mooring.hardware.sysfs import sysfs_tree
 
 MACHINES_MAX = 10_000
-_WANTED = re.compile(r"(?P<name>[^=]*?)(?:=(?P<count>.*)|x(?P<times>[0-9]+))", re.DOTALL)
+_PROFILE_COUNT = re.compile(r"(?P<name>[^=]*?)(?:=(?P<count>.*)|x(?P<times>[0-9]+))", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 CLIQUE_LABEL = "nvidia.com/gpu.clique"
@@ -41,7 +41,7 @@ class Fleet(NamedTuple):
     classes: tuple[DeviceClass, ...]
 
 
-class Wanted(NamedTuple):
+class ProfileCount(NamedTuple):
     """A profile and how many of its boards."""
 
     profile: Profile
@@ -90,21 +90,25 @@ class Catalogue:
         remedy = f"did you mean {near[0]}?" if near else f"there are: {', '.join(self._names)}"
         raise ProfileError(f"there is no profile {name[:64]!r}; {remedy}")
 
-    def wanted(self, text: str) -> Wanted:
+    def wanted(self, text: str) -> ProfileCount:
         """Return what `dgx-h100x4` or `dgx-h100=4` stands for, or raise ProfileError."""
-        found = _WANTED.fullmatch(text)
+        found = _PROFILE_COUNT.fullmatch(text)
         # A name may itself end in x and digits.
         if found is None or text in self._names or text in self._aliases:
-            return Wanted(self.profile(text), 1)
+            return ProfileCount(self.profile(text), 1)
         profile = self.profile(found["name"])
         count = found["times"] if found["count"] is None else found["count"]
         units_max = MACHINES_MAX // profile.board.machines
         if not _NUMBER.fullmatch(count) or not 1 <= int(count) <= units_max:
             raise ProfileError(f"{text[:64]}: the count must be a number from 1 to {units_max:,}")
-        return Wanted(profile, int(count))
+        return ProfileCount(profile, int(count))
 
     def fleet(
-        self, text: str, form: Form | bool = Form.SCALAR, *, taken: Iterable[str] = ()
+        self,
+        text: str,
+        form: NumaNodeForm | bool = NumaNodeForm.SCALAR,
+        *,
+        taken: Iterable[str] = (),
     ) -> Fleet:
         """Return the objects of the machines that a text wants, or raise ProfileError.
 
@@ -117,7 +121,9 @@ class Catalogue:
         first = wanted.first_free(taken)
         for index, name in enumerate(wanted.names_from(first), first):
             nodes.append(node_of(wanted.profile, name, _unit_labels(wanted.profile, index)))
-            slices.extend(resource_slices(Machine(wanted.profile, name, tree, Form(form))))
+            machine = Machine(wanted.profile, name, tree, NumaNodeForm(form))
+            for driver, sheets in DRIVERS.items():
+                slices.extend(slices_of(name, driver, sheets(machine)))
         drivers = sorted({each.spec.driver for each in slices})
         classes = tuple(device_classes(drivers))
         return Fleet(wanted.profile, tuple(nodes), tuple(slices), classes)

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from mooring.api.resource.v1 import CounterSet, Device
-from mooring.hardware.attributes import Form
-from mooring.hardware.board import Board, PciDevice, Profile
-from mooring.hardware.models import PciModel
-from mooring.hardware.place import Place
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    CounterSet,
+    Device,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from mooring.hardware.attributes import Attributes, DeviceLocation, NumaNodeForm
+from mooring.hardware.board import Board, PciDevice, PciModel, Profile
 from mooring.hardware.sysfs import sysfs_tree
-from mooring.hardware.tree import Tree
-from mooring.hardware.values import Attributes
+from mooring.hardware.sysfs_tree import SysfsTree
+
+DEVICES_MAX = 128
+HEAVY_DEVICES_MAX = 64  # if a device has taints, counters or a list
+COUNTER_SETS_MAX = 8
 
 M = TypeVar("M", bound=PciModel)
+T = TypeVar("T")
 
 
 class Sheet(NamedTuple):
@@ -30,8 +39,8 @@ class Machine(NamedTuple):
 
     profile: Profile
     node_name: str
-    tree: Tree
-    form: Form
+    tree: SysfsTree
+    form: NumaNodeForm
 
     @property
     def board(self) -> Board:
@@ -45,9 +54,9 @@ class Machine(NamedTuple):
                 yield device, model
 
     @property
-    def place(self) -> Place:
+    def place(self) -> DeviceLocation:
         """Where its devices stand."""
-        return Place(self.tree, self.form)
+        return DeviceLocation(self.tree, self.form)
 
     def pci_attributes(self, address: str) -> Attributes:
         """Return the standard attributes that sysfs gives a PCI device."""
@@ -68,6 +77,53 @@ class Machine(NamedTuple):
         return "-".join(parts)
 
 
-def machine_of(profile: Profile, node_name: str, form: Form | bool = Form.SCALAR) -> Machine:
+def machine_of(
+    profile: Profile, node_name: str, form: NumaNodeForm | bool = NumaNodeForm.SCALAR
+) -> Machine:
     """Return a machine with the profile's board."""
-    return Machine(profile, node_name, sysfs_tree(profile), Form(form))
+    return Machine(profile, node_name, sysfs_tree(profile), NumaNodeForm(form))
+
+
+# --- slices ---------------------------------------------------------------------------------------
+
+
+def slices_of(node: str, driver: str, sheets: Iterable[Sheet]) -> Iterator[ResourceSlice]:
+    """Give the slices of a driver's sheets; they are one pool, that of the node."""
+    pieces = [piece for sheet in sheets for piece in _pieces(sheet)]
+    for index, piece in enumerate(pieces):
+        yield _slice(node, driver, index, len(pieces), piece)
+
+
+def _pieces(sheet: Sheet) -> Iterator[Sheet]:
+    """Give a sheet in pieces that each fit into a slice; none for an empty one."""
+    for counters in _cut(sheet.counters, COUNTER_SETS_MAX):
+        yield Sheet(counters=tuple(counters))
+    size = HEAVY_DEVICES_MAX if any(map(_is_heavy, sheet.devices)) else DEVICES_MAX
+    for devices in _cut(sheet.devices, size):
+        yield Sheet(tuple(devices))
+
+
+def _cut(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _is_heavy(device: Device) -> bool:
+    lists = (
+        each.int_values or each.bool_values or each.string_values or each.version_values
+        for each in device.attributes.values()
+    )
+    return bool(device.taints or device.consumes_counters) or any(lists)
+
+
+def _slice(node: str, driver: str, index: int, count: int, piece: Sheet) -> ResourceSlice:
+    # Drivers begin the names of their slices like this, which keeps them in order.
+    return ResourceSlice(
+        metadata=ObjectMeta(name=f"{index:05x}-{driver}-{node}"),
+        spec=ResourceSliceSpec(
+            driver=driver,
+            pool=ResourcePool(name=node, generation=1, resource_slice_count=count),
+            node_name=node,
+            devices=piece.devices or None,
+            shared_counters=piece.counters or None,
+        ),
+    )

@@ -33,17 +33,25 @@ from mooring.driver.driver import (
     Prepared,
     PrepareError,
 )
-from mooring.drivers.changes import WatchingDriver
-from mooring.drivers.given import gone, listed, of_request
+from mooring.drivers.claim_helpers import device_gone, devices_of_request, join_unique
 from mooring.drivers.host import Host
 from mooring.drivers.nvidia.cdi import Edits, Exists, OwnEdits, tool_edits
-from mooring.drivers.nvidia.gpus import FoundGpu, Partition, read_gpus
-from mooring.drivers.nvidia.health import WHOLE, Fault, Watch
-from mooring.drivers.nvidia.library import Library, NoLibraryError, load, said, started
+from mooring.drivers.nvidia.gpus import (
+    FoundGpu,
+    Library,
+    NoLibraryError,
+    Partition,
+    load,
+    read_gpus,
+    said,
+    started,
+)
+from mooring.drivers.nvidia.health import WHOLE, GpuFault, Watch
 from mooring.drivers.nvidia.partitions import destroyed, made, whole
-from mooring.hardware.drivers.nvidiagpu import DRIVER, Gpu, partition_name
-from mooring.hardware.models import MigProfile
-from mooring.hardware.values import text
+from mooring.drivers.uevents import WatchingDriver
+from mooring.hardware.attributes import text
+from mooring.hardware.board import MigProfile
+from mooring.hardware.drivers.nvidia_gpu import DRIVER, Gpu, partition_name
 
 LOG = logging.getLogger(__name__)
 
@@ -51,7 +59,7 @@ WAIT_MS = 2_000
 VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
-class Part(NamedTuple):
+class GpuPartition(NamedTuple):
     """What a published name stands for: a GPU, or a place for a partition of it."""
 
     gpu: FoundGpu
@@ -127,16 +135,16 @@ class NvidiaDriver(WatchingDriver):
         taint = self._taints.get(device.name)
         return device if taint is None else replace(device, taints=(taint,))
 
-    def _parts(self) -> dict[str, Part]:
+    def _parts(self) -> dict[str, GpuPartition]:
         """Return what each name stands for."""
-        parts: dict[str, Part] = {}
+        parts: dict[str, GpuPartition] = {}
         for gpu in self._gpus():
-            parts[f"gpu-{gpu.minor}"] = Part(gpu)
+            parts[f"gpu-{gpu.minor}"] = GpuPartition(gpu)
             there = {(each.profile.id, each.start): each for each in gpu.partitions}
             for profile in gpu.model.mig:
                 for start in profile.placements:
                     name = partition_name(gpu.minor, profile.name, profile.id, start)
-                    parts[name] = Part(gpu, profile, start, there.get((profile.id, start)))
+                    parts[name] = GpuPartition(gpu, profile, start, there.get((profile.id, start)))
         return parts
 
     # --- preparing ------------------------------------------------------------------------
@@ -146,9 +154,9 @@ class NvidiaDriver(WatchingDriver):
         parts = self._parts()
         for device in claim.devices:
             if device.name not in parts:
-                raise gone(device)
+                raise device_gone(device)
         before = self._prepared.get(claim.uid, ())
-        ready: dict[str, Part] = {}
+        ready: dict[str, GpuPartition] = {}
         try:
             for device in claim.devices:
                 ready[device.name] = self._ready(claim, device, parts[device.name])
@@ -158,7 +166,7 @@ class NvidiaDriver(WatchingDriver):
                 self._undo(claim.uid, before)
             raise
         for device in claim.devices:
-            fellows = [ready[each.name] for each in of_request(claim, device.request)]
+            fellows = [ready[each.name] for each in devices_of_request(claim, device.request)]
             yield self._told(claim, device, ready[device.name], fellows)
 
     def unprepare(self, claim: ClaimName) -> None:
@@ -183,14 +191,14 @@ class NvidiaDriver(WatchingDriver):
         if kept:
             self._prepared[uid] = kept
 
-    def _ready(self, claim: Claim, device: AllocatedDevice, part: Part) -> Part:
+    def _ready(self, claim: Claim, device: AllocatedDevice, part: GpuPartition) -> GpuPartition:
         """Return what a device is, after it was made, or raise PrepareError."""
         if part.profile is None:
             if self._is_dynamic and not device.has_admin_access:
                 whole(self._library, part.gpu)
             return part
         if part.partition is None and (not self._is_dynamic or device.has_admin_access):
-            raise gone(device)
+            raise device_gone(device)
         if self._is_dynamic and not device.has_admin_access:
             # Known before it is made: whatever happens, it is destroyed with the claim.
             names = (*self._prepared.get(claim.uid, ()), device.name)
@@ -200,11 +208,11 @@ class NvidiaDriver(WatchingDriver):
         return part
 
     def _told(
-        self, claim: Claim, device: AllocatedDevice, part: Part, fellows: list[Part]
+        self, claim: Claim, device: AllocatedDevice, part: GpuPartition, fellows: list[GpuPartition]
     ) -> Prepared:
         """Return what containers get for a device."""
         edits = self._tool().of(part.gpu, part.partition)
-        uuids = listed(map(_uuid, fellows))
+        uuids = join_unique(map(_uuid, fellows))
         names = (item_variable(each, claim.uid, device.request) for each in VARIABLES)
         env = [f"{name}={uuids}" for name in names]
         if edits is None:
@@ -268,7 +276,7 @@ class NvidiaDriver(WatchingDriver):
                 found += (DeviceHealth(name, known) for name in devices)
         return found
 
-    def _take_note(self, faults: list[Fault]) -> None:
+    def _take_note(self, faults: list[GpuFault]) -> None:
         """Taint devices that went wrong, so that no new claim gets them."""
         for fault in faults:
             self._taints[fault.device] = fault.taint
@@ -280,5 +288,5 @@ class _NoEdits:
         return None
 
 
-def _uuid(part: Part) -> str:
+def _uuid(part: GpuPartition) -> str:
     return part.gpu.uuid if part.partition is None else part.partition.uuid

@@ -8,12 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from ctypes import byref, c_uint
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mooring.drivers.nvidia.library import Handle, Library, as_text, said
-from mooring.hardware.models import MigProfile, NvidiaGpu
+from mooring.hardware.attributes import tame
+from mooring.hardware.board import MigProfile, NvidiaGpu
 from mooring.hardware.numbers import PciAddress
-from mooring.hardware.values import tame
 
 LOG = logging.getLogger(__name__)
 
@@ -215,3 +214,43 @@ def semantic(version: str) -> str:
         raise ValueError(f"{version[:40]!r} is not a version")
     numbers = [str(int(part)) for part in parts]
     return ".".join([*numbers, "0", "0"][:3])
+
+
+# --- NVML -----------------------------------------------------------------------------------------
+
+Library = Any  # the module pynvml, or what has its names
+Handle = Any  # of a GPU, or of a part of one
+
+
+class NoLibraryError(Exception):
+    """There is nothing to ask here; the text says why."""
+
+
+def load() -> Library:
+    """Return the library, ready to be asked, or raise NoLibraryError."""
+    try:
+        import pynvml  # type: ignore[import-untyped]
+    except ImportError:
+        raise NoLibraryError(
+            "nvidia-ml-py is not installed; it comes with mooring[drivers]"
+        ) from None
+    return started(pynvml)
+
+
+def started(library: Library) -> Library:
+    """Return the library after its start, or raise NoLibraryError."""
+    try:
+        library.nvmlInit()
+    except library.NVMLError as error:
+        raise NoLibraryError(f"no NVIDIA driver here ({said(error)})") from None
+    return library
+
+
+def said(error: Exception) -> str:
+    """Return what the library says of an error."""
+    return str(error) or type(error).__name__
+
+
+def as_text(value: str | bytes) -> str:
+    """Return a text of the library; older bindings give bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

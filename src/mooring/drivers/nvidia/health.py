@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from mooring.api.resource.v1 import DeviceTaint
 from mooring.driver.driver import DeviceHealth, Health
-from mooring.drivers.nvidia.gpus import FoundGpu
-from mooring.drivers.nvidia.library import Library, as_text, said
-from mooring.hardware.drivers.nvidiagpu import DRIVER
+from mooring.drivers.nvidia.gpus import FoundGpu, Library, as_text, said
+from mooring.hardware.drivers.nvidia_gpu import DRIVER
 
 LOG = logging.getLogger(__name__)
 
@@ -25,7 +24,7 @@ WHOLE = 0xFFFFFFFF  # the instance of events that concern all of a GPU
 LOST = "gpu-lost"
 
 
-class Fault(NamedTuple):
+class GpuFault(NamedTuple):
     """What is wrong with a device."""
 
     device: str
@@ -60,7 +59,7 @@ class Watch:
         self._events = library.nvmlEventSetCreate()
         self.unwatched = [gpu for gpu in gpus if not self._is_watched(gpu)]
 
-    def wait(self, timeout_ms: int) -> list[Fault]:
+    def wait(self, timeout_ms: int) -> list[GpuFault]:
         """Return what went wrong next; nothing if all was well for so long."""
         library = self._library
         try:
@@ -68,7 +67,7 @@ class Watch:
         except library.NVMLError_Timeout:
             return []
         except library.NVMLError_GpuIsLost:
-            return [Fault(name, LOST) for name in self._all()]
+            return [GpuFault(name, LOST) for name in self._all()]
         except library.NVMLError as error:
             LOG.warning("waiting for events of GPUs: %s", said(error))
             return []
@@ -76,7 +75,7 @@ class Watch:
         if found is None:
             return []
         key, value = found
-        return [Fault(name, key, value) for name in self._concerned(event)]
+        return [GpuFault(name, key, value) for name in self._concerned(event)]
 
     def close(self) -> None:
         """Wait no more."""

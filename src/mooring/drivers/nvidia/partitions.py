@@ -5,9 +5,8 @@ from __future__ import annotations
 from ctypes import byref
 
 from mooring.driver.driver import PrepareError
-from mooring.drivers.nvidia.gpus import FoundGpu, Partition, read_partitions
-from mooring.drivers.nvidia.library import Handle, Library, said
-from mooring.hardware.models import MigProfile
+from mooring.drivers.nvidia.gpus import FoundGpu, Handle, Library, Partition, read_partitions, said
+from mooring.hardware.board import MigProfile
 
 ENABLED, DISABLED = 1, 0
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from mooring.hardware.drivers import (
-    amdgpu,
-    computedomain,
+    amd_gpu,
+    compute_domain,
     cpu,
     dranet,
-    examplegpu,
+    example_gpu,
     memory,
-    nvidiagpu,
+    nvidia_gpu,
     nvme,
     sriov,
     tpu,
@@ -26,13 +26,13 @@ from mooring.hardware.machine import Machine, Sheet
 Publish = Callable[[Machine], Iterable[Sheet]]
 
 _MODULES = (
-    amdgpu,
-    computedomain,
+    amd_gpu,
+    compute_domain,
     cpu,
     dranet,
-    examplegpu,
+    example_gpu,
     memory,
-    nvidiagpu,
+    nvidia_gpu,
     nvme,
     sriov,
     tpu,

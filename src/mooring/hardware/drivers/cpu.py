@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, NodeAllocatableMapping, NodeAllocatableResource
+from mooring.hardware.attributes import Attributes, DeviceLocation, amount, flag, text, whole
 from mooring.hardware.board import NumaNode
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.place import Place
-from mooring.hardware.values import Attributes, amount, flag, text, whole
 
 DRIVER = "dra.cpu"
 CAPACITY = "dra.cpu/cpu"
@@ -62,7 +61,7 @@ def sheets(machine: Machine) -> Iterator[Sheet]:
     yield Sheet(tuple(group_device(machine.place, _group(node, has_threads)) for node in nodes))
 
 
-def group_device(place: Place, group: CpuGroup) -> Device:
+def group_device(place: DeviceLocation, group: CpuGroup) -> Device:
     """Return CPUs of which each claim takes so many."""
     mapping = NodeAllocatableMapping(capacity_key=CAPACITY, capacity_multiplier=ONE)
     return Device(
@@ -85,7 +84,7 @@ def group_device(place: Place, group: CpuGroup) -> Device:
     )
 
 
-def cpu_device(place: Place, cpu: OneCpu) -> Device:
+def cpu_device(place: DeviceLocation, cpu: OneCpu) -> Device:
     """Return one CPU, for one claim."""
     mapping = NodeAllocatableMapping(device_multiplier=ONE)
     siblings = {"dra.cpu/siblings": text(cpu.siblings)} if cpu.siblings else {}

@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 from mooring.api.names import dns1123_label
 from mooring.api.resource.v1 import Device
-from mooring.hardware.board import PciDevice
+from mooring.hardware.attributes import Attributes, DeviceLocation, flag, tame, text, whole
+from mooring.hardware.board import Nic, PciDevice
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.models import Nic
-from mooring.hardware.place import Place
-from mooring.hardware.sysfsclasses import interface_name
-from mooring.hardware.values import Attributes, flag, tame, text, whole
+from mooring.hardware.sysfs import interface_name
 
 DRIVER = "dra.net"
 INTERFACE = "dra.net/ifName"
@@ -63,7 +61,7 @@ def sheets(machine: Machine) -> Iterator[Sheet]:
     yield Sheet(tuple(interface_device(machine.place, each) for each in interfaces))
 
 
-def interface_device(place: Place, interface: Interface) -> Device:
+def interface_device(place: DeviceLocation, interface: Interface) -> Device:
     """Return a network interface."""
     node = place.scalar_numa_node(interface.address) if interface.address else None
     texts = {

@@ -14,9 +14,8 @@ from mooring.api.resource.v1 import (
     NodeAllocatableMapping,
     NodeAllocatableResource,
 )
+from mooring.hardware.attributes import DeviceLocation, flag, text, whole
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.place import Place
-from mooring.hardware.values import flag, text, whole
 
 DRIVER = "dra.memory"
 CAPACITY = "size"
@@ -51,7 +50,7 @@ def sheets(machine: Machine) -> Iterator[Sheet]:
     yield Sheet(tuple(memory_device(machine.place, each) for each in pages))
 
 
-def memory_device(place: Place, pages: Pages) -> Device:
+def memory_device(place: DeviceLocation, pages: Pages) -> Device:
     """Return memory of which each claim takes so much."""
     names = ("dra.memory/numaNode", "dra.cpu/numaNodeID", "dra.net/numaNode")
     own = {} if pages.node is None else dict.fromkeys(names, whole(pages.node))

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.api.resource.v1 import Device
-from mooring.hardware.board import PciDevice
+from mooring.hardware.attributes import text, whole
+from mooring.hardware.board import PciDevice, Tpu
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.models import Tpu
-from mooring.hardware.values import text, whole
 
 DRIVER = "tpu.google.com"
 

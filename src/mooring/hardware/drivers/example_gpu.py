@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.api.resource.v1 import Device
-from mooring.hardware.board import PciDevice
+from mooring.hardware.attributes import amount, text, version, whole
+from mooring.hardware.board import ExampleGpu, PciDevice
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.models import ExampleGpu
-from mooring.hardware.values import amount, text, version, whole
 
 DRIVER = "gpu.example.com"
 

@@ -19,16 +19,16 @@ def consumed(device: AllocatedDevice, name: str) -> Quantity | None:
     return None
 
 
-def of_request(claim: Claim, request: str) -> tuple[AllocatedDevice, ...]:
+def devices_of_request(claim: Claim, request: str) -> tuple[AllocatedDevice, ...]:
     """Return the devices of one request: a container gets all of them, or none."""
     return tuple(device for device in claim.devices if device.request == request)
 
 
-def gone(device: AllocatedDevice) -> PrepareError:
+def device_gone(device: AllocatedDevice) -> PrepareError:
     """Return the error for a device that was published and is not there any more."""
     return PrepareError(f"device {device.name}: there is no such device here now")
 
 
-def listed(values: Iterable[str]) -> str:
+def join_unique(values: Iterable[str]) -> str:
     """Return values as one variable has them, each once."""
     return ",".join(dict.fromkeys(values))

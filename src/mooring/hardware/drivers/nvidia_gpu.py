@@ -13,11 +13,18 @@ from msgspec.structs import replace
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Counter, CounterSet, Device, DeviceCounterConsumption
-from mooring.hardware.board import PciDevice
+from mooring.hardware.attributes import (
+    Attributes,
+    Capacities,
+    DeviceLocation,
+    amount,
+    flag,
+    text,
+    version,
+    whole,
+)
+from mooring.hardware.board import MigProfile, NvidiaGpu, PciDevice
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.models import MigProfile, NvidiaGpu
-from mooring.hardware.place import Place
-from mooring.hardware.values import Attributes, Capacities, amount, flag, text, version, whole
 
 DRIVER = "gpu.nvidia.com"
 # The capacities of a partition by their names in profiles.
@@ -61,7 +68,7 @@ class Gpu:
     """One GPU, as it is published."""
 
     def __init__(
-        self, index: int, uuid: str, model: NvidiaGpu, *, place: Place, address: str
+        self, index: int, uuid: str, model: NvidiaGpu, *, place: DeviceLocation, address: str
     ) -> None:
         self._index = index
         self._uuid = uuid

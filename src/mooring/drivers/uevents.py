@@ -36,7 +36,7 @@ def subsystem_of(message: bytes) -> str:
     return ""
 
 
-class Changes:
+class DeviceChanges:
     """Calls back some time after something changed, however much changed."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Changes:
 
     def start(self) -> None:
         """Listen from now on."""
-        self._source = self._source or _listening()
+        self._source = self._source or _open_uevents()
         loop = asyncio.get_running_loop()
         if self._source is not None:
             self._source.setblocking(False)
@@ -107,11 +107,11 @@ class WatchingDriver(Driver):
     """Base of drivers of devices that come and go."""
 
     subsystems: ClassVar[frozenset[str]]  # of the kernel, whose changes matter
-    _changes: Changes | None = None
+    _changes: DeviceChanges | None = None
 
     async def started(self) -> None:
         """Begin to notice changes."""
-        self._changes = Changes(self.subsystems, self.look_again)
+        self._changes = DeviceChanges(self.subsystems, self.look_again)
         self._changes.start()
 
     async def stopped(self) -> None:
@@ -125,7 +125,7 @@ class WatchingDriver(Driver):
         self.republish()
 
 
-def _listening() -> socket.socket | None:
+def _open_uevents() -> socket.socket | None:
     """Return what the kernel's uevents arrive at; None where they may not be heard."""
     try:
         found = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _UEVENTS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.api.resource.v1 import Device
+from mooring.hardware.attributes import text, whole
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.values import text, whole
 
 DRIVER = "compute-domain.nvidia.com"
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.api.resource.v1 import Device
-from mooring.hardware.board import PciDevice
+from mooring.hardware.attributes import Attributes, amount, text, version, whole
+from mooring.hardware.board import AmdGpu, PciDevice
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.models import AmdGpu
-from mooring.hardware.values import Attributes, amount, text, version, whole
 
 DRIVER = "gpu.amd.com"
 FIRST_RENDER_INDEX = 128  # of /dev/dri/renderD128
