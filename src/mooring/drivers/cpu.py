@@ -40,7 +40,7 @@ from mooring.driver.driver import (
     PrepareError,
 )
 from mooring.drivers.claim_helpers import consumed, device_gone
-from mooring.drivers.host import Host, names, natural, number, numbers
+from mooring.drivers.host import Host, folder_names, read_integer, read_list, read_natural
 from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.attributes import NUMA_NODES_MAX, numa_node_of_cpu, whole
 from mooring.hardware.drivers.cpu import (
@@ -254,12 +254,12 @@ class Cpu(NamedTuple):
 
 def online_cpus(host: Host) -> tuple[Cpu, ...]:
     """Return the CPUs that can be used now, by number."""
-    found = numbers(host.sys, f"{_CPUS}/online")
+    found = read_list(host.sys, f"{_CPUS}/online")
     ids = sorted(set(found)) if found is not None else _those_on(host.sys)
-    there = set(names(host.sys, _CPUS))
+    there = set(folder_names(host.sys, _CPUS))
     # One that went offline since is not there any more.
     present = [id_ for id_ in ids[:CPUS_MAX] if f"cpu{id_}" in there]
-    small = numbers(host.sys, "devices/cpu_atom/cpus")
+    small = read_list(host.sys, "devices/cpu_atom/cpus")
     found_cpus = (_read_cpu(host.sys, id_, set(present)) for id_ in present)
     return tuple(each._replace(core_type=_core_type(each.id, small)) for each in found_cpus)
 
@@ -315,20 +315,20 @@ def _core_type(id_: int, small: tuple[int, ...] | None) -> str:
 
 
 def _those_on(tree: SysfsTree) -> list[int]:
-    found = (_CPU.fullmatch(name) for name in names(tree, _CPUS))
+    found = (_CPU.fullmatch(name) for name in folder_names(tree, _CPUS))
     ids = sorted(int(each[1]) for each in found if each is not None)
-    return [id_ for id_ in ids if number(tree, f"{_CPUS}/cpu{id_}/online") != 0]
+    return [id_ for id_ in ids if read_integer(tree, f"{_CPUS}/cpu{id_}/online") != 0]
 
 
 def _read_cpu(tree: SysfsTree, id_: int, online: set[int]) -> Cpu:
     folder = f"{_CPUS}/cpu{id_}"
-    siblings = numbers(tree, f"{folder}/topology/thread_siblings_list") or ()
+    siblings = read_list(tree, f"{folder}/topology/thread_siblings_list") or ()
     return Cpu(
         id=id_,
         node=_numa_node(tree, id_),
-        socket=natural(tree, f"{folder}/topology/physical_package_id"),
-        core=natural(tree, f"{folder}/topology/core_id"),
-        cache=natural(tree, f"{folder}/cache/index3/id"),
+        socket=read_natural(tree, f"{folder}/topology/physical_package_id"),
+        core=read_natural(tree, f"{folder}/topology/core_id"),
+        cache=read_natural(tree, f"{folder}/cache/index3/id"),
         siblings=tuple(sorted({id_, *siblings} & online)),
     )
 

@@ -38,7 +38,7 @@ def host_at(
     return Host(folder_tree(sysfs), folder_tree(proc), form)
 
 
-def words(tree: SysfsTree, path: str, bytes_max: int = FILE_BYTES_MAX) -> str | None:
+def read_text(tree: SysfsTree, path: str, bytes_max: int = FILE_BYTES_MAX) -> str | None:
     """Return what a file says, without space around it; None if it cannot be read."""
     try:
         return tree.read(path, bytes_max).strip()
@@ -46,31 +46,31 @@ def words(tree: SysfsTree, path: str, bytes_max: int = FILE_BYTES_MAX) -> str | 
         return None
 
 
-def number(tree: SysfsTree, path: str) -> int | None:
+def read_integer(tree: SysfsTree, path: str) -> int | None:
     """Return the integer in a file; None if it cannot be read."""
-    said = words(tree, path)
+    said = read_text(tree, path)
     try:
         return None if said is None else parse_integer(said)
     except ValueError:
         return None
 
 
-def natural(tree: SysfsTree, path: str) -> int | None:
+def read_natural(tree: SysfsTree, path: str) -> int | None:
     """Return the integer in a file; the kernel writes -1 where it does not know."""
-    found = number(tree, path)
+    found = read_integer(tree, path)
     return found if found is not None and found >= 0 else None
 
 
-def numbers(tree: SysfsTree, path: str) -> tuple[int, ...] | None:
+def read_list(tree: SysfsTree, path: str) -> tuple[int, ...] | None:
     """Return the list in a file, such as 0-3,8; None if it cannot be read."""
-    said = words(tree, path)
+    said = read_text(tree, path)
     try:
         return None if said is None else parse_cpu_list(said)
     except ValueError:
         return None
 
 
-def names(tree: SysfsTree, path: str) -> list[str]:
+def folder_names(tree: SysfsTree, path: str) -> list[str]:
     """Return the names in a folder, in order; none if it cannot be read."""
     try:
         return tree.names(path)
@@ -78,7 +78,7 @@ def names(tree: SysfsTree, path: str) -> list[str]:
         return []
 
 
-def way(tree: SysfsTree, path: str) -> list[str]:
+def link_steps(tree: SysfsTree, path: str) -> list[str]:
     """Return the steps from the root to where a link leads; none if it is no link."""
     try:
         target = tree.link(path)

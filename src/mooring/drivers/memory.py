@@ -21,8 +21,8 @@ from mooring.api.binding import MEMORY_NODES, variable
 from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import Device
 from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
-from mooring.drivers.claim_helpers import consumed, device_gone, devices_of_request
-from mooring.drivers.host import Host, names, number, numbers, words
+from mooring.drivers.claim_helpers import check_present, consumed, devices_of_request
+from mooring.drivers.host import Host, folder_names, read_integer, read_list, read_text
 from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.attributes import NUMA_NODES_MAX, bytes_of
 from mooring.hardware.drivers.memory import CAPACITY, DRIVER, PAGE, SMALLEST, Pages, memory_device
@@ -53,9 +53,7 @@ class MemoryDriver(WatchingDriver):
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
         """Tell containers where their memory is."""
         known = {pages.name: pages for pages in memory_of(self._host)}
-        for device in claim.devices:
-            if device.name not in known:
-                raise device_gone(device)
+        check_present(claim, known)
         nodes = _nodes(known, claim.devices)
         for device in claim.devices:
             own = _nodes(known, devices_of_request(claim, device.request))
@@ -73,10 +71,10 @@ def memory_of(host: Host) -> Iterator[Pages]:
     """Give the memory of a machine; huge pages that are not there yet are left out."""
     nodes = _online(host.sys)
     if not nodes:
-        total = _total(words(host.proc, "meminfo"))
+        total = _total(read_text(host.proc, "meminfo"))
         yield from _pages(host.sys, "kernel/mm/hugepages", total, None)
     for node in nodes:
-        total = _total(words(host.sys, f"{_NODES}/node{node}/meminfo"))
+        total = _total(read_text(host.sys, f"{_NODES}/node{node}/meminfo"))
         yield from _pages(host.sys, f"{_NODES}/node{node}/hugepages", total, node)
 
 
@@ -94,9 +92,9 @@ def _pages(tree: SysfsTree, folder: str, total: int | None, node: int | None) ->
 
 def _huge(tree: SysfsTree, folder: str) -> Iterator[tuple[int, int]]:
     """Give each size of huge pages of which there are some, in bytes, and how many."""
-    for name in names(tree, folder):
+    for name in folder_names(tree, folder):
         found = _HUGE.fullmatch(name)
-        count = number(tree, f"{folder}/{name}/nr_hugepages")
+        count = read_integer(tree, f"{folder}/{name}/nr_hugepages")
         if found is not None and count is not None and 0 < count < 1 << 40:
             yield int(found[1]) * 1024, count
 
@@ -108,9 +106,9 @@ def _total(said: str | None) -> int | None:
 
 def _online(tree: SysfsTree) -> list[int]:
     """Return the NUMA nodes that there are; a node without its folder has just gone."""
-    there = [_NODE.fullmatch(name) for name in names(tree, _NODES)]
+    there = [_NODE.fullmatch(name) for name in folder_names(tree, _NODES)]
     nodes = sorted(int(each[1]) for each in there if each is not None)
-    online = numbers(tree, f"{_NODES}/online")
+    online = read_list(tree, f"{_NODES}/online")
     wanted = nodes if online is None else [node for node in nodes if node in online]
     return [node for node in wanted if node < NUMA_NODES_MAX]
 

@@ -20,8 +20,20 @@ from mooring.api.binding import variable
 from mooring.api.cdi import ContainerEdits, DeviceNode
 from mooring.api.resource.v1 import Device, NetworkDeviceData
 from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
-from mooring.drivers.claim_helpers import device_gone, devices_of_request, join_unique
-from mooring.drivers.host import LARGE_FILE_BYTES_MAX, Host, names, natural, pci_address, way, words
+from mooring.drivers.claim_helpers import (
+    check_present,
+    devices_of_request,
+    join_unique,
+)
+from mooring.drivers.host import (
+    LARGE_FILE_BYTES_MAX,
+    Host,
+    folder_names,
+    link_steps,
+    pci_address,
+    read_natural,
+    read_text,
+)
 from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.drivers import dranet, sriov
 from mooring.hardware.drivers.dranet import Interface, interface_device
@@ -63,9 +75,7 @@ class NetDriver(WatchingDriver):
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
         """Tell containers which interfaces are theirs."""
         found = self._found()
-        for device in claim.devices:
-            if device.name not in found:
-                raise device_gone(device)
+        check_present(claim, found)
         for device in claim.devices:
             fellows = [found[each.name] for each in devices_of_request(claim, device.request)]
             yield self._prepared(claim, device, found[device.name], fellows)
@@ -113,9 +123,7 @@ class SriovDriver(WatchingDriver):
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
         """Tell containers which virtual functions are theirs."""
         found = self._found()
-        for device in claim.devices:
-            if device.name not in found:
-                raise device_gone(device)
+        check_present(claim, found)
         for device in claim.devices:
             fellows = devices_of_request(claim, device.request)
             addresses = join_unique(found[each.name].address for each in fellows)
@@ -141,7 +149,7 @@ def interfaces_of(host: Host, *, with_sriov: bool = True) -> Iterator[Interface]
     rdma = _rdma(host)
     uplinks = _uplinks(host)
     met: set[str] = set()
-    for name in names(host.sys, "class/net")[:INTERFACES_MAX]:
+    for name in folder_names(host.sys, "class/net")[:INTERFACES_MAX]:
         found = _interface(host, name, rdma)
         if found is None:
             continue
@@ -159,7 +167,7 @@ def interfaces_of(host: Host, *, with_sriov: bool = True) -> Iterator[Interface]
 def functions_of(host: Host) -> Iterator[VirtualFunction]:
     """Give the virtual functions of all NICs."""
     rdma = _rdma(host)
-    for parent in names(host.sys, _PCI):
+    for parent in folder_names(host.sys, _PCI):
         if pci_address([parent]) and _is_network(host, parent):
             yield from _functions(host, parent, rdma)
 
@@ -169,8 +177,8 @@ def rdma_files(host: Host, device: str) -> list[str]:
     found = [
         f"/dev/infiniband/{node}"
         for class_ in _RDMA_CLASSES
-        for node in names(host.sys, f"class/{class_}")
-        if _NODE.fullmatch(node) and words(host.sys, f"class/{class_}/{node}/ibdev") == device
+        for node in folder_names(host.sys, f"class/{class_}")
+        if _NODE.fullmatch(node) and read_text(host.sys, f"class/{class_}/{node}/ibdev") == device
     ]
     return [*found, "/dev/infiniband/rdma_cm"] if found else []
 
@@ -181,17 +189,17 @@ def rdma_files(host: Host, device: str) -> list[str]:
 def _interface(host: Host, name: str, rdma: dict[str, str]) -> Interface | None:
     """Return an interface; None for a loopback, a file, and one that has just gone."""
     folder = f"class/net/{name}"
-    steps = way(host.sys, folder)
-    type_ = natural(host.sys, f"{folder}/type")
+    steps = link_steps(host.sys, folder)
+    type_ = read_natural(host.sys, f"{folder}/type")
     if not steps or type_ is None or type_ == _LOOPBACK:
         return None
     address = pci_address(steps)
     found = Interface(
         name=name,
-        mac=words(host.sys, f"{folder}/address") or "",
-        mtu=natural(host.sys, f"{folder}/mtu"),
+        mac=read_text(host.sys, f"{folder}/address") or "",
+        mtu=read_natural(host.sys, f"{folder}/mtu"),
         link=_LINKS.get(type_, f"type-{type_}"),
-        state=words(host.sys, f"{folder}/operstate") or "",
+        state=read_text(host.sys, f"{folder}/operstate") or "",
         sort=_sort(host, folder),
         is_virtual="virtual" in steps[:2],
         rdma_device=rdma.get(address, ""),
@@ -203,19 +211,19 @@ def _of_pci(host: Host, address: str, interface: Interface) -> Interface:
     folder = f"{_PCI}/{address}"
     vendor, product = _ids(host, address)
     vendor_name, product_name = pci_names(vendor, product) if vendor else ("", "")
-    total = natural(host.sys, f"{folder}/sriov_totalvfs")
+    total = read_natural(host.sys, f"{folder}/sriov_totalvfs")
     return interface._replace(
         address=address,
         vendor=vendor_name,
         product=product_name,
-        functions=(natural(host.sys, f"{folder}/sriov_numvfs") or 0) if total else None,
-        is_function="physfn" in names(host.sys, folder),
+        functions=(read_natural(host.sys, f"{folder}/sriov_numvfs") or 0) if total else None,
+        is_function="physfn" in folder_names(host.sys, folder),
     )
 
 
 def _sort(host: Host, folder: str) -> str:
     """Return what an interface is: the kernel says so of those that are made up."""
-    for line in (words(host.sys, f"{folder}/uevent") or "").splitlines():
+    for line in (read_text(host.sys, f"{folder}/uevent") or "").splitlines():
         if line.startswith("DEVTYPE="):
             return line.removeprefix("DEVTYPE=")
     return "device"
@@ -226,8 +234,8 @@ def _uplinks(host: Host) -> frozenset[str]:
 
     route = interface destination …;  ipv6_route = destination length … interface
     """
-    fourth = (words(host.proc, "net/route") or "").splitlines()
-    sixth = (words(host.proc, "net/ipv6_route", LARGE_FILE_BYTES_MAX) or "").splitlines()
+    fourth = (read_text(host.proc, "net/route") or "").splitlines()
+    sixth = (read_text(host.proc, "net/ipv6_route", LARGE_FILE_BYTES_MAX) or "").splitlines()
     rows = [row for row in map(str.split, fourth) if row[1:2] == ["00000000"]]
     found = {row[0] for row in rows}
     found.update(row[-1] for row in map(str.split, sixth) if row[:2] == ["0" * 32, "00"])
@@ -235,14 +243,14 @@ def _uplinks(host: Host) -> frozenset[str]:
 
 
 def _has_functions(host: Host, address: str) -> bool:
-    return bool(natural(host.sys, f"{_PCI}/{address}/sriov_numvfs"))
+    return bool(read_natural(host.sys, f"{_PCI}/{address}/sriov_numvfs"))
 
 
 def _rdma(host: Host) -> dict[str, str]:
     """Return the RDMA devices by their places on PCI; of two at one place, the first."""
     found: dict[str, str] = {}
-    for name in names(host.sys, "class/infiniband"):
-        address = pci_address(way(host.sys, f"class/infiniband/{name}"))
+    for name in folder_names(host.sys, "class/infiniband"):
+        address = pci_address(link_steps(host.sys, f"class/infiniband/{name}"))
         if address:
             found.setdefault(address, name)
     return found
@@ -253,13 +261,13 @@ def _rdma(host: Host) -> dict[str, str]:
 
 def _functions(host: Host, parent: str, rdma: dict[str, str]) -> Iterator[VirtualFunction]:
     folder = f"{_PCI}/{parent}"
-    entries = (_FUNCTION.fullmatch(each) for each in names(host.sys, folder))
+    entries = (_FUNCTION.fullmatch(each) for each in folder_names(host.sys, folder))
     matches = sorted((int(each[1]), each[0]) for each in entries if each is not None)
     if not matches:
         return
     vendor, parent_device = _ids(host, parent)
-    interface = next(iter(names(host.sys, f"{folder}/net")), "")
-    type_ = natural(host.sys, f"{folder}/net/{interface}/type") if interface else None
+    interface = next(iter(folder_names(host.sys, f"{folder}/net")), "")
+    type_ = read_natural(host.sys, f"{folder}/net/{interface}/type") if interface else None
     for number, entry in matches:
         # The link is beside folders, so only its end says which device it is.
         address = _end(host, f"{folder}/{entry}")
@@ -281,20 +289,20 @@ def _functions(host: Host, parent: str, rdma: dict[str, str]) -> Iterator[Virtua
 def _end(host: Host, path: str) -> str:
     """Return the address of a device on PCI that a link leads to."""
     folder, _, name = path.rpartition("/")
-    steps = way(host.sys, folder)
+    steps = link_steps(host.sys, folder)
     real = "/".join(steps) if steps else folder
-    return pci_address(way(host.sys, f"{real}/{name}")[-1:])
+    return pci_address(link_steps(host.sys, f"{real}/{name}")[-1:])
 
 
 def _ids(host: Host, address: str) -> tuple[str, str]:
     """Return the ids of vendor and device; empty if they cannot be read."""
-    found = [words(host.sys, f"{_PCI}/{address}/{name}") or "" for name in ("vendor", "device")]
+    found = [read_text(host.sys, f"{_PCI}/{address}/{name}") or "" for name in ("vendor", "device")]
     vendor, device = (each if _HEX.fullmatch(each) else "" for each in found)
     return vendor, device
 
 
 def _is_network(host: Host, address: str) -> bool:
-    return (words(host.sys, f"{_PCI}/{address}/class") or "").startswith(_NETWORK_CLASS)
+    return (read_text(host.sys, f"{_PCI}/{address}/class") or "").startswith(_NETWORK_CLASS)
 
 
 # --- names ----------------------------------------------------------------------------------------

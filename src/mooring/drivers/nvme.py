@@ -16,15 +16,19 @@ from mooring.api.binding import variable
 from mooring.api.cdi import ContainerEdits, DeviceNode
 from mooring.api.resource.v1 import Device
 from mooring.driver.driver import Claim, ClaimName, Prepared
-from mooring.drivers.claim_helpers import device_gone, devices_of_request, join_unique
+from mooring.drivers.claim_helpers import (
+    check_present,
+    devices_of_request,
+    join_unique,
+)
 from mooring.drivers.host import (
     LARGE_FILE_BYTES_MAX,
     Host,
-    names,
-    natural,
+    folder_names,
+    link_steps,
     pci_address,
-    way,
-    words,
+    read_natural,
+    read_text,
 )
 from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.attributes import bytes_of, tame
@@ -64,9 +68,7 @@ class NvmeDriver(WatchingDriver):
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
         """Give containers the files of their disks."""
         nodes = {found.disk.name: found.nodes for found in disks_of(self._host)}
-        for device in claim.devices:
-            if device.name not in nodes:
-                raise device_gone(device)
+        check_present(claim, nodes)
         for device in claim.devices:
             fellows = devices_of_request(claim, device.request)
             paths = join_unique(path for each in fellows for path in nodes[each.name])
@@ -91,10 +93,10 @@ class Found(NamedTuple):
 def disks_of(host: Host) -> Iterator[Found]:
     """Give all disks, those on NVMe first; one that vanishes meanwhile is left out."""
     used = _used(host)
-    for name in names(host.sys, "class/nvme"):
+    for name in folder_names(host.sys, "class/nvme"):
         if _CONTROLLER.fullmatch(name):
             yield from _controller(host, name, used)
-    for name in names(host.sys, "class/block"):
+    for name in folder_names(host.sys, "class/block"):
         if _DISK.fullmatch(name) and not _NAMESPACE.fullmatch(name):
             yield from _block(host, name, used)
 
@@ -105,15 +107,15 @@ def disks_of(host: Host) -> Iterator[Found]:
 def _controller(host: Host, name: str, used: frozenset[str]) -> Iterator[Found]:
     """Give a controller with its namespaces, as one disk; none for one that is far away."""
     folder = f"class/nvme/{name}"
-    address = pci_address(way(host.sys, folder))
-    matches = (_NAMESPACE.fullmatch(each) for each in names(host.sys, folder))
+    address = pci_address(link_steps(host.sys, folder))
+    matches = (_NAMESPACE.fullmatch(each) for each in folder_names(host.sys, folder))
     spaces = sorted({each[1] + each[2] for each in matches if each is not None})
     sizes = [_size(host, each) for each in spaces]
     known = [size for size in sizes if size is not None]
     if not address or not known:
         return
     read = {
-        file: tame(words(host.sys, f"{folder}/{file}") or "")
+        file: tame(read_text(host.sys, f"{folder}/{file}") or "")
         for file in ("model", "serial", "firmware_rev", "transport")
     }
     disk = Disk(
@@ -136,19 +138,19 @@ def _controller(host: Host, name: str, used: frozenset[str]) -> Iterator[Found]:
 def _block(host: Host, name: str, used: frozenset[str]) -> Iterator[Found]:
     """Give a whole disk; none for a partition, and for what the kernel makes up."""
     folder = f"class/block/{name}"
-    steps = way(host.sys, folder)
+    steps = link_steps(host.sys, folder)
     size = _size(host, name)
     if not steps or "virtual" in steps[:2] or not size:
         return
-    if natural(host.sys, f"{folder}/partition") is not None:
+    if read_natural(host.sys, f"{folder}/partition") is not None:
         return
     disk = Disk(
         name=name,
         size=bytes_of(size),
         type=_type(steps),
         address=pci_address(steps),
-        model=tame(words(host.sys, f"{folder}/device/model") or ""),
-        serial=tame(words(host.sys, f"{folder}/serial") or ""),
+        model=tame(read_text(host.sys, f"{folder}/device/model") or ""),
+        serial=tame(read_text(host.sys, f"{folder}/serial") or ""),
         is_rotational=_flag(host, f"{folder}/queue/rotational"),
         is_read_only=_flag(host, f"{folder}/ro"),
         is_in_use=_is_in_use(host, name, used),
@@ -164,12 +166,12 @@ def _type(steps: list[str]) -> str:
 
 
 def _size(host: Host, name: str) -> int | None:
-    sectors = natural(host.sys, f"class/block/{name}/size")
+    sectors = read_natural(host.sys, f"class/block/{name}/size")
     return None if sectors is None or sectors > _SECTORS_MAX else sectors * SECTOR_BYTES
 
 
 def _flag(host: Host, path: str) -> bool | None:
-    found = natural(host.sys, path)
+    found = read_natural(host.sys, path)
     return None if found is None else bool(found)
 
 
@@ -179,11 +181,11 @@ def _flag(host: Host, path: str) -> bool | None:
 def _used(host: Host) -> frozenset[str]:
     """Return what is mounted or swapped to: names under /dev, and numbers such as 254:0."""
     found: set[str] = set()
-    for line in (words(host.proc, "self/mountinfo", LARGE_FILE_BYTES_MAX) or "").splitlines():
+    for line in (read_text(host.proc, "self/mountinfo", LARGE_FILE_BYTES_MAX) or "").splitlines():
         before, _, after = line.partition(" - ")
         found.update(before.split()[2:3])
         found.update(part.removeprefix("/dev/") for part in after.split()[1:2])
-    for line in (words(host.proc, "swaps") or "").splitlines():
+    for line in (read_text(host.proc, "swaps") or "").splitlines():
         found.update(part.removeprefix("/dev/") for part in line.split()[:1])
     return frozenset(found)
 
@@ -191,11 +193,13 @@ def _used(host: Host) -> frozenset[str]:
 def _is_in_use(host: Host, name: str, used: frozenset[str]) -> bool:
     """Tell whether a disk, or a partition of it, is mounted or part of something larger."""
     folder = f"class/block/{name}"
-    inside = (f"{folder}/{each}" for each in names(host.sys, folder) if each.startswith(name))
-    parts = [each for each in inside if natural(host.sys, f"{each}/partition") is not None]
+    inside = (
+        f"{folder}/{each}" for each in folder_names(host.sys, folder) if each.startswith(name)
+    )
+    parts = [each for each in inside if read_natural(host.sys, f"{each}/partition") is not None]
     return any(
         place.rpartition("/")[2] in used
-        or words(host.sys, f"{place}/dev") in used
-        or bool(names(host.sys, f"{place}/holders"))
+        or read_text(host.sys, f"{place}/dev") in used
+        or bool(folder_names(host.sys, f"{place}/holders"))
         for place in (folder, *parts)
     )

@@ -15,7 +15,7 @@ __all__ = [
     "DYNAMIC",
     "GROUPED",
     "INDIVIDUAL",
+    "STATIC",
     "OptionError",
     "Options",
-    "STATIC",
-]  # noqa
+]

@@ -14,7 +14,11 @@ from mooring.api.binding import variable
 from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import Device, DeviceAttribute
 from mooring.driver.driver import Claim, ClaimName, Driver, Pool, Prepared
-from mooring.drivers.claim_helpers import device_gone, devices_of_request, join_unique
+from mooring.drivers.claim_helpers import (
+    check_present,
+    devices_of_request,
+    join_unique,
+)
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.drivers import DRIVERS
@@ -39,9 +43,7 @@ class SimulatedDriver(Driver):
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
         """Tell containers what their devices would be."""
-        for device in claim.devices:
-            if device.name not in self._devices:
-                raise device_gone(device)
+        check_present(claim, self._devices)
         for device in claim.devices:
             prefix = variable(VARIABLE, claim.uid, device.request)
             fellows = join_unique(each.name for each in devices_of_request(claim, device.request))

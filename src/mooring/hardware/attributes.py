@@ -1,16 +1,16 @@
 """The standard attributes of devices, read from sysfs: pciBusID, pcieRoot and numaNode.
 
-Drivers publish these beside their own. A driver that cannot have one (NoAttributeError) leaves
-it out: absence means unknown, and a made-up value would match those of other devices.
+Drivers publish these beside their own. A driver leaves out an attribute that it cannot determine
+(NoAttributeError): absence means unknown, and an invented value would match other devices.
 
-numaNode has two forms. The scalar is the device's own NUMA node. The list begins with it and goes
-on with the nodes that are as near as any other and on the same socket:
+numaNode has two forms. The scalar is the device's own NUMA node. The list begins with it, followed
+by the nearest nodes on the same socket:
 
 1. read the row of distances (ACPI SLIT) of the device's node;
-2. find the smallest distance to any other node, of whatever socket;
-3. keep the nodes at that distance whose socket is ours, or unknown.
+2. find the smallest distance to any other node, of any socket;
+3. keep the nodes at that distance whose socket is the same, or unknown.
 
-Where the distances cannot be read, the list has the device's own node only.
+If the distances cannot be read, the list has only the device's own node.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _NODE_NAME = re.compile(r"node[0-9].*")
 Attributes = dict[str, DeviceAttribute]
 Capacities = dict[str, DeviceCapacity]
 
-TEXT_BYTES_MAX = 64  # of a string that is an attribute
+TEXT_BYTES_MAX = 64  # of a string attribute
 
 
 class NumaNodeForm(IntEnum):
-    """How numaNode is published. The operator of a driver decides; the cluster must have
-    DRAListTypeAttributes on for lists. False and True are taken as scalar and list."""
+    """How numaNode is published: the operator decides, and lists need the gate
+    DRAListTypeAttributes. False and True mean scalar and list."""
 
     SCALAR = 0
     LIST = 1
@@ -61,13 +61,13 @@ class NamedAttribute(NamedTuple):
 
 
 def pci_bus_id(bus_id: str) -> NamedAttribute:
-    """Return the address of a PCI device as its attribute."""
+    """Return the attribute with the address of a PCI device."""
     _check_bus_id(bus_id)
     return NamedAttribute(PCI_BUS_ID, DeviceAttribute(string_value=bus_id))
 
 
 def pcie_root(tree: SysfsTree, bus_id: str) -> NamedAttribute:
-    """Return the PCIe root that a device is below: `pci0000:00`."""
+    """Return the PCIe root of a device: `pci0000:00`."""
     _check_bus_id(bus_id)
     try:
         root = _root_of(tree, bus_id)
@@ -81,7 +81,7 @@ def pcie_root(tree: SysfsTree, bus_id: str) -> NamedAttribute:
 def numa_node_of_pci(
     tree: SysfsTree, bus_id: str, form: NumaNodeForm | bool = NumaNodeForm.SCALAR
 ) -> NamedAttribute:
-    """Return the NUMA node of a PCI device, or its node and those as near."""
+    """Return the NUMA node of a PCI device, or its node and the nearest ones."""
     _check_bus_id(bus_id)
     try:
         node = _integer(tree, f"{_PCI_DEVICES}/{bus_id}/numa_node")
@@ -100,7 +100,7 @@ def numa_node_of_pci(
 def numa_node(
     tree: SysfsTree, node: int, form: NumaNodeForm | bool = NumaNodeForm.SCALAR
 ) -> NamedAttribute:
-    """Return the attribute of a device that knows its NUMA node, such as a CPU."""
+    """Return the attribute of a device with a known NUMA node, such as a CPU."""
     if node < 0:
         raise NoAttributeError(
             f"invalid NUMA node {node}: do not publish the numaNode attribute "
@@ -114,7 +114,7 @@ def numa_node(
 
 
 def numa_node_of_cpu(tree: SysfsTree, cpu: int) -> int:
-    """Return the NUMA node that a CPU is in."""
+    """Return the NUMA node of a CPU."""
     try:
         names = tree.names(f"{_CPUS}/cpu{cpu}")
     except TreeError:
@@ -150,7 +150,7 @@ def _check_bus_id(bus_id: str) -> None:
 
 
 def _root_of(tree: SysfsTree, bus_id: str) -> str:
-    """Return the first folder below `devices` on the way to a device."""
+    """Return the first folder below `devices` in the path of a device."""
     target = tree.link(f"{_PCI_DEVICES}/{bus_id}")
     if not target.startswith("/"):
         target = posixpath.normpath(posixpath.join(_PCI_DEVICES, target))
@@ -172,7 +172,7 @@ def _numa_attribute(tree: SysfsTree, node: int, form: NumaNodeForm | bool) -> Na
 
 
 def _as_near(tree: SysfsTree, node: int) -> list[int]:
-    """Return the other nodes at the smallest distance and not on another socket, in order."""
+    """Return the other nodes at the smallest distance that are not on another socket."""
     distances = _distances(tree, node)
     others = {other: each for other, each in enumerate(distances) if other != node}
     if node >= len(distances) or not others:
@@ -185,7 +185,7 @@ def _as_near(tree: SysfsTree, node: int) -> list[int]:
 
 
 def _distances(tree: SysfsTree, node: int) -> list[int]:
-    """Return a row of the SLIT; none where it cannot be read."""
+    """Return a row of the SLIT; empty if it cannot be read."""
     try:
         row = [parse_integer(part) for part in tree.read(f"{_NODES}/node{node}/distance").split()]
     except (TreeError, ValueError):
@@ -194,7 +194,7 @@ def _distances(tree: SysfsTree, node: int) -> list[int]:
 
 
 def _socket(tree: SysfsTree, node: int) -> int | None:
-    """Return the socket of a node's first CPU; None where it cannot be known."""
+    """Return the socket of a node's first CPU; None if it is unknown."""
     try:
         cpus = parse_cpu_list(tree.read(f"{_NODES}/node{node}/cpulist"))
         return _integer(tree, f"{_CPUS}/cpu{cpus[0]}/topology/physical_package_id")
@@ -215,13 +215,13 @@ def _integer(tree: SysfsTree, path: str) -> int:
 
 
 class DeviceLocation(NamedTuple):
-    """What the standard attributes of devices are worked out from."""
+    """The sysfs of a machine and the form of numaNode, which determine standard attributes."""
 
     tree: SysfsTree
     form: NumaNodeForm = NumaNodeForm.SCALAR
 
     def pci_attributes(self, address: str) -> Attributes:
-        """Return the standard attributes that sysfs gives a PCI device."""
+        """Return the standard attributes of a PCI device."""
         return _published(
             lambda: pci_bus_id(address),
             lambda: pcie_root(self.tree, address),
@@ -229,11 +229,11 @@ class DeviceLocation(NamedTuple):
         )
 
     def numa_attributes(self, node: int | None) -> Attributes:
-        """Return numaNode of what is in a NUMA node itself: always the scalar."""
+        """Return numaNode for CPUs and memory, which are in one node: always the scalar."""
         return {} if node is None else _published(lambda: numa_node(self.tree, node))
 
     def scalar_numa_node(self, address: str) -> int | None:
-        """Return the NUMA node of a PCI device for attributes that drivers had before."""
+        """Return the NUMA node of a PCI device, for the drivers' older attributes."""
         try:
             return numa_node_of_pci(self.tree, address).value.int_value
         except NoAttributeError:
@@ -241,7 +241,7 @@ class DeviceLocation(NamedTuple):
 
 
 def _published(*makers: Callable[[], NamedAttribute]) -> Attributes:
-    """Return the attributes that there are; what a device lacks is left out."""
+    """Return the attributes that can be determined."""
     found: Attributes = {}
     for make in makers:
         try:
@@ -256,37 +256,37 @@ def _published(*makers: Callable[[], NamedAttribute]) -> Attributes:
 
 
 def text(value: str) -> DeviceAttribute:
-    """Return an attribute that is a string."""
+    """Return a string attribute."""
     return DeviceAttribute(string_value=value)
 
 
 def whole(value: int) -> DeviceAttribute:
-    """Return an attribute that is an integer."""
+    """Return an integer attribute."""
     return DeviceAttribute(int_value=value)
 
 
 def flag(value: bool) -> DeviceAttribute:
-    """Return an attribute that is true or false."""
+    """Return a boolean attribute."""
     return DeviceAttribute(bool_value=value)
 
 
 def version(value: str) -> DeviceAttribute:
-    """Return an attribute that is a semantic version."""
+    """Return a semantic version attribute."""
     return DeviceAttribute(version_value=value)
 
 
 def amount(value: str | int) -> DeviceCapacity:
-    """Return so much of a capacity."""
+    """Return a capacity."""
     return DeviceCapacity(value=Quantity.parse(str(value)))
 
 
 def bytes_of(count: int) -> Quantity:
-    """Return so many bytes, written in powers of two."""
+    """Return bytes as a quantity in powers of two."""
     return Quantity.from_int(count, Format.BINARY_SI)
 
 
 def tame(value: str) -> str:
-    """Return a text of the machine as an attribute can have it: printable, and not too long."""
+    """Return a text from the machine as an attribute allows it: printable, and bounded."""
     shown = "".join(letter for letter in value.strip() if letter.isprintable())
     return shown.encode()[:TEXT_BYTES_MAX].decode(errors="ignore").strip()
 

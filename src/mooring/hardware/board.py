@@ -20,14 +20,14 @@ from mooring.hardware.numbers import PciAddress, parse_cpu_list
 
 
 class Sourced(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Facts with their source, by its name in the file; without one they are assumed."""
+    """Facts with the name of their source; without one they are assumed."""
 
     source: str = ""
     assumed: bool | tuple[str, ...] = False  # all, or these fields
 
     @property
     def assumed_fields(self) -> tuple[str, ...]:
-        """The fields that no source gives."""
+        """The fields without a source."""
         if isinstance(self.assumed, tuple):
             return self.assumed
         own = (name for name in self.__struct_fields__ if name not in ("source", "assumed"))
@@ -35,7 +35,7 @@ class Sourced(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class PciModel(Sourced, frozen=True, tag_field="sort"):
-    """A device with a name and numbers of its maker."""
+    """A device with its vendor's name and ids."""
 
     product: str
     vendor_id: str
@@ -173,7 +173,7 @@ class PciDevice(Sourced, frozen=True):
     first_virtual_function: str = ""
 
     def virtual_addresses(self) -> Iterator[PciAddress]:
-        """Give the addresses of the virtual functions."""
+        """Yield the addresses of the virtual functions."""
         for index in range(self.virtual_functions):
             yield PciAddress.parse(self.first_virtual_function).plus(index)
 
@@ -183,12 +183,12 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
     mig: bool = False  # NVIDIA GPUs may be partitioned
     vfio: bool = False  # NVIDIA GPUs are passed to virtual machines
-    sriov: bool = False  # NICs are given away as virtual functions, where they have any
+    sriov: bool = False  # NICs are allocated as virtual functions, if they have any
     compute_domains: bool = False  # GPUs share memory over NVLink across machines
 
 
 class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All that a profile says of a board."""
+    """A board as its profile describes it."""
 
     title: str
     summary: str
@@ -209,14 +209,14 @@ class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return tuple(sorted({node.socket for node in self.numa.nodes}))
 
     def parts(self) -> Iterator[tuple[str, Sourced]]:
-        """Give every part that has a source, by its place in the profile."""
+        """Yield every part with a source, by its path in the profile."""
         yield from (("cpu", self.cpu), ("numa", self.numa), ("pcie", self.pcie))
         for index, device in enumerate(self.devices):
             yield f"devices[{index}]", device
 
 
 class Fact(NamedTuple):
-    """Where what is said of a part comes from: a part of the board, or a model."""
+    """The source of a part of the board, or of a model."""
 
     part: str
     source: str  # empty: everything is assumed
@@ -232,12 +232,12 @@ class Profile(Struct, frozen=True):
     model_sources: dict[str, str]
 
     def devices(self) -> Iterator[tuple[PciDevice, Model]]:
-        """Give every device with its model, in the order of the profile."""
+        """Yield every device with its model, in the order of the profile."""
         for device in self.board.devices:
             yield device, self.models[device.model]
 
     def facts(self) -> Iterator[Fact]:
-        """Give what is known of every part, and by what source."""
+        """Yield the source of every part and model."""
         board = self.board
         for name, part in (("cpu", board.cpu), ("numa", board.numa), ("pcie", board.pcie)):
             yield Fact(name, board.sources.get(part.source, ""), part.assumed_fields)

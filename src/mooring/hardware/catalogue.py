@@ -1,9 +1,9 @@
-"""The catalogue of profiles: by name, by alias, and several at once.
+"""The catalogue of profiles, by name, alias and count.
 
     profile = name [ ( "x" | "=" ) count ]
 
 `dgx-h100x4` and `dgx-h100=4` are four machines; `gb200-nvl72` is a rack of eighteen, and
-`gb200-nvl72x2` two racks. A name that itself ends in x and digits is taken as a name first.
+`gb200-nvl72x2` two racks. A name that itself ends in x and digits takes precedence.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class ProfileCount(NamedTuple):
         return self.names_from(0)
 
     def names_from(self, first: int) -> Iterator[str]:
-        """Give the names of all machines; the first machine has this number."""
+        """Yield the names of all machines, numbered from `first`."""
         for index in range(self.units * self.profile.board.machines):
             yield f"{self.profile.name}-{first + index}"
 
     def first_free(self, taken: Iterable[str]) -> int:
-        """Return the number from which on no machine has a name that is taken; racks are whole."""
+        """Return the first number after all taken names, rounded up to whole racks."""
         prefix = f"{self.profile.name}-"
         numbers = (name.removeprefix(prefix) for name in taken if name.startswith(prefix))
         used = [int(number) + 1 for number in numbers if _NUMBER.fullmatch(number)]
@@ -85,13 +85,13 @@ class Catalogue:
             return self._profile(name)
         if name in self._aliases:
             return self._profile(self._aliases[name])
-        known = [*self._names, *self._aliases]
-        near = difflib.get_close_matches(name[:64].lower(), known, n=1)
+        existing = [*self._names, *self._aliases]
+        near = difflib.get_close_matches(name[:64].lower(), existing, n=1)
         remedy = f"did you mean {near[0]}?" if near else f"there are: {', '.join(self._names)}"
         raise ProfileError(f"there is no profile {name[:64]!r}; {remedy}")
 
     def wanted(self, text: str) -> ProfileCount:
-        """Return what `dgx-h100x4` or `dgx-h100=4` stands for, or raise ProfileError."""
+        """Parse `dgx-h100x4` or `dgx-h100=4`, or raise ProfileError."""
         found = _PROFILE_COUNT.fullmatch(text)
         # A name may itself end in x and digits.
         if found is None or text in self._names or text in self._aliases:
@@ -110,9 +110,9 @@ class Catalogue:
         *,
         taken: Iterable[str] = (),
     ) -> Fleet:
-        """Return the objects of the machines that a text wants, or raise ProfileError.
+        """Return the objects of the machines that a text names, or raise ProfileError.
 
-        Their numbers come after those of nodes whose names are taken.
+        Their numbers come after those of existing nodes (`taken`).
         """
         wanted = self.wanted(text)
         tree = sysfs_tree(wanted.profile)
@@ -139,7 +139,7 @@ class Catalogue:
 
 
 def _unit_labels(profile: Profile, index: int) -> dict[str, str]:
-    """Return the label that tells which machines share memory: those of one rack."""
+    """Return the label of machines that share memory: those of one rack."""
     if not profile.board.options.compute_domains:
         return {}
     return {CLIQUE_LABEL: f"{profile.name}-{index // profile.board.machines}.0"}

@@ -1,6 +1,6 @@
 """MOVED."""
 
-from mooring.hardware.sysfs_tree import FolderEntries as FolderStore  # noqa
+from mooring.hardware.sysfs_tree import FolderEntries as FolderStore
 from mooring.hardware.sysfs_tree import folder_tree as folder_tree
 from mooring.hardware.sysfs_tree import write_entries as write_entries
 

@@ -1,4 +1,4 @@
-"""A machine as its drivers see it: the board, the node's name, sysfs, and the form of lists."""
+"""A machine as its drivers see it, and the ResourceSlices that they publish on it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Sheet(NamedTuple):
-    """Devices, or the counters that devices share, which a driver publishes together."""
+    """Devices, or their shared counters, which a driver publishes together."""
 
     devices: tuple[Device, ...] = ()
     counters: tuple[CounterSet, ...] = ()
@@ -44,34 +44,34 @@ class Machine(NamedTuple):
 
     @property
     def board(self) -> Board:
-        """The board in it."""
+        """The board of the machine."""
         return self.profile.board
 
     def devices(self, sort: type[M]) -> Iterator[tuple[PciDevice, M]]:
-        """Give the devices of one sort with their models."""
+        """Yield the devices of one type with their models."""
         for device, model in self.profile.devices():
             if isinstance(model, sort):
                 yield device, model
 
     @property
     def place(self) -> DeviceLocation:
-        """Where its devices stand."""
+        """What determines the standard attributes of its devices."""
         return DeviceLocation(self.tree, self.form)
 
     def pci_attributes(self, address: str) -> Attributes:
-        """Return the standard attributes that sysfs gives a PCI device."""
+        """Return the standard attributes of a PCI device."""
         return self.place.pci_attributes(address)
 
     def scalar_numa_node(self, address: str) -> int | None:
-        """Return the NUMA node of a PCI device for attributes that drivers had before."""
+        """Return the NUMA node of a PCI device, for the drivers' older attributes."""
         return self.place.scalar_numa_node(address)
 
     def digest(self, text: str) -> str:
-        """Return hexadecimal digits that are this machine's and the text's own."""
+        """Return hexadecimal digits that depend on this machine and the text."""
         return hashlib.sha256(f"{self.node_name}/{text}".encode()).hexdigest()
 
     def uuid(self, text: str) -> str:
-        """Return a UUID that is this machine's and the text's own."""
+        """Return a UUID that depends on this machine and the text."""
         digits = self.digest(text)
         parts = (digits[:8], digits[8:12], f"5{digits[13:16]}", f"8{digits[17:20]}", digits[20:32])
         return "-".join(parts)
@@ -88,14 +88,14 @@ def machine_of(
 
 
 def slices_of(node: str, driver: str, sheets: Iterable[Sheet]) -> Iterator[ResourceSlice]:
-    """Give the slices of a driver's sheets; they are one pool, that of the node."""
+    """Yield the slices of a driver's sheets, in one pool for the node."""
     pieces = [piece for sheet in sheets for piece in _pieces(sheet)]
     for index, piece in enumerate(pieces):
         yield _slice(node, driver, index, len(pieces), piece)
 
 
 def _pieces(sheet: Sheet) -> Iterator[Sheet]:
-    """Give a sheet in pieces that each fit into a slice; none for an empty one."""
+    """Cut a sheet into pieces that fit into a slice each; none for an empty one."""
     for counters in _cut(sheet.counters, COUNTER_SETS_MAX):
         yield Sheet(counters=tuple(counters))
     size = HEAVY_DEVICES_MAX if any(map(_is_heavy, sheet.devices)) else DEVICES_MAX
@@ -116,7 +116,7 @@ def _is_heavy(device: Device) -> bool:
 
 
 def _slice(node: str, driver: str, index: int, count: int, piece: Sheet) -> ResourceSlice:
-    # Drivers begin the names of their slices like this, which keeps them in order.
+    # The prefix keeps slices in order, as real drivers do.
     return ResourceSlice(
         metadata=ObjectMeta(name=f"{index:05x}-{driver}-{node}"),
         spec=ResourceSliceSpec(

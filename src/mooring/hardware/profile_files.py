@@ -33,7 +33,7 @@ BOARD_MACHINES_MAX = 1024
 DEVICES_MAX = 1024
 VIRTUAL_FUNCTIONS_MAX = 256
 SLICES_MAX = 16  # of memory, in a GPU; each is a counter
-LOCAL_DISTANCE = 10  # what ACPI gives a node's distance to itself
+LOCAL_DISTANCE = 10  # ACPI's distance of a node to itself
 _ROOT = re.compile(r"pci[0-9a-f]{4}:[0-9a-f]{2}")
 
 
@@ -45,7 +45,7 @@ class ModelsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProfileFolder:
-    """A folder of profiles and the models that their boards carry."""
+    """A folder of profiles and models."""
 
     def __init__(self, folder: Traversable | None = None) -> None:
         self._folder = folder or files("mooring.hardware") / "profiles"
@@ -59,12 +59,12 @@ class ProfileFolder:
         """Return a profile, or raise ProfileError."""
         tree = self._tree(name, BASES_MAX)
         board = _decoded(name, tree, Board)
-        known = self.models()
-        faults = board_faults(board, known.models)
+        file = self.models()
+        faults = board_faults(board, file.models)
         if faults:
             raise ProfileError("\n".join(f"{name}{SUFFIX}: {fault}" for fault in faults))
-        used = {device.model: known.models[device.model] for device in board.devices}
-        return Profile(name, board, used, known.sources)
+        used = {device.model: file.models[device.model] for device in board.devices}
+        return Profile(name, board, used, file.sources)
 
     def models(self) -> ModelsFile:
         """Return all models, or raise ProfileError."""
@@ -85,7 +85,7 @@ class ProfileFolder:
                 f"{name}{SUFFIX}: base: must name a profile that rests on few others"
             )
         below = self._tree(base, bases_max - 1)
-        # Another board is not known by the names of the one it resembles.
+        # A board does not inherit the aliases of its base.
         below.pop("aliases", None)
         sources = {**below.get("sources", {}), **tree.get("sources", {})}
         return {**below, **tree, "sources": sources}
@@ -106,7 +106,7 @@ class ProfileFolder:
 
 
 def _is_name(text: str) -> bool:
-    """Tell whether a text names a file beside this one, and is no path."""
+    """Return whether a text names a file in the same folder, not a path."""
     return text.isprintable() and "/" not in text
 
 
@@ -121,7 +121,7 @@ def _decoded(name: str, tree: dict[str, Any], struct: type[T]) -> T:
 
 
 def board_faults(board: Board, models: Mapping[str, Model]) -> list[str]:
-    """Return all that is wrong with a board, each with the field it is about."""
+    """Return all faults of a board, each with its field."""
     return [
         *_machine_faults(board),
         *_numa_faults(board),
@@ -132,7 +132,7 @@ def board_faults(board: Board, models: Mapping[str, Model]) -> list[str]:
 
 
 def source_fault(part: Sourced, sources: Mapping[str, str]) -> str:
-    """Return why a part's source is not right; empty where it is."""
+    """Return the fault of a part's source; empty if there is none."""
     if part.source and part.source not in sources:
         return f"source: {part.source!r} is not among the sources"
     if isinstance(part.assumed, tuple):
@@ -147,7 +147,7 @@ def source_fault(part: Sourced, sources: Mapping[str, str]) -> str:
 
 
 def model_fault(model: Model, sources: Mapping[str, str]) -> str:
-    """Return what is wrong with a model; empty where nothing is."""
+    """Return the fault of a model; empty if there is none."""
     for name in ("memory", "size"):
         if not _is_quantity(getattr(model, name, "1")):
             return f"{name}: {getattr(model, name)!r} is not a quantity"

@@ -46,7 +46,7 @@ def sysfs_tree(profile: Profile) -> SysfsTree:
 
 
 def sysfs_entries(profile: Profile) -> Entries:
-    """Return the files and links of that sysfs."""
+    """Return the files and links of the sysfs."""
     entries: Entries = {}
     for node in profile.board.numa.nodes:
         entries.update(_node_entries(profile.board, node))
@@ -74,7 +74,7 @@ def _node_entries(board: Board, node: NumaNode) -> Entries:
         f"{folder}/meminfo": f"Node {node.id} MemTotal: {kilobytes} kB\n",
     }
     for cpu, siblings in _cores(node, board.cpu.threads_per_core):
-        # A core is called by its first CPU, which is unique on every board.
+        # The id of a core is its first CPU, which is unique on every board.
         place = f"devices/system/cpu/cpu{cpu}"
         entries[f"{place}/node{node.id}"] = Link(f"../../node/node{node.id}")
         entries[f"{place}/topology/physical_package_id"] = f"{node.socket}\n"
@@ -84,7 +84,7 @@ def _node_entries(board: Board, node: NumaNode) -> Entries:
 
 
 def _cores(node: NumaNode, threads: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Give each CPU with those of its core: Linux numbers all first threads before the second."""
+    """Yield each CPU with those of its core: Linux numbers all first threads before the second."""
     cpus = sorted(node.cpu_ids)
     cores = len(cpus) // threads
     for index, cpu in enumerate(cpus):
@@ -144,7 +144,7 @@ def _identity(folder: str, model: Model, device_id: str) -> Iterator[tuple[str, 
 
 
 def interface_name(address: str, model: Nic) -> str:
-    """Return the name that udev gives the interface by its place on PCI."""
+    """Return udev's name of an interface, from its PCI address."""
     place = PciAddress.parse(address)
     kind = "ib" if model.link == "infiniband" else "en"
     domain = f"P{place.domain}" if place.domain else ""
@@ -153,7 +153,7 @@ def interface_name(address: str, model: Nic) -> str:
 
 
 def nic_entries(folder: str, index: int, device: PciDevice, model: Nic) -> Pairs:
-    """Give the interface of a NIC, and its RDMA device."""
+    """Yield the interface of a NIC, and its RDMA device."""
     name = interface_name(device.address, model)
     place = f"{folder}/net/{name}"
     yield f"class/net/{name}", Link(f"../../{place}")
@@ -166,7 +166,7 @@ def nic_entries(folder: str, index: int, device: PciDevice, model: Nic) -> Pairs
 
 
 def nvme_entries(folder: str, index: int, device: PciDevice, model: Nvme) -> Pairs:
-    """Give a controller with one namespace."""
+    """Yield a controller with one namespace."""
     name = f"nvme{index}"
     place = f"{folder}/nvme/{name}"
     yield f"class/nvme/{name}", Link(f"../../{place}")

@@ -25,7 +25,7 @@ NAMES_MAX = 65_536
 
 
 class EntryType(Enum):
-    """What an entry is."""
+    """The type of an entry."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -34,33 +34,33 @@ class EntryType(Enum):
 
 
 class EntryStore(Protocol):
-    """Holds entries by their real paths; raises OSError where it cannot read."""
+    """Entries by real path; raises OSError if one cannot be read."""
 
     def sort(self, path: str) -> EntryType | None:
-        """Return what stands at a path; None for nothing."""
+        """Return the type of the entry at a path; None if there is none."""
         ...
 
     def content(self, path: str, bytes_max: int) -> bytes:
-        """Return a file, or so much of it."""
+        """Return a file, at most a number of bytes."""
         ...
 
     def target(self, path: str) -> str:
-        """Return where a link leads, as written."""
+        """Return the target of a link, as written."""
         ...
 
     def names(self, path: str, names_max: int) -> list[str]:
-        """Return the names in a folder, or so many of them."""
+        """Return the names in a folder, at most a number of them."""
         ...
 
 
 class Link(NamedTuple):
-    """An entry that stands for another."""
+    """A symbolic link."""
 
     target: str
 
 
 class MemoryEntries:
-    """Files and links by path; folders are where something is inside."""
+    """Files and links by path; a folder exists if something is in it."""
 
     def __init__(self, entries: Mapping[str, str | Link]) -> None:
         self.entries = dict(entries)
@@ -72,7 +72,7 @@ class MemoryEntries:
                 path = parent
 
     def sort(self, path: str) -> EntryType | None:
-        """Return what stands at a path."""
+        """Return the type of the entry at a path."""
         if path in self._folders:
             return EntryType.FOLDER
         match self.entries.get(path):
@@ -84,13 +84,13 @@ class MemoryEntries:
                 return None
 
     def content(self, path: str, bytes_max: int) -> bytes:
-        """Return a file, or so much of it."""
+        """Return a file, at most a number of bytes."""
         text = self.entries[path]
         assert isinstance(text, str)
         return text.encode()[:bytes_max]
 
     def target(self, path: str) -> str:
-        """Return where a link leads."""
+        """Return the target of a link."""
         link = self.entries[path]
         assert isinstance(link, Link)
         return link.target
@@ -101,7 +101,7 @@ class MemoryEntries:
 
 
 class SysfsTree:
-    """Reads a store through its links."""
+    """Reads entries, following links within them."""
 
     def __init__(self, store: EntryStore) -> None:
         self._store = store
@@ -122,7 +122,7 @@ class SysfsTree:
             raise TreeError(path, "not text") from None
 
     def link(self, path: str) -> str:
-        """Return where a link leads, as written, or raise TreeError."""
+        """Return the target of a link, as written, or raise TreeError."""
         folder, _, name = path.rpartition("/")
         real = f"{self._resolve(folder)}/{name}".strip("/")
         self._expect(path, real, EntryType.LINK)
@@ -141,7 +141,7 @@ class SysfsTree:
         return sorted(names)
 
     def _resolve(self, path: str) -> str:
-        """Return the real path: links followed one by one, none out of the tree."""
+        """Return the real path, following links one by one, never out of the tree."""
         place: list[str] = []
         waiting = path.split("/")[::-1]
         links = 0
@@ -157,11 +157,11 @@ class SysfsTree:
                 if self._sort(path, real) is EntryType.LINK:
                     links += 1
                     place.pop()
-                    waiting += self._way(path, real, links)[::-1]
+                    waiting += self._target_parts(path, real, links)[::-1]
         return "/".join(place)
 
-    def _way(self, path: str, real: str, links: int) -> list[str]:
-        """Return the steps that a link takes from where it stands."""
+    def _target_parts(self, path: str, real: str, links: int) -> list[str]:
+        """Return the parts of a link's target."""
         target = self._target(path, real)
         if links > LINKS_MAX:
             raise TreeError(path, f"goes through more than {LINKS_MAX} links")
@@ -199,13 +199,13 @@ _ENTRY_TYPES = {
 
 
 class FolderEntries:
-    """Entries below a folder; never follows a link itself."""
+    """Entries below a folder; follows no link itself."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def sort(self, path: str) -> EntryType | None:
-        """Return what stands at a path."""
+        """Return the type of the entry at a path."""
         try:
             mode = self._path(path).lstat().st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -213,16 +213,16 @@ class FolderEntries:
         return _ENTRY_TYPES.get(stat.S_IFMT(mode), EntryType.OTHER)
 
     def content(self, path: str, bytes_max: int) -> bytes:
-        """Return a file, or so much of it."""
+        """Return a file, at most a number of bytes."""
         with self._path(path).open("rb") as file:
             return file.read(bytes_max)
 
     def target(self, path: str) -> str:
-        """Return where a link leads."""
+        """Return the target of a link."""
         return os.readlink(self._path(path))
 
     def names(self, path: str, names_max: int) -> list[str]:
-        """Return the names in a folder, or so many of them."""
+        """Return the names in a folder, at most a number of them."""
         with os.scandir(self._path(path)) as entries:
             return [entry.name for entry in islice(entries, names_max)]
 
@@ -233,12 +233,12 @@ class FolderEntries:
 
 
 def folder_tree(root: Path | str = "/sys") -> SysfsTree:
-    """Return the tree in a folder; by default the one of this machine."""
+    """Return the tree in a folder, by default that of this machine."""
     return SysfsTree(FolderEntries(Path(root)))
 
 
 def write_entries(root: Path, entries: Mapping[str, str | Link]) -> None:
-    """Write files and links into a folder, instead of those of the same names."""
+    """Write files and links into a folder, replacing those of the same names."""
     for path, entry in entries.items():
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
 """What programs that wait, listen or write files need, and nothing of Kubernetes.
 
-clock            time as an argument: the real clock, and one that tests move by hand
-simulation       an event loop whose time jumps, so that nobody waits
+clock            time as an argument: the real clock, one for tests, and simulated time
 backoff          delays that grow with each failure
 workqueue        keys to reconcile: deduplicated, one worker per key, retried with backoff
 metrics          counters, gauges and histograms in Prometheus' text format

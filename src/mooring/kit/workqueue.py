@@ -52,8 +52,18 @@ class QueueMetrics(Protocol):
         """Record that a key failed and is requeued."""
 
 
-class _NoMetrics(QueueMetrics):
-    pass
+class _NoMetrics:
+    def added(self, depth: int) -> None:
+        pass
+
+    def taken(self, depth: int, waited_s: float) -> None:
+        pass
+
+    def finished(self, worked_s: float) -> None:
+        pass
+
+    def retried(self) -> None:
+        pass
 
 
 class WorkQueue(Generic[K]):

@@ -8,9 +8,8 @@ Text that cannot be read raises DocumentError, `source:line:column: fact`, after
 before it.
 
 reader       entry point: JSON or YAML?
-document     one document, and the items of lists
+document     one document, its positions, and the items of lists
 stream       one input with its limits
-positions    lines and columns
 numbers      numbers as Kubernetes sees them in JSON
 scalars      YAML scalars and schemas
 json_scan    bounds, positions and duplicate keys of JSON text
@@ -20,9 +19,15 @@ yaml_tree    trees from events
 yaml_reader  documents from YAML
 """
 
-from mooring.api.documents.document import Document, Tree, expand_lists
+from mooring.api.documents.document import (
+    Document,
+    Duplicate,
+    PlacedError,
+    Position,
+    Tree,
+    expand_lists,
+)
 from mooring.api.documents.numbers import NumberText
-from mooring.api.documents.positions import Duplicate, PlacedError, Position
 from mooring.api.documents.reader import read
 from mooring.api.documents.scalars import CORE, KUBERNETES, Schema
 from mooring.api.documents.stream import DEFAULT_LIMITS, Limits

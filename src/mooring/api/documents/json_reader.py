@@ -24,7 +24,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from mooring.api.documents.document import Document, Tree
+from mooring.api.documents.document import (
+    START,
+    Document,
+    Duplicate,
+    PlacedError,
+    Position,
+    TextPart,
+    Tree,
+    shifted,
+)
 from mooring.api.documents.json_scan import (
     JsonPositions,
     check_bounds,
@@ -33,14 +42,6 @@ from mooring.api.documents.json_scan import (
     may_hold_long_number,
 )
 from mooring.api.documents.numbers import NumberText, ScalarRefusedError
-from mooring.api.documents.positions import (
-    START,
-    Duplicate,
-    PlacedError,
-    Position,
-    TextPart,
-    shifted,
-)
 from mooring.api.documents.stream import DocumentStream, Limits
 from mooring.api.fieldpath import Segment
 

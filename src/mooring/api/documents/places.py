@@ -1,5 +1,5 @@
 """MOVED."""
 
-from mooring.api.documents.positions import Position as Position
+from mooring.api.documents.document import Position as Position
 
 __all__ = ["Position"]

@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mooring.api.documents.document import Document
+from mooring.api.documents.document import Document, PlacedError
 from mooring.api.documents.json_reader import JsonReader, NotJsonError, plain_document
-from mooring.api.documents.positions import PlacedError
 from mooring.api.documents.scalars import CORE, Schema
 from mooring.api.documents.stream import DEFAULT_LIMITS, DocumentStream, Limits, decode_text
 from mooring.api.documents.yaml_reader import yaml_documents

@@ -9,7 +9,7 @@ import codecs
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mooring.api.documents.positions import PlacedError, position_of
+from mooring.api.documents.document import PlacedError, position_of
 from mooring.api.documents.scalars import Schema
 
 DEPTH_CEILING = 200

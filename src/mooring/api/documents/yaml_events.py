@@ -8,7 +8,7 @@ from typing import Protocol
 from yaml.error import MarkedYAMLError, YAMLError
 from yaml.events import Event
 
-from mooring.api.documents.positions import PlacedError, Position, TextPart
+from mooring.api.documents.document import PlacedError, Position, TextPart
 
 
 class Parser(Protocol):

@@ -18,8 +18,8 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from mooring.api.documents.document import Document
-from mooring.api.documents.positions import (
+from mooring.api.documents.document import (
+    Document,
     PlacedError,
     Position,
     SourceSpot,

@@ -30,9 +30,8 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from mooring.api.documents.document import Tree
+from mooring.api.documents.document import Duplicate, TextPart, Tree
 from mooring.api.documents.numbers import ScalarRefusedError, excerpt
-from mooring.api.documents.positions import Duplicate, TextPart
 from mooring.api.documents.scalars import Schema, check_collection_tag, is_merge, key_of, value_of
 from mooring.api.documents.stream import Limits
 from mooring.api.documents.yaml_events import Events

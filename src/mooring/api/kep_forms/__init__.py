@@ -7,7 +7,6 @@ that better. It never changes its argument; an object without such a form is ret
 claims       ResourceClaim and ResourceClaimTemplate
 slices       ResourceSlice
 other_kinds  kinds with a form or two
-cel_helpers  CEL helpers that only Mooring has
 trees        JSON trees, and the notices of one rewrite
 """
 

@@ -3,6 +3,9 @@
 Derived attributes may have bare or hyphenated names: `shared-numa-node` is stored as
 `derived/shared_numa_node`, because Kubernetes 1.37 requires a domain and a C identifier. The new
 name must be unique: if two names would become the same, that is an error, and no name is changed.
+
+CEL expressions may use helpers that only Mooring has. They are stored as written, with a warning;
+the scan works on their text and skips strings.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mooring.api.gates import Gate
-from mooring.api.kep_forms.cel_helpers import warn_of, warn_of_selectors
 from mooring.api.kep_forms.trees import (
     RewriteNotes,
     Segments,
@@ -254,3 +256,40 @@ def rename_derived(devices: Tree, new: Mapping[str, str], *, is_flat: bool) -> T
         return each(tree, "firstAvailable", ask)
 
     return each(devices, "requests", request)
+
+
+# --- CEL helpers ----------------------------------------------------------------------------------
+
+_TOKEN = re.compile(
+    r"""
+      "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*'       # a string: skipped whole
+    | (?P<name>(?<![\w.])device\s*\.\s*name\b)
+    | (?P<include>\.\s*include\s*\()
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_MESSAGES = {
+    "name": (
+        "device.name is an extension of Mooring: in Kubernetes 1.37 a device has driver, "
+        "attributes, capacity and allowMultipleAllocations"
+    ),
+    "include": "include() is an alias of includes(), the function that Kubernetes 1.37 has",
+}
+
+
+def warn_of_selectors(holder: Tree, at: Segments, notes: RewriteNotes) -> None:
+    """Warn about helpers in the CEL selectors of a request, class or rule."""
+    for position, selector in objects(holder, "selectors"):
+        cel = selector.get("cel")
+        if isinstance(cel, dict):
+            warn_of(cel.get("expression"), (*at, "selectors", position, "cel", "expression"), notes)
+
+
+def warn_of(expression: object, at: Segments, notes: RewriteNotes) -> None:
+    """Warn about helpers in an expression."""
+    if not isinstance(expression, str) or not ("name" in expression or "include" in expression):
+        return
+    for token in _TOKEN.finditer(expression):
+        if token.lastgroup is not None:
+            notes.warn(f"cel {token.lastgroup}", at, _MESSAGES[token.lastgroup])

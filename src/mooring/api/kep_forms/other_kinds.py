@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from mooring.api.fieldpath import Key
-from mooring.api.kep_forms.cel_helpers import warn_of_selectors
+from mooring.api.kep_forms.claims import warn_of_selectors
 from mooring.api.kep_forms.trees import (
     RewriteNotes,
     Tree,

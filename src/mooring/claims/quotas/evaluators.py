@@ -75,32 +75,28 @@ def evaluator_for(resource: GroupResource, context: UsageContext) -> Evaluator |
     if resource in _UNCOUNTED:
         return None
     if resource == PODS:
-        return PodEvaluator(context)
+        return _PodEvaluator(context)
     if resource == CLAIMS:
-        return ClaimEvaluator(context)
-    return ObjectCountEvaluator(object_names(*resource))
+        return _ClaimEvaluator(context)
+    return _ObjectCountEvaluator(object_names(*resource))
 
 
-class PodEvaluator:
+class _PodEvaluator:
     """Pods use their requests and limits, and are in scopes."""
 
     def __init__(self, context: UsageContext) -> None:
         self._context = context
 
     def names(self, hard: Iterable[str]) -> set[str]:
-        """Return the names of requests and limits."""
         return set(filter(is_of_pods, hard))
 
     def usage(self, value: Pod) -> ResourceList:
-        """Return what a pod uses."""
         return pod_usage(value, self._context.now)
 
     def has(self, scope: ScopedResourceSelectorRequirement, value: Pod) -> bool:
-        """Return whether a pod is in a scope."""
         return is_in_scope(value, scope)
 
     def missing(self, names: Iterable[str], value: Pod) -> str:
-        """Return what the containers of a pod must specify."""
         return missing_amounts(value, set(names))
 
     def counts_change(self, old: Pod, new: Pod) -> bool:
@@ -108,14 +104,13 @@ class PodEvaluator:
         return is_terminating(old) != is_terminating(new)
 
 
-class ClaimEvaluator:
+class _ClaimEvaluator:
     """Claims use devices of classes, which also count as extended resources."""
 
     def __init__(self, context: UsageContext) -> None:
         self._context = context
 
     def names(self, hard: Iterable[str]) -> set[str]:
-        """Return the names of claims and of existing classes."""
         return set(filter(self._is_used, hard))
 
     def _is_used(self, name: str) -> bool:
@@ -126,15 +121,12 @@ class ClaimEvaluator:
         return self._context.classes.class_for(name.removeprefix(REQUESTS)) is not None
 
     def usage(self, value: ResourceClaim) -> ResourceList:
-        """Return what a claim uses."""
         return claim_usage(value, self._context)
 
     def has(self, scope: ScopedResourceSelectorRequirement, value: ResourceClaim) -> bool:  # noqa: ARG002
-        """Return False: claims are in no scope."""
         return False
 
     def missing(self, names: Iterable[str], value: ResourceClaim) -> str:  # noqa: ARG002
-        """Return "": claims specify what they request."""
         return ""
 
     def counts_change(self, old: ResourceClaim, new: ResourceClaim) -> bool:
@@ -144,30 +136,25 @@ class ClaimEvaluator:
         return is_special(new) and owning_pod(old) != owning_pod(new)
 
 
-class ObjectCountEvaluator:
+class _ObjectCountEvaluator:
     """Other objects are only counted."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
 
     def names(self, hard: Iterable[str]) -> set[str]:
-        """Return the names under which the objects are counted."""
         return set(self._names.intersection(hard))
 
     def usage(self, value: Any) -> ResourceList:  # noqa: ARG002
-        """Return one for each name."""
         return dict.fromkeys(self._names, ONE)
 
     def has(self, scope: ScopedResourceSelectorRequirement, value: Any) -> bool:  # noqa: ARG002
-        """Return False: such objects are in no scope."""
         return False
 
     def missing(self, names: Iterable[str], value: Any) -> str:  # noqa: ARG002
-        """Return ""."""
         return ""
 
     def counts_change(self, old: Any, new: Any) -> bool:  # noqa: ARG002
-        """Return False: an update adds no object."""
         return False
 
 

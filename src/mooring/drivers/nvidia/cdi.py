@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from mooring.api.cdi import CdiSpec, ContainerEdits, DeviceNode
-from mooring.drivers.host import Host, words
+from mooring.drivers.host import Host, read_text
 from mooring.drivers.nvidia.gpus import FoundGpu, Partition
 
 LOG = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class OwnEdits:
         """
         gpu = f"gpu{minor}/gi{partition.gpu_instance}"
         wanted = (f"{gpu}/access", f"{gpu}/ci{partition.compute_instance}/access")
-        lines = (words(self._host.proc, "driver/nvidia-caps/mig-minors") or "").splitlines()
+        lines = (read_text(self._host.proc, "driver/nvidia-caps/mig-minors") or "").splitlines()
         rows = (line.split() for line in lines)
         return [
             f"/dev/nvidia-caps/nvidia-cap{row[1]}"

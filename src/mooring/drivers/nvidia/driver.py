@@ -33,7 +33,12 @@ from mooring.driver.driver import (
     Prepared,
     PrepareError,
 )
-from mooring.drivers.claim_helpers import device_gone, devices_of_request, join_unique
+from mooring.drivers.claim_helpers import (
+    check_present,
+    device_gone,
+    devices_of_request,
+    join_unique,
+)
 from mooring.drivers.host import Host
 from mooring.drivers.nvidia.cdi import Edits, Exists, OwnEdits, tool_edits
 from mooring.drivers.nvidia.gpus import (
@@ -41,13 +46,15 @@ from mooring.drivers.nvidia.gpus import (
     Library,
     NoLibraryError,
     Partition,
-    load,
+    destroyed,
+    error_text,
+    load_nvml,
+    made,
     read_gpus,
-    said,
-    started,
+    start_nvml,
+    whole,
 )
 from mooring.drivers.nvidia.health import WHOLE, GpuFault, Watch
-from mooring.drivers.nvidia.partitions import destroyed, made, whole
 from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.attributes import text
 from mooring.hardware.board import MigProfile
@@ -120,7 +127,7 @@ class NvidiaDriver(WatchingDriver):
         """Return what NVML tells of; nothing where there is no NVML."""
         if self._library is None:
             try:
-                self._library = load() if self._given is None else started(self._given)
+                self._library = load_nvml() if self._given is None else start_nvml(self._given)
             except NoLibraryError as error:
                 self.absence = str(error)
                 return []
@@ -152,9 +159,7 @@ class NvidiaDriver(WatchingDriver):
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
         """Have the GPUs of a claim ready; partitions are made where they are wanted."""
         parts = self._parts()
-        for device in claim.devices:
-            if device.name not in parts:
-                raise device_gone(device)
+        check_present(claim, parts)
         before = self._prepared.get(claim.uid, ())
         ready: dict[str, GpuPartition] = {}
         try:
@@ -240,7 +245,7 @@ class NvidiaDriver(WatchingDriver):
         try:
             watch = Watch(self._library, gpus, names, self._ignored)
         except self._library.NVMLError as error:  # type: ignore[union-attr]
-            LOG.warning("GPUs cannot be watched: %s", said(error))
+            LOG.warning("GPUs cannot be watched: %s", error_text(error))
             return
         try:
             yield self._first(names, watch)

@@ -1,6 +1,8 @@
-"""The GPUs of a machine, as NVML tells of them.
+"""The GPUs of a machine and their partitions, by NVML, NVIDIA's library.
 
-A GPU, or a partition, that cannot be read is left out: it is gone, or broken.
+`nvidia-ml-py` binds NVML. It is loaded when a driver first needs it; a fake in tests has the
+functions, constants and structures of that module. A GPU or partition that cannot be read is left
+out: it is gone, or broken. Creating or destroying a partition twice has no further effect.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Iterator
 from ctypes import byref, c_uint
 from typing import Any, NamedTuple
 
+from mooring.driver.driver import PrepareError
 from mooring.hardware.attributes import tame
 from mooring.hardware.board import MigProfile, NvidiaGpu
 from mooring.hardware.numbers import PciAddress
@@ -18,6 +21,7 @@ LOG = logging.getLogger(__name__)
 
 GPUS_MAX = 256
 PLACEMENTS_MAX = 64
+ENABLED, DISABLED = 1, 0  # modes of MIG
 MIG_PREFIX = "MIG "  # of the names of profiles
 
 ARCHITECTURES = {
@@ -79,7 +83,7 @@ def read_gpus(library: Library) -> list[FoundGpu]:
     try:
         count = library.nvmlDeviceGetCount()
     except library.NVMLError as error:
-        LOG.warning("GPUs cannot be counted: %s", said(error))
+        LOG.warning("GPUs cannot be counted: %s", error_text(error))
         return []
     found = []
     for index in range(min(count, GPUS_MAX)):
@@ -87,7 +91,7 @@ def read_gpus(library: Library) -> list[FoundGpu]:
             handle = library.nvmlDeviceGetHandleByIndex(index)
             found.append(read_gpu(library, handle))
         except (library.NVMLError, ValueError) as error:
-            LOG.warning("GPU %d cannot be read and is left out: %s", index, said(error))
+            LOG.warning("GPU %d cannot be read and is left out: %s", index, error_text(error))
     return found
 
 
@@ -216,6 +220,95 @@ def semantic(version: str) -> str:
     return ".".join([*numbers, "0", "0"][:3])
 
 
+# --- partitions -----------------------------------------------------------------------------------
+
+
+def made(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) -> Partition:
+    """Return a partition at a place; made, unless it is there. PrepareError: it cannot be."""
+    existing = _at(library, gpu, profile, start)
+    if existing is not None:
+        return existing
+    what = f"partition {profile.name} of GPU {gpu.minor} at slice {start}"
+    try:
+        _set_mode(library, gpu, ENABLED)
+        _create(library, gpu.handle, profile, start)
+    except library.NVMLError as error:
+        raise PrepareError(f"{what} cannot be made: {error_text(error)}") from None
+    created = _at(library, gpu, profile, start)
+    if created is None:
+        raise PrepareError(f"{what} was made, and is not there")
+    return created
+
+
+def destroyed(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) -> None:
+    """Destroy a partition, if it is there; PrepareError: it is still used."""
+    existing = _at(library, gpu, profile, start)
+    if existing is None:
+        return
+    try:
+        instance = library.nvmlDeviceGetGpuInstanceById(gpu.handle, existing.gpu_instance)
+        compute = library.nvmlGpuInstanceGetComputeInstanceById(instance, existing.compute_instance)
+        library.nvmlComputeInstanceDestroy(compute)
+        library.nvmlGpuInstanceDestroy(instance)
+    except library.NVMLError as error:
+        raise PrepareError(
+            f"partition {profile.name} of GPU {gpu.minor} cannot be destroyed: {error_text(error)}"
+        ) from None
+
+
+def whole(library: Library, gpu: FoundGpu) -> None:
+    """Have a GPU without partitions, or raise PrepareError."""
+    if not gpu.is_mig_enabled:
+        return
+    if any(read_partitions(library, gpu.handle, gpu.model.mig)):
+        raise PrepareError(f"GPU {gpu.minor} has partitions, and is wanted whole")
+    try:
+        _set_mode(library, gpu, DISABLED)
+    except library.NVMLError as error:
+        raise PrepareError(f"GPU {gpu.minor} cannot be made whole: {error_text(error)}") from None
+
+
+def _at(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) -> Partition | None:
+    try:
+        found = list(read_partitions(library, gpu.handle, gpu.model.mig))
+    except library.NVMLError:
+        return None  # the GPU is whole
+    same = (each for each in found if (each.profile.id, each.start) == (profile.id, start))
+    return next(same, None)
+
+
+def _set_mode(library: Library, gpu: FoundGpu, mode: int) -> None:
+    current, _ = library.nvmlDeviceGetMigMode(gpu.handle)
+    if current != mode:
+        library.nvmlDeviceSetMigMode(gpu.handle, mode)
+
+
+def _create(library: Library, handle: Handle, profile: MigProfile, start: int) -> None:
+    """Make a GPU instance, and one compute instance that has all of it; or neither."""
+    place = library.c_nvmlGpuInstancePlacement_t(start, profile.memory_slices)
+    instance = library.nvmlDeviceCreateGpuInstanceWithPlacement(handle, profile.id, byref(place))
+    try:
+        library.nvmlGpuInstanceCreateComputeInstance(instance, _largest(library, instance))
+    except library.NVMLError:
+        library.nvmlGpuInstanceDestroy(instance)
+        raise
+
+
+def _largest(library: Library, instance: Handle) -> int:
+    """Return the profile of compute instances that has most slices: all of the GPU instance."""
+    shared = library.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
+    found: list[tuple[int, int]] = []
+    for number in range(library.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
+        try:
+            info = library.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, number, shared)
+        except library.NVMLError:
+            continue
+        found.append((info.sliceCount, info.id))
+    if not found:
+        raise library.NVMLError(library.NVML_ERROR_NOT_SUPPORTED)
+    return max(found)[1]
+
+
 # --- NVML -----------------------------------------------------------------------------------------
 
 Library = Any  # the module pynvml, or what has its names
@@ -226,7 +319,7 @@ class NoLibraryError(Exception):
     """There is nothing to ask here; the text says why."""
 
 
-def load() -> Library:
+def load_nvml() -> Library:
     """Return the library, ready to be asked, or raise NoLibraryError."""
     try:
         import pynvml  # type: ignore[import-untyped]
@@ -234,19 +327,19 @@ def load() -> Library:
         raise NoLibraryError(
             "nvidia-ml-py is not installed; it comes with mooring[drivers]"
         ) from None
-    return started(pynvml)
+    return start_nvml(pynvml)
 
 
-def started(library: Library) -> Library:
+def start_nvml(library: Library) -> Library:
     """Return the library after its start, or raise NoLibraryError."""
     try:
         library.nvmlInit()
     except library.NVMLError as error:
-        raise NoLibraryError(f"no NVIDIA driver here ({said(error)})") from None
+        raise NoLibraryError(f"no NVIDIA driver here ({error_text(error)})") from None
     return library
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return what the library says of an error."""
     return str(error) or type(error).__name__
 

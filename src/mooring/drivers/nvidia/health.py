@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from mooring.api.resource.v1 import DeviceTaint
 from mooring.driver.driver import DeviceHealth, Health
-from mooring.drivers.nvidia.gpus import FoundGpu, Library, as_text, said
+from mooring.drivers.nvidia.gpus import FoundGpu, Library, as_text, error_text
 from mooring.hardware.drivers.nvidia_gpu import DRIVER
 
 LOG = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Watch:
         except library.NVMLError_GpuIsLost:
             return [GpuFault(name, LOST) for name in self._all()]
         except library.NVMLError as error:
-            LOG.warning("waiting for events of GPUs: %s", said(error))
+            LOG.warning("waiting for events of GPUs: %s", error_text(error))
             return []
         found = self._fault(int(event.eventType), int(event.eventData))
         if found is None:
@@ -90,7 +90,7 @@ class Watch:
                 return False
             library.nvmlDeviceRegisterEvents(gpu.handle, wanted & known, self._events)
         except library.NVMLError as error:
-            LOG.warning("GPU %d cannot be watched: %s", gpu.minor, said(error))
+            LOG.warning("GPU %d cannot be watched: %s", gpu.minor, error_text(error))
             return False
         return True
 
