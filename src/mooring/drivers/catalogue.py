@@ -25,11 +25,11 @@ STATIC, DYNAMIC = "static", "dynamic"
 
 
 class OptionError(ValueError):
-    """An option that cannot be; the text names it."""
+    """An option is invalid; the text names it."""
 
 
 class DriverOptions(Struct, frozen=True, kw_only=True):
-    """Where drivers look, and how they give away what they find."""
+    """Where drivers look for devices, and how they publish them."""
 
     node_name: str = ""
     sysfs: str = "/sys"
@@ -38,19 +38,19 @@ class DriverOptions(Struct, frozen=True, kw_only=True):
     cpu_device_mode: str = GROUPED
     group_by: str = BY_NODE
     reserved_cpus: str = ""
-    has_sriov: bool = True  # virtual functions are given away by the SR-IOV driver
+    has_sriov: bool = True  # the SR-IOV driver publishes virtual functions
     mig: str = STATIC
     ignored_xids: tuple[int, ...] = ()
-    profile: str = ""  # the board that `sim` has
+    profile: str = ""  # the board of `sim`
 
     @property
     def host(self) -> Host:
-        """The machine that drivers look at."""
+        """The machine of the drivers."""
         return host_at(self.sysfs, self.proc, self.form)
 
     @property
     def cpus(self) -> CpuSettings:
-        """How CPUs are given away, or OptionError."""
+        """How CPUs are published; raises OptionError."""
         try:
             reserved = parse_cpu_list(self.reserved_cpus)
         except ValueError as error:
@@ -64,7 +64,7 @@ class DriverOptions(Struct, frozen=True, kw_only=True):
 
 
 class CatalogueEntry(NamedTuple):
-    """A name, what it is for, and what makes its drivers; OptionError if options are wrong."""
+    """A name, a summary, and a function that returns drivers or raises OptionError."""
 
     name: str
     summary: str
@@ -80,7 +80,7 @@ def drivers_of(name: str, options: DriverOptions) -> tuple[Driver, ...]:
 
 
 def finds_devices(name: str, options: DriverOptions) -> bool:
-    """Tell whether a driver would have something to give away here."""
+    """Return whether a driver would publish devices here."""
     try:
         drivers = drivers_of(name, options)
     except OptionError:
@@ -89,11 +89,11 @@ def finds_devices(name: str, options: DriverOptions) -> bool:
 
 
 def pools_of(driver: Driver) -> tuple[Pool, ...]:
-    """Return what one of these drivers has now."""
+    """Return the current pools of one of these drivers."""
     pools: list[Pool] = []
     loose: list[Device] = []
     found = driver.devices()
-    assert not hasattr(found, "__await__"), "the drivers here do not wait"
+    assert not hasattr(found, "__await__"), "these drivers are synchronous"
     for each in found:
         if isinstance(each, Pool):
             pools.append(each)
@@ -103,7 +103,7 @@ def pools_of(driver: Driver) -> tuple[Pool, ...]:
 
 
 def published(driver: Driver, node_name: str) -> tuple[ResourceSlice, ...]:
-    """Return the slices that a driver would have on a node."""
+    """Return the slices that a driver would publish on a node."""
     sheets = [
         sheet
         for pool in pools_of(driver)

@@ -1,15 +1,15 @@
-"""dra.memory: the memory of every NUMA node of this machine, ordinary and in huge pages.
+"""dra.memory: the memory of every NUMA node of this machine, ordinary and huge pages.
 
-devices/system/node/online                  the nodes that there are now
+devices/system/node/online                  the online nodes
 devices/system/node/node0/meminfo           Node 0 MemTotal: 1024 kB
 devices/system/node/node0/hugepages/        hugepages-2048kB/nr_hugepages
-kernel/mm/hugepages/, proc/meminfo          the same of a machine without NUMA
+kernel/mm/hugepages/, proc/meminfo          the same for a machine without NUMA
 
 A container gets
 
-    DRAMEMORY_<uid>_NUMANodes=0                      as dra-driver-memory tells it
+    DRAMEMORY_<uid>_NUMANodes=0                      as dra-driver-memory sets it
     DRAMEMORY_<uid>_memory=numanode:0,size:1Gi
-    MOORING_MEMS_<uid>_<request>=0                   a process takes memory of these nodes
+    MOORING_MEMS_<uid>_<request>=0                   a process uses memory of these nodes
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HUGE = re.compile(r"hugepages-([0-9]{1,9})kB")
 
 
 class MemoryDriver(WatchingDriver):
-    """Gives memory away; the machine itself keeps what others took."""
+    """Allocates memory, without reserving it on the machine."""
 
     name = DRIVER
     subsystems = frozenset({"memory", "node"})
@@ -47,11 +47,11 @@ class MemoryDriver(WatchingDriver):
         self._host = host
 
     def devices(self) -> list[Device]:
-        """Return the memory that there is, by node and size of pages."""
+        """Return the memory by node and page size."""
         return [memory_device(self._host.place, pages) for pages in memory_of(self._host)]
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
-        """Tell containers where their memory is."""
+        """Set the environment of containers to the nodes of their memory."""
         known = {pages.name: pages for pages in memory_of(self._host)}
         check_present(claim, known)
         nodes = _nodes(known, claim.devices)
@@ -64,11 +64,11 @@ class MemoryDriver(WatchingDriver):
             yield Prepared(device, ContainerEdits(env=tuple(env)))
 
     def unprepare(self, claim: ClaimName) -> None:
-        """Do nothing: nothing was set aside."""
+        """Do nothing: nothing was reserved."""
 
 
 def memory_of(host: Host) -> Iterator[Pages]:
-    """Give the memory of a machine; huge pages that are not there yet are left out."""
+    """Yield the memory of a machine; huge pages that do not exist yet are left out."""
     nodes = _online(host.sys)
     if not nodes:
         total = _total(read_text(host.proc, "meminfo"))
@@ -91,7 +91,7 @@ def _pages(tree: SysfsTree, folder: str, total: int | None, node: int | None) ->
 
 
 def _huge(tree: SysfsTree, folder: str) -> Iterator[tuple[int, int]]:
-    """Give each size of huge pages of which there are some, in bytes, and how many."""
+    """Yield each size of huge pages that exist, in bytes, and their number."""
     for name in folder_names(tree, folder):
         found = _HUGE.fullmatch(name)
         count = read_integer(tree, f"{folder}/{name}/nr_hugepages")
@@ -99,18 +99,18 @@ def _huge(tree: SysfsTree, folder: str) -> Iterator[tuple[int, int]]:
             yield int(found[1]) * 1024, count
 
 
-def _total(said: str | None) -> int | None:
-    found = _TOTAL.search(said or "")
+def _total(text: str | None) -> int | None:
+    found = _TOTAL.search(text or "")
     return int(found[1]) * 1024 if found is not None else None
 
 
 def _online(tree: SysfsTree) -> list[int]:
-    """Return the NUMA nodes that there are; a node without its folder has just gone."""
-    there = [_NODE.fullmatch(name) for name in folder_names(tree, _NODES)]
-    nodes = sorted(int(each[1]) for each in there if each is not None)
+    """Return the online NUMA nodes; a node without a folder just went offline."""
+    matches = [_NODE.fullmatch(name) for name in folder_names(tree, _NODES)]
+    nodes = sorted(int(each[1]) for each in matches if each is not None)
     online = read_list(tree, f"{_NODES}/online")
-    wanted = nodes if online is None else [node for node in nodes if node in online]
-    return [node for node in wanted if node < NUMA_NODES_MAX]
+    found = nodes if online is None else [node for node in nodes if node in online]
+    return [node for node in found if node < NUMA_NODES_MAX]
 
 
 def _nodes(known: dict[str, Pages], devices: tuple[AllocatedDevice, ...]) -> str:

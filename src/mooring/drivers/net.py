@@ -1,12 +1,18 @@
-"""dra.net and the SR-IOV driver: interfaces as a whole, and virtual functions of NICs.
+"""dra.net and the SR-IOV driver: whole interfaces, and virtual functions of NICs.
 
-A container gets the names of what it has, and the files of RDMA devices:
+A container gets the names of its devices, and the files of RDMA devices:
 
     MOORING_INTERFACES_<uid>_<request>=enp5s0         interfaces
     MOORING_RDMA_DEVICES_<uid>_<request>=mlx5_0       their RDMA devices
     PCIDEVICE_<uid>_<request>=0000:05:00.2            virtual functions
 
-Interfaces are not moved: a process sees all of the machine's.
+Interfaces are not moved: a process sees all interfaces of the machine. They are read from
+
+class/net/eth0               a link whose target shows its parent: a PCI device, or `virtual`
+class/infiniband/mlx5_0      RDMA devices; one below the same PCI device is the interface's
+class/infiniband_verbs/…     the files under /dev/infiniband of an RDMA device
+bus/pci/devices/ADDRESS/     sriov_numvfs, virtfn0 …, and physfn in a virtual function
+proc/net/route, ipv6_route   which interface has the default route
 """
 
 from __future__ import annotations
@@ -54,12 +60,12 @@ _NODE = re.compile(r"[A-Za-z0-9_]{1,32}")
 _HEX = re.compile(r"0x[0-9a-f]{4}")
 _NETWORK_CLASS = "0x02"
 INTERFACES_MAX = 10_000
-# The classes of the files that lead to an RDMA device.
+# The classes of the device files of an RDMA device.
 _RDMA_CLASSES = ("infiniband_verbs", "infiniband_mad")
 
 
 class NetDriver(WatchingDriver):
-    """Gives interfaces away as a whole."""
+    """Allocates whole interfaces."""
 
     name = dranet.DRIVER
     subsystems = frozenset({"net", "infiniband", "pci"})
@@ -69,11 +75,11 @@ class NetDriver(WatchingDriver):
         self._with_sriov = with_sriov
 
     def devices(self) -> list[Device]:
-        """Return the interfaces that there are now."""
+        """Return the current interfaces."""
         return [interface_device(self._host.place, each) for each in self._found().values()]
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
-        """Tell containers which interfaces are theirs."""
+        """Set the environment of containers to their interfaces."""
         found = self._found()
         check_present(claim, found)
         for device in claim.devices:
@@ -108,7 +114,7 @@ class NetDriver(WatchingDriver):
 
 
 class SriovDriver(WatchingDriver):
-    """Gives virtual functions away."""
+    """Allocates virtual functions."""
 
     name = sriov.DRIVER
     subsystems = frozenset({"net", "pci"})
@@ -117,11 +123,11 @@ class SriovDriver(WatchingDriver):
         self._host = host
 
     def devices(self) -> list[Device]:
-        """Return the virtual functions that there are now."""
+        """Return the current virtual functions."""
         return [function_device(self._host.place, each) for each in self._found().values()]
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
-        """Tell containers which virtual functions are theirs."""
+        """Set the environment of containers to their virtual functions."""
         found = self._found()
         check_present(claim, found)
         for device in claim.devices:
@@ -141,10 +147,10 @@ class SriovDriver(WatchingDriver):
 
 
 def interfaces_of(host: Host, *, with_sriov: bool = True) -> Iterator[Interface]:
-    """Give all interfaces but loopbacks, then RDMA devices that have none.
+    """Yield all interfaces except loopbacks, then RDMA devices without one.
 
-    Unless it is said otherwise, NICs that have virtual functions, and those, are left out: they
-    are the SR-IOV driver's.
+    With `with_sriov`, NICs with virtual functions, and those, are left out: they belong to the
+    SR-IOV driver.
     """
     rdma = _rdma(host)
     uplinks = _uplinks(host)
@@ -154,7 +160,7 @@ def interfaces_of(host: Host, *, with_sriov: bool = True) -> Iterator[Interface]
         if found is None:
             continue
         found = found._replace(has_default_route=name in uplinks)
-        # Two ports of a NIC can share an address; the second goes by its name.
+        # Two ports of a NIC can share an address; the second is identified by its name.
         found = found._replace(address="") if found.address in met else found
         met.add(found.address)
         if not with_sriov or not (found.is_function or found.functions):
@@ -165,7 +171,7 @@ def interfaces_of(host: Host, *, with_sriov: bool = True) -> Iterator[Interface]
 
 
 def functions_of(host: Host) -> Iterator[VirtualFunction]:
-    """Give the virtual functions of all NICs."""
+    """Yield the virtual functions of all NICs."""
     rdma = _rdma(host)
     for parent in folder_names(host.sys, _PCI):
         if pci_address([parent]) and _is_network(host, parent):
@@ -187,7 +193,7 @@ def rdma_files(host: Host, device: str) -> list[str]:
 
 
 def _interface(host: Host, name: str, rdma: dict[str, str]) -> Interface | None:
-    """Return an interface; None for a loopback, a file, and one that has just gone."""
+    """Return an interface; None for a loopback, a file, or one that just disappeared."""
     folder = f"class/net/{name}"
     steps = link_steps(host.sys, folder)
     type_ = read_natural(host.sys, f"{folder}/type")
@@ -222,7 +228,7 @@ def _of_pci(host: Host, address: str, interface: Interface) -> Interface:
 
 
 def _sort(host: Host, folder: str) -> str:
-    """Return what an interface is: the kernel says so of those that are made up."""
+    """Return the type of an interface, which the kernel reports for virtual ones."""
     for line in (read_text(host.sys, f"{folder}/uevent") or "").splitlines():
         if line.startswith("DEVTYPE="):
             return line.removeprefix("DEVTYPE=")
@@ -230,7 +236,7 @@ def _sort(host: Host, folder: str) -> str:
 
 
 def _uplinks(host: Host) -> frozenset[str]:
-    """Return the interfaces that have a route to everywhere.
+    """Return the interfaces with a default route.
 
     route = interface destination …;  ipv6_route = destination length … interface
     """
@@ -247,7 +253,7 @@ def _has_functions(host: Host, address: str) -> bool:
 
 
 def _rdma(host: Host) -> dict[str, str]:
-    """Return the RDMA devices by their places on PCI; of two at one place, the first."""
+    """Return the RDMA devices by PCI address; of two at one address, the first."""
     found: dict[str, str] = {}
     for name in folder_names(host.sys, "class/infiniband"):
         address = pci_address(link_steps(host.sys, f"class/infiniband/{name}"))
@@ -269,7 +275,7 @@ def _functions(host: Host, parent: str, rdma: dict[str, str]) -> Iterator[Virtua
     interface = next(iter(folder_names(host.sys, f"{folder}/net")), "")
     type_ = read_natural(host.sys, f"{folder}/net/{interface}/type") if interface else None
     for number, entry in matches:
-        # The link is beside folders, so only its end says which device it is.
+        # Only the last step of the link is the device.
         address = _end(host, f"{folder}/{entry}")
         device = _ids(host, address)[1] if address else ""
         if device:
@@ -287,7 +293,7 @@ def _functions(host: Host, parent: str, rdma: dict[str, str]) -> Iterator[Virtua
 
 
 def _end(host: Host, path: str) -> str:
-    """Return the address of a device on PCI that a link leads to."""
+    """Return the address of the PCI device that a link leads to."""
     folder, _, name = path.rpartition("/")
     steps = link_steps(host.sys, folder)
     real = "/".join(steps) if steps else folder
@@ -310,7 +316,7 @@ def _is_network(host: Host, address: str) -> bool:
 
 @lru_cache(maxsize=256)
 def pci_names(vendor_id: str, device_id: str) -> tuple[str, str]:
-    """Return the names of a vendor and its device; the ids themselves where there are none.
+    """Return the names of a vendor and its device, or the ids if they have none.
 
     line = vendor "  " name  |  TAB device "  " name  |  TAB TAB …
     """
@@ -328,9 +334,9 @@ def pci_names(vendor_id: str, device_id: str) -> tuple[str, str]:
 
 
 def _pci_ids_lines() -> list[str]:
-    for place in PCI_IDS_PATHS:
+    for path in PCI_IDS_PATHS:
         try:
-            with Path(place).open("rb") as file:
+            with Path(path).open("rb") as file:
                 return file.read(PCI_IDS_BYTES_MAX).decode(errors="replace").splitlines()
         except OSError:
             continue

@@ -4,6 +4,13 @@ A disk that the machine uses has the attribute inUse and a taint: only a claim t
 taint gets it. A container gets the disk's device files, and their names:
 
     MOORING_DISKS_<uid>_<request>=/dev/nvme0n1
+
+Disks are read from
+
+class/nvme/nvme0        controllers on PCI; their namespaces are below them: nvme0n1, or, with
+                        several paths to one, nvme0c0n1
+class/block/vda         other disks; partitions, loops and volumes are not devices of their own
+proc/self/mountinfo     mounts, by number and by name; proc/swaps has swap devices
 """
 
 from __future__ import annotations
@@ -41,7 +48,7 @@ _CONTROLLER = re.compile(r"nvme[0-9]{1,4}")
 _NAMESPACE = re.compile(r"(nvme[0-9]{1,4})(?:c[0-9]{1,4})?(n[0-9]{1,6})")
 _DISK = re.compile(r"[a-z][a-z0-9]{1,30}")
 _SECTORS_MAX = 1 << 54
-# What a disk is connected by, from a step on the way to it.
+# The bus of a disk, from a step of its path.
 _TYPES = (
     (re.compile(r"virtio[0-9]+"), "virtio"),
     (re.compile(r"usb[0-9]+"), "usb"),
@@ -53,7 +60,7 @@ _TYPES = (
 
 
 class NvmeDriver(WatchingDriver):
-    """Gives whole disks away."""
+    """Allocates whole disks."""
 
     name = DRIVER
     subsystems = frozenset({"block", "nvme"})
@@ -62,11 +69,11 @@ class NvmeDriver(WatchingDriver):
         self._host = host
 
     def devices(self) -> list[Device]:
-        """Return the disks that there are now."""
+        """Return the current disks."""
         return [disk_device(self._host.place, found.disk) for found in disks_of(self._host)]
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
-        """Give containers the files of their disks."""
+        """Give containers the device files of their disks."""
         nodes = {found.disk.name: found.nodes for found in disks_of(self._host)}
         check_present(claim, nodes)
         for device in claim.devices:
@@ -77,21 +84,21 @@ class NvmeDriver(WatchingDriver):
             yield Prepared(device, ContainerEdits(env=env, device_nodes=files))
 
     def unprepare(self, claim: ClaimName) -> None:
-        """Do nothing: what is on the disk is left as it is."""
+        """Do nothing: the content of the disk stays."""
 
 
 # --- sysfs ----------------------------------------------------------------------------------------
 
 
-class Found(NamedTuple):
-    """A disk, and the files under /dev that stand for it."""
+class FoundDisk(NamedTuple):
+    """A disk, and its device files."""
 
     disk: Disk
     nodes: tuple[str, ...]
 
 
-def disks_of(host: Host) -> Iterator[Found]:
-    """Give all disks, those on NVMe first; one that vanishes meanwhile is left out."""
+def disks_of(host: Host) -> Iterator[FoundDisk]:
+    """Yield all disks, NVMe first; one that vanishes meanwhile is left out."""
     used = _used(host)
     for name in folder_names(host.sys, "class/nvme"):
         if _CONTROLLER.fullmatch(name):
@@ -104,15 +111,15 @@ def disks_of(host: Host) -> Iterator[Found]:
 # --- NVMe ---------------------------------------------------------------------------------
 
 
-def _controller(host: Host, name: str, used: frozenset[str]) -> Iterator[Found]:
-    """Give a controller with its namespaces, as one disk; none for one that is far away."""
+def _controller(host: Host, name: str, used: frozenset[str]) -> Iterator[FoundDisk]:
+    """Yield a controller with its namespaces, as one disk; none for a remote one."""
     folder = f"class/nvme/{name}"
     address = pci_address(link_steps(host.sys, folder))
     matches = (_NAMESPACE.fullmatch(each) for each in folder_names(host.sys, folder))
     spaces = sorted({each[1] + each[2] for each in matches if each is not None})
     sizes = [_size(host, each) for each in spaces]
-    known = [size for size in sizes if size is not None]
-    if not address or not known:
+    readable = [size for size in sizes if size is not None]
+    if not address or not readable:
         return
     read = {
         file: tame(read_text(host.sys, f"{folder}/{file}") or "")
@@ -120,7 +127,7 @@ def _controller(host: Host, name: str, used: frozenset[str]) -> Iterator[Found]:
     }
     disk = Disk(
         name=name,
-        size=bytes_of(sum(known)),
+        size=bytes_of(sum(readable)),
         address=address,
         model=read["model"],
         serial=read["serial"],
@@ -129,14 +136,14 @@ def _controller(host: Host, name: str, used: frozenset[str]) -> Iterator[Found]:
         is_rotational=False,
         is_in_use=any(_is_in_use(host, each, used) for each in spaces),
     )
-    yield Found(disk, tuple(f"/dev/{each}" for each in spaces))
+    yield FoundDisk(disk, tuple(f"/dev/{each}" for each in spaces))
 
 
 # --- others -------------------------------------------------------------------------------
 
 
-def _block(host: Host, name: str, used: frozenset[str]) -> Iterator[Found]:
-    """Give a whole disk; none for a partition, and for what the kernel makes up."""
+def _block(host: Host, name: str, used: frozenset[str]) -> Iterator[FoundDisk]:
+    """Yield a whole disk; none for a partition or a virtual disk."""
     folder = f"class/block/{name}"
     steps = link_steps(host.sys, folder)
     size = _size(host, name)
@@ -155,7 +162,7 @@ def _block(host: Host, name: str, used: frozenset[str]) -> Iterator[Found]:
         is_read_only=_flag(host, f"{folder}/ro"),
         is_in_use=_is_in_use(host, name, used),
     )
-    yield Found(disk, (f"/dev/{name}",))
+    yield FoundDisk(disk, (f"/dev/{name}",))
 
 
 def _type(steps: list[str]) -> str:
@@ -179,7 +186,7 @@ def _flag(host: Host, path: str) -> bool | None:
 
 
 def _used(host: Host) -> frozenset[str]:
-    """Return what is mounted or swapped to: names under /dev, and numbers such as 254:0."""
+    """Return mounted and swap devices: names under /dev, and numbers such as 254:0."""
     found: set[str] = set()
     for line in (read_text(host.proc, "self/mountinfo", LARGE_FILE_BYTES_MAX) or "").splitlines():
         before, _, after = line.partition(" - ")
@@ -191,7 +198,7 @@ def _used(host: Host) -> frozenset[str]:
 
 
 def _is_in_use(host: Host, name: str, used: frozenset[str]) -> bool:
-    """Tell whether a disk, or a partition of it, is mounted or part of something larger."""
+    """Return whether a disk, or a partition of it, is mounted or part of a volume."""
     folder = f"class/block/{name}"
     inside = (
         f"{folder}/{each}" for each in folder_names(host.sys, folder) if each.startswith(name)

@@ -1,6 +1,6 @@
 """Any board of the catalogue, as if it were in this machine: one driver for each of its drivers.
 
-A container gets what it would know of a real device, and nothing that a real one could do:
+A container gets the environment of a real device, without its function:
 
     MOORING_SIMULATED_<uid>_<request>=gpu-0
     MOORING_SIMULATED_<uid>_<request>_<device>_<attribute>=…
@@ -28,7 +28,7 @@ VARIABLE = "MOORING_SIMULATED"
 
 
 class SimulatedDriver(Driver):
-    """Gives devices away that are not there."""
+    """Allocates devices that do not exist."""
 
     serialize = False  # there is nothing that two claims could disturb
 
@@ -42,12 +42,12 @@ class SimulatedDriver(Driver):
         return [Pool(devices=tuple(self._devices.values()), counters=counters)]
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
-        """Tell containers what their devices would be."""
+        """Set the environment of containers to the attributes of their devices."""
         check_present(claim, self._devices)
         for device in claim.devices:
             prefix = variable(VARIABLE, claim.uid, device.request)
             fellows = join_unique(each.name for each in devices_of_request(claim, device.request))
-            env = (f"{prefix}={fellows}", *_told(prefix, self._devices[device.name]))
+            env = (f"{prefix}={fellows}", *_attribute_lines(prefix, self._devices[device.name]))
             yield Prepared(device, ContainerEdits(env=env))
 
     def unprepare(self, claim: ClaimName) -> None:
@@ -57,7 +57,7 @@ class SimulatedDriver(Driver):
 def simulated(
     profile: str, node_name: str, form: NumaNodeForm = NumaNodeForm.SCALAR
 ) -> tuple[Driver, ...]:
-    """Return the drivers of a board that have devices on it; ProfileError: there is no such."""
+    """Return the drivers with devices on a board, or raise ProfileError."""
     machine = machine_of(Catalogue().profile(profile), node_name, form)
     found: list[Driver] = []
     for name, publish in DRIVERS.items():
@@ -68,7 +68,7 @@ def simulated(
     return tuple(found)
 
 
-def _told(prefix: str, device: Device) -> Iterator[str]:
+def _attribute_lines(prefix: str, device: Device) -> Iterator[str]:
     for name, attribute in device.attributes.items():
         yield f"{variable(prefix, device.name, name)}={_text(attribute)}"
 

@@ -1,8 +1,8 @@
-"""Noticing that the machine changed, so that devices are looked for again.
+"""Notices changes of the machine, so that drivers scan for devices again.
 
-The kernel tells all who listen when a device comes or goes (uevents, over netlink). It does not
-tell of mounts and of pages, so drivers also look again now and then. Where listening is not
-allowed, that is all.
+The kernel broadcasts when a device is added or removed (uevents, over netlink). It does not report
+mounts and pages, so drivers also scan periodically. Where listening is not allowed, they only do
+that.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from mooring.driver.driver import Driver
 LOG = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 60.0
-SETTLE_S = 0.5  # devices seldom come alone
+SETTLE_S = 0.5  # devices rarely change alone
 MESSAGE_BYTES_MAX = 65_536
-MESSAGES_MAX = 1_000  # at one go: others want to be served, too
+MESSAGES_MAX = 1_000  # at once, so that other tasks run, too
 _UEVENTS = 15  # NETLINK_KOBJECT_UEVENT
 _KERNEL = 1  # the group that the kernel itself sends to
 
 
 def subsystem_of(message: bytes) -> str:
-    """Return what a uevent is about; empty if it does not say.
+    """Return the subsystem of a uevent; empty if it has none.
 
     message = action "@" path NUL *( name "=" value NUL )
     """
@@ -37,7 +37,7 @@ def subsystem_of(message: bytes) -> str:
 
 
 class DeviceChanges:
-    """Calls back some time after something changed, however much changed."""
+    """Calls back once, a little after one or more changes."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class DeviceChanges:
         self._later: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Listen from now on."""
+        """Start listening."""
         self._source = self._source or _open_uevents()
         loop = asyncio.get_running_loop()
         if self._source is not None:
@@ -66,7 +66,7 @@ class DeviceChanges:
         self._later = loop.call_later(self._look_again_s, self._look)
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for timer in (self._soon, self._later):
             if timer is not None:
                 timer.cancel()
@@ -82,7 +82,7 @@ class DeviceChanges:
             except BlockingIOError:
                 return
             except OSError:
-                # More was said than was kept: whatever it was, something changed.
+                # The buffer overflowed, so something changed.
                 self._look_soon()
                 return
             if not message:
@@ -104,38 +104,38 @@ class DeviceChanges:
 
 
 class WatchingDriver(Driver):
-    """Base of drivers of devices that come and go."""
+    """Base of drivers for devices that come and go."""
 
-    subsystems: ClassVar[frozenset[str]]  # of the kernel, whose changes matter
+    subsystems: ClassVar[frozenset[str]]  # whose changes matter
     _changes: DeviceChanges | None = None
 
     async def started(self) -> None:
-        """Begin to notice changes."""
+        """Start noticing changes."""
         self._changes = DeviceChanges(self.subsystems, self.look_again)
         self._changes.start()
 
     async def stopped(self) -> None:
-        """Notice nothing more."""
+        """Stop noticing changes."""
         if self._changes is not None:
             self._changes.stop()
             self._changes = None
 
     def look_again(self) -> None:
-        """Have the devices published as they are now."""
+        """Publish the devices again."""
         self.republish()
 
 
 def _open_uevents() -> socket.socket | None:
-    """Return what the kernel's uevents arrive at; None where they may not be heard."""
+    """Return a socket for the kernel's uevents; None if that is not allowed."""
     try:
         found = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _UEVENTS)
     except (AttributeError, OSError) as error:
-        LOG.info("changes of devices are not heard of: %s", error)
+        LOG.info("cannot listen for changes of devices: %s", error)
         return None
     try:
         found.bind((0, _KERNEL))
     except OSError as error:
         found.close()
-        LOG.info("changes of devices are not heard of: %s", error)
+        LOG.info("cannot listen for changes of devices: %s", error)
         return None
     return found

@@ -189,5 +189,5 @@ async def listen(address: str, port: int, backlog: int) -> list[socket.socket]:
 
 
 # MOVED
-from mooring.kit.connections import ConnectionLimits as Manners  # noqa: E402, F401
-from mooring.kit.connections import Listener as Door  # noqa: E402, F401
+Manners = ConnectionLimits  # MOVED
+Door = Listener  # MOVED

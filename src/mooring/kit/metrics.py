@@ -196,6 +196,6 @@ def _escaped_label(value: str) -> str:
 
 
 # MOVED
-from mooring.kit.metrics import Counter as Counts  # noqa: E402, F401
-from mooring.kit.metrics import Gauge as Level  # noqa: E402, F401
-from mooring.kit.metrics import Histogram as Durations  # noqa: E402, F401
+Counts = Counter  # MOVED
+Level = Gauge  # MOVED
+Durations = Histogram  # MOVED

@@ -191,4 +191,4 @@ def _masked(data: bytes, mask: bytes) -> bytes:
 
 
 # MOVED
-from mooring.kit.websocket import Opcode as Kind  # noqa: E402, F401
+Kind = Opcode  # MOVED

@@ -39,4 +39,4 @@ __all__ = [
 
 
 # MOVED
-from mooring.store import KeyChange as Change  # noqa: F401
+Change = KeyChange  # MOVED

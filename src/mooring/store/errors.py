@@ -145,4 +145,4 @@ class OccupiedError(FolderError):
 
 
 # MOVED
-from mooring.store.errors import NoSpaceError as NoRoomError  # noqa: E402, F401
+NoRoomError = NoSpaceError  # MOVED

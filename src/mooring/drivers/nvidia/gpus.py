@@ -57,7 +57,7 @@ BRANDS = {
 
 
 class Partition(NamedTuple):
-    """A partition that somebody made."""
+    """An existing partition."""
 
     profile: MigProfile
     start: int  # the first of its memory slices
@@ -83,7 +83,7 @@ def read_gpus(library: Library) -> list[FoundGpu]:
     try:
         count = library.nvmlDeviceGetCount()
     except library.NVMLError as error:
-        LOG.warning("GPUs cannot be counted: %s", error_text(error))
+        LOG.warning("cannot count GPUs: %s", error_text(error))
         return []
     found = []
     for index in range(min(count, GPUS_MAX)):
@@ -91,7 +91,7 @@ def read_gpus(library: Library) -> list[FoundGpu]:
             handle = library.nvmlDeviceGetHandleByIndex(index)
             found.append(read_gpu(library, handle))
         except (library.NVMLError, ValueError) as error:
-            LOG.warning("GPU %d cannot be read and is left out: %s", index, error_text(error))
+            LOG.warning("cannot read GPU %d, it is left out: %s", index, error_text(error))
     return found
 
 
@@ -115,7 +115,7 @@ def read_gpu(library: Library, handle: Handle) -> FoundGpu:
 def read_partitions(
     library: Library, handle: Handle, profiles: tuple[MigProfile, ...]
 ) -> Iterator[Partition]:
-    """Give the partitions of a GPU that have one compute instance over all of them."""
+    """Yield the partitions of a GPU with one compute instance that spans them."""
     by_id = {profile.id: profile for profile in profiles}
     for index in range(library.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
@@ -159,7 +159,7 @@ def _model(
 
 
 def _profiles(library: Library, handle: Handle) -> Iterator[MigProfile]:
-    """Give the profiles of partitions that a GPU can have; most GPUs can have none."""
+    """Yield the possible partition profiles of a GPU; most GPUs have none."""
     met: set[int] = set()
     for number in range(library.NVML_GPU_INSTANCE_PROFILE_COUNT):
         try:
@@ -186,7 +186,7 @@ def _profiles(library: Library, handle: Handle) -> Iterator[MigProfile]:
 
 
 def _placements(library: Library, handle: Handle, profile: int) -> list[tuple[int, int]]:
-    """Return where partitions of a profile can be: first memory slice, and how many."""
+    """Return the placements of a profile: first memory slice, and number of slices."""
     count = c_uint(PLACEMENTS_MAX)
     places = (library.c_nvmlGpuInstancePlacement_t * PLACEMENTS_MAX)()
     library.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, places, byref(count))
@@ -203,7 +203,7 @@ def _is_mig_enabled(library: Library, handle: Handle) -> bool:
 
 
 def pci_address(bus_id: str) -> str:
-    """Return an address as sysfs has it: NVML writes a domain of eight digits, in capitals."""
+    """Return an address as in sysfs; NVML has domains of eight digits, in capitals."""
     text = bus_id.strip("\0 ").lower()
     domain, _, rest = text.partition(":")
     # A domain has four digits in sysfs, unless it needs more.
@@ -212,7 +212,7 @@ def pci_address(bus_id: str) -> str:
 
 
 def semantic(version: str) -> str:
-    """Return a version with three numbers and no zeros before them: 535.104.05 has."""
+    """Return a version with three numbers without leading zeros, unlike 535.104.05."""
     parts = version.strip().split(".")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
         raise ValueError(f"{version[:40]!r} is not a version")
@@ -223,8 +223,8 @@ def semantic(version: str) -> str:
 # --- partitions -----------------------------------------------------------------------------------
 
 
-def made(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) -> Partition:
-    """Return a partition at a place; made, unless it is there. PrepareError: it cannot be."""
+def created(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) -> Partition:
+    """Return a partition at a placement, created if necessary, or raise PrepareError."""
     existing = _at(library, gpu, profile, start)
     if existing is not None:
         return existing
@@ -233,15 +233,15 @@ def made(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) -> Pa
         _set_mode(library, gpu, ENABLED)
         _create(library, gpu.handle, profile, start)
     except library.NVMLError as error:
-        raise PrepareError(f"{what} cannot be made: {error_text(error)}") from None
-    created = _at(library, gpu, profile, start)
-    if created is None:
-        raise PrepareError(f"{what} was made, and is not there")
-    return created
+        raise PrepareError(f"{what} cannot be created: {error_text(error)}") from None
+    partition = _at(library, gpu, profile, start)
+    if partition is None:
+        raise PrepareError(f"{what} was created, and does not exist")
+    return partition
 
 
 def destroyed(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) -> None:
-    """Destroy a partition, if it is there; PrepareError: it is still used."""
+    """Destroy a partition, if it exists, or raise PrepareError."""
     existing = _at(library, gpu, profile, start)
     if existing is None:
         return
@@ -257,11 +257,11 @@ def destroyed(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) 
 
 
 def whole(library: Library, gpu: FoundGpu) -> None:
-    """Have a GPU without partitions, or raise PrepareError."""
+    """Make a GPU whole, or raise PrepareError."""
     if not gpu.is_mig_enabled:
         return
     if any(read_partitions(library, gpu.handle, gpu.model.mig)):
-        raise PrepareError(f"GPU {gpu.minor} has partitions, and is wanted whole")
+        raise PrepareError(f"GPU {gpu.minor} has partitions, and is requested whole")
     try:
         _set_mode(library, gpu, DISABLED)
     except library.NVMLError as error:
@@ -284,7 +284,7 @@ def _set_mode(library: Library, gpu: FoundGpu, mode: int) -> None:
 
 
 def _create(library: Library, handle: Handle, profile: MigProfile, start: int) -> None:
-    """Make a GPU instance, and one compute instance that has all of it; or neither."""
+    """Create a GPU instance and one compute instance that spans it, or neither."""
     place = library.c_nvmlGpuInstancePlacement_t(start, profile.memory_slices)
     instance = library.nvmlDeviceCreateGpuInstanceWithPlacement(handle, profile.id, byref(place))
     try:
@@ -295,7 +295,7 @@ def _create(library: Library, handle: Handle, profile: MigProfile, start: int) -
 
 
 def _largest(library: Library, instance: Handle) -> int:
-    """Return the profile of compute instances that has most slices: all of the GPU instance."""
+    """Return the compute instance profile with the most slices: the whole GPU instance."""
     shared = library.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
     found: list[tuple[int, int]] = []
     for number in range(library.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
@@ -311,16 +311,16 @@ def _largest(library: Library, instance: Handle) -> int:
 
 # --- NVML -----------------------------------------------------------------------------------------
 
-Library = Any  # the module pynvml, or what has its names
-Handle = Any  # of a GPU, or of a part of one
+Library = Any  # the module pynvml, or a fake of it
+Handle = Any  # of a GPU, or of an instance of it
 
 
 class NoLibraryError(Exception):
-    """There is nothing to ask here; the text says why."""
+    """NVML is not available; the text says why."""
 
 
 def load_nvml() -> Library:
-    """Return the library, ready to be asked, or raise NoLibraryError."""
+    """Load and start NVML, or raise NoLibraryError."""
     try:
         import pynvml  # type: ignore[import-untyped]
     except ImportError:
@@ -331,7 +331,7 @@ def load_nvml() -> Library:
 
 
 def start_nvml(library: Library) -> Library:
-    """Return the library after its start, or raise NoLibraryError."""
+    """Start NVML, or raise NoLibraryError."""
     try:
         library.nvmlInit()
     except library.NVMLError as error:
@@ -340,10 +340,10 @@ def start_nvml(library: Library) -> Library:
 
 
 def error_text(error: Exception) -> str:
-    """Return what the library says of an error."""
+    """Return the text of an NVML error."""
     return str(error) or type(error).__name__
 
 
 def as_text(value: str | bytes) -> str:
-    """Return a text of the library; older bindings give bytes."""
+    """Return text from NVML; older bindings return bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -16,7 +16,7 @@ FIRST_CARD_INDEX = 1  # the first is the management controller's
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give all GPUs."""
+    """Yield all GPUs."""
     found = enumerate(machine.devices(AmdGpu))
     yield Sheet(tuple(_device(machine, index, *each) for index, each in found))
 

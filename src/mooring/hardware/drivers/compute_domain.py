@@ -12,7 +12,7 @@ DRIVER = "compute-domain.nvidia.com"
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give the default channel and the daemon, where the board has such memory."""
+    """Yield the default channel and the daemon, where the board has such memory."""
     if machine.board.options.compute_domains:
         yield Sheet(tuple(_device(type_) for type_ in ("channel", "daemon")))
 

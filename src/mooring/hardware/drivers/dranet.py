@@ -1,6 +1,6 @@
-"""dra.net (kubernetes-sigs/dranet): network interfaces as a whole.
+"""dra.net (kubernetes-sigs/dranet): whole network interfaces.
 
-Interfaces whose virtual functions are given away belong to the SR-IOV driver.
+Interfaces whose virtual functions are published belong to the SR-IOV driver.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RDMA_DEVICE = "dra.net/rdmaDevice"
 
 
 class Interface(NamedTuple):
-    """A network interface, or an RDMA device without one. What is empty is not known."""
+    """A network interface, or an RDMA device without one; empty fields are unknown."""
 
     name: str = ""
     address: str = ""  # on PCI; virtual ones have none
@@ -42,7 +42,7 @@ class Interface(NamedTuple):
 
     @property
     def device_name(self) -> str:
-        """What the device is called: by its place on PCI, else by its own name."""
+        """The device name: by PCI address, else by its own name."""
         if self.address:
             return f"pci-{self.address.replace(':', '-').replace('.', '-')}"
         if not dns1123_label(self.name):
@@ -51,7 +51,7 @@ class Interface(NamedTuple):
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give the interfaces that are given away as a whole."""
+    """Yield the interfaces that are published whole."""
     gives_virtual = machine.board.options.sriov
     interfaces = (
         _interface(machine, index, device, model)
@@ -119,5 +119,5 @@ def _interface(machine: Machine, index: int, device: PciDevice, model: Nic) -> I
 
 def _mac(machine: Machine, device: PciDevice) -> str:
     digits = machine.digest(device.address)
-    # The second bit of the first byte says that nobody assigned it.
+    # The second bit of the first byte marks a locally administered address.
     return ":".join(("02", *(digits[index : index + 2] for index in range(0, 10, 2))))

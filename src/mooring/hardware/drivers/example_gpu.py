@@ -16,7 +16,7 @@ DRIVER = "gpu.example.com"
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give all GPUs."""
+    """Yield all GPUs."""
     found = enumerate(machine.devices(ExampleGpu))
     yield Sheet(tuple(_device(machine, index, *each) for index, each in found))
 

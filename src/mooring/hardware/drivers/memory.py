@@ -45,7 +45,7 @@ class Pages(NamedTuple):
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give one device for every NUMA node; pods share it."""
+    """Yield one device for every NUMA node; pods share it."""
     pages = (Pages(Quantity.parse(node.memory), node=node.id) for node in machine.board.numa.nodes)
     yield Sheet(tuple(memory_device(machine.place, each) for each in pages))
 

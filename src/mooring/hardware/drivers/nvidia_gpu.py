@@ -45,7 +45,7 @@ COUNTERS = {
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give the GPUs as the board's options say."""
+    """Yield the GPUs as the board's options say."""
     found = enumerate(machine.devices(NvidiaGpu))
     gpus = [_gpu(machine, index, *each) for index, each in found]
     if machine.board.options.vfio:
@@ -120,7 +120,7 @@ class Gpu:
         )
 
     def partitions(self) -> Iterator[Device]:
-        """Give every partition at every place, by name: the order in which they are tried."""
+        """Yield every partition at every place, by name: the order in which they are tried."""
         for profile in sorted(self._model.mig, key=lambda each: each.name):
             for start in profile.placements:
                 yield self._partition(profile, start)

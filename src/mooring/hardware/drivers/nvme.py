@@ -33,7 +33,7 @@ class Disk(NamedTuple):
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give all disks."""
+    """Yield all disks."""
     found = enumerate(machine.devices(Nvme))
     disks = (_disk(machine, index, *each) for index, each in found)
     yield Sheet(tuple(disk_device(machine.place, disk) for disk in disks))

@@ -35,7 +35,7 @@ class VirtualFunction(NamedTuple):
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give the virtual functions of all interfaces that have some."""
+    """Yield the virtual functions of all interfaces that have some."""
     if machine.board.options.sriov:
         found = _functions(machine)
         yield Sheet(tuple(function_device(machine.place, each) for each in found))

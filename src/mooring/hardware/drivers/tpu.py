@@ -16,7 +16,7 @@ DRIVER = "tpu.google.com"
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give all chips."""
+    """Yield all chips."""
     found = list(machine.devices(Tpu))
     yield Sheet(
         tuple(_device(machine, index, len(found), *each) for index, each in enumerate(found))

@@ -12,4 +12,4 @@ __all__ = ["ROOT", "EtcdStore", "TlsFiles", "open_etcd", "read_endpoint"]
 
 
 # MOVED
-from mooring.store.etcd import TlsFiles as Trust  # noqa: F401
+Trust = TlsFiles  # MOVED
