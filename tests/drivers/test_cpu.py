@@ -98,7 +98,7 @@ def test_no_cpu_is_given_twice_and_all_are_free_again() -> None:
     taken = [variables(prepared(driver, each)) for each in (first, second)]
     sets = [set(parse_cpu_list(env[f"DRA_CPUSET_{uid}"])) for uid, env in enumerate(taken, 1)]
     assert sets[0] | sets[1] == {0, 1, 4, 5}
-    with pytest.raises(PrepareError, match="1 CPUs are wanted, and 0 of its 4 are free"):
+    with pytest.raises(PrepareError, match="1 CPUs are requested, and 0 of its 4 are free"):
         prepared(driver, claim("3", some_cpus("cpudevnuma000", 1)))
     driver.unprepare(first)
     assert prepared(driver, claim("3", some_cpus("cpudevnuma000", 3)))

@@ -254,7 +254,7 @@ def test_what_fails_half_way_leaves_nothing() -> None:
     nvml = FakeNvml(gpus(2))
     nvml.gpus[1].refuses_compute = True
     driver = driver_of(nvml, is_dynamic=True)
-    with pytest.raises(PrepareError, match=r"1g\.10gb of GPU 1 at slice 0 cannot be made"):
+    with pytest.raises(PrepareError, match=r"1g\.10gb of GPU 1 at slice 0 cannot be created"):
         prepared(driver, claim("1", SMALL, SMALL.replace("gpu-0", "gpu-1")))
     assert not nvml.gpus[0].instances
     assert not nvml.gpus[1].instances
@@ -278,7 +278,7 @@ def test_a_gpu_is_whole_again_when_it_is_wanted_whole() -> None:
     nvml = FakeNvml(gpus(1))
     driver = driver_of(nvml, is_dynamic=True)
     prepared(driver, claim("1", SMALL))
-    with pytest.raises(PrepareError, match="GPU 0 has partitions, and is wanted whole"):
+    with pytest.raises(PrepareError, match="GPU 0 has partitions, and is requested whole"):
         prepared(driver, claim("2", "gpu-0"))
     driver.unprepare(claim("1"))
     prepared(driver, claim("2", "gpu-0"))
