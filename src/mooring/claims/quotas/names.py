@@ -81,7 +81,7 @@ def is_of_pods(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a name is that of an extended resource."""
+    """Return whether a name means an extended resource."""
     if not name.startswith(REQUESTS):
         return False
     return name.startswith(IMPLICIT) or ("/" in name and "kubernetes.io/" not in name)

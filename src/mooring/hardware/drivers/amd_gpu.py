@@ -11,7 +11,7 @@ from mooring.hardware.machine import Machine, Sheet
 
 DRIVER = "gpu.amd.com"
 FIRST_RENDER_INDEX = 128  # of /dev/dri/renderD128
-RENDER_INDEX_STEP = 8  # a GPU keeps room for eight partitions
+RENDER_INDEX_STEP = 8  # a GPU reserves indexes for eight partitions
 FIRST_CARD_INDEX = 1  # the first is the management controller's
 
 

@@ -34,8 +34,8 @@ class Interface(NamedTuple):
     state: str = ""
     sort: str = "device"  # what the kernel calls it: device, bridge, veth, …
     is_virtual: bool = False
-    functions: int | None = None  # that are made of it; None: it can have none
-    is_function: bool = False  # is itself made of another
+    functions: int | None = None  # virtual functions; None: it supports none
+    is_function: bool = False  # is itself a virtual function
     rdma_device: str = ""
     has_default_route: bool | None = None  # the machine reaches others through it
     has_programs: bool | None = None  # of eBPF

@@ -38,7 +38,7 @@ class Pages(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the device is called."""
+        """The device name."""
         # The driver ends its names with random letters; here a name is always the same.
         where = "" if self.node is None else f"-numa{self.node}"
         return f"{self.resource.lower()}{where}"
@@ -51,7 +51,7 @@ def sheets(machine: Machine) -> Iterator[Sheet]:
 
 
 def memory_device(place: DeviceLocation, pages: Pages) -> Device:
-    """Return memory of which each claim takes so much."""
+    """Return memory of which each claim consumes an amount."""
     names = ("dra.memory/numaNode", "dra.cpu/numaNodeID", "dra.net/numaNode")
     own = {} if pages.node is None else dict.fromkeys(names, whole(pages.node))
     mapping = NodeAllocatableMapping(

@@ -79,11 +79,11 @@ class Gpu:
 
     @property
     def has_partitions(self) -> bool:
-        """Whether the GPU can be partitioned at all."""
+        """Whether the GPU can be partitioned."""
         return bool(self._model.mig)
 
     def device(self) -> Device:
-        """Return the GPU where nothing can be made of it."""
+        """Return a GPU that cannot be partitioned."""
         return Device(
             name=self._name,
             attributes={**self._attributes("gpu"), "uuid": text(self._uuid)},
@@ -111,7 +111,7 @@ class Gpu:
     # --- MIG ------------------------------------------------------------------------------
 
     def whole_device(self) -> Device:
-        """Return the GPU where partitions can be made of it: it takes all that they share."""
+        """Return the whole GPU beside its partitions: it consumes all shared counters."""
         return Device(
             name=self._name,
             attributes={**self._attributes("gpu"), "uuid": text(self._uuid)},
@@ -126,7 +126,7 @@ class Gpu:
                 yield self._partition(profile, start)
 
     def existing_partition(self, profile: MigProfile, start: int, uuid: str) -> Device:
-        """Return a partition that somebody made: it takes nothing from others."""
+        """Return an existing partition, which consumes no counters."""
         made = self._partition(profile, start)
         slices = range(start, start + profile.memory_slices)
         return replace(

@@ -40,7 +40,7 @@ def sheets(machine: Machine) -> Iterator[Sheet]:
 
 
 def disk_device(place: DeviceLocation, disk: Disk) -> Device:
-    """Return a disk. One that the machine uses is tainted: who wants it must say so."""
+    """Return a disk; one that the machine uses is tainted, so that a claim must tolerate that."""
     texts = {
         "dra.nvme/model": disk.model.replace(" ", "_"),
         "dra.nvme/serial": disk.serial,

@@ -30,7 +30,7 @@ class VirtualFunction(NamedTuple):
 
     @property
     def device_name(self) -> str:
-        """What the device is called: by its place on PCI."""
+        """The device name, by PCI address."""
         return self.address.replace(":", "-").replace(".", "-")
 
 

@@ -169,12 +169,6 @@ def restore_backup(
     return RestoredBackup(revision, manifest, tuple(others))
 
 
-def read_manifest(source: Path) -> BackupManifest:
-    """Return the manifest of a backup without reading the rest."""
-    with _opened(source) as archive:
-        return _manifest(archive, source)
-
-
 # --- reading --------------------------------------------------------------------------------------
 
 
