@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.documents import DEFAULT_LIMITS, Limits
-from mooring.api.documents.json_reader import JsonReader
-from mooring.api.documents.plain_json import plain_document
-from mooring.api.documents.schemas import CORE
-from mooring.api.documents.stream import Stream
+from mooring.api.documents.json_reader import JsonReader, plain_document
+from mooring.api.documents.scalars import CORE
+from mooring.api.documents.stream import DocumentStream
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -23,7 +22,7 @@ values = st.recursive(
 
 
 def careful(data: bytes) -> Any:
-    return JsonReader(Stream(data.decode(), "x", DEFAULT_LIMITS, CORE)).read(0, 0).document
+    return JsonReader(DocumentStream(data.decode(), "x", DEFAULT_LIMITS, CORE)).read(0, 0).document
 
 
 def quick(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:

@@ -11,7 +11,7 @@ from mooring.api.core.resources import ResourceList
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from mooring.api.scheduling import PodGroup
-from mooring.claims import ClassIndex
+from mooring.claims import DeviceClassIndex
 
 Tree = dict[str, Any]
 
@@ -102,9 +102,9 @@ def device_class(name: str, resource: str | None = None, *, created: str = NOW) 
     return decode_tree(tree, DeviceClass).value
 
 
-def index(*classes: DeviceClass) -> ClassIndex:
+def index(*classes: DeviceClass) -> DeviceClassIndex:
     """Return an index of these classes."""
-    found = ClassIndex()
+    found = DeviceClassIndex()
     for each in classes:
         found.put_class(each)
     return found

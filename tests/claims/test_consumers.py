@@ -9,8 +9,8 @@ from mooring.api.resource.v1 import FINALIZER
 from mooring.api.scheduling import PodGroup
 from mooring.claims import (
     ALL_FEATURES,
-    Features,
-    Refused,
+    ClaimFeatures,
+    ClaimRejection,
     consumer_of,
     deallocated,
     group_consumer,
@@ -70,26 +70,26 @@ def test_the_group_is_the_consumer_of_entries_that_it_has_as_well(
 def test_what_cannot_be_reserved_is_refused(
     user: Pod, shared: PodGroup | None, reason: str
 ) -> None:
-    assert consumer_of(user, user.spec.resource_claims[0], shared) == Refused(reason)
+    assert consumer_of(user, user.spec.resource_claims[0], shared) == ClaimRejection(reason)
 
 
 @pytest.mark.parametrize(
     ("consumers", "user", "features", "expected"),
     [
         ([], pod(), ALL_FEATURES, False),
-        ([for_pod("p")], pod(), Features(), True),
-        ([for_pod("q"), for_pod("p")], pod(), Features(), True),
+        ([for_pod("p")], pod(), ClaimFeatures(), True),
+        ([for_pod("q"), for_pod("p")], pod(), ClaimFeatures(), True),
         ([for_pod("q")], pod(), ALL_FEATURES, False),
         ([{**for_pod("p"), "uid": "earlier"}], pod(), ALL_FEATURES, False),
         ([for_group("g")], pod(group="g"), ALL_FEATURES, True),
-        ([for_group("g")], pod(group="g"), Features(), False),
+        ([for_group("g")], pod(group="g"), ClaimFeatures(), False),
         ([for_group("g")], pod(group="h"), ALL_FEATURES, False),
         ([for_group("g")], pod(), ALL_FEATURES, False),
         ([{**for_group("g"), "resource": "others"}], pod(group="g"), ALL_FEATURES, False),
     ],
 )
 def test_a_reservation_is_for_the_pod_or_its_group(
-    consumers: list[Tree], user: Pod, features: Features, expected: bool
+    consumers: list[Tree], user: Pod, features: ClaimFeatures, expected: bool
 ) -> None:
     held = claim(status={"reservedFor": consumers})
     assert is_reserved_for(held, user, features) is expected

@@ -29,7 +29,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.claims import (
     ALL_FEATURES,
     AllocatedClaim,
-    Refused,
+    ClaimRejection,
     claim_from_template,
     claim_statuses,
     consumer_of,
@@ -157,7 +157,7 @@ def test_claims_are_found_and_reserved_for_whom_they_were(name: str) -> None:
     groups = found.kept("podgroups", PodGroup)
     for pod in found.kept("pods", Pod).values():
         uses = uses_of(pod, lambda _, claim: recorded.get(claim), ALL_FEATURES)
-        assert not isinstance(uses, Refused)
+        assert not isinstance(uses, ClaimRejection)
         assert len(uses) == len(pod.spec.resource_claims)
         for use in uses:
             group = pod.spec.scheduling_group
@@ -182,7 +182,7 @@ def test_the_special_claim_and_the_status_of_its_pod_are_those_that_were_recorde
         assert status is not None
         node = {"cpu": Quantity.parse("16"), "memory": Quantity.parse("64Gi")}
         served = needs_on_node(extended_needs(pod, classes), node, classes)
-        assert not isinstance(served, Refused)
+        assert not isinstance(served, ClaimRejection)
         wanted = extended_requests(pod, served, classes)
         claim = recorded[status.resource_claim_name]
         made = to_create(with_requests(special_claim(pod, uid="made-up"), wanted))
@@ -197,7 +197,7 @@ def test_node_resources_of_claims_are_those_that_were_recorded() -> None:
     find = finder(found.written(ResourceSlice), lambda device: True)
     for pod in found.kept("pods", Pod).values():
         uses = uses_of(pod, lambda _, claim: recorded.get(claim), ALL_FEATURES)
-        assert not isinstance(uses, Refused)
+        assert not isinstance(uses, ClaimRejection)
         held = [
             AllocatedClaim(use.claim, use.claim.status.allocation, frozenset({use.entry.name}))
             for use in uses
@@ -222,7 +222,7 @@ def test_pods_that_wait_for_a_claim_are_refused(name: str) -> None:
     refused = []
     for pod in found.kept("pods", Pod).values():
         uses = uses_of(pod, lambda _, claim: recorded.get(claim), ALL_FEATURES)
-        if isinstance(uses, Refused):
+        if isinstance(uses, ClaimRejection):
             refused.append(uses.reason)
             assert not pod.spec.node_name
     assert len(refused) == 1

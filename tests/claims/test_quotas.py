@@ -14,24 +14,24 @@ from mooring.api.codec import decode_tree
 from mooring.api.core import Pod, ResourceQuota
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
-from mooring.claims import ClassIndex
+from mooring.claims import DeviceClassIndex
+from mooring.claims.pod_claims import ClaimRejection
 from mooring.claims.quotas import (
     CLAIMS,
     PODS,
-    Counted,
+    GroupResource,
     charged,
     claim_usage,
-    counted_in,
-    measure_of,
+    counted_resources,
+    evaluator_for,
     pod_usage,
-    recounted,
-    surroundings,
+    recalculated,
+    usage_context,
 )
-from mooring.claims.refusals import Refused
 from tests.claims.parts import Tree, device_class, owned_by, pod
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
-MAPS = Counted("", "configmaps")
+MAPS = GroupResource("", "configmaps")
 
 COUNT = "count/resourceclaims.resource.k8s.io"
 DEVICES = "gpu.deviceclass.resource.k8s.io/devices"
@@ -45,8 +45,8 @@ def quota(hard: dict[str, str], name: str = "q", **spec: Any) -> ResourceQuota:
     return decode_tree(tree, ResourceQuota).value
 
 
-def classes() -> ClassIndex:
-    index = ClassIndex()
+def classes() -> DeviceClassIndex:
+    index = DeviceClassIndex()
     index.put_class(device_class("gpu", "example.com/gpu"))
     index.put_class(device_class("plain"))
     return index
@@ -71,8 +71,8 @@ def exactly(class_name: str = "gpu", count: int = 1) -> Tree:
     return {"exactly": ask}
 
 
-def sorted_out(values: Iterable[Any]) -> dict[Counted, list[Any]]:
-    found: dict[Counted, list[Any]] = {PODS: [], CLAIMS: []}
+def sorted_out(values: Iterable[Any]) -> dict[GroupResource, list[Any]]:
+    found: dict[GroupResource, list[Any]] = {PODS: [], CLAIMS: []}
     for value in values:
         found[PODS if isinstance(value, Pod) else CLAIMS].append(value)
     return found
@@ -80,7 +80,7 @@ def sorted_out(values: Iterable[Any]) -> dict[Counted, list[Any]]:
 
 def used_by(*objects: Any) -> dict[str, str]:
     """Return what the last of the objects uses, where the others are."""
-    around = surroundings(sorted_out(objects), now=NOW, classes=classes())
+    around = usage_context(sorted_out(objects), now=NOW, classes=classes())
     last = objects[-1]
     usage = pod_usage(last, NOW) if isinstance(last, Pod) else claim_usage(last, around)
     return {name: str(amount) for name, amount in usage.items()}
@@ -269,15 +269,15 @@ def test_selectors_of_priority_classes(
 
 def _count(wanted: ResourceQuota, body: Pod) -> str:
     objects = {PODS: [body]}
-    around = surroundings(objects, now=NOW, classes=classes())
-    return str(recounted(wanted, objects, around).status.used["pods"])
+    around = usage_context(objects, now=NOW, classes=classes())
+    return str(recalculated(wanted, objects, around).status.used["pods"])
 
 
 def test_a_quota_with_scopes_counts_pods_only() -> None:
     wanted = quota({"configmaps": "5"}, scopes=["BestEffort"])
     objects = {MAPS: [pod()]}  # any object will do
-    around = surroundings(objects, now=NOW, classes=classes())
-    assert str(recounted(wanted, objects, around).status.used["configmaps"]) == "0"
+    around = usage_context(objects, now=NOW, classes=classes())
+    assert str(recalculated(wanted, objects, around).status.used["configmaps"]) == "0"
 
 
 # --- laws -----------------------------------------------------------------------------------------
@@ -306,19 +306,19 @@ OBJECTS = st.lists(PLAIN_PODS | PLAIN_CLAIMS, max_size=12)
 
 @given(objects=OBJECTS)
 def test_what_is_charged_is_what_is_counted(objects: list[Any]) -> None:
-    around = surroundings({}, now=NOW, classes=classes())
-    empty = recounted(quota(HARD), {PODS: [], CLAIMS: []}, around)
+    around = usage_context({}, now=NOW, classes=classes())
+    empty = recalculated(quota(HARD), {PODS: [], CLAIMS: []}, around)
     quotas, kept = [empty], []
     for number, each in enumerate(objects):
         value = replace(each, metadata=replace(each.metadata, name=f"n{number}", uid=f"{number}"))
-        measure = measure_of(PODS if isinstance(value, Pod) else CLAIMS, around)
+        measure = evaluator_for(PODS if isinstance(value, Pod) else CLAIMS, around)
         assert measure is not None
         outcome = charged(quotas, measure, value)
-        if not isinstance(outcome, Refused):
+        if not isinstance(outcome, ClaimRejection):
             quotas = outcome
             kept.append(value)
     (charged_quota,) = quotas
-    assert recounted(charged_quota, sorted_out(kept), around) is charged_quota
+    assert recalculated(charged_quota, sorted_out(kept), around) is charged_quota
     status = charged_quota.status
     assert all(status.used[name] <= status.hard[name] for name in status.hard)
 
@@ -327,8 +327,8 @@ def test_what_is_charged_is_what_is_counted(objects: list[Any]) -> None:
 def test_the_order_of_objects_does_not_matter(objects: list[Any]) -> None:
     def counted(values: Sequence[Any]) -> ResourceQuota:
         held = sorted_out(values)
-        around = surroundings(held, now=NOW, classes=classes())
-        return recounted(quota(HARD), held, around)
+        around = usage_context(held, now=NOW, classes=classes())
+        return recalculated(quota(HARD), held, around)
 
     assert counted(objects).status == counted(objects[::-1]).status
 
@@ -337,10 +337,10 @@ def test_the_order_of_objects_does_not_matter(objects: list[Any]) -> None:
 
 
 def test_what_nobody_can_count_stays_as_it_is() -> None:
-    around = surroundings({}, now=NOW, classes=classes())
+    around = usage_context({}, now=NOW, classes=classes())
     wanted = quota({"count/widgets.example.com": "4", "services": "2", "pods": "1"})
     known = decode_tree({"used": {"count/widgets.example.com": "3"}}, type(wanted.status)).value
-    done = recounted(replace(wanted, status=known), {PODS: []}, around)
+    done = recalculated(replace(wanted, status=known), {PODS: []}, around)
     assert {name: str(amount) for name, amount in done.status.used.items()} == {
         "count/widgets.example.com": "3",
         "services": "0",
@@ -349,11 +349,11 @@ def test_what_nobody_can_count_stays_as_it_is() -> None:
 
 
 def test_only_what_is_needed_is_counted() -> None:
-    around = surroundings({}, now=NOW, classes=classes())
-    every = [PODS, CLAIMS, MAPS, Counted("", "events")]
-    assert counted_in([quota({"configmaps": "1"})], every, around) == [MAPS]
-    assert counted_in([quota({"count/configmaps": "1"})], every, around) == [MAPS]
-    assert counted_in([quota({COUNT: "1"})], every, around) == [CLAIMS, PODS]
-    assert counted_in([quota({EXPLICIT: "1"})], every, around) == [PODS, CLAIMS]
-    assert counted_in([quota({"requests.other.com/x": "1"})], every, around) == [PODS]
-    assert counted_in([quota({"count/events": "1"})], every, around) == []
+    around = usage_context({}, now=NOW, classes=classes())
+    every = [PODS, CLAIMS, MAPS, GroupResource("", "events")]
+    assert counted_resources([quota({"configmaps": "1"})], every, around) == [MAPS]
+    assert counted_resources([quota({"count/configmaps": "1"})], every, around) == [MAPS]
+    assert counted_resources([quota({COUNT: "1"})], every, around) == [CLAIMS, PODS]
+    assert counted_resources([quota({EXPLICIT: "1"})], every, around) == [PODS, CLAIMS]
+    assert counted_resources([quota({"requests.other.com/x": "1"})], every, around) == [PODS]
+    assert counted_resources([quota({"count/events": "1"})], every, around) == []

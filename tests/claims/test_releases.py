@@ -12,8 +12,8 @@ from mooring.claims import (
     ALL_FEATURES,
     Absent,
     AskServer,
-    Delete,
-    Features,
+    ClaimFeatures,
+    DeleteClaim,
     Present,
     RemoveFinalizer,
     Reservations,
@@ -25,7 +25,7 @@ from mooring.claims import (
     seen_group,
     seen_pod,
 )
-from mooring.claims.releases import Knowledge, Step
+from mooring.claims.reservations import ConsumerState, ReleaseStep
 from tests.claims.parts import NOW, Tree, claim, for_group, for_pod, group, owned_by, pod
 
 ALLOCATION: Tree = {"devices": {"results": [{"request": "d", "driver": "x", "device": "d0"}]}}
@@ -55,11 +55,11 @@ def test_a_pod_is_done_when_nothing_of_it_runs_or_will(user: Pod, expected: bool
 
 
 def reviewed(
-    consumers: list[Tree], known: dict[str, Knowledge], features: Features = ALL_FEATURES
+    consumers: list[Tree], known: dict[str, ConsumerState], features: ClaimFeatures = ALL_FEATURES
 ) -> tuple[list[str], list[str]] | list[str]:
     """Return the names of consumers that remain and that are stale, or of those to ask for."""
 
-    def know(consumer: ResourceClaimConsumerReference) -> Knowledge:
+    def know(consumer: ResourceClaimConsumerReference) -> ConsumerState:
         return known[consumer.name]
 
     found = review(claim(status={"reservedFor": consumers}), know, features)
@@ -78,7 +78,7 @@ def reviewed(
     ],
 )
 def test_a_reservation_of_a_pod_is_stale_once_the_pod_is_gone_or_done(
-    known: Knowledge, is_stale: bool
+    known: ConsumerState, is_stale: bool
 ) -> None:
     expected = ([], ["p"]) if is_stale else (["p"], [])
     assert reviewed([for_pod("p")], {"p": known}) == expected
@@ -89,11 +89,11 @@ def test_a_reservation_of_a_pod_is_stale_once_the_pod_is_gone_or_done(
     [(seen_group(group()), False), (Present("of a newer group"), True), (Absent(), True)],
 )
 def test_a_reservation_of_a_group_is_stale_once_the_group_is_gone(
-    known: Knowledge, is_stale: bool
+    known: ConsumerState, is_stale: bool
 ) -> None:
     expected = ([], ["g"]) if is_stale else (["g"], [])
     assert reviewed([for_group("g")], {"g": known}) == expected
-    assert reviewed([for_group("g")], {"g": known}, Features()) == (["g"], [])
+    assert reviewed([for_group("g")], {"g": known}, ClaimFeatures()) == (["g"], [])
 
 
 def test_consumers_of_unknown_kinds_are_kept() -> None:
@@ -101,14 +101,16 @@ def test_consumers_of_unknown_kinds_are_kept() -> None:
 
 
 def test_the_server_is_asked_before_an_unknown_consumer_is_judged() -> None:
-    known: dict[str, Knowledge] = {"p": Absent(), "q": Unknown(), "g": Unknown()}
+    known: dict[str, ConsumerState] = {"p": Absent(), "q": Unknown(), "g": Unknown()}
     assert reviewed([for_pod("p"), for_pod("q"), for_group("g")], known) == ["q", "g"]
 
 
 # --- steps ------------------------------------------------------------------------------------
 
 
-def steps(held: ResourceClaim, *gone: str, owner: Knowledge | None = None) -> tuple[Step, ...]:
+def steps(
+    held: ResourceClaim, *gone: str, owner: ConsumerState | None = None
+) -> tuple[ReleaseStep, ...]:
     """Return the steps for a claim some consumers of which are gone."""
     consumers = held.status.reserved_for
     reservations = Reservations(
@@ -156,7 +158,7 @@ def test_an_allocation_without_the_finalizer_is_somebody_elses() -> None:
     ],
 )
 def test_a_claim_that_is_to_be_deleted_is_let_go_once_nobody_uses_it(
-    held: ResourceClaim, expected: tuple[Step, ...]
+    held: ResourceClaim, expected: tuple[ReleaseStep, ...]
 ) -> None:
     assert steps(held) == expected
 
@@ -171,9 +173,9 @@ def test_a_claim_that_is_to_be_deleted_is_let_go_once_nobody_uses_it(
         (Unknown(), False),
     ],
 )
-def test_a_generated_claim_goes_with_its_pod(owner: Knowledge, is_deleted: bool) -> None:
+def test_a_generated_claim_goes_with_its_pod(owner: ConsumerState, is_deleted: bool) -> None:
     made = claim(ownerReferences=owned_by("p"))
-    assert steps(made, owner=owner) == ((Delete(),) if is_deleted else ())
+    assert steps(made, owner=owner) == ((DeleteClaim(),) if is_deleted else ())
 
 
 def test_a_generated_claim_is_released_before_it_is_deleted() -> None:
@@ -182,7 +184,7 @@ def test_a_generated_claim_is_released_before_it_is_deleted() -> None:
     assert steps(made, "p", owner=done) == (
         WriteStatus(claim().status),
         RemoveFinalizer(),
-        Delete(),
+        DeleteClaim(),
     )
 
 

@@ -17,11 +17,11 @@ from mooring.apiserver.namespaces import make_namespaces
 from mooring.apiserver.security import AllowAll
 from mooring.apiserver.server import make_application, make_service, serve
 from mooring.apiserver.settings import Settings
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import call_client, find_access, http_client
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import http_client, in_process_client, load_rest_config
 from mooring.client.errors import UnavailableError
-from mooring.client.inprocess import InProcessTransport
-from mooring.client.transport import Answer, Request, Transport
+from mooring.client.in_process import InProcessTransport
+from mooring.client.transport import Request, Response, Transport
 from mooring.store.contract import Store
 from mooring.store.sqlite import open_sqlite
 
@@ -49,7 +49,7 @@ async def embedded(folder: Path) -> AsyncIterator[Embedded]:
 
 @asynccontextmanager
 async def in_process(folder: Path) -> AsyncIterator[ApiClient]:
-    async with embedded(folder) as server, call_client(server.application) as client:
+    async with embedded(folder) as server, in_process_client(server.application) as client:
         yield client
 
 
@@ -70,7 +70,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
 async def over_http(folder: Path) -> AsyncIterator[ApiClient]:
     async with (
         serving(Settings(folder, port=0, allows_all=True)),
-        http_client(find_access(str(folder / "kubeconfig"))) as client,
+        http_client(load_rest_config(str(folder / "kubeconfig"))) as client,
     ):
         yield client
 
@@ -79,7 +79,7 @@ async def over_http(folder: Path) -> AsyncIterator[ApiClient]:
 async def over_https(folder: Path) -> AsyncIterator[ApiClient]:
     async with (
         serving(Settings(folder, port=0, has_roles=True)),
-        http_client(find_access(str(folder / "kubeconfig"))) as client,
+        http_client(load_rest_config(str(folder / "kubeconfig"))) as client,
     ):
         yield client
 
@@ -124,7 +124,7 @@ class Breaking:
     def streams(self) -> int:
         return len(self._cuts)
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> Response:
         self.asked.append(request)
         if self.is_down:
             raise UnavailableError("the network is down")

@@ -10,8 +10,8 @@ from mooring.api.core import Binding, ConfigMap, Namespace, Node, Pod
 from mooring.api.core.references import ObjectReference
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim
-from mooring.client.apiclient import ApiClient
-from mooring.client.contract import Added, Removed
+from mooring.client.api_client import ApiClient
+from mooring.client.contract import Added, Removed, list_all
 from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -19,7 +19,6 @@ from mooring.client.errors import (
     InvalidError,
     NotFoundError,
 )
-from mooring.client.paging import list_all
 from mooring.client.writes import Apply, Create, Delete, Patch, Target, Update
 from tests.apiserver.client import claim, pod
 from tests.client.servers import config_map, every_way

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mooring.api.core import ConfigMap
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.client.contract import Added
 from mooring.client.errors import (
     TooManyRequestsError,
@@ -18,8 +18,8 @@ from mooring.client.errors import (
     UnavailableError,
     UnreadableError,
 )
-from mooring.client.http.connection import Bounds
-from mooring.client.http.identity import Fleeting, RenewedIdentity, Shown
+from mooring.client.http.connection import ClientBounds
+from mooring.client.http.credentials import ExpiringAuth, RenewedCredentials, RequestAuth
 from mooring.client.http.pool import HttpTransport, address_of
 from mooring.client.transport import Request
 from mooring.client.writes import Create
@@ -52,12 +52,12 @@ async def answering(serve: Serve, **bounds: Any) -> AsyncIterator[HttpTransport]
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     connections_max = bounds.pop("connections_max", 4)
-    source = bounds.pop("identity", None)
+    source = bounds.pop("credentials", None)
     transport = HttpTransport(
         address_of(f"http://127.0.0.1:{port}"),
-        bounds=Bounds(**bounds),
+        bounds=ClientBounds(**bounds),
         connections_max=connections_max,
-        identity=RenewedIdentity(source) if source else None,
+        credentials=RenewedCredentials(source) if source else None,
     )
     try:
         async with asyncio.timeout(20):
@@ -210,7 +210,7 @@ def test_a_server_that_says_nothing() -> None:
         await reader.read()
 
     async def scenario(transport: HttpTransport) -> None:
-        with pytest.raises(UnavailableError, match="no answer within"):
+        with pytest.raises(UnavailableError, match="no response within"):
             await transport.ask(GET)
 
     play(serve, scenario, request_s=0.02)
@@ -237,7 +237,7 @@ def test_a_stream_on_which_nothing_comes_is_given_up() -> None:
     async def scenario(transport: HttpTransport) -> None:
         async with transport.stream(GET) as parts:
             assert await anext(parts) == b"ab"
-            with pytest.raises(UnavailableError, match="nothing came"):
+            with pytest.raises(UnavailableError, match="no data for"):
                 await anext(parts)
 
     play(serve, scenario, idle_stream_s=0.02)
@@ -297,8 +297,8 @@ def test_a_refused_stream_says_why() -> None:
 def test_credentials_that_a_watch_was_refused_for_are_renewed() -> None:
     given = iter(["old", "new"])
 
-    async def give() -> Fleeting:
-        return Fleeting(Shown(f"Authorization: Bearer {next(given)}\r\n"))
+    async def give() -> ExpiringAuth:
+        return ExpiringAuth(RequestAuth(f"Authorization: Bearer {next(given)}\r\n"))
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await request_of(reader)
@@ -319,7 +319,7 @@ def test_credentials_that_a_watch_was_refused_for_are_renewed() -> None:
         assert event.value.metadata.name == "a"
         await watch.aclose()
 
-    play(serve, scenario, identity=give)
+    play(serve, scenario, credentials=give)
 
 
 def test_a_line_without_an_end_is_bounded() -> None:
@@ -332,7 +332,7 @@ def test_a_line_without_an_end_is_bounded() -> None:
         await reader.read()
 
     async def scenario(transport: HttpTransport) -> None:
-        with pytest.raises(UnreadableError, match="beyond"):
+        with pytest.raises(UnreadableError, match="exceeds"):
             await anext(ApiClient(transport).watch(ConfigMap, after="1"))
 
     play(serve, scenario)

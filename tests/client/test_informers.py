@@ -18,12 +18,12 @@ from mooring.api.core import ConfigMap, Namespace
 from mooring.api.meta import ObjectMeta
 from mooring.api.scheduling.v1beta1 import CompositePodGroup
 from mooring.apiserver.settings import Settings
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import find_access, http_client
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.errors import ClientError
-from mooring.client.informers import Informer, Informers
-from mooring.client.inprocess import InProcessTransport
-from mooring.client.objects import Objects
+from mooring.client.in_process import InProcessTransport
+from mooring.client.indexer import Indexer
+from mooring.client.informers import Informer, InformerFactory
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import ManualClock
@@ -41,7 +41,7 @@ class World:
         self.wire: Breaking = breaking(server.application)
         self.client = ApiClient(self.wire)
         self.other = ApiClient(InProcessTransport(server.application))  # it never breaks
-        self.objects = Objects()
+        self.objects = Indexer()
         self.told: list[Change] = []
         self.informer = self.make()
 
@@ -236,8 +236,8 @@ def test_a_server_that_restarts_over_tls(tmp_path: Path) -> None:
     async def run() -> None:
         data = tmp_path / "data"
         async with serving(Settings(data, port=0, has_roles=True)) as url:
-            client = http_client(find_access(str(data / "kubeconfig")))
-            objects = Objects()
+            client = http_client(load_rest_config(str(data / "kubeconfig")))
+            objects = Indexer()
             informer = Informer(
                 client,
                 ConfigMap,
@@ -317,7 +317,7 @@ def test_many_kinds_share_their_objects(tmp_path: Path) -> None:
     async def run() -> None:
         async with embedded(tmp_path) as server:
             client = ApiClient(InProcessTransport(server.application))
-            informers = Informers(client, random=lambda: 0.0, backoff=AT_ONCE)
+            informers = InformerFactory(client, random=lambda: 0.0, backoff=AT_ONCE)
             informers.objects.index(ConfigMap, "value", lambda m: m.data.values())
             informers.follow(ConfigMap)
             informers.follow(Namespace)
@@ -335,7 +335,7 @@ def test_many_kinds_share_their_objects(tmp_path: Path) -> None:
 def test_a_kind_is_followed_in_one_selection(tmp_path: Path) -> None:
     async def run() -> None:
         async with embedded(tmp_path) as server:
-            informers = Informers(
+            informers = InformerFactory(
                 ApiClient(InProcessTransport(server.application)), random=lambda: 0.0
             )
             first = informers.follow(ConfigMap, namespace="default")
@@ -354,7 +354,7 @@ def test_a_kind_that_is_not_served_may_be_missing() -> None:
 
     async def run() -> None:
         client = ApiClient(InProcessTransport(answer))
-        informers = Informers(client, random=lambda: 0.0, clock=ManualClock())
+        informers = InformerFactory(client, random=lambda: 0.0, clock=ManualClock())
         informers.follow(CompositePodGroup, optional=True)
         async with asyncio.timeout(20), informers.running() as objects:
             assert objects.count(CompositePodGroup) == 0

@@ -19,13 +19,18 @@ from mooring.api.authentication import SelfSubjectReview
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.authentication.statictokens import read_tokens
 from mooring.apiserver.settings import Settings
-from mooring.client.connecting import find_access, http_client
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.errors import AccessError, ForbiddenError, UnauthorizedError, UnavailableError
-from mooring.client.http.access import Access, ActAs, Command, transport_of
-from mooring.client.http.commands import credentials_of
-from mooring.client.http.identity import Fleeting, RenewedIdentity
-from mooring.client.http.incluster import in_cluster
+from mooring.client.http.credentials import ExpiringAuth, RenewedCredentials
+from mooring.client.http.exec_plugin import exec_source
 from mooring.client.http.kubeconfig import Kubeconfig
+from mooring.client.http.rest_config import (
+    ExecConfig,
+    ImpersonationConfig,
+    RestConfig,
+    in_cluster_config,
+    transport_for,
+)
 from mooring.client.writes import Create
 from mooring.kit.clock import ManualClock
 from tests.client.servers import serving
@@ -50,8 +55,8 @@ def write(path: Path, *, server: str = "https://one:6443", name: str = "one", **
     return path
 
 
-def access_of(path: Path, context: str = "") -> Access:
-    return Kubeconfig([path]).access(context)
+def access_of(path: Path, context: str = "") -> RestConfig:
+    return Kubeconfig([path]).rest_config(context)
 
 
 def test_data_and_files_beside_the_kubeconfig(tmp_path: Path) -> None:
@@ -75,13 +80,13 @@ def test_several_files_are_read_as_one(tmp_path: Path) -> None:
     again = write(tmp_path / "c" / "config", server="https://other", user={"token": "last"})
     paths = os.pathsep.join(map(str, [first, tmp_path / "missing", second, again]))
     environment = {"KUBECONFIG": paths}
-    assert find_access(environment=environment).token == "first"
-    assert find_access(context="two", environment=environment).server == "https://two"
+    assert load_rest_config(environment=environment).token == "first"
+    assert load_rest_config(context="two", environment=environment).server == "https://two"
 
 
 def test_the_usual_place_is_below_home(tmp_path: Path) -> None:
     write(tmp_path / ".kube" / "config", user={"token": "t"})
-    assert find_access(environment={"HOME": str(tmp_path)}).token == "t"
+    assert load_rest_config(environment={"HOME": str(tmp_path)}).token == "t"
 
 
 def test_what_is_written_of_a_user(tmp_path: Path) -> None:
@@ -102,9 +107,9 @@ def test_what_is_written_of_a_user(tmp_path: Path) -> None:
     }
     access = access_of(write(tmp_path / "config", user=user))
     assert access.token_file == str(tmp_path / "token")
-    assert access.act_as == ActAs("ann", "", ("dev",), (("scopes", "view"),))
+    assert access.act_as == ImpersonationConfig("ann", "", ("dev",), (("scopes", "view"),))
     program = str(tmp_path / "bin" / "login")
-    wanted = Command(program, ("-v",), (("A", "b"),), V1, True, "install it")
+    wanted = ExecConfig(program, ("-v",), (("A", "b"),), V1, True, "install it")
     assert access.command == wanted
 
 
@@ -134,9 +139,9 @@ def test_what_cannot_be_is_said(tmp_path: Path, parts: dict[str, Any], words: st
 
 def test_missing_and_broken_files(tmp_path: Path) -> None:
     with pytest.raises(AccessError, match="no such file"):
-        find_access(str(tmp_path / "config"))
+        load_rest_config(str(tmp_path / "config"))
     with pytest.raises(AccessError, match="set KUBECONFIG"):
-        find_access(environment={"HOME": str(tmp_path)})
+        load_rest_config(environment={"HOME": str(tmp_path)})
     path = tmp_path / "config"
     path.write_text("a: [")
     with pytest.raises(AccessError, match="config"):
@@ -149,28 +154,28 @@ def test_missing_and_broken_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("server", ["one:6443", "ftp://one", "https://", "https://a:x", "a\r\nb"])
 def test_a_server_must_be_a_url(server: str) -> None:
     with pytest.raises(AccessError):
-        transport_of(Access(server))
+        transport_for(RestConfig(server))
 
 
 def test_credentials_that_are_none() -> None:
-    with pytest.raises(AccessError, match="certificate goes with its key"):
-        transport_of(Access("https://one", certificate=b"x"))
-    with pytest.raises(AccessError, match="do not go"):
-        transport_of(Access("https://one", certificate=b"x", key=b"y"))
+    with pytest.raises(AccessError, match="certificate needs its key"):
+        transport_for(RestConfig("https://one", certificate=b"x"))
+    with pytest.raises(AccessError, match="do not work"):
+        transport_for(RestConfig("https://one", certificate=b"x", key=b"y"))
     with pytest.raises(AccessError, match="certificate-authority"):
-        transport_of(Access("https://one", authority=b"x"))
+        transport_for(RestConfig("https://one", authority=b"x"))
     with pytest.raises(AccessError, match="token"):
-        transport_of(Access("https://one", token="a\r\nb"))
+        transport_for(RestConfig("https://one", token="a\r\nb"))
     with pytest.raises(AccessError, match="Impersonate-User"):
-        transport_of(Access("https://one", act_as=ActAs("a\r\nb")))
+        transport_for(RestConfig("https://one", act_as=ImpersonationConfig("a\r\nb")))
 
 
 def test_a_pod_finds_its_server(tmp_path: Path) -> None:
-    assert in_cluster({}, tmp_path) is None
+    assert in_cluster_config({}, tmp_path) is None
     for name in ("token", "ca.crt", "namespace"):
         (tmp_path / name).write_text(f"{name}\n")
     environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
-    access = in_cluster(environment, tmp_path)
+    access = in_cluster_config(environment, tmp_path)
     assert access is not None
     assert access.server == "https://[fd00::1]:443"
     assert (access.namespace, access.token_file) == ("namespace", str(tmp_path / "token"))
@@ -179,14 +184,14 @@ def test_a_pod_finds_its_server(tmp_path: Path) -> None:
 # --- commands -----------------------------------------------------------------------------------
 
 
-def command(folder: Path, code: str) -> Access:
+def command(folder: Path, code: str) -> RestConfig:
     script = folder / "login.py"
     script.write_text("import json, os, sys\n" + code)
-    program = Command(sys.executable, (str(script),), (("WHO", "me"),), provides_cluster=True)
-    return Access("https://one", command=program)
+    program = ExecConfig(sys.executable, (str(script),), (("WHO", "me"),), provides_cluster=True)
+    return RestConfig("https://one", command=program)
 
 
-def run_source(source: Callable[[], Awaitable[Fleeting]]) -> None:
+def run_source(source: Callable[[], Awaitable[ExpiringAuth]]) -> None:
     async def run() -> None:
         await source()
 
@@ -208,13 +213,13 @@ def test_a_command_gives_a_token_until_its_time_is_over(tmp_path: Path) -> None:
         clock = ManualClock()
         until = Timestamp(clock.now() + timedelta(minutes=10))
         access = command(tmp_path, GIVE.replace("UNTIL", str(until)))
-        identity = RenewedIdentity(credentials_of(access, "", None), clock)
-        shown = await asyncio.gather(identity.show(), identity.show())
+        identity = RenewedCredentials(exec_source(access, "", None), clock)
+        shown = await asyncio.gather(identity.fetch(), identity.fetch())
         assert {each.headers for each in shown} == {"Authorization: Bearer me0\r\n"}
         await clock.advance(9 * 60)
-        assert identity.shown == shown[0]
+        assert identity.current == shown[0]
         await clock.advance(60)
-        assert (await identity.show()).headers == "Authorization: Bearer me1\r\n"
+        assert (await identity.fetch()).headers == "Authorization: Bearer me1\r\n"
 
     asyncio.run(run())
 
@@ -233,21 +238,21 @@ def test_a_command_gives_a_token_until_its_time_is_over(tmp_path: Path) -> None:
     ],
 )
 def test_commands_that_fail(tmp_path: Path, code: str, words: str) -> None:
-    source = credentials_of(command(tmp_path, code), "", None)
+    source = exec_source(command(tmp_path, code), "", None)
     with pytest.raises(AccessError, match=words):
         run_source(source)
 
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
-    missing = Command(str(tmp_path / "x"), install_hint="install x")
+    missing = ExecConfig(str(tmp_path / "x"), install_hint="install x")
     with pytest.raises(AccessError, match=r"cannot be run.*; install x"):
-        run_source(credentials_of(Access("https://one", command=missing), "", None))
+        run_source(exec_source(RestConfig("https://one", command=missing), "", None))
 
 
 # --- who the server takes us for ------------------------------------------------------------------
 
 
-async def user_of(access: Access) -> str:
+async def user_of(access: RestConfig) -> str:
     async with http_client(access) as client:
         review = await client.write(Create(SelfSubjectReview()))
         return str(review.status.user_info.username)
@@ -259,13 +264,13 @@ def test_a_real_server_knows_who_asks(tmp_path: Path) -> None:
     async def run() -> None:
         tokens = read_tokens("good,ann,1,dev")
         async with serving(Settings(data, port=0, has_roles=True, tokens=tokens)):
-            admin = find_access(str(data / "kubeconfig"))
+            admin = load_rest_config(str(data / "kubeconfig"))
             assert await user_of(admin) == "kubernetes-admin"
-            bare = Access(admin.server, authority=admin.authority)
+            bare = RestConfig(admin.server, authority=admin.authority)
             assert await user_of(_with(bare, token="good")) == "ann"
             (tmp_path / "token").write_text("good\n")
             assert await user_of(_with(bare, token_file=str(tmp_path / "token"))) == "ann"
-            acting = _with(admin, act_as=ActAs("bob", groups=("system:masters",)))
+            acting = _with(admin, act_as=ImpersonationConfig("bob", groups=("system:masters",)))
             assert await user_of(acting) == "bob"
             with pytest.raises(UnauthorizedError):
                 await user_of(_with(bare, token="bad"))
@@ -289,7 +294,7 @@ def test_a_refused_token_is_asked_for_again(tmp_path: Path) -> None:
     async def run() -> None:
         tokens = read_tokens("me1,ann,1,dev")  # the second that the command gives
         async with serving(Settings(data, port=0, has_roles=True, tokens=tokens)):
-            admin = find_access(str(data / "kubeconfig"))
+            admin = load_rest_config(str(data / "kubeconfig"))
             access = command(tmp_path, give)
             mine = _with(access, server=admin.server, authority=admin.authority)
             assert await user_of(mine) == "ann"
@@ -297,5 +302,5 @@ def test_a_refused_token_is_asked_for_again(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def _with(access: Access, **changes: Any) -> Access:
+def _with(access: RestConfig, **changes: Any) -> RestConfig:
     return replace(access, **changes)

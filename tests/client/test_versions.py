@@ -12,10 +12,10 @@ import pytest
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.client.contract import Added
 from mooring.client.errors import NotFoundError, UnreadableError
-from mooring.client.inprocess import Application, InProcessTransport
+from mooring.client.in_process import Application, InProcessTransport
 from mooring.client.writes import Apply, Create, Target, Update
 from tests.apiserver.client import claim
 from tests.client.servers import Breaking, embedded

@@ -14,11 +14,11 @@ from mooring.api.timestamp import Timestamp
 from mooring.driver.driver import AllocatedDevice, Claim, Driver, Prepared
 from mooring.drivers.catalogue import pools_of
 from mooring.drivers.host import Host
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.board import Profile
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.sysfs import sysfs_entries
-from mooring.hardware.tree import Link, MemoryStore, Tree
+from mooring.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree
 from mooring.validation.admission import Admission, admit_create
 from mooring.validation.context import Context
 
@@ -28,9 +28,11 @@ NOW = Timestamp(datetime(2026, 6, 1, tzinfo=UTC))
 
 
 def host_of(
-    sys: Mapping[str, str | Link], proc: Mapping[str, str] | None = None, form: Form = Form.SCALAR
+    sys: Mapping[str, str | Link],
+    proc: Mapping[str, str] | None = None,
+    form: NumaNodeForm = NumaNodeForm.SCALAR,
 ) -> Host:
-    return Host(Tree(MemoryStore(sys)), Tree(MemoryStore(proc or {})), form)
+    return Host(SysfsTree(MemoryEntries(sys)), SysfsTree(MemoryEntries(proc or {})), form)
 
 
 @cache
@@ -43,7 +45,7 @@ def board_entries(name: str) -> Entries:
     return sysfs_entries(profile(name))
 
 
-def board_host(name: str, form: Form = Form.SCALAR) -> Host:
+def board_host(name: str, form: NumaNodeForm = NumaNodeForm.SCALAR) -> Host:
     return host_of(board_entries(name), form=form)
 
 

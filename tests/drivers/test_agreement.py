@@ -10,16 +10,16 @@ from mooring.drivers.memory import MemoryDriver
 from mooring.drivers.net import NetDriver, SriovDriver
 from mooring.drivers.nvme import NvmeDriver
 from mooring.drivers.sim import simulated
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from tests.drivers.machines import CATALOGUE, board_host, devices_of
 
 # What differs from machine to machine, and what sysfs does not have.
 OWN = {"dra.net/mac", "dra.net/pciVendor", "dra.net/pciDevice", "dra.net/ebpf", "dra.nvme/serial"}
 
 
-@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("form", list(NumaNodeForm))
 @pytest.mark.parametrize("board", CATALOGUE.names)
-def test_discovery_agrees_with_the_profile(board: str, form: Form) -> None:
+def test_discovery_agrees_with_the_profile(board: str, form: NumaNodeForm) -> None:
     host = board_host(board, form)
     expected = {driver.name: driver for driver in simulated(board, "node-1", form)}
     real: tuple[Driver, ...] = (

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from mooring.drivers.changes import Changes, WatchingDriver, subsystem_of
 from mooring.drivers.cpu import CpuDriver
+from mooring.drivers.uevents import DeviceChanges, WatchingDriver, subsystem_of
 from tests.drivers.machines import host_of
 
 ADDED = b"add@/devices/virtual/net/x\0ACTION=add\0SUBSYSTEM=net\0SEQNUM=7\0"
@@ -37,7 +37,7 @@ def heard(*messages: bytes, look_again_s: float = 1000) -> int:
             looked.set()
 
         net = frozenset({"net"})
-        changes = Changes(net, changed, source=ours, settle_s=0, look_again_s=look_again_s)
+        changes = DeviceChanges(net, changed, source=ours, settle_s=0, look_again_s=look_again_s)
         changes.start()
         with kernels:
             for message in messages:

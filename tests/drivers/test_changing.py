@@ -13,7 +13,7 @@ from mooring.drivers.host import Host
 from mooring.drivers.memory import MemoryDriver
 from mooring.drivers.net import NetDriver, SriovDriver
 from mooring.drivers.nvme import NvmeDriver
-from mooring.hardware.tree import Link, MemoryStore, Tree
+from mooring.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree
 from tests.drivers.machines import (
     Entries,
     admitted,
@@ -54,7 +54,7 @@ def drivers(host: Host) -> list[Driver]:
     ]
 
 
-class Vanishing(MemoryStore):
+class Vanishing(MemoryEntries):
     """Entries of which some are gone when they are read, after they were listed."""
 
     def __init__(self, entries: Entries, gone: set[str]) -> None:
@@ -79,7 +79,7 @@ class Vanishing(MemoryStore):
 
 @pytest.mark.parametrize("path", sorted(SMALL))
 def test_any_file_may_vanish(path: str) -> None:
-    host = Host(Tree(Vanishing(SMALL, {path})), Tree(MemoryStore({})))
+    host = Host(SysfsTree(Vanishing(SMALL, {path})), SysfsTree(MemoryEntries({})))
     for driver in drivers(host):
         devices_of(driver)
 
@@ -87,7 +87,7 @@ def test_any_file_may_vanish(path: str) -> None:
 @settings(max_examples=50)
 @given(gone=st.sets(st.sampled_from(sorted(board_entries("r7725"))), max_size=60))
 def test_many_files_may_vanish(gone: set[str]) -> None:
-    host = Host(Tree(Vanishing(board_entries("r7725"), gone)), Tree(MemoryStore({})))
+    host = Host(SysfsTree(Vanishing(board_entries("r7725"), gone)), SysfsTree(MemoryEntries({})))
     for driver in drivers(host):
         devices_of(driver)
 

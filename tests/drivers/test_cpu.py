@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.api.binding import binding_of
 from mooring.driver.driver import AllocatedDevice, PrepareError
-from mooring.drivers.cpu import CpuDriver, CpuSettings
-from mooring.drivers.cpus import Cpu, online_cpus
-from mooring.drivers.cpusets import choose
+from mooring.drivers.cpu import Cpu, CpuDriver, CpuSettings, choose_cpus, online_cpus
 from mooring.hardware.attributes import NUMA_NODE
 from mooring.hardware.numbers import parse_cpu_list
 from tests.drivers.machines import (
@@ -100,7 +98,7 @@ def test_no_cpu_is_given_twice_and_all_are_free_again() -> None:
     taken = [variables(prepared(driver, each)) for each in (first, second)]
     sets = [set(parse_cpu_list(env[f"DRA_CPUSET_{uid}"])) for uid, env in enumerate(taken, 1)]
     assert sets[0] | sets[1] == {0, 1, 4, 5}
-    with pytest.raises(PrepareError, match="1 CPUs are wanted, and 0 of its 4 are free"):
+    with pytest.raises(PrepareError, match="1 CPUs are requested, and 0 of its 4 are free"):
         prepared(driver, claim("3", some_cpus("cpudevnuma000", 1)))
     driver.unprepare(first)
     assert prepared(driver, claim("3", some_cpus("cpudevnuma000", 3)))
@@ -195,7 +193,7 @@ def test_chosen_cpus_are_free_as_many_as_wanted_and_break_up_few_cores(
     every = machine(nodes, cores, threads)
     free = data.draw(st.lists(st.sampled_from(every), unique=True))
     count = data.draw(st.integers(1, len(every)))
-    chosen = choose(free, count)
+    chosen = choose_cpus(free, count)
     if len(free) < count:
         assert chosen is None
         return
@@ -205,11 +203,11 @@ def test_chosen_cpus_are_free_as_many_as_wanted_and_break_up_few_cores(
     by_node = [sum(each.node == number for each in free) for number in range(nodes)]
     used = {each.node for each in free if each.id in chosen}
     assert len(used) == 1 or max(by_node) < count
-    assert choose(list(reversed(free)), count) == chosen
+    assert choose_cpus(list(reversed(free)), count) == chosen
 
 
 def test_a_small_claim_goes_where_cores_are_broken_already() -> None:
     every = machine(2, 2, 2)
     free = [each for each in every if each.id != 2]  # CPU 2 and 6 are a core of node 1
-    assert choose(free, 1) == (6,)
-    assert choose(free, 2) == (3, 7)
+    assert choose_cpus(free, 1) == (6,)
+    assert choose_cpus(free, 2) == (3, 7)

@@ -7,7 +7,7 @@ import pytest
 from mooring.driver.driver import PrepareError
 from mooring.drivers.nvme import NvmeDriver
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
-from mooring.hardware.tree import Link
+from mooring.hardware.sysfs_tree import Link
 from tests.drivers.machines import Entries, claim, devices_of, host_of, prepared, variables
 
 PCI = "devices/pci0000:00/0000:00:02.0"

@@ -10,7 +10,7 @@ from mooring.drivers.memory import MemoryDriver
 from mooring.drivers.net import NetDriver, SriovDriver
 from mooring.drivers.nvidia import NvidiaDriver
 from mooring.drivers.nvme import NvmeDriver
-from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT, Form
+from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT, NumaNodeForm
 from tests.drivers.fakenvml import FakeGpu, FakeNvml
 from tests.drivers.machines import (
     Entries,
@@ -23,7 +23,7 @@ from tests.drivers.machines import (
     online,
 )
 
-LIST, SCALAR = Form.LIST, Form.SCALAR
+LIST, SCALAR = NumaNodeForm.LIST, NumaNodeForm.SCALAR
 
 
 def nodes_of(device: Device) -> int | tuple[int, ...] | None:
@@ -33,7 +33,7 @@ def nodes_of(device: Device) -> int | tuple[int, ...] | None:
     return attribute.int_values or attribute.int_value
 
 
-def lists(board: str, form: Form = LIST) -> set[object]:
+def lists(board: str, form: NumaNodeForm = LIST) -> set[object]:
     """Return what all NICs of a board say."""
     host = board_host(board, form)
     found = {**devices_of(NetDriver(host)), **devices_of(SriovDriver(host))}

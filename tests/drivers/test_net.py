@@ -7,7 +7,7 @@ import pytest
 from mooring.driver.driver import PrepareError
 from mooring.drivers.net import NetDriver, SriovDriver
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
-from mooring.hardware.tree import Link
+from mooring.hardware.sysfs_tree import Link
 from tests.drivers.machines import (
     Entries,
     board_host,

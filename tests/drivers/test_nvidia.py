@@ -15,8 +15,8 @@ from mooring.drivers.host import Host
 from mooring.drivers.nvidia import NvidiaDriver
 from mooring.drivers.nvidia.cdi import ToolEdits
 from mooring.drivers.nvidia.gpus import pci_address, semantic
-from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, Form
-from mooring.hardware.models import MigProfile, NvidiaGpu
+from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, NumaNodeForm
+from mooring.hardware.board import MigProfile, NvidiaGpu
 from tests.drivers.fakenvml import FakeGpu, FakeInstance, FakeNvml
 from tests.drivers.machines import (
     allocated,
@@ -101,7 +101,7 @@ def test_whole_gpus_have_the_names_of_the_known_driver() -> None:
 
 
 def test_numa_nodes_are_a_list_when_the_operator_says_so() -> None:
-    found = devices_of(driver_of(FakeNvml(gpus(1)), board_host(BOARD, Form.LIST)))
+    found = devices_of(driver_of(FakeNvml(gpus(1)), board_host(BOARD, NumaNodeForm.LIST)))
     assert found["gpu-0"].attributes[NUMA_NODE].int_values == (0,)
 
 
@@ -254,7 +254,7 @@ def test_what_fails_half_way_leaves_nothing() -> None:
     nvml = FakeNvml(gpus(2))
     nvml.gpus[1].refuses_compute = True
     driver = driver_of(nvml, is_dynamic=True)
-    with pytest.raises(PrepareError, match=r"1g\.10gb of GPU 1 at slice 0 cannot be made"):
+    with pytest.raises(PrepareError, match=r"1g\.10gb of GPU 1 at slice 0 cannot be created"):
         prepared(driver, claim("1", SMALL, SMALL.replace("gpu-0", "gpu-1")))
     assert not nvml.gpus[0].instances
     assert not nvml.gpus[1].instances
@@ -278,7 +278,7 @@ def test_a_gpu_is_whole_again_when_it_is_wanted_whole() -> None:
     nvml = FakeNvml(gpus(1))
     driver = driver_of(nvml, is_dynamic=True)
     prepared(driver, claim("1", SMALL))
-    with pytest.raises(PrepareError, match="GPU 0 has partitions, and is wanted whole"):
+    with pytest.raises(PrepareError, match="GPU 0 has partitions, and is requested whole"):
         prepared(driver, claim("2", "gpu-0"))
     driver.unprepare(claim("1"))
     prepared(driver, claim("2", "gpu-0"))

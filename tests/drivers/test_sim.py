@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mooring.driver.driver import Pool
-from mooring.drivers.catalogue import drivers_of, published
-from mooring.drivers.options import OptionError, Options
+from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of, published
 from tests.drivers.machines import claim, devices_of, prepared, variables
 
 
 def test_a_board_brings_all_its_drivers() -> None:
-    drivers = drivers_of("sim", Options(profile="dgx-h100-mig", node_name="node-1"))
+    drivers = drivers_of("sim", DriverOptions(profile="dgx-h100-mig", node_name="node-1"))
     names = [driver.name for driver in drivers]
     assert {"dra.cpu", "dra.memory", "gpu.nvidia.com"} <= set(names)
     gpus = drivers[names.index("gpu.nvidia.com")]
@@ -22,7 +21,7 @@ def test_a_board_brings_all_its_drivers() -> None:
 
 
 def test_a_container_is_told_of_its_device() -> None:
-    drivers = drivers_of("sim", Options(profile="dgx-h100", node_name="node-1"))
+    drivers = drivers_of("sim", DriverOptions(profile="dgx-h100", node_name="node-1"))
     gpus = next(driver for driver in drivers if driver.name == "gpu.nvidia.com")
     name = next(iter(devices_of(gpus)))
     env = variables(prepared(gpus, claim("u", name)))
@@ -33,4 +32,4 @@ def test_a_container_is_told_of_its_device() -> None:
 @pytest.mark.parametrize("profile", ["", "no-such-board"])
 def test_a_board_must_be_named(profile: str) -> None:
     with pytest.raises(OptionError, match="--profile: "):
-        drivers_of("sim", Options(profile=profile))
+        drivers_of("sim", DriverOptions(profile=profile))

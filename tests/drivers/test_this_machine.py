@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from mooring.drivers.catalogue import CATALOGUE, drivers_of, finds_devices, published
-from mooring.drivers.options import Options
+from mooring.drivers.catalogue import CATALOGUE, DriverOptions, drivers_of, finds_devices, published
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID
 from tests.drivers.machines import admitted, devices_of
 
 NAMES = ("cpu", "memory", "net", "nvme", "nvidia")
-HERE = Options(node_name="node-1")
+HERE = DriverOptions(node_name="node-1")
 
 pytestmark = pytest.mark.skipif(
     not Path("/sys/devices/system/cpu").is_dir(), reason="there is no sysfs here"
@@ -33,7 +32,7 @@ def test_slices_are_accepted(name: str) -> None:
 def test_cpus_are_those_of_the_kernel() -> None:
     text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     listed = set(map(int, re.findall(r"^processor\s*:\s*(\d+)$", text, re.MULTILINE)))
-    individual = Options(node_name="node-1", cpu_device_mode="individual")
+    individual = DriverOptions(node_name="node-1", cpu_device_mode="individual")
     (driver,) = drivers_of("cpu", individual)
     found = {each.attributes["dra.cpu/cpuID"].int_value for each in devices_of(driver).values()}
     assert os.sched_getaffinity(0) <= found
@@ -48,7 +47,7 @@ def test_groups_have_all_cpus_between_them() -> None:
 
 
 def test_nodes_of_cpus_are_those_of_sysfs() -> None:
-    (driver,) = drivers_of("cpu", Options(cpu_device_mode="individual"))
+    (driver,) = drivers_of("cpu", DriverOptions(cpu_device_mode="individual"))
     for device in devices_of(driver).values():
         cpu = device.attributes["dra.cpu/cpuID"].int_value
         nodes = list(Path(f"/sys/devices/system/cpu/cpu{cpu}").glob("node[0-9]*"))
@@ -65,7 +64,7 @@ def test_memory_is_no_more_than_the_machine_has() -> None:
 
 def test_interfaces_are_those_of_the_kernel_without_loopbacks() -> None:
     named = {name for _, name in socket.if_nameindex()} - {"lo"}
-    (driver,) = drivers_of("net", Options(has_sriov=False))
+    (driver,) = drivers_of("net", DriverOptions(has_sriov=False))
     found = devices_of(driver).values()
     attributes = [each.attributes.get("dra.net/ifName") for each in found]
     assert {each.string_value for each in attributes if each} == named

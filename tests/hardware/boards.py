@@ -25,7 +25,7 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.api.timestamp import Timestamp
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue, Fleet
 
 NOW = Timestamp(datetime(2026, 6, 1, tzinfo=UTC))
@@ -33,11 +33,11 @@ CATALOGUE = Catalogue()
 
 
 @cache
-def fleet_of(text: str, form: Form = Form.LIST) -> Fleet:
+def fleet_of(text: str, form: NumaNodeForm = NumaNodeForm.LIST) -> Fleet:
     return CATALOGUE.fleet(text, form)
 
 
-def devices_of(text: str, driver: str, form: Form = Form.LIST) -> list[Device]:
+def devices_of(text: str, driver: str, form: NumaNodeForm = NumaNodeForm.LIST) -> list[Device]:
     slices = (each for each in fleet_of(text, form).slices if each.spec.driver == driver)
     return [device for each in slices for device in each.spec.devices or ()]
 

@@ -12,7 +12,7 @@ from mooring.hardware.attributes import (
     NUMA_NODE,
     PCI_BUS_ID,
     PCIE_ROOT,
-    Form,
+    NumaNodeForm,
     numa_node,
     numa_node_of_cpu,
     numa_node_of_pci,
@@ -21,8 +21,7 @@ from mooring.hardware.attributes import (
     physical_numa_node,
 )
 from mooring.hardware.errors import NoAttributeError
-from mooring.hardware.folder import folder_tree, write_entries
-from mooring.hardware.tree import Link, MemoryStore, Tree
+from mooring.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree, folder_tree, write_entries
 
 DEVICE = "0000:02:00.0"
 NUMA_FILE = f"bus/pci/devices/{DEVICE}/numa_node"
@@ -32,17 +31,17 @@ NUMA_FILE = f"bus/pci/devices/{DEVICE}/numa_node"
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     """Make trees of entries, in memory and in a folder."""
 
-    def tree(entries: dict[str, str | Link]) -> Tree:
+    def tree(entries: dict[str, str | Link]) -> SysfsTree:
         if request.param == "memory":
-            return Tree(MemoryStore(entries))
+            return SysfsTree(MemoryEntries(entries))
         write_entries(tmp_path, entries)
         return folder_tree(tmp_path)
 
     return tree
 
 
-def tree_of(entries: dict[str, str | Link]) -> Tree:
-    return Tree(MemoryStore(entries))
+def tree_of(entries: dict[str, str | Link]) -> SysfsTree:
+    return SysfsTree(MemoryEntries(entries))
 
 
 def distance(node: int, row: str) -> dict[str, str | Link]:
@@ -176,8 +175,8 @@ def test_list_is_the_node_and_those_as_near_on_its_socket(
 ) -> None:
     tree = tree_of({**entries, NUMA_FILE: f"{node}\n"})
     wanted = (NUMA_NODE, DeviceAttribute(int_values=expected))
-    assert numa_node_of_pci(tree, DEVICE, Form.LIST) == wanted
-    assert numa_node(tree, node, Form.LIST) == wanted
+    assert numa_node_of_pci(tree, DEVICE, NumaNodeForm.LIST) == wanted
+    assert numa_node(tree, node, NumaNodeForm.LIST) == wanted
     assert numa_node(tree, node, True) == wanted
 
 
@@ -191,7 +190,7 @@ def test_scalar_is_the_default() -> None:
 
 def test_device_without_affinity_has_no_attribute() -> None:
     with pytest.raises(NoAttributeError) as caught:
-        numa_node_of_pci(tree_of({NUMA_FILE: "-1\n"}), DEVICE, Form.LIST)
+        numa_node_of_pci(tree_of({NUMA_FILE: "-1\n"}), DEVICE, NumaNodeForm.LIST)
     assert str(caught.value) == (
         f"PCI device {DEVICE} has no NUMA affinity (numa_node=-1); "
         "do not publish the numaNode attribute for it"
@@ -217,8 +216,8 @@ def test_numa_node_that_cannot_be_read_is_an_error(content: str | None, fact: st
     assert fact in str(caught.value)
 
 
-@pytest.mark.parametrize("form", Form)
-def test_known_node_must_be_one_that_can_be(form: Form) -> None:
+@pytest.mark.parametrize("form", NumaNodeForm)
+def test_known_node_must_be_one_that_can_be(form: NumaNodeForm) -> None:
     with pytest.raises(NoAttributeError, match="invalid NUMA node -1: do not publish the numaNode"):
         numa_node(tree_of({}), -1, form)
     with pytest.raises(NoAttributeError, match=r"invalid NUMA node 1024: exceeds .* \(1023\)"):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mooring.allocator import Allocated, Unsatisfied
 from mooring.api.resource.v1 import Device, ResourceSlice
-from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT, Form
+from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT, NumaNodeForm
 from tests.hardware.boards import Bench, claim, devices_of, fleet_of
 
 GPU, NIC, CPU = "gpu.nvidia.com", "sriovnetwork.k8snetworkplumbingwg.io", "dra.cpu"
@@ -36,7 +36,7 @@ EXAMPLES = [
 def test_examples_have_their_values(
     driver: str, name: str, node: int, nodes: tuple[int, ...] | None
 ) -> None:
-    scalar = named(devices_of("r7725", driver, Form.SCALAR), name).attributes[NUMA_NODE]
+    scalar = named(devices_of("r7725", driver, NumaNodeForm.SCALAR), name).attributes[NUMA_NODE]
     assert (scalar.int_value, scalar.int_values) == (node, None)
     listed = named(devices_of("r7725", driver), name).attributes[NUMA_NODE]
     # CPU and memory are in a NUMA node themselves: they publish it as it is.
@@ -56,15 +56,17 @@ def test_distances_are_those_of_the_examples(node: int, row: str) -> None:
 
 # CPU, NIC's NUMA node, form, whether they match. NICs of the board are in nodes 1, 4 and 6.
 MATCHING = [
-    ("cpudevnuma004", "0001:3f:00.0", Form.SCALAR, False),  # 4 ≠ 6
-    ("cpudevnuma004", "0001:c5:00.0", Form.SCALAR, True),  # 4 = 4
-    ("cpudevnuma004", "0001:3f:00.0", Form.LIST, True),  # {4} ∩ {6, 4, 5, 7}
-    ("cpudevnuma000", "0001:3f:00.0", Form.LIST, False),  # {0} ∩ {6, 4, 5, 7}
+    ("cpudevnuma004", "0001:3f:00.0", NumaNodeForm.SCALAR, False),  # 4 ≠ 6
+    ("cpudevnuma004", "0001:c5:00.0", NumaNodeForm.SCALAR, True),  # 4 = 4
+    ("cpudevnuma004", "0001:3f:00.0", NumaNodeForm.LIST, True),  # {4} ∩ {6, 4, 5, 7}
+    ("cpudevnuma000", "0001:3f:00.0", NumaNodeForm.LIST, False),  # {0} ∩ {6, 4, 5, 7}
 ]
 
 
 @pytest.mark.parametrize(("cpu", "nic", "form", "matches"), MATCHING)
-def test_pairs_match_as_the_tables_say(cpu: str, nic: str, form: Form, matches: bool) -> None:
+def test_pairs_match_as_the_tables_say(
+    cpu: str, nic: str, form: NumaNodeForm, matches: bool
+) -> None:
     fleet = fleet_of("r7725", form)
     is_virtual = nic == "0001:3f:00.0"
     driver = NIC if is_virtual else NET
@@ -142,7 +144,7 @@ NAMES = [
 def test_drivers_keep_their_names_beside_the_standard_one(
     board: str, driver: str, primary: str, aliases: tuple[str, ...]
 ) -> None:
-    for device in devices_of(board, driver, Form.SCALAR):
+    for device in devices_of(board, driver, NumaNodeForm.SCALAR):
         own = {name for name in device.attributes if "numa" in name.lower()}
         assert own == {NUMA_NODE, primary, *aliases}
         assert len({device.attributes[name].int_value for name in own}) == 1
@@ -187,8 +189,10 @@ def test_story_2_pods_share_a_cpu_device_while_it_lasts() -> None:
     assert [pod["cpu"][-1] for pod in pods] == ["4", "4", "5", "5"]
 
 
-@pytest.mark.parametrize(("form", "answer"), [(Form.SCALAR, Unsatisfied), (Form.LIST, Allocated)])
-def test_story_3_lists_bring_quadrants_together(form: Form, answer: type) -> None:
+@pytest.mark.parametrize(
+    ("form", "answer"), [(NumaNodeForm.SCALAR, Unsatisfied), (NumaNodeForm.LIST, Allocated)]
+)
+def test_story_3_lists_bring_quadrants_together(form: NumaNodeForm, answer: type) -> None:
     """GPUs are in NUMA node 5 and NICs in node 6 of one socket."""
     gpus, nics = devices_of("r7725", GPU), devices_of("r7725", NIC)
     for gpu, nic in product(gpus, nics):

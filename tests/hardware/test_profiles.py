@@ -16,18 +16,17 @@ from mooring.api.gates import HISTORY, Gate, Gates, spec_of
 from mooring.api.resource.v1 import DeviceClaim, ResourceClaim, ResourceSlice
 from mooring.hardware.attributes import (
     NUMA_NODE,
-    Form,
+    NumaNodeForm,
     numa_node_of_cpu,
     numa_node_of_pci,
     pcie_root,
 )
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import NoAttributeError, ProfileError
-from mooring.hardware.folder import folder_tree, write_entries
 from mooring.hardware.nodes import CLASSES, EXAMPLE_PROFILES
-from mooring.hardware.profilefiles import ProfileFolder
+from mooring.hardware.profile_files import ProfileFolder
 from mooring.hardware.sysfs import sysfs_entries, sysfs_tree
-from mooring.hardware.tree import Tree
+from mooring.hardware.sysfs_tree import SysfsTree, folder_tree, write_entries
 from mooring.validation.admission import Admission, admit_create
 from mooring.validation.context import Context
 from tests.hardware.boards import CATALOGUE, NOW, Bench, claim, devices_of, fleet_of
@@ -52,9 +51,9 @@ def test_all_boards_are_there() -> None:
 # --- objects ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("form", NumaNodeForm)
 @pytest.mark.parametrize("name", CATALOGUE.names)
-def test_objects_are_accepted_as_they_are(name: str, form: Form) -> None:
+def test_objects_are_accepted_as_they_are(name: str, form: NumaNodeForm) -> None:
     fleet = fleet_of(name, form)
     for value in (*fleet.nodes, *fleet.slices, *fleet.classes):
         admission = admit(value, Gates.parse())
@@ -73,7 +72,7 @@ def test_scalar_slices_are_accepted_under_any_gates(gate: Gate | None) -> None:
     else:
         gates = Gates.from_mapping({gate.value: False})
     for name in CATALOGUE.names:
-        for value in fleet_of(name, Form.SCALAR).slices:
+        for value in fleet_of(name, NumaNodeForm.SCALAR).slices:
             assert admit(value, gates).errors == (), value.metadata.name
 
 
@@ -165,7 +164,9 @@ def test_a_nic_is_given_away_whole_or_by_virtual_functions() -> None:
 
 def test_snc_splits_a_socket_and_lists_join_it_again() -> None:
     driver = "gpu.amd.com"
-    scalars = [d.attributes[NUMA_NODE].int_value for d in devices_of("mi300x", driver, Form.SCALAR)]
+    scalars = [
+        d.attributes[NUMA_NODE].int_value for d in devices_of("mi300x", driver, NumaNodeForm.SCALAR)
+    ]
     assert scalars == [0, 0, 0, 0, 1, 1, 1, 1]
     lists = {d.attributes[NUMA_NODE].int_values for d in devices_of("xe9680-mi300x-snc2", driver)}
     assert lists == {(0, 1), (1, 0), (2, 3), (3, 2)}
@@ -174,11 +175,11 @@ def test_snc_splits_a_socket_and_lists_join_it_again() -> None:
 # --- sysfs --------------------------------------------------------------------------------------
 
 
-def seen(tree: Tree, addresses: list[str], cpus: list[int]) -> list[object]:
+def seen(tree: SysfsTree, addresses: list[str], cpus: list[int]) -> list[object]:
     """Return all that the helpers say of devices and CPUs."""
     found: list[object] = [numa_node_of_cpu(tree, cpu) for cpu in cpus]
     for address in addresses:
-        for form in Form:
+        for form in NumaNodeForm:
             try:
                 found.append(numa_node_of_pci(tree, address, form))
             except NoAttributeError as error:
@@ -441,7 +442,7 @@ def test_models_are_checked_too(tmp_path: Path) -> None:
 
 def test_a_device_without_affinity_publishes_no_node(tmp_path: Path) -> None:
     board = GOOD.replace('"pci0000:00" = 0', '"pci0000:00" = -1')
-    fleet = catalogue_in(tmp_path, board).fleet("board", Form.LIST)
+    fleet = catalogue_in(tmp_path, board).fleet("board", NumaNodeForm.LIST)
     (disk,) = (
         device
         for value in fleet.slices

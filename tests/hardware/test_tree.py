@@ -11,9 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.hardware.errors import TreeError
-from mooring.hardware.folder import folder_tree, write_entries
 from mooring.hardware.numbers import PciAddress, format_cpu_list, parse_cpu_list
-from mooring.hardware.tree import FILE_BYTES_MAX, Link, MemoryStore, Tree
+from mooring.hardware.sysfs_tree import (
+    FILE_BYTES_MAX,
+    Link,
+    MemoryEntries,
+    SysfsTree,
+    folder_tree,
+    write_entries,
+)
 
 ENTRIES: dict[str, str | Link] = {
     "a/file": "text\n",
@@ -30,15 +36,15 @@ ENTRIES: dict[str, str | Link] = {
 
 
 @pytest.fixture(params=["memory", "folder"])
-def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Tree:
+def tree(request: pytest.FixtureRequest, tmp_path: Path) -> SysfsTree:
     if request.param == "memory":
-        return Tree(MemoryStore(ENTRIES))
+        return SysfsTree(MemoryEntries(ENTRIES))
     write_entries(tmp_path, ENTRIES)
     return folder_tree(tmp_path)
 
 
 @pytest.mark.parametrize("path", ["a/file", "b/there/file", "b/far", "./a//file", "a/../a/file"])
-def test_files_are_read_through_links(tree: Tree, path: str) -> None:
+def test_files_are_read_through_links(tree: SysfsTree, path: str) -> None:
     assert tree.read(path) == "text\n"
 
 
@@ -58,14 +64,14 @@ def test_files_are_read_through_links(tree: Tree, path: str) -> None:
         ("a/fi\0le", "no such file or directory"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_the_fact(tree: Tree, path: str, fact: str) -> None:
+def test_what_cannot_be_read_is_named_with_the_fact(tree: SysfsTree, path: str, fact: str) -> None:
     with pytest.raises(TreeError) as caught:
         tree.read(path)
     assert (caught.value.path, caught.value.fact) == (path, fact)
     assert str(caught.value) == f"{path}: {fact}"
 
 
-def test_links_and_names_are_as_written(tree: Tree) -> None:
+def test_links_and_names_are_as_written(tree: SysfsTree) -> None:
     assert tree.link("b/there") == "../a"
     assert tree.names("b/there") == ["file", "large", "loop", "ring"]
     with pytest.raises(TreeError, match="a/file: is not a link"):
@@ -87,7 +93,7 @@ def test_special_files_and_bytes_are_refused(tmp_path: Path) -> None:
 @given(st.lists(st.sampled_from(["a", "b", "..", "there", "file", "out", "x", ""]), max_size=9))
 def test_any_path_is_text_or_an_error(parts: list[str]) -> None:
     with contextlib.suppress(TreeError):
-        assert Tree(MemoryStore(ENTRIES)).read("/".join(parts)) == "text\n"
+        assert SysfsTree(MemoryEntries(ENTRIES)).read("/".join(parts)) == "text\n"
 
 
 @given(st.sets(st.integers(0, 8000), max_size=60))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.kit.metrics import (
-    Counts,
-    Durations,
-    Level,
+    Counter,
+    Gauge,
+    Histogram,
     exponential_buckets,
     exponential_buckets_between,
     exposition,
@@ -59,14 +59,14 @@ def test_whole_numbers_are_written_in_full(value: int) -> None:
 
 
 def test_a_counter_beyond_a_million_steps_by_one() -> None:
-    counts = Counts("c_total", "Counted.")
+    counts = Counter("c_total", "Counted.")
     counts.add(amount=1_234_566)
     counts.add()
     assert exposition([counts]).endswith("c_total 1234567\n")
 
 
 def test_labels_and_help_are_escaped() -> None:
-    counts = Counts("c_total", 'A "word",\na line and a \\.', ("path",))
+    counts = Counter("c_total", 'A "word",\na line and a \\.', ("path",))
     counts.add('C:\\"x"\n')
     assert exposition([counts]) == (
         '# HELP c_total A "word",\\na line and a \\\\.\n'
@@ -77,7 +77,7 @@ def test_labels_and_help_are_escaped() -> None:
 
 def test_a_level_is_read_when_one_looks() -> None:
     values: dict[tuple[str, ...], float] = {("a",): 1.5}
-    level = Level("l", "Read.", ("name",), lambda: values)
+    level = Gauge("l", "Read.", ("name",), lambda: values)
     values["b",] = 2_000_001
     assert exposition([level]).splitlines()[1:] == [
         "# TYPE l gauge",
@@ -88,12 +88,12 @@ def test_a_level_is_read_when_one_looks() -> None:
 
 def test_what_others_count_is_a_counter() -> None:
     assert "# TYPE l_total counter" in exposition(
-        [Level("l_total", "Read.", (), lambda: {(): 1}, is_counter=True)]
+        [Gauge("l_total", "Read.", (), lambda: {(): 1}, is_counter=True)]
     )
 
 
 def test_buckets_count_what_is_at_most_as_large() -> None:
-    durations = Durations("d_seconds", "Took.", (0.1, 0.2), ("kind",))
+    durations = Histogram("d_seconds", "Took.", (0.1, 0.2), ("kind",))
     for seconds in (0.05, 0.1, 0.15, 9):
         durations.note(seconds, "x")
     assert exposition([durations]).splitlines()[1:] == [
@@ -121,13 +121,13 @@ def test_bounds_of_buckets_are_those_of_kubernetes_to_the_last_digit() -> None:
 
 
 def test_a_name_of_old_is_an_alias() -> None:
-    counts = Counts("new_total", "Counted.", aliases=("old_total",))
+    counts = Counter("new_total", "Counted.", aliases=("old_total",))
     counts.add()
     assert "old_total 1\n" in exposition([counts])
 
 
 def test_a_label_too_few_is_a_fault() -> None:
-    counts = Counts("c_total", "Counted.", ("a", "b"))
+    counts = Counter("c_total", "Counted.", ("a", "b"))
     counts.add("x")
     with pytest.raises(ValueError, match="zip"):
         exposition([counts])

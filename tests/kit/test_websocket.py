@@ -14,8 +14,8 @@ from mooring.kit.websocket import (
     NORMAL,
     PROTOCOL_ERROR,
     TOO_LARGE,
-    Kind,
     Message,
+    Opcode,
     Reader,
     WebSocketError,
     accept_of,
@@ -42,7 +42,7 @@ def refused(*parts: bytes, from_client: bool = True) -> int:
 
 @given(st.lists(DATA, max_size=4), MASKS, st.integers(1, 5000))
 def test_messages_come_out_as_they_were_sent(sent: list[bytes], mask: bytes, cut: int) -> None:
-    stream = b"".join(frame(Kind.BINARY, data, mask=mask) for data in sent)
+    stream = b"".join(frame(Opcode.BINARY, data, mask=mask) for data in sent)
     parts = [stream[at : at + cut] for at in range(0, len(stream), cut)]
     assert [data for _, data in read(*parts, bytes_max=2**17)] == sent
 
@@ -51,12 +51,12 @@ def test_messages_come_out_as_they_were_sent(sent: list[bytes], mask: bytes, cut
 def test_a_message_in_frames_is_one_message(parts: list[bytes], ping: bytes) -> None:
     sent = b""
     for at, part in enumerate(parts):
-        kind = Kind.CONTINUATION if at else Kind.BINARY
+        kind = Opcode.CONTINUATION if at else Opcode.BINARY
         sent += frame(kind, part, is_last=at == len(parts) - 1)
-        sent += frame(Kind.PING, ping)
+        sent += frame(Opcode.PING, ping)
     found = read(sent, from_client=False)
-    assert [m.data for m in found if m.kind is Kind.BINARY] == [b"".join(parts)]
-    assert [m.data for m in found if m.kind is Kind.PING] == [ping] * len(parts)
+    assert [m.data for m in found if m.kind is Opcode.BINARY] == [b"".join(parts)]
+    assert [m.data for m in found if m.kind is Opcode.PING] == [ping] * len(parts)
 
 
 @given(st.lists(st.binary(max_size=200)), st.booleans())
@@ -69,16 +69,16 @@ def test_whatever_comes_is_messages_or_refused(parts: list[bytes], from_client: 
 @pytest.mark.parametrize(
     ("sent", "code"),
     [
-        (frame(Kind.BINARY, b"bare"), PROTOCOL_ERROR),
-        (b"\xc2" + frame(Kind.BINARY, b"", mask=MASK)[1:], PROTOCOL_ERROR),  # a reserved bit
-        (b"\x83" + frame(Kind.BINARY, b"", mask=MASK)[1:], PROTOCOL_ERROR),  # no such kind
-        (frame(Kind.CONTINUATION, b"of nothing", mask=MASK), PROTOCOL_ERROR),
-        (frame(Kind.BINARY, b"a", mask=MASK, is_last=False) * 2, PROTOCOL_ERROR),
-        (frame(Kind.PING, b"x" * 126, mask=MASK), PROTOCOL_ERROR),
-        (frame(Kind.PING, b"", mask=MASK, is_last=False), PROTOCOL_ERROR),
-        (frame(Kind.CLOSE, b"x", mask=MASK), PROTOCOL_ERROR),
-        (frame(Kind.TEXT, b"\xff", mask=MASK), BAD_TEXT),
-        (frame(Kind.BINARY, b"x" * 1001, mask=MASK), TOO_LARGE),
+        (frame(Opcode.BINARY, b"bare"), PROTOCOL_ERROR),
+        (b"\xc2" + frame(Opcode.BINARY, b"", mask=MASK)[1:], PROTOCOL_ERROR),  # a reserved bit
+        (b"\x83" + frame(Opcode.BINARY, b"", mask=MASK)[1:], PROTOCOL_ERROR),  # no such kind
+        (frame(Opcode.CONTINUATION, b"of nothing", mask=MASK), PROTOCOL_ERROR),
+        (frame(Opcode.BINARY, b"a", mask=MASK, is_last=False) * 2, PROTOCOL_ERROR),
+        (frame(Opcode.PING, b"x" * 126, mask=MASK), PROTOCOL_ERROR),
+        (frame(Opcode.PING, b"", mask=MASK, is_last=False), PROTOCOL_ERROR),
+        (frame(Opcode.CLOSE, b"x", mask=MASK), PROTOCOL_ERROR),
+        (frame(Opcode.TEXT, b"\xff", mask=MASK), BAD_TEXT),
+        (frame(Opcode.BINARY, b"x" * 1001, mask=MASK), TOO_LARGE),
         (b"\x82\xff" + b"\xff" * 8, TOO_LARGE),  # said, not sent
     ],
 )
@@ -87,19 +87,19 @@ def test_what_is_against_the_protocol_is_refused(sent: bytes, code: int) -> None
 
 
 def test_the_parts_of_a_message_are_bounded_together() -> None:
-    part = frame(Kind.CONTINUATION, b"x" * 600, mask=MASK, is_last=False)
-    assert refused(frame(Kind.BINARY, b"", mask=MASK, is_last=False), part, part) == TOO_LARGE
+    part = frame(Opcode.CONTINUATION, b"x" * 600, mask=MASK, is_last=False)
+    assert refused(frame(Opcode.BINARY, b"", mask=MASK, is_last=False), part, part) == TOO_LARGE
 
 
 def test_masked_frames_of_servers_are_refused() -> None:
-    assert refused(frame(Kind.BINARY, b"x", mask=MASK), from_client=False) == PROTOCOL_ERROR
+    assert refused(frame(Opcode.BINARY, b"x", mask=MASK), from_client=False) == PROTOCOL_ERROR
 
 
 def test_nothing_comes_after_a_close() -> None:
-    close = frame(Kind.CLOSE, closing(NORMAL, "done"), mask=MASK)
-    [message] = read(close + frame(Kind.BINARY, b"late", mask=MASK), close)
-    assert (message.kind, message.close_code) == (Kind.CLOSE, NORMAL)
-    [bare] = read(frame(Kind.CLOSE, b"", mask=MASK))
+    close = frame(Opcode.CLOSE, closing(NORMAL, "done"), mask=MASK)
+    [message] = read(close + frame(Opcode.BINARY, b"late", mask=MASK), close)
+    assert (message.kind, message.close_code) == (Opcode.CLOSE, NORMAL)
+    [bare] = read(frame(Opcode.CLOSE, b"", mask=MASK))
     assert bare.close_code == NO_CODE
 
 

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from mooring.store import Change, Event, Progress, Store, Watch
+from mooring.store import Event, KeyChange, Progress, Store, Watch
 from mooring.store.etcd import open_etcd
 from mooring.store.memory import MemoryStore
 from mooring.store.sqlite import SqliteStore, open_sqlite
@@ -80,9 +80,9 @@ async def next_events(watch: Watch, count: int) -> list[Event]:
     return [await anext(watch) for _ in range(count)]
 
 
-async def changes_until(store: Store, watch: Watch, revision: int) -> list[Change]:
+async def changes_until(store: Store, watch: Watch, revision: int) -> list[KeyChange]:
     """Return the changes up to a revision; asks for progress to know that there are no more."""
-    found: list[Change] = []
+    found: list[KeyChange] = []
     while True:
         watch.request_progress()
         for event in await watch.batch():

@@ -9,9 +9,9 @@ import pytest
 
 from mooring.store import Put
 from mooring.store.errors import BadRequestError, StoreError, TooOldError, UnavailableError
-from mooring.store.etcd import EtcdStore, Trust, open_etcd, read_endpoint
+from mooring.store.etcd import EtcdStore, TlsFiles, open_etcd, read_endpoint
 from mooring.store.etcd import store as store_module
-from mooring.store.etcd.endpoints import Endpoint, Members
+from mooring.store.etcd.client import EtcdEndpoint, Members
 from mooring.wire import etcd_pb2 as pb
 from tests.store.etcdserver import EtcdServer, free_port, running_etcd
 from tests.store.harness import EtcdHarness, next_events
@@ -110,7 +110,7 @@ def test_what_others_compacted_ends_watches_that_miss_it(etcd: EtcdServer) -> No
             await store._members.stub.compact(pb.CompactionRequest(revision=created.revision))
             store._feeding.cancel()
             await asyncio.wait([store._feeding])
-            store._feed.hub.revision = 1  # as if it had seen nothing since
+            store._feed.broadcaster.revision = 1  # as if it had seen nothing since
             store._feeding = asyncio.create_task(store._feed.run())
             with pytest.raises(TooOldError):
                 await next_events(watch, 3)
@@ -144,11 +144,11 @@ def test_an_etcd_with_tls_wants_a_certificate_and_shows_one(
 
         async def run() -> None:
             async with asyncio.timeout(60):
-                async with open_etcd(server.url, trust=Trust(*files)) as store:
+                async with open_etcd(server.url, trust=TlsFiles(*files)) as store:
                     created = await store.create("/a", b"1")
                     assert await store.get("/a") == created
                 monkeypatch.setattr(store_module, "CALL_S_MAX", 0.5)
-                for trust in (Trust(files[0]), None):
+                for trust in (TlsFiles(files[0]), None):
                     with pytest.raises(UnavailableError):
                         async with open_etcd(server.url, trust=trust):
                             pass
@@ -170,7 +170,7 @@ def test_a_member_that_cannot_be_reached_is_passed_over(own_etcd: EtcdServer) ->
 
 def test_when_a_member_goes_the_next_is_asked() -> None:
     async def run() -> None:
-        members = Members([Endpoint("a:1"), Endpoint("b:2"), Endpoint("c:3")])
+        members = Members([EtcdEndpoint("a:1"), EtcdEndpoint("b:2"), EtcdEndpoint("c:3")])
         first = members.stub
         members.leave(first)
         second = members.stub
@@ -188,14 +188,14 @@ def test_when_a_member_goes_the_next_is_asked() -> None:
 @pytest.mark.parametrize(
     ("text", "endpoint"),
     [
-        ("http://127.0.0.1:2379", Endpoint("127.0.0.1:2379")),
-        ("https://etcd.example", Endpoint("etcd.example:2379", has_tls=True)),
-        ("127.0.0.1:12379", Endpoint("127.0.0.1:12379")),
-        ("http://[::1]:2379/", Endpoint("[::1]:2379")),
-        ("unix:/run/etcd", Endpoint("unix:/run/etcd")),
+        ("http://127.0.0.1:2379", EtcdEndpoint("127.0.0.1:2379")),
+        ("https://etcd.example", EtcdEndpoint("etcd.example:2379", has_tls=True)),
+        ("127.0.0.1:12379", EtcdEndpoint("127.0.0.1:12379")),
+        ("http://[::1]:2379/", EtcdEndpoint("[::1]:2379")),
+        ("unix:/run/etcd", EtcdEndpoint("unix:/run/etcd")),
     ],
 )
-def test_how_members_are_named(text: str, endpoint: Endpoint) -> None:
+def test_how_members_are_named(text: str, endpoint: EtcdEndpoint) -> None:
     assert read_endpoint(text) == endpoint
 
 

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from mooring.store import Change, Deletion, Entry, Put, Store
+from mooring.store import Deletion, Entry, KeyChange, Put, Store
 from mooring.store.errors import (
     ConflictError,
     KeyExistsError,
@@ -53,13 +53,13 @@ class Model:
     def __init__(self, revision: int) -> None:
         self.start = self.compacted = revision
         self.entries: dict[str, Entry] = {}
-        self.changes: list[Change] = []
+        self.changes: list[KeyChange] = []
 
     @property
     def revision(self) -> int:
         return self.changes[-1].revision if self.changes else self.start
 
-    def note(self, change: Change) -> None:
+    def note(self, change: KeyChange) -> None:
         assert change.revision > self.revision
         self.changes.append(change)
         apply(self.entries, change)
@@ -71,11 +71,11 @@ class Model:
                 apply(entries, change)
         return entries
 
-    def since(self, revision: int, prefix: str) -> list[Change]:
+    def since(self, revision: int, prefix: str) -> list[KeyChange]:
         return [c for c in self.changes if c.revision > revision and c.key.startswith(prefix)]
 
 
-def apply(entries: dict[str, Entry], change: Change) -> None:
+def apply(entries: dict[str, Entry], change: KeyChange) -> None:
     match change:
         case Put(entry, previous):
             assert entries.get(entry.key) == previous

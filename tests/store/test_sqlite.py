@@ -1,4 +1,4 @@
-"""The store on SQLite: its folder, its format, its upkeep, and what a commit carries."""
+"""The store on SQLite: its folder, its format, maintenance, and group commits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mooring.store.errors import (
     FolderError,
     FormatError,
     LockedError,
-    NoRoomError,
+    NoSpaceError,
     OccupiedError,
     OverloadedError,
     TooOldError,
@@ -25,8 +25,8 @@ from mooring.store.errors import (
 )
 from mooring.store.sqlite import SqliteStore, backup, check, open_sqlite, restore
 from mooring.store.sqlite import writer as writer_module
-from mooring.store.sqlite.restoring import RESTORE_GAP
-from mooring.store.sqlite.schema import STEPS, bring_up, connect_writer
+from mooring.store.sqlite.database import STEPS, bring_up, connect_writer
+from mooring.store.sqlite.maintenance import RESTORE_GAP
 
 Work = Callable[[SqliteStore], Awaitable[None]]
 
@@ -220,7 +220,7 @@ def test_a_full_disk_refuses_a_write_and_no_more(tmp_path: Path) -> None:
         (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
         store._connection.execute(f"PRAGMA max_page_count = {pages + 5}")
         kept = await store.create("/kept", b"")
-        with pytest.raises(NoRoomError):
+        with pytest.raises(NoSpaceError):
             await store.create("/large", b"x" * 1_000_000)
         again = await store.create("/again", b"")
         assert again.revision == kept.revision + 1
@@ -235,7 +235,7 @@ def test_after_a_failure_nothing_more_is_written(tmp_path: Path) -> None:
         await store.create("/a", b"")
         store._connection.execute("DROP TABLE current")
         for _ in range(2):
-            with pytest.raises(UnavailableError, match="open the store anew"):
+            with pytest.raises(UnavailableError, match="open the store again"):
                 await store.create("/b", b"")
         with pytest.raises(UnavailableError):
             await store.compact(1)
@@ -243,7 +243,7 @@ def test_after_a_failure_nothing_more_is_written(tmp_path: Path) -> None:
     with_store(tmp_path, write)
 
 
-# --- upkeep ------------------------------------------------------------------------------------
+# --- maintenance -------------------------------------------------------------------------------
 
 
 def test_a_good_store_has_no_findings(tmp_path: Path) -> None:

@@ -1,123 +1,136 @@
-"""Claims: what scheduler and controllers both must know of them.
+"""Claims: what scheduler, controllers and API server all must know about them (pure).
 
-references, uses, owners      which claims a pod uses
-generated                     claims made from templates
-consumers, releases           who a claim is reserved for, and when that ends
-evictions, evictionstatus     which pods leave because of tainted devices, and what rules say of it
-classindex, extendedneeds, extendedrequests, specialclaim
-                              extended resources that devices serve
-podresources, resizes         what a pod asks for in all, and holds on its node
-nodeallocatable, nodefit      node resources that come with claims
-quotas                        what objects use of quotas, and whether there is room
+pod_claims          which claims a pod or PodGroup uses, and which were created for it
+claim_templates     claims created from templates
+reservations        which pods a claim is reserved for, and when that ends
+taint_evictions     which pods are evicted because of tainted devices, and the status of rules
+extended_resources  extended resources that devices serve, and the special claim for them
+pod_resources       what a pod requests in total, and holds on its node
+node_allocatable    node resources that come with claims, and whether a node has enough
+quotas              how much of a quota objects use, and whether they fit
 """
 
 from mooring.api.devicetaints import DeviceName, means_by_name
-from mooring.claims.classindex import ClassIndex, implicit_name, is_device_resource
-from mooring.claims.consumers import (
-    consumer_of,
-    deallocated,
-    group_consumer,
-    is_at_most_for,
-    is_reserved_for,
-    pod_consumer,
-    protected,
-    reserved,
-    unprotected,
-)
-from mooring.claims.evictions import (
-    Cause,
-    Eviction,
-    Mark,
-    MarkedDevices,
-    find_evictions,
-)
-from mooring.claims.evictionstatus import Counts, RuleStatus, as_evicting, counts_of, rule_status
-from mooring.claims.extendedneeds import extended_needs, is_served_by_devices, needs_on_node
-from mooring.claims.extendedrequests import ExtendedRequests, extended_requests
-from mooring.claims.features import ALL_FEATURES, Features
-from mooring.claims.generated import (
+from mooring.claims.claim_templates import (
     claim_from_template,
     find_generated,
     generate_name,
     group_claim_statuses,
     pod_claim_statuses,
 )
-from mooring.claims.nodeallocatable import (
-    AllocatedClaim,
-    check_unshared,
-    claim_statuses,
-    finder,
-    is_mapped,
-)
-from mooring.claims.nodefit import Shortage, check_pod_level, shortages
-from mooring.claims.owners import check_made_for_group, check_made_for_pod, group_name, owning_pod
-from mooring.claims.podresources import container_limits, container_requests, pod_requests
-from mooring.claims.references import (
-    Named,
-    NotCreated,
-    NotNeeded,
-    Reference,
-    Unsupported,
-    claim_names,
-    claims_to_release,
-    reference_of,
-)
-from mooring.claims.refusals import Refused
-from mooring.claims.releases import (
-    Absent,
-    AskServer,
-    Delete,
-    Present,
-    RemoveFinalizer,
-    Reservations,
-    Unknown,
-    WriteStatus,
-    is_pod_done,
-    release_steps,
-    review,
-    seen_group,
-    seen_pod,
-)
-from mooring.claims.specialclaim import (
+from mooring.claims.extended_resources import (
+    DeviceClassIndex,
+    ExtendedRequests,
     check_fresh,
+    extended_needs,
+    extended_requests,
     extended_status,
     find_special,
+    implicit_name,
+    is_device_resource,
     is_in_memory,
+    is_served_by_devices,
+    needs_on_node,
     special_claim,
     to_create,
     with_claim_name,
     with_requests,
 )
-from mooring.claims.uses import Use, uses_of
+from mooring.claims.node_allocatable import (
+    AllocatedClaim,
+    Shortage,
+    check_pod_level,
+    check_unshared,
+    claim_statuses,
+    finder,
+    is_mapped,
+    shortages,
+)
+from mooring.claims.pod_claims import (
+    ALL_FEATURES,
+    ClaimFeatures,
+    ClaimReference,
+    ClaimRejection,
+    ClaimUse,
+    Named,
+    NotCreated,
+    NotNeeded,
+    Unsupported,
+    check_made_for_group,
+    check_made_for_pod,
+    claim_names,
+    claims_to_release,
+    group_name,
+    owning_pod,
+    reference_of,
+    uses_of,
+)
+from mooring.claims.pod_resources import container_limits, container_requests, pod_requests
+from mooring.claims.reservations import (
+    Absent,
+    AskServer,
+    DeleteClaim,
+    Present,
+    RemoveFinalizer,
+    Reservations,
+    Unknown,
+    WriteStatus,
+    consumer_of,
+    deallocated,
+    group_consumer,
+    is_at_most_for,
+    is_pod_done,
+    is_reserved_for,
+    pod_consumer,
+    protected,
+    release_steps,
+    reserved,
+    review,
+    seen_group,
+    seen_pod,
+    unprotected,
+)
+from mooring.claims.taint_evictions import (
+    AppliedTaint,
+    Eviction,
+    EvictionCause,
+    EvictionCounts,
+    RuleStatus,
+    TaintedDevices,
+    as_evicting,
+    counts_of,
+    find_evictions,
+    rule_status,
+)
 
 __all__ = [
     "ALL_FEATURES",
     "Absent",
     "AllocatedClaim",
+    "AppliedTaint",
     "AskServer",
-    "Cause",
-    "ClassIndex",
-    "Counts",
-    "Delete",
+    "ClaimFeatures",
+    "ClaimReference",
+    "ClaimRejection",
+    "ClaimUse",
+    "DeleteClaim",
+    "DeviceClassIndex",
     "DeviceName",
     "Eviction",
+    "EvictionCause",
+    "EvictionCounts",
     "ExtendedRequests",
-    "Features",
-    "Mark",
-    "MarkedDevices",
     "Named",
     "NotCreated",
     "NotNeeded",
     "Present",
-    "Reference",
-    "Refused",
     "RemoveFinalizer",
     "Reservations",
     "RuleStatus",
     "Shortage",
+    "TaintedDevices",
     "Unknown",
     "Unsupported",
-    "Use",
     "WriteStatus",
     "as_evicting",
     "check_fresh",
@@ -175,3 +188,12 @@ __all__ = [
     "with_claim_name",
     "with_requests",
 ]
+
+
+# MOVED
+Cause = EvictionCause  # MOVED
+ClassIndex = DeviceClassIndex  # MOVED
+Features = ClaimFeatures  # MOVED
+MarkedDevices = TaintedDevices  # MOVED
+Refused = ClaimRejection  # MOVED
+Use = ClaimUse  # MOVED

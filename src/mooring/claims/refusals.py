@@ -1,11 +1,5 @@
-"""The expected "no": a value with its reason, in Kubernetes' words where it has some."""
+"""MOVED."""
 
-from __future__ import annotations
+from mooring.claims.pod_claims import ClaimRejection as Refused
 
-from msgspec import Struct
-
-
-class Refused(Struct, frozen=True):
-    """Something cannot be had as things are."""
-
-    reason: str
+__all__ = ["Refused"]

@@ -1,14 +1,19 @@
-"""How programs talk to an API server: objects read and kept, writes as values.
+"""Clients of an API server, in client-go's words: they read, watch, cache and write objects.
 
-contract    what a client can do, whatever carries its requests
-writes      what is to be written, as values that a plan returns and `act` carries out
-objects     a copy of a cluster's objects with indexes, as informers keep it (pure)
-errors      what can go wrong with a request
-apiclient   the client itself, on a transport; `endpoints`, `decoding` and `paging` belong to it
-transport   what carries requests: `http` over the network, `inprocess` by calling the server
-connecting  the doors: clients for a server elsewhere and for one in this process
-informers   objects kept up to date by lists and watches
-acting      carries out writes
-recorder    tells events, put together as `correlating` says
-election    one leader among many programs, by a lease
+writes             writes as values, which controllers plan without I/O
+contract           the Client protocol, watch events, and paged lists
+errors             the tree of errors, from an API server's Status
+transport          the Transport protocol: requests and responses
+rest_mapper        where a server serves a kind, and in which version
+decoder            responses to objects: one, lists, and the lines of a watch
+api_client         the Client on any transport, with retries
+indexer            a cache of objects by kind, with indexes
+informers          informers, which list and watch to keep the cache current
+event_correlator   which events to write: repeated ones are aggregated
+event_recorder     writes events in the background
+leader_election    one leader among several programs, by a Lease
+namespace_deleter  deletes everything in a namespace
+in_process         the transport to a server in this process
+http               the transport over HTTP, kubeconfig and credentials
+client_factory     entry points: a client for a kubeconfig, for a pod, or in this process
 """

@@ -1,4 +1,4 @@
-"""What a client can do, whatever carries its requests: HTTP, or a call within the process.
+"""The Client protocol, on any transport, and `list_all`, which reads long lists in pages.
 
 Kinds are named by their struct in the hub version (`ResourceClaim` of resource.k8s.io/v1, `Pod`).
 """
@@ -10,33 +10,38 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from mooring.client.errors import ExpiredError
 from mooring.client.writes import Apply, Create, Delete, Patch, Update
 
 T = TypeVar("T")
 
+PAGE = 2000
+RESTARTS_MAX = 2  # then the list is requested as a whole
+PAGES_MAX = 100_000
 
-class Page(Struct, frozen=True):
-    """Objects of one list, and the resource version they were read at."""
+
+class ObjectList(Struct, frozen=True):
+    """Objects of a list or a page of one, and the resource version they were read at."""
 
     values: tuple[Any, ...]
     revision: str
-    rest: str = ""  # the token that continues the list; empty at its end
+    rest: str = ""  # the continue token; empty at the end of the list
 
 
 class Added(Struct, frozen=True):
-    """An object is there, or is there in a newer version."""
+    """An object was added or modified."""
 
     value: Any
 
 
 class Removed(Struct, frozen=True):
-    """An object is gone; this was its last version."""
+    """An object was deleted; this was its last version."""
 
     value: Any
 
 
 class Bookmark(Struct, frozen=True):
-    """Nothing happened up to this resource version that was not told."""
+    """The watch has delivered all events up to this resource version."""
 
     revision: str
 
@@ -45,10 +50,10 @@ Event = Added | Removed | Bookmark
 
 
 class Client(Protocol):
-    """Reads and writes objects; every refusal is a `ClientError` with Kubernetes' reason."""
+    """Reads and writes objects; raises `ClientError` with Kubernetes' reason."""
 
     async def get(self, struct: type[T], namespace: str, name: str) -> T | None:
-        """Return an object, or None when it is not there."""
+        """Return an object, or None if it does not exist."""
 
     async def list(
         self,
@@ -59,8 +64,8 @@ class Client(Protocol):
         rest: str = "",
         fields: str = "",
         labels: str = "",
-    ) -> Page:
-        """Return objects of a kind, of all namespaces unless one is given.
+    ) -> ObjectList:
+        """Return objects of a kind, from all namespaces unless one is given.
 
         `fields` and `labels` are selectors as Kubernetes writes them: `spec.nodeName=a,a!=b`.
         """
@@ -74,15 +79,57 @@ class Client(Protocol):
         fields: str = "",
         labels: str = "",
     ) -> AsyncIterator[Event]:
-        """Yield what happens after a resource version; raises `ExpiredError` when it is too old.
+        """Yield events after a resource version; raise `ExpiredError` if that is too old.
 
-        It ends when the server ends it, as servers do from time to time, and raises another
-        `ClientError` when it is cut off.
+        The watch ends when the server ends it, as servers do from time to time, and raises another
+        `ClientError` when it is interrupted.
         """
 
     async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
-        """Carry out a write and return the object as it is stored now.
+        """Carry out a write and return the stored object.
 
-        That is None where the server answers without an object: after a binding, and after some
+        That is None where the server responds without an object: to a binding, and to some
         deletions.
         """
+
+
+async def list_all(
+    client: Client,
+    struct: type[Any],
+    namespace: str = "",
+    *,
+    fields: str = "",
+    labels: str = "",
+    limit: int = PAGE,
+) -> ObjectList:
+    """Return all objects of a kind at one resource version; start again if that expires."""
+    for _ in range(RESTARTS_MAX):
+        try:
+            return await _pages(
+                client, struct, namespace, fields=fields, labels=labels, limit=limit
+            )
+        except ExpiredError:
+            continue
+    return await client.list(struct, namespace, fields=fields, labels=labels)
+
+
+async def _pages(
+    client: Client, struct: type[Any], namespace: str, *, fields: str, labels: str, limit: int
+) -> ObjectList:
+    values: list[Any] = []
+    rest = ""
+    for _ in range(PAGES_MAX):
+        page = await client.list(
+            struct, namespace, limit=limit, rest=rest, fields=fields, labels=labels
+        )
+        if not rest and not page.rest:
+            return page
+        values.extend(page.values)
+        rest = page.rest
+        if not rest:
+            return ObjectList(tuple(values), page.revision)
+    raise ExpiredError(f"{struct.__name__}: the list does not end")
+
+
+# MOVED
+Page = ObjectList  # MOVED

@@ -1,18 +1,18 @@
-"""What can go wrong with a request.
+"""Errors of requests.
 
-ClientError                 code, reason, message, causes, as the server said it
+ClientError                 code, reason, message and causes from the server's Status
 ├── BadRequestError         400
 ├── UnauthorizedError       401
 ├── ForbiddenError          403
 ├── NotFoundError           404
-├── ConflictError           409: the object is another version than was thought
-│   └── AlreadyExistsError  409: there is one of that name
-├── ExpiredError            410: list or watch too old; list anew
+├── ConflictError           409: the object has another resource version or uid
+│   └── AlreadyExistsError  409: an object of that name exists
+├── ExpiredError            410: the list or watch is too old; list again
 ├── InvalidError            422
 ├── TooManyRequestsError    429, with the seconds to wait
-├── UnavailableError        the server cannot be reached, went away, or has no time: 5xx
-├── UnreadableError         the answer is not what was asked for
-└── AccessError             how to reach the server is not known: kubeconfig, credentials
+├── UnavailableError        5xx, or the server cannot be reached
+├── UnreadableError         the response is too large or malformed
+└── AccessError             kubeconfig or credentials are missing or wrong
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from msgspec import Struct
 TEXT_MAX = 1000
 
 
-class Cause(Struct, frozen=True):
-    """One thing that is wrong, and where."""
+class StatusCause(Struct, frozen=True):
+    """One violation and its field."""
 
     reason: str = ""
     message: str = ""
@@ -34,7 +34,7 @@ class Cause(Struct, frozen=True):
 
 
 class ClientError(Exception):
-    """A request that was refused, or did not get through."""
+    """A request was rejected or failed."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ClientError(Exception):
         *,
         code: int = 0,
         reason: str = "",
-        causes: tuple[Cause, ...] = (),
+        causes: tuple[StatusCause, ...] = (),
         retry_after_s: float | None = None,
     ) -> None:
         super().__init__(message)
@@ -54,55 +54,55 @@ class ClientError(Exception):
 
 
 class BadRequestError(ClientError):
-    """The server does not understand the request."""
+    """The request is malformed."""
 
 
 class UnauthorizedError(ClientError):
-    """The server does not know who asks."""
+    """The client is not authenticated."""
 
 
 class ForbiddenError(ClientError):
-    """Whoever asks may not."""
+    """The user is not authorized."""
 
 
 class NotFoundError(ClientError):
-    """There is no such object, or no such kind."""
+    """The object or its kind does not exist."""
 
 
 class ConflictError(ClientError):
-    """The object is another version than the write was made for."""
+    """The object has another resource version or uid than the write requires."""
 
 
 class AlreadyExistsError(ConflictError):
-    """There is an object of that name."""
+    """An object of that name exists."""
 
 
 class ExpiredError(ClientError):
-    """The history that was asked for is forgotten."""
+    """The requested history was compacted."""
 
 
 class InvalidError(ClientError):
-    """The object breaks rules; the causes say which."""
+    """The object is invalid; the causes say why."""
 
 
 class TooManyRequestsError(ClientError):
-    """The server has too much to do."""
+    """The server is overloaded."""
 
 
 class UnavailableError(ClientError):
-    """The server cannot be reached, went away, or has trouble of its own."""
+    """The server cannot be reached or failed."""
 
 
 class UnreadableError(ClientError):
-    """The answer is too large, broken, or no object of the kind."""
+    """The response is too large, malformed, or not an object of the kind."""
 
 
 class AccessError(ClientError):
-    """How to reach a server is not known, or what was said of it is wrong."""
+    """The kubeconfig or the credentials are missing or wrong."""
 
 
 class _Details(Struct):
-    causes: list[Cause] | None = None
+    causes: list[StatusCause] | None = None
     retryAfterSeconds: float | None = None  # noqa: N815  # as the server writes it
 
 
@@ -135,7 +135,7 @@ _BY_CODE: Mapping[int, type[ClientError]] = {
 
 
 def error_of(code: int, body: bytes, retry_after: str = "") -> ClientError:
-    """Return the error that an answer with a code of 400 or more stands for."""
+    """Return the error for a response with a status of 400 or more."""
     status = read_status(body)
     if status.kind != "Status":
         text = body[:TEXT_MAX].decode("utf-8", "replace").strip()
@@ -144,13 +144,13 @@ def error_of(code: int, body: bytes, retry_after: str = "") -> ClientError:
 
 
 def error_of_status(body: bytes) -> ClientError:
-    """Return the error that a Status within a watch stands for."""
+    """Return the error for a Status within a watch."""
     status = read_status(body)
     return _error(status.code or 500, status, "")
 
 
 def read_status(body: bytes) -> _Status:
-    """Return a Status as far as the bytes are one."""
+    """Parse a Status; return an empty one for anything else."""
     try:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,17 +1,16 @@
-"""Objects kept up to date: list once, then follow what happens, for ever.
+"""Informers keep a cache of objects current: they list once, then watch.
 
-    list ─► objects, synced ─► watch ─► changes, one by one, in order
-      ▲                          │
-      ├── 410: too old ◄─────────┤   what was deleted meanwhile is found by its absence
-      └── (after a while) ◄──────┘   cut off, ended, refused: watch again from the last change
+    list ─► cache, synced ─► watch ─► changes, one by one, in order
+      ▲                        │
+      ├── 410: too old ◄───────┤   deletions meanwhile are found by absence from the list
+      └── (after a delay) ◄────┘   interrupted, ended, rejected: watch again from the last change
 
-Handlers get (old, new): (None, new) came, (old, new) changed, (old, None) went. An object that was
-made anew under the same name first goes and then comes. Handlers are called one after the other,
-must not wait, and may read `objects`, which have the change already. One that raises is logged, and
-the next is called.
+Event handlers get (old, new): (None, new) for an addition, (old, new) for a change, (old, None) for
+a deletion. An object that was recreated under its name is first deleted and then added. Handlers
+are called one after the other, must not wait, and may read the cache, which has the change already.
+An exception in a handler is logged, and the next handler is called.
 
-Nothing is kept but the objects themselves. What goes wrong is logged once for each cause, and tried
-again after a delay that grows.
+An informer logs each cause of a failure once, and retries with backoff.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mooring.client.contract import Added, Bookmark, Client, Event, Removed
+from mooring.client.contract import PAGE, Added, Bookmark, Client, Event, Removed, list_all
 from mooring.client.errors import ClientError, ExpiredError, NotFoundError
-from mooring.client.objects import Objects, key_of
-from mooring.client.paging import PAGE, list_all
+from mooring.client.indexer import Indexer, object_key
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 
@@ -35,17 +33,17 @@ Handler = Callable[[Any | None, Any | None], None]
 
 BACKOFF = Backoff(first_s=0.2, longest_s=30.0, factor=2.0, jitter=1.0)
 TOO_LARGE = "ResourceVersionTooLarge"
-BRIEF_S = 1.0  # a watch that ends sooner, with nothing told, counts as a failure
+BRIEF_S = 1.0  # a watch that ends sooner, without an event, counts as a failure
 
 
 class Informer:
-    """Keeps the objects of one kind, or a selection of them."""
+    """Caches the objects of one kind, or a selection of them."""
 
     def __init__(
         self,
         client: Client,
         struct: type[Any],
-        objects: Objects,
+        objects: Indexer,
         *,
         random: Callable[[], float],
         namespace: str = "",
@@ -60,13 +58,13 @@ class Informer:
         self._struct = struct
         self._objects = objects
         self._selection = {"namespace": namespace, "fields": fields, "labels": labels}
-        self._is_optional = optional  # a server that does not have the kind has no objects of it
+        self._is_optional = optional  # the server need not have the kind
         self._random = random
         self._clock = clock
         self._backoff = backoff
         self._page = page
         self._handlers: list[Handler] = []
-        self._keys: set[tuple[str, str]] = set()  # of ours in `objects`; others may be there, too
+        self._keys: set[tuple[str, str]] = set()  # of our selection; the cache may have others
         self._revision: str | None = None
         self._failures = 0
         self._cause = ""
@@ -75,58 +73,58 @@ class Informer:
 
     @property
     def is_listing(self) -> bool:
-        """Whether what handlers are told just now is from a list: in any order, with gaps."""
+        """Whether handlers are called for a list now: in any order, with gaps."""
         return self._is_listing
 
     @property
     def struct(self) -> type[Any]:
-        """The kind that is followed."""
+        """The kind."""
         return self._struct
 
     @property
     def selection(self) -> dict[str, str]:
-        """Which objects of the kind: namespace, fields, labels."""
+        """The selection of objects: namespace, fields, labels."""
         return self._selection
 
     @property
     def synced(self) -> bool:
-        """Whether all objects that there were at the start are there."""
+        """Whether the first list is in the cache."""
         return self._has_synced.is_set()
 
     @property
     def revision(self) -> str:
-        """The resource version up to which everything is known; empty before."""
+        """The resource version of the cache; empty before the first list."""
         return self._revision or ""
 
     @property
     def cause(self) -> str:
-        """Why it does not follow right now; empty if it does."""
+        """Why the cache is not current; empty if it is."""
         return self._cause
 
     def on_change(self, handler: Handler) -> None:
-        """Have a handler called with every change; what is there already comes as new at once."""
+        """Add an event handler; it is called immediately for the objects in the cache."""
         self._handlers.append(handler)
         was_listing, self._is_listing = self._is_listing, True
         for value in tuple(self._objects.all(self._struct)):
-            if key_of(value) in self._keys:
+            if object_key(value) in self._keys:
                 self._call(handler, None, value)
         self._is_listing = was_listing
 
     async def wait_synced(self) -> None:
-        """Wait until all objects that there were at the start are there."""
+        """Wait until the first list is in the cache."""
         await self._has_synced.wait()
 
     async def run(self) -> None:
-        """Keep up until cancelled."""
+        """List and watch until cancelled."""
         while True:
             started = self._clock.monotonic()
             try:
                 if self._failures and self._revision is not None:
-                    await self._check_time()
+                    await self._check_revision()
                 if self._revision is None:
                     await self._list()
-                told = await self._watch()
-                if not told and self._clock.monotonic() - started < BRIEF_S:
+                has_events = await self._watch()
+                if not has_events and self._clock.monotonic() - started < BRIEF_S:
                     self._failures += 1
             except ExpiredError:
                 self._revision = None
@@ -139,12 +137,12 @@ class Informer:
                 self._failures += 1
                 self._note(str(error))
                 if any(cause.reason == TOO_LARGE for cause in error.causes):
-                    self._revision = None  # the server went back in time
-            except Exception as error:  # a bug in what reads or keeps the objects
+                    self._revision = None  # the server was restored from a backup
+            except Exception as error:  # a bug in decoding or in the cache
                 self._failures += 1
                 self._revision = None
                 if self._cause != repr(error):
-                    LOG.exception("following %s: it is tried again", self._struct.__name__)
+                    LOG.exception("watching %s failed; retrying", self._struct.__name__)
                 self._cause = repr(error)
             if self._failures:
                 await self._clock.sleep(self._backoff.delay_s(self._failures, self._random))
@@ -152,29 +150,29 @@ class Informer:
     # --- listing ----------------------------------------------------------------------------------
 
     async def _list(self) -> None:
-        """Take in all that there is, and find out what is gone."""
+        """Replace the cached objects by a list."""
         page = await list_all(self._client, self._struct, limit=self._page, **self._selection)
         self._is_listing = True
         try:
-            self._take_all(page.values)
+            self._replace_all(page.values)
         finally:
             self._is_listing = False
         self._revision = page.revision
         self._has_synced.set()
         self._note("")
 
-    def _take_all(self, values: Iterable[Any]) -> None:
+    def _replace_all(self, values: Iterable[Any]) -> None:
         found = set()
         for value in values:
-            found.add(key_of(value))
+            found.add(object_key(value))
             self._put(value)
-        for key in sorted(self._keys - found):  # in the same order every time
+        for key in sorted(self._keys - found):  # deterministic
             self._remove(key)
 
-    async def _check_time(self) -> None:
-        """See whether the server went back in time, as with a restored backup: then list anew.
+    async def _check_revision(self) -> None:
+        """List again if the server's revision went back, as with a restored backup.
 
-        A watch that begins in the future would say nothing until that has come.
+        A watch from a future revision would be silent until the server reaches it.
         """
         now = (await self._client.list(self._struct, limit=1, **self._selection)).revision
         if now.isdigit() and str(self._revision).isdigit() and int(now) < int(str(self._revision)):
@@ -183,8 +181,8 @@ class Informer:
     # --- watching ---------------------------------------------------------------------------------
 
     async def _watch(self) -> bool:
-        """Follow what happens until the server ends it; return whether anything was told."""
-        told = False
+        """Watch until the server ends it; return whether there were events."""
+        has_events = False
         assert self._revision is not None
         selection = self._selection
         events = self._client.watch(
@@ -196,22 +194,22 @@ class Informer:
         )
         try:
             async for event in events:
-                self._take(event)
-                if not told:
-                    told = True
+                self._apply(event)
+                if not has_events:
+                    has_events = True
                     self._failures = 0
                     self._note("")
         finally:
             await _close(events)
-        return told
+        return has_events
 
-    def _take(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         match event:
             case Added(value=value):
                 self._put(value)
                 self._revision = value.metadata.resource_version
             case Removed(value=value):
-                self._remove(key_of(value))
+                self._remove(object_key(value))
                 self._revision = value.metadata.resource_version
             case Bookmark(revision=revision) if revision:
                 self._revision = revision
@@ -219,27 +217,27 @@ class Informer:
     # --- changes ----------------------------------------------------------------------------------
 
     def _put(self, value: Any) -> None:
-        key = key_of(value)
+        key = object_key(value)
         old = self._objects.find(self._struct, *key)
         if old is not None:
             before, after = old.metadata, value.metadata
             if before.uid != after.uid:
-                self._remove(key)  # another object under the same name
+                self._remove(key)  # recreated under its name
                 old = None
             elif before.resource_version == after.resource_version:
                 self._keys.add(key)
                 return
         self._keys.add(key)
         self._objects.put(value)
-        self._tell(old, value)
+        self._notify(old, value)
 
     def _remove(self, key: tuple[str, str]) -> None:
         self._keys.discard(key)
         old = self._objects.remove(self._struct, *key)
         if old is not None:
-            self._tell(old, None)
+            self._notify(old, None)
 
-    def _tell(self, old: Any | None, new: Any | None) -> None:
+    def _notify(self, old: Any | None, new: Any | None) -> None:
         for handler in self._handlers:
             self._call(handler, old, new)
 
@@ -248,23 +246,23 @@ class Informer:
             handler(old, new)
         except Exception:
             LOG.exception(
-                "a handler of %s failed with %s", self._struct.__name__, key_of(new or old)
+                "a handler of %s failed with %s", self._struct.__name__, object_key(new or old)
             )
 
-    # --- what is wrong ----------------------------------------------------------------------------
+    # --- failures ---------------------------------------------------------------------------------
 
     def _note(self, cause: str) -> None:
-        """Log a cause once, and once that it is over."""
+        """Log a cause once, and once when it is resolved."""
         if cause == self._cause:
             return
         self._cause = cause
         if cause:
-            LOG.warning("following %s: %s; it is tried again", self._struct.__name__, cause)
+            LOG.warning("watching %s: %s; retrying", self._struct.__name__, cause)
         else:
-            LOG.info("following %s again", self._struct.__name__)
+            LOG.info("watching %s again", self._struct.__name__)
 
     def _note_missing(self, error: NotFoundError) -> None:
-        """Take that the server does not have the kind: nothing is there, if that is allowed."""
+        """Handle that the server does not have the kind: the cache is empty, if that is allowed."""
         if not self._is_optional:
             self._note(str(error))
             return
@@ -274,8 +272,8 @@ class Informer:
         self._has_synced.set()
 
 
-class Informers:
-    """Informers of many kinds that share their objects."""
+class InformerFactory:
+    """Informers of many kinds that share one cache (client-go's SharedInformerFactory)."""
 
     def __init__(
         self,
@@ -283,11 +281,11 @@ class Informers:
         *,
         random: Callable[[], float],
         clock: Clock = REAL,
-        objects: Objects | None = None,
+        objects: Indexer | None = None,
         backoff: Backoff = BACKOFF,
         page: int = PAGE,
     ) -> None:
-        self.objects = objects if objects is not None else Objects()
+        self.objects = objects if objects is not None else Indexer()
         self._client = client
         self._random = random
         self._clock = clock
@@ -304,14 +302,14 @@ class Informers:
         labels: str = "",
         optional: bool = False,
     ) -> Informer:
-        """Follow a kind and return its informer; asking twice gives the first one.
+        """Return the informer of a kind, created by the first call.
 
-        That must be of the same selection: objects of a kind are kept in one place.
+        The selection must be the same every time: the cache has each kind once.
         """
         found = self._informers.get(struct)
-        wanted = {"namespace": namespace, "fields": fields, "labels": labels}
-        if found is not None and any(wanted.values()) and found.selection != wanted:
-            raise ValueError(f"{struct.__name__} is followed already, in another selection")
+        selection = {"namespace": namespace, "fields": fields, "labels": labels}
+        if found is not None and any(selection.values()) and found.selection != selection:
+            raise ValueError(f"{struct.__name__} has an informer with another selection")
         if found is None:
             found = self._informers[struct] = Informer(
                 self._client,
@@ -329,17 +327,17 @@ class Informers:
         return found
 
     def on_change(self, struct: type[Any], handler: Handler) -> None:
-        """Have a handler called with every change of a kind, which is followed from now on."""
+        """Add an event handler for a kind, and an informer if necessary."""
         self.follow(struct).on_change(handler)
 
     @property
     def synced(self) -> bool:
-        """Whether all kinds are there."""
+        """Whether all informers have synced."""
         return all(informer.synced for informer in self._informers.values())
 
     @property
     def causes(self) -> dict[str, str]:
-        """Why kinds are not followed right now, by their names."""
+        """Why kinds are not current, by name."""
         return {
             struct.__name__: informer.cause
             for struct, informer in self._informers.items()
@@ -347,19 +345,19 @@ class Informers:
         }
 
     async def wait_synced(self) -> None:
-        """Wait until all kinds are there."""
+        """Wait until all informers have synced."""
         for informer in tuple(self._informers.values()):
             await informer.wait_synced()
 
     async def run(self) -> None:
-        """Keep up with all kinds until cancelled; those asked for later do not run."""
+        """Run all informers until cancelled, except those created later."""
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers.values():
                 tasks.create_task(informer.run())
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[Objects]:
-        """Keep up for as long as a block lasts, which begins when all kinds are there."""
+    async def running(self) -> AsyncIterator[Indexer]:
+        """Run all informers during a block, which begins when they have synced."""
         task = asyncio.create_task(self.run())
         waiting = asyncio.create_task(self.wait_synced())
         try:
@@ -374,7 +372,11 @@ class Informers:
 
 
 async def _close(events: AsyncIterator[Event]) -> None:
-    """End a watch now, not when somebody collects what is left of it."""
+    """End a watch now, not when it is garbage-collected."""
     close = getattr(events, "aclose", None)
     if close is not None:
         await close()
+
+
+# MOVED
+Informers = InformerFactory  # MOVED

@@ -1,4 +1,4 @@
-"""What carries requests to a server and brings back answers; HTTP, or a call in the process."""
+"""The Transport protocol: carries requests to a server, over HTTP or by a call in the process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ JSON = "application/json"
 
 
 class Request(NamedTuple):
-    """What is asked of a server."""
+    """A request to a server."""
 
     method: str
     path: str  # quoted, begins with /
@@ -20,12 +20,12 @@ class Request(NamedTuple):
 
     @property
     def is_safe(self) -> bool:
-        """Whether it changes nothing, so that it may be sent twice."""
+        """Whether it changes nothing and may be sent twice."""
         return self.method == "GET"
 
 
-class Answer(NamedTuple):
-    """What a server answered."""
+class Response(NamedTuple):
+    """A server's response."""
 
     status: int
     body: bytes
@@ -34,19 +34,23 @@ class Answer(NamedTuple):
 
 
 class Transport(Protocol):
-    """Carries requests; what it cannot carry is an `UnavailableError`."""
+    """Carries requests, or raises `UnavailableError`."""
 
-    async def ask(self, request: Request) -> Answer:
-        """Return the answer to a request, with whatever status."""
+    async def ask(self, request: Request) -> Response:
+        """Return the response to a request, with any status."""
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Return the parts of an answer as they come; a refusal is raised as `ClientError`.
+        """Return the parts of a response as they arrive; raise `ClientError` for an error status.
 
-        The iterator ends when the server ends the answer, and raises when it is cut off.
+        The iterator ends when the server ends the response, and raises when it is interrupted.
         """
 
     async def renew(self) -> bool:
-        """Get new credentials after the server refused these; False if there are none."""
+        """Get new credentials after the server rejected these; return False if there are none."""
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
+
+
+# MOVED
+Answer = Response  # MOVED

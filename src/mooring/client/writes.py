@@ -1,7 +1,7 @@
 """Writes as values: a controller plans them without I/O, and something else carries them out.
 
-A write names its object by kind, namespace and name. Where it must only meet the object that was
-looked at, it says which: by `uid`, or by `revision` (the resource version).
+A write names its object by kind, namespace and name. A precondition restricts it to the object that
+the planner saw: its `uid`, or its `revision` (the resource version).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mooring.api.meta import ObjectMeta
 
 
 class Target(Struct, frozen=True):
-    """Which object is meant; with `uid`, only this one and none made anew under its name."""
+    """The object of a write; with `uid`, not another that was recreated under its name."""
 
     struct: type[Any]
     namespace: str
@@ -23,26 +23,26 @@ class Target(Struct, frozen=True):
 
     @classmethod
     def of(cls, value: Any) -> Target:
-        """Return the target that is this object."""
+        """Return the target for an object."""
         metadata: ObjectMeta = value.metadata
         return cls(type(value), metadata.namespace, metadata.name, metadata.uid)
 
 
 class Create(Struct, frozen=True):
-    """Make an object; that it is there already is for the planner to see next time."""
+    """Create an object; if it exists already, the planner will see that next time."""
 
     value: Any
 
 
 class Update(Struct, frozen=True):
-    """Replace an object, or a part of it, if it still is the version that `value` was made from."""
+    """Replace an object or a subresource, if it has the resource version of `value`."""
 
     value: Any
     subresource: str = ""
 
 
 class Patch(Struct, frozen=True):
-    """Change fields by a JSON merge patch; with a resource version in it, only of that version."""
+    """Apply a JSON merge patch; a resource version in it is a precondition."""
 
     target: Target
     body: dict[str, Any]
@@ -50,7 +50,7 @@ class Patch(Struct, frozen=True):
 
 
 class Apply(Struct, frozen=True):
-    """Say which fields shall be as they are in `body`, as a field manager (server-side apply)."""
+    """Apply fields as a field manager (server-side apply)."""
 
     target: Target
     body: dict[str, Any]
@@ -65,10 +65,10 @@ class Delete(Struct, frozen=True):
     target: Target
     revision: str = ""
     grace_s: int | None = None
-    propagation: str = ""  # Background, Foreground, Orphan; empty: as the kind has it
+    propagation: str = ""  # Background, Foreground, Orphan; empty: the kind's default
 
 
-class Tell(Struct, frozen=True):
+class RecordEvent(Struct, frozen=True):
     """Record an event about an object."""
 
     about: Any  # the object
@@ -78,11 +78,16 @@ class Tell(Struct, frozen=True):
     is_warning: bool = False
 
 
-Write = Create | Update | Patch | Apply | Delete | Tell
+Write = Create | Update | Patch | Apply | Delete | RecordEvent
 
 
-class LookAgain(Struct, frozen=True):
-    """Nothing to write now: look at this key again after a while."""
+class RequeueAfter(Struct, frozen=True):
+    """Nothing to write now: reconcile this key again after a while."""
 
     key: tuple[str, str]  # namespace, name
     after_s: float
+
+
+# MOVED
+LookAgain = RequeueAfter  # MOVED
+Tell = RecordEvent  # MOVED

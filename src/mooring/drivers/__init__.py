@@ -1,4 +1,13 @@
-"""Drivers for what machines have, each a small program on the SDK.
+"""Drivers for the hardware of machines, each a small program on the SDK.
 
-`mooring.drivers.catalogue` is the door: drivers by name, and whether they find something here.
+catalogue      entry point: drivers by name, and their options
+cpu            dra.cpu: CPUs
+memory         dra.memory: memory and huge pages
+net            dra.net and the SR-IOV driver: network interfaces and virtual functions
+nvme           dra.nvme: disks
+nvidia         gpu.nvidia.com: GPUs
+sim            the devices of any board, simulated
+host           sysfs and proc of the machine
+uevents        notices changes of devices
+claim_helpers  what drivers share when they prepare claims
 """

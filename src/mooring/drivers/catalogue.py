@@ -1,6 +1,6 @@
-"""The drivers by the names that operators use. One name can stand for several drivers.
+"""Drivers by the names that operators use, and their options. A name can mean several drivers.
 
-A driver's module is loaded when it is wanted: whoever runs one need not hold them all.
+A driver's module is imported when it is needed, so that running one does not load them all.
 """
 
 from __future__ import annotations
@@ -8,23 +8,70 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from mooring.api.resource.v1 import Device, ResourceSlice
 from mooring.driver.driver import Driver, Pool
-from mooring.drivers.options import DYNAMIC, OptionError, Options
+from mooring.drivers.cpu import CpuSettings
+from mooring.drivers.host import Host, host_at
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import HardwareError
-from mooring.hardware.machine import Sheet
-from mooring.hardware.slices import slices_of
+from mooring.hardware.machine import Sheet, slices_of
+from mooring.hardware.numbers import parse_cpu_list
+
+INDIVIDUAL, GROUPED = "individual", "grouped"
+BY_NODE, BY_SOCKET = "numanode", "socket"
+STATIC, DYNAMIC = "static", "dynamic"
 
 
-class Entry(NamedTuple):
-    """A name, what it is for, and what makes its drivers; OptionError if options are wrong."""
+class OptionError(ValueError):
+    """An option is invalid; the text names it."""
+
+
+class DriverOptions(Struct, frozen=True, kw_only=True):
+    """Where drivers look for devices, and how they publish them."""
+
+    node_name: str = ""
+    sysfs: str = "/sys"
+    proc: str = "/proc"
+    form: NumaNodeForm = NumaNodeForm.SCALAR
+    cpu_device_mode: str = GROUPED
+    group_by: str = BY_NODE
+    reserved_cpus: str = ""
+    has_sriov: bool = True  # the SR-IOV driver publishes virtual functions
+    mig: str = STATIC
+    ignored_xids: tuple[int, ...] = ()
+    profile: str = ""  # the board of `sim`
+
+    @property
+    def host(self) -> Host:
+        """The machine of the drivers."""
+        return host_at(self.sysfs, self.proc, self.form)
+
+    @property
+    def cpus(self) -> CpuSettings:
+        """How CPUs are published; raises OptionError."""
+        try:
+            reserved = parse_cpu_list(self.reserved_cpus)
+        except ValueError as error:
+            raise OptionError(f"--reserved-cpus: {error}") from None
+        if self.cpu_device_mode not in (INDIVIDUAL, GROUPED):
+            raise OptionError(f"--cpu-device-mode: must be {INDIVIDUAL} or {GROUPED}")
+        if self.group_by not in (BY_NODE, BY_SOCKET):
+            raise OptionError(f"--group-by: must be {BY_NODE} or {BY_SOCKET}")
+        is_individual = self.cpu_device_mode == INDIVIDUAL
+        return CpuSettings(is_individual, self.group_by == BY_SOCKET, reserved)
+
+
+class CatalogueEntry(NamedTuple):
+    """A name, a summary, and a function that returns drivers or raises OptionError."""
 
     name: str
     summary: str
-    make: Callable[[Options], tuple[Driver, ...]]
+    make: Callable[[DriverOptions], tuple[Driver, ...]]
 
 
-def drivers_of(name: str, options: Options) -> tuple[Driver, ...]:
+def drivers_of(name: str, options: DriverOptions) -> tuple[Driver, ...]:
     """Return the drivers of a name, or raise OptionError."""
     entry = CATALOGUE.get(name)
     if entry is None:
@@ -32,8 +79,8 @@ def drivers_of(name: str, options: Options) -> tuple[Driver, ...]:
     return entry.make(options)
 
 
-def finds_devices(name: str, options: Options) -> bool:
-    """Tell whether a driver would have something to give away here."""
+def finds_devices(name: str, options: DriverOptions) -> bool:
+    """Return whether a driver would publish devices here."""
     try:
         drivers = drivers_of(name, options)
     except OptionError:
@@ -42,11 +89,11 @@ def finds_devices(name: str, options: Options) -> bool:
 
 
 def pools_of(driver: Driver) -> tuple[Pool, ...]:
-    """Return what one of these drivers has now."""
+    """Return the current pools of one of these drivers."""
     pools: list[Pool] = []
     loose: list[Device] = []
     found = driver.devices()
-    assert not hasattr(found, "__await__"), "the drivers here do not wait"
+    assert not hasattr(found, "__await__"), "these drivers are synchronous"
     for each in found:
         if isinstance(each, Pool):
             pools.append(each)
@@ -56,7 +103,7 @@ def pools_of(driver: Driver) -> tuple[Pool, ...]:
 
 
 def published(driver: Driver, node_name: str) -> tuple[ResourceSlice, ...]:
-    """Return the slices that a driver would have on a node."""
+    """Return the slices that a driver would publish on a node."""
     sheets = [
         sheet
         for pool in pools_of(driver)
@@ -65,32 +112,32 @@ def published(driver: Driver, node_name: str) -> tuple[ResourceSlice, ...]:
     return tuple(slices_of(node_name, driver.name, sheets))
 
 
-def _cpu(options: Options) -> tuple[Driver, ...]:
+def _cpu(options: DriverOptions) -> tuple[Driver, ...]:
     from mooring.drivers.cpu import CpuDriver
 
     return (CpuDriver(options.host, options.cpus),)
 
 
-def _memory(options: Options) -> tuple[Driver, ...]:
+def _memory(options: DriverOptions) -> tuple[Driver, ...]:
     from mooring.drivers.memory import MemoryDriver
 
     return (MemoryDriver(options.host),)
 
 
-def _net(options: Options) -> tuple[Driver, ...]:
+def _net(options: DriverOptions) -> tuple[Driver, ...]:
     from mooring.drivers.net import NetDriver, SriovDriver
 
     whole = NetDriver(options.host, with_sriov=options.has_sriov)
     return (whole, SriovDriver(options.host)) if options.has_sriov else (whole,)
 
 
-def _nvme(options: Options) -> tuple[Driver, ...]:
+def _nvme(options: DriverOptions) -> tuple[Driver, ...]:
     from mooring.drivers.nvme import NvmeDriver
 
     return (NvmeDriver(options.host),)
 
 
-def _nvidia(options: Options) -> tuple[Driver, ...]:
+def _nvidia(options: DriverOptions) -> tuple[Driver, ...]:
     from mooring.drivers.nvidia import NvidiaDriver
 
     is_dynamic = options.mig == DYNAMIC
@@ -98,7 +145,7 @@ def _nvidia(options: Options) -> tuple[Driver, ...]:
     return (NvidiaDriver(options.host, is_dynamic=is_dynamic, ignored_xids=ignored),)
 
 
-def _sim(options: Options) -> tuple[Driver, ...]:
+def _sim(options: DriverOptions) -> tuple[Driver, ...]:
     from mooring.drivers.sim import simulated
 
     if not options.profile:
@@ -112,11 +159,11 @@ def _sim(options: Options) -> tuple[Driver, ...]:
 CATALOGUE = {
     entry.name: entry
     for entry in (
-        Entry("cpu", "CPUs, one by one or in groups", _cpu),
-        Entry("memory", "memory and huge pages of each NUMA node", _memory),
-        Entry("net", "network interfaces, RDMA devices, virtual functions", _net),
-        Entry("nvidia", "GPUs of NVIDIA, whole or in partitions", _nvidia),
-        Entry("nvme", "disks", _nvme),
-        Entry("sim", "the devices of any board, simulated", _sim),
+        CatalogueEntry("cpu", "CPUs, one by one or in groups", _cpu),
+        CatalogueEntry("memory", "memory and huge pages of each NUMA node", _memory),
+        CatalogueEntry("net", "network interfaces, RDMA devices, virtual functions", _net),
+        CatalogueEntry("nvidia", "GPUs of NVIDIA, whole or in partitions", _nvidia),
+        CatalogueEntry("nvme", "disks", _nvme),
+        CatalogueEntry("sim", "the devices of any board, simulated", _sim),
     )
 }

@@ -1,15 +1,15 @@
-"""dra.memory: the memory of every NUMA node of this machine, ordinary and in huge pages.
+"""dra.memory: the memory of every NUMA node of this machine, ordinary and huge pages.
 
-devices/system/node/online                  the nodes that there are now
+devices/system/node/online                  the online nodes
 devices/system/node/node0/meminfo           Node 0 MemTotal: 1024 kB
 devices/system/node/node0/hugepages/        hugepages-2048kB/nr_hugepages
-kernel/mm/hugepages/, proc/meminfo          the same of a machine without NUMA
+kernel/mm/hugepages/, proc/meminfo          the same for a machine without NUMA
 
 A container gets
 
-    DRAMEMORY_<uid>_NUMANodes=0                      as dra-driver-memory tells it
+    DRAMEMORY_<uid>_NUMANodes=0                      as dra-driver-memory sets it
     DRAMEMORY_<uid>_memory=numanode:0,size:1Gi
-    MOORING_MEMS_<uid>_<request>=0                   a process takes memory of these nodes
+    MOORING_MEMS_<uid>_<request>=0                   a process uses memory of these nodes
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from mooring.api.binding import MEMORY_NODES, variable
 from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import Device
 from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
-from mooring.drivers.changes import WatchingDriver
-from mooring.drivers.given import consumed, gone, of_request
-from mooring.drivers.host import Host, names, number, numbers, words
-from mooring.hardware.attributes import NUMA_NODES_MAX
+from mooring.drivers.claim_helpers import check_present, consumed, devices_of_request
+from mooring.drivers.host import Host, folder_names, read_integer, read_list, read_text
+from mooring.drivers.uevents import WatchingDriver
+from mooring.hardware.attributes import NUMA_NODES_MAX, bytes_of
 from mooring.hardware.drivers.memory import CAPACITY, DRIVER, PAGE, SMALLEST, Pages, memory_device
 from mooring.hardware.numbers import format_cpu_list
-from mooring.hardware.tree import Tree
-from mooring.hardware.values import bytes_of
+from mooring.hardware.sysfs_tree import SysfsTree
 
 CLAIM_VARIABLE = "DRAMEMORY"
 
@@ -39,7 +38,7 @@ _HUGE = re.compile(r"hugepages-([0-9]{1,9})kB")
 
 
 class MemoryDriver(WatchingDriver):
-    """Gives memory away; the machine itself keeps what others took."""
+    """Allocates memory, without reserving it on the machine."""
 
     name = DRIVER
     subsystems = frozenset({"memory", "node"})
@@ -48,18 +47,16 @@ class MemoryDriver(WatchingDriver):
         self._host = host
 
     def devices(self) -> list[Device]:
-        """Return the memory that there is, by node and size of pages."""
+        """Return the memory by node and page size."""
         return [memory_device(self._host.place, pages) for pages in memory_of(self._host)]
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
-        """Tell containers where their memory is."""
+        """Set the environment of containers to the nodes of their memory."""
         known = {pages.name: pages for pages in memory_of(self._host)}
-        for device in claim.devices:
-            if device.name not in known:
-                raise gone(device)
+        check_present(claim, known)
         nodes = _nodes(known, claim.devices)
         for device in claim.devices:
-            own = _nodes(known, of_request(claim, device.request))
+            own = _nodes(known, devices_of_request(claim, device.request))
             env = [f"{CLAIM_VARIABLE}_{claim.uid}_NUMANodes={nodes}"] if nodes else []
             env.append(f"{CLAIM_VARIABLE}_{claim.uid}_{_share(known[device.name], device)}")
             if own:
@@ -67,21 +64,21 @@ class MemoryDriver(WatchingDriver):
             yield Prepared(device, ContainerEdits(env=tuple(env)))
 
     def unprepare(self, claim: ClaimName) -> None:
-        """Do nothing: nothing was set aside."""
+        """Do nothing: nothing was reserved."""
 
 
 def memory_of(host: Host) -> Iterator[Pages]:
-    """Give the memory of a machine; huge pages that are not there yet are left out."""
+    """Yield the memory of a machine; huge pages that do not exist yet are left out."""
     nodes = _online(host.sys)
     if not nodes:
-        total = _total(words(host.proc, "meminfo"))
+        total = _total(read_text(host.proc, "meminfo"))
         yield from _pages(host.sys, "kernel/mm/hugepages", total, None)
     for node in nodes:
-        total = _total(words(host.sys, f"{_NODES}/node{node}/meminfo"))
+        total = _total(read_text(host.sys, f"{_NODES}/node{node}/meminfo"))
         yield from _pages(host.sys, f"{_NODES}/node{node}/hugepages", total, node)
 
 
-def _pages(tree: Tree, folder: str, total: int | None, node: int | None) -> Iterator[Pages]:
+def _pages(tree: SysfsTree, folder: str, total: int | None, node: int | None) -> Iterator[Pages]:
     if total is None:
         return
     huge = list(_huge(tree, folder))
@@ -93,27 +90,27 @@ def _pages(tree: Tree, folder: str, total: int | None, node: int | None) -> Iter
         yield Pages(bytes_of(page * count), bytes_of(page), is_huge=True, node=node)
 
 
-def _huge(tree: Tree, folder: str) -> Iterator[tuple[int, int]]:
-    """Give each size of huge pages of which there are some, in bytes, and how many."""
-    for name in names(tree, folder):
+def _huge(tree: SysfsTree, folder: str) -> Iterator[tuple[int, int]]:
+    """Yield each size of huge pages that exist, in bytes, and their number."""
+    for name in folder_names(tree, folder):
         found = _HUGE.fullmatch(name)
-        count = number(tree, f"{folder}/{name}/nr_hugepages")
+        count = read_integer(tree, f"{folder}/{name}/nr_hugepages")
         if found is not None and count is not None and 0 < count < 1 << 40:
             yield int(found[1]) * 1024, count
 
 
-def _total(said: str | None) -> int | None:
-    found = _TOTAL.search(said or "")
+def _total(text: str | None) -> int | None:
+    found = _TOTAL.search(text or "")
     return int(found[1]) * 1024 if found is not None else None
 
 
-def _online(tree: Tree) -> list[int]:
-    """Return the NUMA nodes that there are; a node without its folder has just gone."""
-    there = [_NODE.fullmatch(name) for name in names(tree, _NODES)]
-    nodes = sorted(int(each[1]) for each in there if each is not None)
-    online = numbers(tree, f"{_NODES}/online")
-    wanted = nodes if online is None else [node for node in nodes if node in online]
-    return [node for node in wanted if node < NUMA_NODES_MAX]
+def _online(tree: SysfsTree) -> list[int]:
+    """Return the online NUMA nodes; a node without a folder just went offline."""
+    matches = [_NODE.fullmatch(name) for name in folder_names(tree, _NODES)]
+    nodes = sorted(int(each[1]) for each in matches if each is not None)
+    online = read_list(tree, f"{_NODES}/online")
+    found = nodes if online is None else [node for node in nodes if node in online]
+    return [node for node in found if node < NUMA_NODES_MAX]
 
 
 def _nodes(known: dict[str, Pages], devices: tuple[AllocatedDevice, ...]) -> str:

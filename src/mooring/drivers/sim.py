@@ -1,6 +1,6 @@
 """Any board of the catalogue, as if it were in this machine: one driver for each of its drivers.
 
-A container gets what it would know of a real device, and nothing that a real one could do:
+A container gets the environment of a real device, without its function:
 
     MOORING_SIMULATED_<uid>_<request>=gpu-0
     MOORING_SIMULATED_<uid>_<request>_<device>_<attribute>=…
@@ -14,8 +14,12 @@ from mooring.api.binding import variable
 from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import Device, DeviceAttribute
 from mooring.driver.driver import Claim, ClaimName, Driver, Pool, Prepared
-from mooring.drivers.given import gone, listed, of_request
-from mooring.hardware.attributes import Form
+from mooring.drivers.claim_helpers import (
+    check_present,
+    devices_of_request,
+    join_unique,
+)
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.drivers import DRIVERS
 from mooring.hardware.machine import Sheet, machine_of
@@ -24,7 +28,7 @@ VARIABLE = "MOORING_SIMULATED"
 
 
 class SimulatedDriver(Driver):
-    """Gives devices away that are not there."""
+    """Allocates devices that do not exist."""
 
     serialize = False  # there is nothing that two claims could disturb
 
@@ -38,22 +42,22 @@ class SimulatedDriver(Driver):
         return [Pool(devices=tuple(self._devices.values()), counters=counters)]
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
-        """Tell containers what their devices would be."""
-        for device in claim.devices:
-            if device.name not in self._devices:
-                raise gone(device)
+        """Set the environment of containers to the attributes of their devices."""
+        check_present(claim, self._devices)
         for device in claim.devices:
             prefix = variable(VARIABLE, claim.uid, device.request)
-            fellows = listed(each.name for each in of_request(claim, device.request))
-            env = (f"{prefix}={fellows}", *_told(prefix, self._devices[device.name]))
+            fellows = join_unique(each.name for each in devices_of_request(claim, device.request))
+            env = (f"{prefix}={fellows}", *_attribute_lines(prefix, self._devices[device.name]))
             yield Prepared(device, ContainerEdits(env=env))
 
     def unprepare(self, claim: ClaimName) -> None:
         """Do nothing."""
 
 
-def simulated(profile: str, node_name: str, form: Form = Form.SCALAR) -> tuple[Driver, ...]:
-    """Return the drivers of a board that have devices on it; ProfileError: there is no such."""
+def simulated(
+    profile: str, node_name: str, form: NumaNodeForm = NumaNodeForm.SCALAR
+) -> tuple[Driver, ...]:
+    """Return the drivers with devices on a board, or raise ProfileError."""
     machine = machine_of(Catalogue().profile(profile), node_name, form)
     found: list[Driver] = []
     for name, publish in DRIVERS.items():
@@ -64,7 +68,7 @@ def simulated(profile: str, node_name: str, form: Form = Form.SCALAR) -> tuple[D
     return tuple(found)
 
 
-def _told(prefix: str, device: Device) -> Iterator[str]:
+def _attribute_lines(prefix: str, device: Device) -> Iterator[str]:
     for name, attribute in device.attributes.items():
         yield f"{variable(prefix, device.name, name)}={_text(attribute)}"
 

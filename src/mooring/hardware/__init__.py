@@ -1,22 +1,36 @@
-"""Hardware: boards as data, the sysfs they show, and the nodes and slices they make.
+"""Hardware: boards as data, their sysfs, and the Nodes and ResourceSlices of machines with them.
 
-The standard attributes, for drivers, are in mooring.hardware.attributes.
+catalogue      profiles by name, and fleets of machines
+board          a board with its devices and their models
+profile_files  profiles as TOML files, with checks
+machine        a machine as its drivers see it, and its slices
+nodes          Nodes and DeviceClasses
+drivers        what each driver publishes
+sysfs          the sysfs of a board
+sysfs_tree     sysfs trees in memory and in folders, read with bounds
+attributes     the standard attributes of devices, for drivers
+numbers        integers, lists of CPUs and PCI addresses as the kernel writes them
+errors         the tree of errors
 """
 
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.board import Board, Profile
-from mooring.hardware.catalogue import Catalogue, Fleet, Wanted
+from mooring.hardware.catalogue import Catalogue, Fleet, ProfileCount
 from mooring.hardware.errors import HardwareError, NoAttributeError, ProfileError, TreeError
 
 __all__ = [
     "Board",
     "Catalogue",
     "Fleet",
-    "Form",
     "HardwareError",
     "NoAttributeError",
+    "NumaNodeForm",
     "Profile",
+    "ProfileCount",
     "ProfileError",
     "TreeError",
-    "Wanted",
 ]
+
+
+# MOVED
+Form = NumaNodeForm  # MOVED

@@ -1,29 +1,31 @@
 """The standard attributes of devices, read from sysfs: pciBusID, pcieRoot and numaNode.
 
-Drivers publish these beside their own. A driver that cannot have one (NoAttributeError) leaves
-it out: absence means unknown, and a made-up value would match those of other devices.
+Drivers publish these beside their own. A driver leaves out an attribute that it cannot determine
+(NoAttributeError): absence means unknown, and an invented value would match other devices.
 
-numaNode has two forms. The scalar is the device's own NUMA node. The list begins with it and goes
-on with the nodes that are as near as any other and on the same socket:
+numaNode has two forms. The scalar is the device's own NUMA node. The list begins with it, followed
+by the nearest nodes on the same socket:
 
 1. read the row of distances (ACPI SLIT) of the device's node;
-2. find the smallest distance to any other node, of whatever socket;
-3. keep the nodes at that distance whose socket is ours, or unknown.
+2. find the smallest distance to any other node, of any socket;
+3. keep the nodes at that distance whose socket is the same, or unknown.
 
-Where the distances cannot be read, the list has the device's own node only.
+If the distances cannot be read, the list has only the device's own node.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from mooring.api.resource.v1 import DeviceAttribute
+from mooring.api.quantity import Format, Quantity
+from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.hardware.errors import NoAttributeError, TreeError
 from mooring.hardware.numbers import PciAddress, parse_cpu_list, parse_integer
-from mooring.hardware.tree import Tree
+from mooring.hardware.sysfs_tree import SysfsTree
 
 PREFIX = "resource.kubernetes.io/"
 PCI_BUS_ID = f"{PREFIX}pciBusID"
@@ -37,30 +39,35 @@ _NODES = "devices/system/node"
 _CPUS = "devices/system/cpu"
 _NODE_NAME = re.compile(r"node[0-9].*")
 
+Attributes = dict[str, DeviceAttribute]
+Capacities = dict[str, DeviceCapacity]
 
-class Form(IntEnum):
-    """How numaNode is published. The operator of a driver decides; the cluster must have
-    DRAListTypeAttributes on for lists. False and True are taken as scalar and list."""
+TEXT_BYTES_MAX = 64  # of a string attribute
+
+
+class NumaNodeForm(IntEnum):
+    """How numaNode is published: the operator decides, and lists need the gate
+    DRAListTypeAttributes. False and True mean scalar and list."""
 
     SCALAR = 0
     LIST = 1
 
 
-class Attribute(NamedTuple):
+class NamedAttribute(NamedTuple):
     """The name and value of an attribute."""
 
     name: str
     value: DeviceAttribute
 
 
-def pci_bus_id(bus_id: str) -> Attribute:
-    """Return the address of a PCI device as its attribute."""
+def pci_bus_id(bus_id: str) -> NamedAttribute:
+    """Return the attribute with the address of a PCI device."""
     _check_bus_id(bus_id)
-    return Attribute(PCI_BUS_ID, DeviceAttribute(string_value=bus_id))
+    return NamedAttribute(PCI_BUS_ID, DeviceAttribute(string_value=bus_id))
 
 
-def pcie_root(tree: Tree, bus_id: str) -> Attribute:
-    """Return the PCIe root that a device is below: `pci0000:00`."""
+def pcie_root(tree: SysfsTree, bus_id: str) -> NamedAttribute:
+    """Return the PCIe root of a device: `pci0000:00`."""
     _check_bus_id(bus_id)
     try:
         root = _root_of(tree, bus_id)
@@ -68,11 +75,13 @@ def pcie_root(tree: Tree, bus_id: str) -> Attribute:
         raise NoAttributeError(
             f"failed to resolve PCIe Root Complex for PCI Bus ID {bus_id}: {error}"
         ) from None
-    return Attribute(PCIE_ROOT, DeviceAttribute(string_value=root))
+    return NamedAttribute(PCIE_ROOT, DeviceAttribute(string_value=root))
 
 
-def numa_node_of_pci(tree: Tree, bus_id: str, form: Form | bool = Form.SCALAR) -> Attribute:
-    """Return the NUMA node of a PCI device, or its node and those as near."""
+def numa_node_of_pci(
+    tree: SysfsTree, bus_id: str, form: NumaNodeForm | bool = NumaNodeForm.SCALAR
+) -> NamedAttribute:
+    """Return the NUMA node of a PCI device, or its node and the nearest ones."""
     _check_bus_id(bus_id)
     try:
         node = _integer(tree, f"{_PCI_DEVICES}/{bus_id}/numa_node")
@@ -88,8 +97,10 @@ def numa_node_of_pci(tree: Tree, bus_id: str, form: Form | bool = Form.SCALAR) -
     return _numa_attribute(tree, node, form)
 
 
-def numa_node(tree: Tree, node: int, form: Form | bool = Form.SCALAR) -> Attribute:
-    """Return the attribute of a device that knows its NUMA node, such as a CPU."""
+def numa_node(
+    tree: SysfsTree, node: int, form: NumaNodeForm | bool = NumaNodeForm.SCALAR
+) -> NamedAttribute:
+    """Return the attribute of a device with a known NUMA node, such as a CPU."""
     if node < 0:
         raise NoAttributeError(
             f"invalid NUMA node {node}: do not publish the numaNode attribute "
@@ -102,8 +113,8 @@ def numa_node(tree: Tree, node: int, form: Form | bool = Form.SCALAR) -> Attribu
     return _numa_attribute(tree, node, form)
 
 
-def numa_node_of_cpu(tree: Tree, cpu: int) -> int:
-    """Return the NUMA node that a CPU is in."""
+def numa_node_of_cpu(tree: SysfsTree, cpu: int) -> int:
+    """Return the NUMA node of a CPU."""
     try:
         names = tree.names(f"{_CPUS}/cpu{cpu}")
     except TreeError:
@@ -138,8 +149,8 @@ def _check_bus_id(bus_id: str) -> None:
         raise NoAttributeError(f"invalid PCI Bus ID format: {bus_id[:64]}") from None
 
 
-def _root_of(tree: Tree, bus_id: str) -> str:
-    """Return the first folder below `devices` on the way to a device."""
+def _root_of(tree: SysfsTree, bus_id: str) -> str:
+    """Return the first folder below `devices` in the path of a device."""
     target = tree.link(f"{_PCI_DEVICES}/{bus_id}")
     if not target.startswith("/"):
         target = posixpath.normpath(posixpath.join(_PCI_DEVICES, target))
@@ -154,14 +165,14 @@ def _root_of(tree: Tree, bus_id: str) -> str:
 # --- NUMA ---------------------------------------------------------------------------------
 
 
-def _numa_attribute(tree: Tree, node: int, form: Form | bool) -> Attribute:
+def _numa_attribute(tree: SysfsTree, node: int, form: NumaNodeForm | bool) -> NamedAttribute:
     if not form:
-        return Attribute(NUMA_NODE, DeviceAttribute(int_value=node))
-    return Attribute(NUMA_NODE, DeviceAttribute(int_values=(node, *_as_near(tree, node))))
+        return NamedAttribute(NUMA_NODE, DeviceAttribute(int_value=node))
+    return NamedAttribute(NUMA_NODE, DeviceAttribute(int_values=(node, *_as_near(tree, node))))
 
 
-def _as_near(tree: Tree, node: int) -> list[int]:
-    """Return the other nodes at the smallest distance and not on another socket, in order."""
+def _as_near(tree: SysfsTree, node: int) -> list[int]:
+    """Return the other nodes at the smallest distance that are not on another socket."""
     distances = _distances(tree, node)
     others = {other: each for other, each in enumerate(distances) if other != node}
     if node >= len(distances) or not others:
@@ -173,8 +184,8 @@ def _as_near(tree: Tree, node: int) -> list[int]:
     return [other for other in nearest if _socket(tree, other) in (socket, None)]
 
 
-def _distances(tree: Tree, node: int) -> list[int]:
-    """Return a row of the SLIT; none where it cannot be read."""
+def _distances(tree: SysfsTree, node: int) -> list[int]:
+    """Return a row of the SLIT; empty if it cannot be read."""
     try:
         row = [parse_integer(part) for part in tree.read(f"{_NODES}/node{node}/distance").split()]
     except (TreeError, ValueError):
@@ -182,8 +193,8 @@ def _distances(tree: Tree, node: int) -> list[int]:
     return row if len(row) <= NUMA_NODES_MAX else []
 
 
-def _socket(tree: Tree, node: int) -> int | None:
-    """Return the socket of a node's first CPU; None where it cannot be known."""
+def _socket(tree: SysfsTree, node: int) -> int | None:
+    """Return the socket of a node's first CPU; None if it is unknown."""
     try:
         cpus = parse_cpu_list(tree.read(f"{_NODES}/node{node}/cpulist"))
         return _integer(tree, f"{_CPUS}/cpu{cpus[0]}/topology/physical_package_id")
@@ -191,10 +202,95 @@ def _socket(tree: Tree, node: int) -> int | None:
         return None
 
 
-def _integer(tree: Tree, path: str) -> int:
+def _integer(tree: SysfsTree, path: str) -> int:
     try:
         return parse_integer(tree.read(path))
     except TreeError:
         raise
     except ValueError as error:
         raise TreeError(path, str(error)) from None
+
+
+# --- the attributes of a device -------------------------------------------------------------------
+
+
+class DeviceLocation(NamedTuple):
+    """The sysfs of a machine and the form of numaNode, which determine standard attributes."""
+
+    tree: SysfsTree
+    form: NumaNodeForm = NumaNodeForm.SCALAR
+
+    def pci_attributes(self, address: str) -> Attributes:
+        """Return the standard attributes of a PCI device."""
+        return _published(
+            lambda: pci_bus_id(address),
+            lambda: pcie_root(self.tree, address),
+            lambda: numa_node_of_pci(self.tree, address, self.form),
+        )
+
+    def numa_attributes(self, node: int | None) -> Attributes:
+        """Return numaNode for CPUs and memory, which are in one node: always the scalar."""
+        return {} if node is None else _published(lambda: numa_node(self.tree, node))
+
+    def scalar_numa_node(self, address: str) -> int | None:
+        """Return the NUMA node of a PCI device, for the drivers' older attributes."""
+        try:
+            return numa_node_of_pci(self.tree, address).value.int_value
+        except NoAttributeError:
+            return None
+
+
+def _published(*makers: Callable[[], NamedAttribute]) -> Attributes:
+    """Return the attributes that can be determined."""
+    found: Attributes = {}
+    for make in makers:
+        try:
+            name, value = make()
+        except NoAttributeError:
+            continue
+        found[name] = value
+    return found
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def text(value: str) -> DeviceAttribute:
+    """Return a string attribute."""
+    return DeviceAttribute(string_value=value)
+
+
+def whole(value: int) -> DeviceAttribute:
+    """Return an integer attribute."""
+    return DeviceAttribute(int_value=value)
+
+
+def flag(value: bool) -> DeviceAttribute:
+    """Return a boolean attribute."""
+    return DeviceAttribute(bool_value=value)
+
+
+def version(value: str) -> DeviceAttribute:
+    """Return a semantic version attribute."""
+    return DeviceAttribute(version_value=value)
+
+
+def amount(value: str | int) -> DeviceCapacity:
+    """Return a capacity."""
+    return DeviceCapacity(value=Quantity.parse(str(value)))
+
+
+def bytes_of(count: int) -> Quantity:
+    """Return bytes as a quantity in powers of two."""
+    return Quantity.from_int(count, Format.BINARY_SI)
+
+
+def tame(value: str) -> str:
+    """Return a text from the machine as an attribute allows it: printable, and bounded."""
+    shown = "".join(letter for letter in value.strip() if letter.isprintable())
+    return shown.encode()[:TEXT_BYTES_MAX].decode(errors="ignore").strip()
+
+
+# MOVED
+Attribute = NamedAttribute  # MOVED
+Form = NumaNodeForm  # MOVED

@@ -1,20 +1,131 @@
-"""A board: sockets, NUMA nodes, PCIe roots and what is plugged in, each fact with its source.
-
-    # machine: one computer with this board; a rack has several
-    # bridges: the PCI bridges and switches between a root and a device, from the root on
+"""A board: sockets, NUMA nodes, PCIe roots and the devices in it, each fact with its source.
 
 A part has a source, or it is assumed; single fields of a part with a source may be assumed.
+
+# model: a type of device that can be plugged in, with the facts that drivers publish
+# machine: one computer with this board; a rack has several
+# bridges: the PCI bridges and switches between a root and a device, from the root on
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from mooring.hardware.models import Model, Sourced
 from mooring.hardware.numbers import PciAddress, parse_cpu_list
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+class Sourced(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Facts with the name of their source; without one they are assumed."""
+
+    source: str = ""
+    assumed: bool | tuple[str, ...] = False  # all, or these fields
+
+    @property
+    def assumed_fields(self) -> tuple[str, ...]:
+        """The fields without a source."""
+        if isinstance(self.assumed, tuple):
+            return self.assumed
+        own = (name for name in self.__struct_fields__ if name not in ("source", "assumed"))
+        return tuple(own) if self.assumed else ()
+
+
+class PciModel(Sourced, frozen=True, tag_field="sort"):
+    """A device with its vendor's name and ids."""
+
+    product: str
+    vendor_id: str
+    device_id: str
+
+
+class MigProfile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One size of partition of an NVIDIA GPU, and where it can be placed."""
+
+    name: str
+    id: int
+    memory: str
+    memory_slices: int
+    placements: tuple[int, ...]
+    multiprocessors: int
+    copy_engines: int
+    decoders: int
+    encoders: int
+    jpeg_engines: int
+    ofa_engines: int
+
+
+class NvidiaGpu(PciModel, frozen=True, tag="nvidia-gpu"):
+    """A GPU of NVIDIA."""
+
+    brand: str
+    architecture: str
+    compute_capability: str
+    driver_version: str
+    cuda_driver_version: str
+    memory: str
+    mig: tuple[MigProfile, ...] = ()
+
+
+class AmdGpu(PciModel, frozen=True, tag="amd-gpu"):
+    """A GPU of AMD."""
+
+    family: str
+    driver_version: str
+    driver_source_version: str
+    partition_profile: str
+    memory: str
+    compute_units: int
+    simd_units: int
+
+
+class Nic(PciModel, frozen=True, kw_only=True, tag="nic"):
+    """A network interface."""
+
+    vendor: str
+    virtual_device_id: str = ""
+    link: Literal["ether", "infiniband"] = "ether"
+    mtu: int
+    rdma: bool
+
+
+class Nvme(PciModel, frozen=True, tag="nvme"):
+    """A disk on PCI."""
+
+    size: str
+
+
+class Tpu(PciModel, frozen=True, tag="tpu"):
+    """A TPU chip of Google."""
+
+    generation: str
+    accelerator: str
+    topology: str
+
+
+class ExampleGpu(PciModel, frozen=True, tag="example-gpu"):
+    """A GPU that exists in examples only."""
+
+    driver_version: str
+    memory: str
+    compute: int
+
+
+Model = NvidiaGpu | AmdGpu | Nic | Nvme | Tpu | ExampleGpu
+PCI_CLASSES: dict[type, str] = {
+    NvidiaGpu: "0x030200",
+    AmdGpu: "0x120000",
+    Nic: "0x020000",
+    Nvme: "0x010802",
+    Tpu: "0x120000",
+    ExampleGpu: "0x030200",
+}
+
+
+# --- boards ---------------------------------------------------------------------------------------
 
 
 class NumaNode(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +173,7 @@ class PciDevice(Sourced, frozen=True):
     first_virtual_function: str = ""
 
     def virtual_addresses(self) -> Iterator[PciAddress]:
-        """Give the addresses of the virtual functions."""
+        """Yield the addresses of the virtual functions."""
         for index in range(self.virtual_functions):
             yield PciAddress.parse(self.first_virtual_function).plus(index)
 
@@ -72,12 +183,12 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
     mig: bool = False  # NVIDIA GPUs may be partitioned
     vfio: bool = False  # NVIDIA GPUs are passed to virtual machines
-    sriov: bool = False  # NICs are given away as virtual functions, where they have any
+    sriov: bool = False  # NICs are allocated as virtual functions, if they have any
     compute_domains: bool = False  # GPUs share memory over NVLink across machines
 
 
 class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All that a profile says of a board."""
+    """A board as its profile describes it."""
 
     title: str
     summary: str
@@ -98,14 +209,14 @@ class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return tuple(sorted({node.socket for node in self.numa.nodes}))
 
     def parts(self) -> Iterator[tuple[str, Sourced]]:
-        """Give every part that has a source, by its place in the profile."""
+        """Yield every part with a source, by its path in the profile."""
         yield from (("cpu", self.cpu), ("numa", self.numa), ("pcie", self.pcie))
         for index, device in enumerate(self.devices):
             yield f"devices[{index}]", device
 
 
 class Fact(NamedTuple):
-    """Where what is said of a part comes from: a part of the board, or a model."""
+    """The source of a part of the board, or of a model."""
 
     part: str
     source: str  # empty: everything is assumed
@@ -121,12 +232,12 @@ class Profile(Struct, frozen=True):
     model_sources: dict[str, str]
 
     def devices(self) -> Iterator[tuple[PciDevice, Model]]:
-        """Give every device with its model, in the order of the profile."""
+        """Yield every device with its model, in the order of the profile."""
         for device in self.board.devices:
             yield device, self.models[device.model]
 
     def facts(self) -> Iterator[Fact]:
-        """Give what is known of every part, and by what source."""
+        """Yield the source of every part and model."""
         board = self.board
         for name, part in (("cpu", board.cpu), ("numa", board.numa), ("pcie", board.pcie)):
             yield Fact(name, board.sources.get(part.source, ""), part.assumed_fields)

@@ -1,9 +1,9 @@
-"""The catalogue of profiles: by name, by alias, and several at once.
+"""The catalogue of profiles, by name, alias and count.
 
     profile = name [ ( "x" | "=" ) count ]
 
 `dgx-h100x4` and `dgx-h100=4` are four machines; `gb200-nvl72` is a rack of eighteen, and
-`gb200-nvl72x2` two racks. A name that itself ends in x and digits is taken as a name first.
+`gb200-nvl72x2` two racks. A name that itself ends in x and digits takes precedence.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import NamedTuple
 
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import DeviceClass, ResourceSlice
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.board import Profile
+from mooring.hardware.drivers import DRIVERS
 from mooring.hardware.errors import ProfileError
-from mooring.hardware.machine import Machine
+from mooring.hardware.machine import Machine, slices_of
 from mooring.hardware.nodes import device_classes, node_of
-from mooring.hardware.profilefiles import ProfileFolder
-from mooring.hardware.slices import resource_slices
+from mooring.hardware.profile_files import ProfileFolder
 from mooring.hardware.sysfs import sysfs_tree
 
 MACHINES_MAX = 10_000
-_WANTED = re.compile(r"(?P<name>[^=]*?)(?:=(?P<count>.*)|x(?P<times>[0-9]+))", re.DOTALL)
+_PROFILE_COUNT = re.compile(r"(?P<name>[^=]*?)(?:=(?P<count>.*)|x(?P<times>[0-9]+))", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 CLIQUE_LABEL = "nvidia.com/gpu.clique"
@@ -41,7 +41,7 @@ class Fleet(NamedTuple):
     classes: tuple[DeviceClass, ...]
 
 
-class Wanted(NamedTuple):
+class ProfileCount(NamedTuple):
     """A profile and how many of its boards."""
 
     profile: Profile
@@ -53,12 +53,12 @@ class Wanted(NamedTuple):
         return self.names_from(0)
 
     def names_from(self, first: int) -> Iterator[str]:
-        """Give the names of all machines; the first machine has this number."""
+        """Yield the names of all machines, numbered from `first`."""
         for index in range(self.units * self.profile.board.machines):
             yield f"{self.profile.name}-{first + index}"
 
     def first_free(self, taken: Iterable[str]) -> int:
-        """Return the number from which on no machine has a name that is taken; racks are whole."""
+        """Return the first number after all taken names, rounded up to whole racks."""
         prefix = f"{self.profile.name}-"
         numbers = (name.removeprefix(prefix) for name in taken if name.startswith(prefix))
         used = [int(number) + 1 for number in numbers if _NUMBER.fullmatch(number)]
@@ -85,30 +85,34 @@ class Catalogue:
             return self._profile(name)
         if name in self._aliases:
             return self._profile(self._aliases[name])
-        known = [*self._names, *self._aliases]
-        near = difflib.get_close_matches(name[:64].lower(), known, n=1)
+        existing = [*self._names, *self._aliases]
+        near = difflib.get_close_matches(name[:64].lower(), existing, n=1)
         remedy = f"did you mean {near[0]}?" if near else f"there are: {', '.join(self._names)}"
         raise ProfileError(f"there is no profile {name[:64]!r}; {remedy}")
 
-    def wanted(self, text: str) -> Wanted:
-        """Return what `dgx-h100x4` or `dgx-h100=4` stands for, or raise ProfileError."""
-        found = _WANTED.fullmatch(text)
+    def wanted(self, text: str) -> ProfileCount:
+        """Parse `dgx-h100x4` or `dgx-h100=4`, or raise ProfileError."""
+        found = _PROFILE_COUNT.fullmatch(text)
         # A name may itself end in x and digits.
         if found is None or text in self._names or text in self._aliases:
-            return Wanted(self.profile(text), 1)
+            return ProfileCount(self.profile(text), 1)
         profile = self.profile(found["name"])
         count = found["times"] if found["count"] is None else found["count"]
         units_max = MACHINES_MAX // profile.board.machines
         if not _NUMBER.fullmatch(count) or not 1 <= int(count) <= units_max:
             raise ProfileError(f"{text[:64]}: the count must be a number from 1 to {units_max:,}")
-        return Wanted(profile, int(count))
+        return ProfileCount(profile, int(count))
 
     def fleet(
-        self, text: str, form: Form | bool = Form.SCALAR, *, taken: Iterable[str] = ()
+        self,
+        text: str,
+        form: NumaNodeForm | bool = NumaNodeForm.SCALAR,
+        *,
+        taken: Iterable[str] = (),
     ) -> Fleet:
-        """Return the objects of the machines that a text wants, or raise ProfileError.
+        """Return the objects of the machines that a text names, or raise ProfileError.
 
-        Their numbers come after those of nodes whose names are taken.
+        Their numbers come after those of existing nodes (`taken`).
         """
         wanted = self.wanted(text)
         tree = sysfs_tree(wanted.profile)
@@ -117,7 +121,9 @@ class Catalogue:
         first = wanted.first_free(taken)
         for index, name in enumerate(wanted.names_from(first), first):
             nodes.append(node_of(wanted.profile, name, _unit_labels(wanted.profile, index)))
-            slices.extend(resource_slices(Machine(wanted.profile, name, tree, Form(form))))
+            machine = Machine(wanted.profile, name, tree, NumaNodeForm(form))
+            for driver, sheets in DRIVERS.items():
+                slices.extend(slices_of(name, driver, sheets(machine)))
         drivers = sorted({each.spec.driver for each in slices})
         classes = tuple(device_classes(drivers))
         return Fleet(wanted.profile, tuple(nodes), tuple(slices), classes)
@@ -133,7 +139,7 @@ class Catalogue:
 
 
 def _unit_labels(profile: Profile, index: int) -> dict[str, str]:
-    """Return the label that tells which machines share memory: those of one rack."""
+    """Return the label of machines that share memory: those of one rack."""
     if not profile.board.options.compute_domains:
         return {}
     return {CLIQUE_LABEL: f"{profile.name}-{index // profile.board.machines}.0"}

@@ -1,24 +1,24 @@
-"""Faults of hardware.
+"""Errors of hardware.
 
 HardwareError
-├── ProfileError        a profile that is not there, or whose file is not right
-├── TreeError           something in a sysfs tree that is missing, too large or wrong
-└── NoAttributeError    a standard attribute that a device does not have; do not publish it
+├── ProfileError        a profile does not exist, or its file is invalid
+├── TreeError           an entry of a sysfs tree is missing, too large or invalid
+└── NoAttributeError    a device does not have a standard attribute; do not publish it
 """
 
 from __future__ import annotations
 
 
 class HardwareError(ValueError):
-    """Hardware that cannot be described; the message gives place and fact."""
+    """Hardware cannot be described; the message has place and fact."""
 
 
 class ProfileError(HardwareError):
-    """A profile that is not there, or whose file is not right."""
+    """A profile does not exist, or its file is invalid."""
 
 
 class TreeError(HardwareError):
-    """Something in a sysfs tree that cannot be read; `path` is where, `fact` is why."""
+    """An entry of a sysfs tree cannot be read; `fact` says why."""
 
     def __init__(self, path: str, fact: str) -> None:
         super().__init__(f"{path}: {fact}")
@@ -27,4 +27,4 @@ class TreeError(HardwareError):
 
 
 class NoAttributeError(HardwareError):
-    """A standard attribute that a device does not have; a driver leaves it out."""
+    """A device does not have a standard attribute; its driver leaves it out."""

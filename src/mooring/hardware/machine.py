@@ -1,25 +1,34 @@
-"""A machine as its drivers see it: the board, the node's name, sysfs, and the form of lists."""
+"""A machine as its drivers see it, and the ResourceSlices that they publish on it."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from mooring.api.resource.v1 import CounterSet, Device
-from mooring.hardware.attributes import Form
-from mooring.hardware.board import Board, PciDevice, Profile
-from mooring.hardware.models import PciModel
-from mooring.hardware.place import Place
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    CounterSet,
+    Device,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from mooring.hardware.attributes import Attributes, DeviceLocation, NumaNodeForm
+from mooring.hardware.board import Board, PciDevice, PciModel, Profile
 from mooring.hardware.sysfs import sysfs_tree
-from mooring.hardware.tree import Tree
-from mooring.hardware.values import Attributes
+from mooring.hardware.sysfs_tree import SysfsTree
+
+DEVICES_MAX = 128
+HEAVY_DEVICES_MAX = 64  # if a device has taints, counters or a list
+COUNTER_SETS_MAX = 8
 
 M = TypeVar("M", bound=PciModel)
+T = TypeVar("T")
 
 
 class Sheet(NamedTuple):
-    """Devices, or the counters that devices share, which a driver publishes together."""
+    """Devices, or their shared counters, which a driver publishes together."""
 
     devices: tuple[Device, ...] = ()
     counters: tuple[CounterSet, ...] = ()
@@ -30,44 +39,91 @@ class Machine(NamedTuple):
 
     profile: Profile
     node_name: str
-    tree: Tree
-    form: Form
+    tree: SysfsTree
+    form: NumaNodeForm
 
     @property
     def board(self) -> Board:
-        """The board in it."""
+        """The board of the machine."""
         return self.profile.board
 
     def devices(self, sort: type[M]) -> Iterator[tuple[PciDevice, M]]:
-        """Give the devices of one sort with their models."""
+        """Yield the devices of one type with their models."""
         for device, model in self.profile.devices():
             if isinstance(model, sort):
                 yield device, model
 
     @property
-    def place(self) -> Place:
-        """Where its devices stand."""
-        return Place(self.tree, self.form)
+    def place(self) -> DeviceLocation:
+        """What determines the standard attributes of its devices."""
+        return DeviceLocation(self.tree, self.form)
 
     def pci_attributes(self, address: str) -> Attributes:
-        """Return the standard attributes that sysfs gives a PCI device."""
+        """Return the standard attributes of a PCI device."""
         return self.place.pci_attributes(address)
 
     def scalar_numa_node(self, address: str) -> int | None:
-        """Return the NUMA node of a PCI device for attributes that drivers had before."""
+        """Return the NUMA node of a PCI device, for the drivers' older attributes."""
         return self.place.scalar_numa_node(address)
 
     def digest(self, text: str) -> str:
-        """Return hexadecimal digits that are this machine's and the text's own."""
+        """Return hexadecimal digits that depend on this machine and the text."""
         return hashlib.sha256(f"{self.node_name}/{text}".encode()).hexdigest()
 
     def uuid(self, text: str) -> str:
-        """Return a UUID that is this machine's and the text's own."""
+        """Return a UUID that depends on this machine and the text."""
         digits = self.digest(text)
         parts = (digits[:8], digits[8:12], f"5{digits[13:16]}", f"8{digits[17:20]}", digits[20:32])
         return "-".join(parts)
 
 
-def machine_of(profile: Profile, node_name: str, form: Form | bool = Form.SCALAR) -> Machine:
+def machine_of(
+    profile: Profile, node_name: str, form: NumaNodeForm | bool = NumaNodeForm.SCALAR
+) -> Machine:
     """Return a machine with the profile's board."""
-    return Machine(profile, node_name, sysfs_tree(profile), Form(form))
+    return Machine(profile, node_name, sysfs_tree(profile), NumaNodeForm(form))
+
+
+# --- slices ---------------------------------------------------------------------------------------
+
+
+def slices_of(node: str, driver: str, sheets: Iterable[Sheet]) -> Iterator[ResourceSlice]:
+    """Yield the slices of a driver's sheets, in one pool for the node."""
+    pieces = [piece for sheet in sheets for piece in _pieces(sheet)]
+    for index, piece in enumerate(pieces):
+        yield _slice(node, driver, index, len(pieces), piece)
+
+
+def _pieces(sheet: Sheet) -> Iterator[Sheet]:
+    """Cut a sheet into pieces that fit into a slice each; none for an empty one."""
+    for counters in _cut(sheet.counters, COUNTER_SETS_MAX):
+        yield Sheet(counters=tuple(counters))
+    size = HEAVY_DEVICES_MAX if any(map(_is_heavy, sheet.devices)) else DEVICES_MAX
+    for devices in _cut(sheet.devices, size):
+        yield Sheet(tuple(devices))
+
+
+def _cut(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _is_heavy(device: Device) -> bool:
+    lists = (
+        each.int_values or each.bool_values or each.string_values or each.version_values
+        for each in device.attributes.values()
+    )
+    return bool(device.taints or device.consumes_counters) or any(lists)
+
+
+def _slice(node: str, driver: str, index: int, count: int, piece: Sheet) -> ResourceSlice:
+    # The prefix keeps slices in order, as real drivers do.
+    return ResourceSlice(
+        metadata=ObjectMeta(name=f"{index:05x}-{driver}-{node}"),
+        spec=ResourceSliceSpec(
+            driver=driver,
+            pool=ResourcePool(name=node, generation=1, resource_slice_count=count),
+            node_name=node,
+            devices=piece.devices or None,
+            shared_counters=piece.counters or None,
+        ),
+    )

@@ -1,4 +1,4 @@
-"""The Node of a machine, and the DeviceClasses that come with its drivers."""
+"""The Node of a machine, and the DeviceClasses of its drivers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mooring.hardware.board import Board, Profile
 
 PODS = Quantity.from_int(110)
 PROFILE_LABEL = "node.kubernetes.io/instance-type"
-# A slice with node-allocatable resources is refused unless its node declares the first.
+# A slice with node allocatable resources is rejected unless its node declares the first.
 DECLARED_FEATURES = (
     Gate.DRA_NODE_ALLOCATABLE_RESOURCES.value,
     Gate.DRA_OPTIONAL_NODE_OPERATIONS.value,
@@ -51,9 +51,9 @@ CLASSES = {
     },
     "tpu.google.com": {"tpu.google.com": "device.driver == 'tpu.google.com'"},
 }
-# The extended resources that the drivers' charts give their classes, by class.
+# The extended resources of classes in the drivers' charts.
 EXTENDED_RESOURCES = {"gpu.nvidia.com": "nvidia.com/gpu"}
-# A profile that has devices of a class, by class.
+# For each class, a profile with devices of it.
 EXAMPLE_PROFILES = {
     "compute-domain-daemon.nvidia.com": "gb200-nvl72",
     "compute-domain-default-channel.nvidia.com": "gb200-nvl72",
@@ -101,7 +101,7 @@ def node_of(profile: Profile, name: str, labels: dict[str, str] | None = None) -
 
 
 def device_classes(drivers: Iterable[str]) -> Iterator[DeviceClass]:
-    """Give the classes that come with these drivers."""
+    """Yield the classes of these drivers."""
     for driver in drivers:
         for name, expression in CLASSES[driver].items():
             selector = DeviceSelector(cel=CELDeviceSelector(expression=expression))

@@ -14,7 +14,7 @@ _ADDRESS = re.compile(r"([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-9a-f])")
 
 
 def parse_integer(text: str) -> int:
-    """Return the number that a file holds, or raise ValueError."""
+    """Parse the integer in a file, or raise ValueError."""
     stripped = text.strip()
     if not INTEGER.fullmatch(stripped):
         raise ValueError(f"{stripped[:40]!r} is not an integer")
@@ -48,7 +48,7 @@ def _ranges(cpus: list[int]) -> Iterator[str]:
 
 
 class PciAddress(NamedTuple):
-    """Where a function is on PCI: `0000:3f:00.1`."""
+    """The address of a PCI function: `0000:3f:00.1`."""
 
     domain: int
     bus: int
@@ -64,7 +64,7 @@ class PciAddress(NamedTuple):
         return cls(*(int(part, 16) for part in found.groups()))
 
     def plus(self, functions: int) -> PciAddress:
-        """Return the address so many functions further on, as virtual functions are numbered."""
+        """Return the address a number of functions later, as virtual functions are numbered."""
         routing = (self.bus << 8 | self.slot << 3 | self.function) + functions
         return PciAddress(self.domain, routing >> 8, routing >> 3 & 31, routing & 7)
 

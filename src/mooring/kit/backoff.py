@@ -1,4 +1,4 @@
-"""How long to wait after so many failures: longer each time, up to a bound, with some chance."""
+"""Exponential backoff: delays that grow with each failure, up to a bound, with jitter."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Backoff(Struct, frozen=True):
     first_s: float = 0.005
     longest_s: float = 1000.0
     factor: float = 2.0
-    jitter: float = 0.0  # a delay is up to this part longer, so that many do not come at once
+    jitter: float = 0.0  # a delay is up to this part longer, so that clients spread out
 
     def delay_s(self, failures: int, random: Callable[[], float] | None = None) -> float:
-        """Return how long to wait after the given number of failures in a row (1 or more).
+        """Return the delay after a number of failures in a row (1 or more).
 
-        `random` gives numbers from 0 to 1; without it there is no jitter.
+        `random` returns numbers from 0 to 1; without it there is no jitter.
         """
         exponent = min(max(failures - 1, 0), EXPONENT_MAX)
         delay = min(self.first_s * self.factor**exponent, self.longest_s)

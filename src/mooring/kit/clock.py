@@ -1,40 +1,52 @@
-"""Time as something that is passed in: the real one, and one that tests move by hand.
+"""Time as an argument: the real clock, one that tests move by hand, and simulated time.
 
-A program that waits asks its clock to be called later, or sleeps by it. With a `ManualClock`
-nothing waits: `advance` moves the time from one sleeper to the next, in the order they are due.
+A program that waits sets a timer on its clock or sleeps by it. With a `ManualClock` nothing
+waits: `advance` moves the time from one sleeper to the next, in the order they are due.
+
+In a `SimulatedLoop`, the time of the event loop jumps. When no task can go on, it jumps to the next
+timer. So hours pass in an instant, timers and sleeps keep their order, and the same steps have the
+same history. Each turn of the loop takes a moment, as work does: later events have later times, and
+a busy loop does not stop the time. Only work in threads (`asyncio.to_thread`) is waited for in real
+time.
+
+    asyncio.Runner(loop_factory=SimulatedLoop)
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import selectors
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
-SETTLE_ROUNDS = 50  # how often all that can go on gets its turn, before time moves on
+TURN_S = 0.000_02  # of simulated time, for each turn of the loop
+SETTLE_ROUNDS = 50  # turns of the event loop before time moves on
 EPOCH = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+R = TypeVar("R")
 
 
 class Timer(Protocol):
-    """Something that is to happen later, unless it is called off."""
+    """A call that is scheduled for later."""
 
     def cancel(self) -> None:
-        """Call it off."""
+        """Cancel the call."""
 
 
 class Clock(Protocol):
-    """What time it is, and how to wait."""
+    """The time, and how to wait."""
 
     def now(self) -> datetime:
         """Return the date and time, in UTC; it may jump."""
 
     def monotonic(self) -> float:
-        """Return seconds since some moment; it never goes back."""
+        """Return seconds since some moment; they never go back."""
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Have something called after a while, in the running event loop."""
+        """Call a function after a delay, in the running event loop."""
 
     async def sleep(self, delay_s: float) -> None:
         """Wait."""
@@ -52,7 +64,7 @@ class RealClock:
         return time.monotonic()
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Have something called after a while."""
+        """Call a function after a delay."""
         return asyncio.get_running_loop().call_later(delay_s, call)
 
     async def sleep(self, delay_s: float) -> None:
@@ -64,18 +76,18 @@ REAL = RealClock()
 
 
 class ManualTimer:
-    """Something that happens when a `ManualClock` gets there."""
+    """A call that a `ManualClock` makes when its time comes."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self.call: Callable[[], None] | None = call
 
     def cancel(self) -> None:
-        """Call it off."""
+        """Cancel the call."""
         self.call = None
 
 
 class ManualClock:
-    """A time that stands still until a test moves it."""
+    """A clock that stops until a test moves it."""
 
     def __init__(self, start: datetime = EPOCH) -> None:
         self._start = start
@@ -93,14 +105,14 @@ class ManualClock:
         return self._elapsed_s
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Have something called once the time is moved that far."""
+        """Call a function once a test has moved the time that far."""
         timer = ManualTimer(call)
-        self._number += 1  # those due at the same time go in the order they were asked for
+        self._number += 1  # timers due at the same time fire in the order they were set
         heapq.heappush(self._timers, (self._elapsed_s + max(delay_s, 0), self._number, timer))
         return timer
 
     async def sleep(self, delay_s: float) -> None:
-        """Wait until the time is moved that far."""
+        """Wait until a test has moved the time that far."""
         awake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def wake() -> None:
@@ -114,7 +126,7 @@ class ManualClock:
             timer.cancel()
 
     def jump(self, seconds: float) -> None:
-        """Set the date and time to another one, as somebody may do with a real clock."""
+        """Change the date and time without firing timers, as an administrator may."""
         self._jumped_s += seconds
 
     @property
@@ -140,7 +152,7 @@ class ManualClock:
         return True
 
     async def advance(self, seconds: float) -> None:
-        """Move the time; whoever is due on the way goes on at its moment, and in order."""
+        """Move the time; timers due meanwhile fire at their moment and in order."""
         end = self._elapsed_s + seconds
         await settle()
         while self._timers and self._timers[0][0] <= end:
@@ -154,6 +166,87 @@ class ManualClock:
 
 
 async def settle() -> None:
-    """Let everything go on that can go on without the time or the world outside."""
+    """Let every task run as far as it can without time passing or I/O."""
     for _ in range(SETTLE_ROUNDS):
         await asyncio.sleep(0)
+
+
+# --- simulated time -------------------------------------------------------------------------------
+
+
+class SimulatedLoop(asyncio.SelectorEventLoop):
+    """An event loop that does not wait."""
+
+    def __init__(self) -> None:
+        self._elapsed_s = 0.0
+        self._in_threads = 0
+        super().__init__(_Selector(self))
+
+    def time(self) -> float:
+        """Return the loop's time, in seconds since it began."""
+        return self._elapsed_s
+
+    def pass_time(self, timeout_s: float | None) -> float | None:
+        """Move the time instead of waiting; return how long to wait in real time."""
+        if timeout_s is None or (timeout_s > 0 and self._in_threads):
+            return None if self._in_threads else timeout_s
+        self._elapsed_s += max(timeout_s, TURN_S)
+        return 0
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., R], *args: Any
+    ) -> asyncio.Future[R]:
+        """Run a function in a thread; the time stops meanwhile."""
+        future: asyncio.Future[R] = super().run_in_executor(executor, func, *args)
+        self._in_threads += 1
+        future.add_done_callback(self._end_thread)
+        return future
+
+    async def shutdown_default_executor(self, *timeout: float | None) -> None:
+        """Wait for the threads in real time: asyncio's timeout is in the loop's time."""
+        self._in_threads += 1
+        try:
+            await super().shutdown_default_executor(*timeout)
+        finally:
+            self._in_threads -= 1
+
+    def _end_thread(self, _: asyncio.Future[Any]) -> None:
+        self._in_threads -= 1
+
+
+class _Selector(selectors.DefaultSelector):  # type: ignore[misc,valid-type,unused-ignore]
+    def __init__(self, loop: SimulatedLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        return super().select(self._loop.pass_time(timeout))
+
+
+class LoopClock:
+    """The time of the running event loop, as a clock."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._start = start or datetime.now(UTC)
+
+    def now(self) -> datetime:
+        """Return the date and time, in UTC."""
+        return self._start + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        """Return seconds since the loop began."""
+        return asyncio.get_running_loop().time()
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
+        """Call a function after a delay."""
+        return asyncio.get_running_loop().call_later(delay_s, call)
+
+    async def sleep(self, delay_s: float) -> None:
+        """Wait."""
+        await asyncio.sleep(delay_s)
+
+
+def run_simulated(main: Coroutine[Any, Any, R]) -> R:
+    """Run a coroutine in simulated time and return its result."""
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
+        return runner.run(main)

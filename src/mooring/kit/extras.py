@@ -1,13 +1,13 @@
-"""Optional dependencies: which extra brings which package, and the error where one is missing.
+"""Optional dependencies: which extra installs which package, and the error where one is missing.
 
 The base installation plans, explains, checks, and talks to clusters. Packages that only servers,
-nodes and drivers need come with extras. A module that imports one of them says so:
+nodes and drivers need come with extras. A module that imports one of them does it so:
 
     with optional_imports():
         import uvicorn
 
-Without the package, that module and all that import it raise `MissingExtraError`, which names
-the extra. gRPC and protobuf are imported this way in `mooring.wire` alone.
+Without the package, that module and all its importers raise `MissingExtraError`, which names the
+extra. gRPC and protobuf are imported this way in `mooring.wire` alone.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# extra: the packages it brings, by the names that they are imported by. `nvidia-ml-py`, which
-# comes with `drivers`, is not among them: drivers of other hardware do without.
+# extra: the packages it installs, by the names that one imports. `nvidia-ml-py`, which comes with
+# `drivers`, is not among them: drivers for other hardware do without it.
 EXTRAS = {
     "drivers": ("google.protobuf", "grpc"),
     "server": ("cryptography", "google.protobuf", "grpc", "uvicorn"),
@@ -25,7 +25,7 @@ EXTRAS = {
 
 
 class MissingExtraError(ModuleNotFoundError):
-    """A package that is not installed, and comes with one or more extras of Mooring."""
+    """A package is not installed that comes with one or more extras of Mooring."""
 
     def __init__(self, package: str, extras: tuple[str, ...]) -> None:
         commands = " or ".join(map(remedy, extras))
@@ -39,11 +39,11 @@ def remedy(extra: str) -> str:
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
-    """Return the error that names the extra with what is missing; None if no extra brings it."""
+    """Return the error that names the extra for a missing module; None if no extra installs it."""
     if isinstance(error, MissingExtraError):
         return error
     for package in sorted({each for brought in EXTRAS.values() for each in brought}):
-        # Of google.protobuf already google is missing, unless other packages are in there.
+        # For google.protobuf Python reports google missing, unless another package provides it.
         if error.name in {package, package.partition(".")[0]}:
             extras = (extra for extra, brought in EXTRAS.items() if package in brought)
             return MissingExtraError(package, tuple(extras))
@@ -51,7 +51,7 @@ def missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
 
 
 def require(extra: str) -> None:
-    """Raise `MissingExtraError` unless all that an extra brings is installed; import nothing."""
+    """Raise `MissingExtraError` unless an extra is installed completely; import nothing."""
     for package in EXTRAS[extra]:
         if not _is_installed(package):
             raise MissingExtraError(package, (extra,))

@@ -1,7 +1,7 @@
 """Go's names for operating systems and processors, which clients of Kubernetes expect.
 
-Go says linux/amd64 where Python says Linux and x86_64. A name that is not known here is one that
-both have in common, in lower case.
+Go says linux/amd64 where Python says Linux and x86_64. Names missing here are the same in both,
+except for case.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _PROCESSORS: Final = {
     "wasm32": "wasm",
 }
 _FAMILIES: Final = ((re.compile(r"i[3-9]86"), "386"), (re.compile(r"arm(v[2-9].*)?"), "arm"))
-# The kernel gives these names whatever the order of bytes.
+# The kernel uses these names for both byte orders.
 _BOTH_ORDERS: Final = frozenset({"mips", "mips64"})
 
 
 def go_os(system: str) -> str:
-    """Return GOOS of what platform.system() gives."""
+    """Return GOOS for a result of platform.system()."""
     name = system.lower().partition("_nt")[0]
     return _SYSTEMS.get(name, name)
 
 
 def go_arch(machine: str, byteorder: str = sys.byteorder) -> str:
-    """Return GOARCH of what platform.machine() gives."""
+    """Return GOARCH for a result of platform.machine()."""
     name = machine.lower()
     if name in _BOTH_ORDERS:
         return f"{name}le" if byteorder == "little" else name

@@ -1,4 +1,4 @@
-"""Texts as Go's `%q` prints them: messages of Kubernetes quote names and values so."""
+"""Strings as Go's `%q` prints them, which is how Kubernetes quotes names and values in messages."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _STRAY_BYTES: Final = range(0xDC80, 0xDD00)
 
 
 def go_quote(text: str) -> str:
-    """Return a text in double quotes, with what cannot be seen escaped."""
+    """Return a string in double quotes, with unprintable characters escaped."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(map(_escaped, text)) + '"'
 
 
 def go_quote_list(texts: Iterable[str]) -> str:
-    """Return texts as `%q` prints a slice of strings: `["a" "b"]`."""
+    """Return strings as `%q` prints a slice of them: `["a" "b"]`."""
     return f"[{' '.join(map(go_quote, texts))}]"
 
 
 def _escaped(character: str) -> str:
-    known = _ESCAPES.get(character)
-    if known is not None:
-        return known
+    escape = _ESCAPES.get(character)
+    if escape is not None:
+        return escape
     if character.isprintable():
         return character
     code = ord(character)

@@ -1,7 +1,7 @@
-"""Counters, gauges and histograms, and the text in which Prometheus reads them.
+"""Counters, gauges and histograms, in Prometheus' text format.
 
-Every program writes its metrics here and nowhere else. Names with the prefix `mooring_` are ours,
-all others are Kubernetes'. Names of the KEPs that were shipped under another one are aliases.
+Every program exposes its metrics through this module. Names with the prefix `mooring_` are ours,
+all others are Kubernetes'. A name from a KEP that shipped under another one is an alias.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from decimal import Decimal
 from typing import Final
 
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"  # the content type
-EXACT_INTEGER_MAX: Final = 2**53  # beyond it a double does not know every integer
+EXACT_INTEGER_MAX: Final = 2**53  # beyond it a double cannot represent every integer
 EXPONENT_MIN, EXPONENT_MAX = -4, 6  # outside of these Go writes an exponent
 
 Labels = tuple[str, ...]
-Sample = tuple[str, Mapping[str, str], float]  # what follows the name, labels, value
+Sample = tuple[str, Mapping[str, str], float]  # name suffix, labels, value
 
 
 class Family:
-    """A name, what it means, the labels it has, and other names for it."""
+    """A metric: its name, help text, label names and aliases."""
 
     type = "untyped"
 
@@ -32,11 +32,11 @@ class Family:
         self.labels, self.aliases = tuple(labels), tuple(aliases)
 
     def samples(self) -> Iterator[Sample]:
-        """Give what follows the name, labels and a value, of each sample."""
+        """Yield the name suffix, labels and value of each sample."""
         raise NotImplementedError
 
     def lines(self) -> Iterator[str]:
-        """Give the lines of the exposition, for every name."""
+        """Yield the lines of the exposition, for every name."""
         found = [
             f"{end}{_labels_text(labels)} {number_text(value)}"
             for end, labels, value in self.samples()
@@ -51,8 +51,8 @@ class Family:
         return dict(zip(self.labels, values, strict=True))
 
 
-class Counts(Family):
-    """Something that only grows."""
+class Counter(Family):
+    """A number that only grows."""
 
     type = "counter"
 
@@ -63,7 +63,7 @@ class Counts(Family):
         self._values: dict[Labels, int] = {} if labels else {(): 0}
 
     def add(self, *labels: str, amount: int = 1) -> None:
-        """Count one more, or some."""
+        """Add to the count."""
         self._values[labels] = self._values.get(labels, 0) + amount
 
     def value(self, *labels: str) -> int:
@@ -71,13 +71,13 @@ class Counts(Family):
         return self._values.get(labels, 0)
 
     def samples(self) -> Iterator[Sample]:
-        """Give one sample for each combination of labels seen."""
+        """Yield one sample for each combination of labels seen."""
         for labels, value in sorted(self._values.items()):
             yield "", self._named(labels), value
 
 
-class Level(Family):
-    """Something that is read whenever one looks: a gauge, or what somebody else counts."""
+class Gauge(Family):
+    """A number that is read at each scrape: a gauge, or a count kept elsewhere."""
 
     type = "gauge"
 
@@ -97,13 +97,13 @@ class Level(Family):
             self.type = "counter"
 
     def samples(self) -> Iterator[Sample]:
-        """Give one sample for each combination of labels there is."""
+        """Yield one sample for each combination of labels that exists now."""
         for labels, value in sorted(self._look().items()):
             yield "", self._named(labels), value
 
 
-class Durations(Family):
-    """How long something took, in buckets of seconds; or how much of something there was."""
+class Histogram(Family):
+    """The distribution of durations, or of other amounts, over buckets."""
 
     type = "histogram"
 
@@ -116,7 +116,7 @@ class Durations(Family):
         self._sums: dict[Labels, float] = {}
 
     def note(self, value: float, *labels: str) -> None:
-        """Note one value."""
+        """Observe one value."""
         counts = self._counts.get(labels)
         if counts is None:
             counts = self._counts[labels] = [0] * (len(self._buckets) + 1)
@@ -125,11 +125,11 @@ class Durations(Family):
         self._sums[labels] += value
 
     def count(self, *labels: str) -> int:
-        """Return how many values were noted."""
+        """Return how many values were observed."""
         return sum(self._counts.get(labels, ()))
 
     def samples(self) -> Iterator[Sample]:
-        """Give the buckets, the sum and the count for each combination of labels seen."""
+        """Yield the buckets, the sum and the count for each combination of labels seen."""
         for labels, counts in sorted(self._counts.items()):
             named, total = self._named(labels), 0
             for bound, count in zip((*self._buckets, math.inf), counts, strict=True):
@@ -140,12 +140,12 @@ class Durations(Family):
 
 
 def exposition(families: Iterable[Family]) -> str:
-    """Return the text that Prometheus reads."""
+    """Return metrics in Prometheus' text format."""
     return "".join(f"{line}\n" for family in families for line in family.lines())
 
 
 def exponential_buckets(first: float, factor: float, number: int) -> tuple[float, ...]:
-    """Return bounds, each so many times the last; Go multiplies them one after the other."""
+    """Return bounds that grow by a factor, multiplied one after the other as Go does."""
     bounds = [first]
     while len(bounds) < number:
         bounds.append(bounds[-1] * factor)
@@ -153,7 +153,7 @@ def exponential_buckets(first: float, factor: float, number: int) -> tuple[float
 
 
 def exponential_buckets_between(least: float, most: float, number: int) -> tuple[float, ...]:
-    """Return so many bounds from the least to the most, each as many times the last."""
+    """Return bounds from the least to the most that grow by the same factor."""
     factor = math.pow(most / least, 1 / (number - 1))
     return tuple(least * math.pow(factor, step) for step in range(number))
 
@@ -161,8 +161,8 @@ def exponential_buckets_between(least: float, most: float, number: int) -> tuple
 def number_text(value: float) -> str:
     """Return the shortest text that reads back as the same number.
 
-    Whole numbers are written in full as far as doubles know them all. The others are written as
-    Go's strconv writes them ('g', -1), which is how Kubernetes' programs write theirs.
+    Integers that doubles represent exactly are written in full. Other numbers are written as Go's
+    strconv does ('g', -1), and so by Kubernetes' programs.
     """
     if math.isnan(value):
         return "NaN"
@@ -193,3 +193,9 @@ def _escaped(text: str) -> str:
 
 def _escaped_label(value: str) -> str:
     return _escaped(value).replace('"', '\\"')
+
+
+# MOVED
+Counts = Counter  # MOVED
+Level = Gauge  # MOVED
+Durations = Histogram  # MOVED

@@ -5,8 +5,8 @@
     |F|  0  | kind  |M| length 7bit | length 16 or 64  | mask 32  | payload |
     +-+-+-+-+-------+-+-------------+------------------+----------+---------+
 
-A message may come in several frames; control frames may come between them. What one message may
-hold is bounded, and the bound is looked at before its bytes have come.
+A message may come in several frames; control frames may come between them. The size of a message
+is bounded, and a frame's length is checked before its payload arrives.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MESSAGE_BYTES_MAX = 1024 * 1024
 CONTROL_BYTES_MAX = 125
 KEY_BYTES = 16
 
-NORMAL, GOING_AWAY, PROTOCOL_ERROR, BAD_TEXT, TOO_LARGE, FAULT = 1000, 1001, 1002, 1007, 1009, 1011
-NO_CODE = 1005  # stands for a close without a code, and is never sent
+NORMAL, PROTOCOL_ERROR, BAD_TEXT, TOO_LARGE = 1000, 1002, 1007, 1009
+NO_CODE = 1005  # means a close without a code, and is never sent
 
 _SALT: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
-class Kind(IntEnum):
-    """What a frame is; from CLOSE on it is about the connection."""
+class Opcode(IntEnum):
+    """The type of a frame; from CLOSE on they are control frames."""
 
     CONTINUATION = 0
     TEXT = 1
@@ -38,11 +38,11 @@ class Kind(IntEnum):
     PONG = 10
 
 
-_KINDS = {int(kind): kind for kind in Kind}
+_KINDS = {int(kind): kind for kind in Opcode}
 
 
 class WebSocketError(Exception):
-    """The other side does not keep to the protocol; the code is what it is told."""
+    """The peer violates the protocol; `code` is the close code to send."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -52,30 +52,30 @@ class WebSocketError(Exception):
 class Message(NamedTuple):
     """A whole message, or a control frame."""
 
-    kind: Kind  # never CONTINUATION
+    kind: Opcode  # never CONTINUATION
     data: bytes
 
     @property
     def close_code(self) -> int:
-        """Why the other side closes."""
+        """The peer's close code."""
         return int.from_bytes(self.data[:2]) if len(self.data) >= 2 else NO_CODE
 
 
 def accept_of(key: str) -> str:
-    """Return what a server answers to the key of a client."""
+    """Return the Sec-WebSocket-Accept for a client's key."""
     return base64.b64encode(hashlib.sha1(key.encode() + _SALT).digest()).decode()  # noqa: S324
 
 
 def is_key(text: str) -> bool:
-    """Return whether a client's key is one: 16 bytes in base64."""
+    """Return whether a client's key is valid: 16 bytes in base64."""
     try:
         return len(base64.b64decode(text, validate=True)) == KEY_BYTES
     except ValueError:
         return False
 
 
-def frame(kind: Kind, data: bytes, *, mask: bytes = b"", is_last: bool = True) -> bytes:
-    """Return a frame; clients give a mask of four random bytes."""
+def frame(kind: Opcode, data: bytes, *, mask: bytes = b"", is_last: bool = True) -> bytes:
+    """Encode a frame; clients pass a mask of four random bytes."""
     size = len(data)
     first = kind | (0x80 if is_last else 0)
     masked = 0x80 if mask else 0
@@ -89,52 +89,52 @@ def frame(kind: Kind, data: bytes, *, mask: bytes = b"", is_last: bool = True) -
 
 
 def closing(code: int, text: str = "") -> bytes:
-    """Return what a close frame holds."""
+    """Return the payload of a close frame."""
     return (
         code.to_bytes(2) + text.encode()[: CONTROL_BYTES_MAX - 2].decode(errors="ignore").encode()
     )
 
 
 class Reader:
-    """Takes bytes as they come, and gives messages."""
+    """Decodes bytes into messages, however the bytes are split."""
 
     def __init__(self, *, from_client: bool, bytes_max: int = MESSAGE_BYTES_MAX) -> None:
         self._from_client = from_client
         self._bytes_max = bytes_max
         self._buffer = bytearray()
         self._message = bytearray()
-        self._kind: Kind | None = None  # of the message that is not whole yet
+        self._kind: Opcode | None = None  # of the incomplete message
         self._is_closed = False
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Give the messages that are whole now, or raise WebSocketError; after a close, nothing."""
+        """Yield the messages that are complete, or raise WebSocketError; after a close, nothing."""
         self._buffer += data
         while not self._is_closed and (found := self._next_frame()) is not None:
             kind, payload, _ = found
-            message = self._control(kind, payload) if kind >= Kind.CLOSE else self._part(*found)
+            message = self._control(kind, payload) if kind >= Opcode.CLOSE else self._part(*found)
             if message is not None:
                 yield message
         if self._is_closed:
             self._buffer.clear()
 
-    def _next_frame(self) -> tuple[Kind, bytes, bool] | None:
+    def _next_frame(self) -> tuple[Opcode, bytes, bool] | None:
         buffer = self._buffer
         if len(buffer) < 2:
             return None
         kind, is_last = _kind_of(buffer[0]), bool(buffer[0] & 0x80)
         is_masked, size, at = bool(buffer[1] & 0x80), buffer[1] & 0x7F, 2
         if is_masked != self._from_client:
-            raise WebSocketError(PROTOCOL_ERROR, "frames of clients, and no others, are masked")
-        if kind >= Kind.CLOSE and (size > CONTROL_BYTES_MAX or not is_last):
-            raise WebSocketError(PROTOCOL_ERROR, "a control frame is large or in parts")
+            raise WebSocketError(PROTOCOL_ERROR, "clients must mask frames and servers must not")
+        if kind >= Opcode.CLOSE and (size > CONTROL_BYTES_MAX or not is_last):
+            raise WebSocketError(PROTOCOL_ERROR, "a control frame is too large or fragmented")
         if size > CONTROL_BYTES_MAX:
             at += 2 if size == 126 else 8
             if len(buffer) < at:
                 return None
             size = int.from_bytes(buffer[2:at])
-        held = len(self._message) if kind < Kind.CLOSE else 0
+        held = len(self._message) if kind < Opcode.CLOSE else 0
         if held + size > self._bytes_max:
-            raise WebSocketError(TOO_LARGE, f"a message is beyond {self._bytes_max} bytes")
+            raise WebSocketError(TOO_LARGE, f"a message is larger than {self._bytes_max} bytes")
         start = at + 4 if is_masked else at
         if len(buffer) < start + size:
             return None
@@ -144,16 +144,16 @@ class Reader:
         del buffer[: start + size]
         return kind, payload, is_last
 
-    def _control(self, kind: Kind, payload: bytes) -> Message:
-        if kind is Kind.CLOSE:
+    def _control(self, kind: Opcode, payload: bytes) -> Message:
+        if kind is Opcode.CLOSE:
             if len(payload) == 1:
-                raise WebSocketError(PROTOCOL_ERROR, "a code is two bytes")
+                raise WebSocketError(PROTOCOL_ERROR, "a close code must have two bytes")
             self._is_closed = True
         return Message(kind, payload)
 
-    def _part(self, kind: Kind, payload: bytes, is_last: bool) -> Message | None:
-        if (kind is Kind.CONTINUATION) != (self._kind is not None):
-            raise WebSocketError(PROTOCOL_ERROR, "a message begins before the last one has ended")
+    def _part(self, kind: Opcode, payload: bytes, is_last: bool) -> Message | None:
+        if (kind is Opcode.CONTINUATION) != (self._kind is not None):
+            raise WebSocketError(PROTOCOL_ERROR, "a message begins within another")
         whole_kind = kind if self._kind is None else self._kind
         self._message += payload
         if not is_last:
@@ -162,17 +162,17 @@ class Reader:
         data = bytes(self._message)
         self._message.clear()
         self._kind = None
-        if whole_kind is Kind.TEXT:
+        if whole_kind is Opcode.TEXT:
             _check_text(data)
         return Message(whole_kind, data)
 
 
-def _kind_of(first: int) -> Kind:
+def _kind_of(first: int) -> Opcode:
     if first & 0x70:
-        raise WebSocketError(PROTOCOL_ERROR, "bits are set that mean nothing")
+        raise WebSocketError(PROTOCOL_ERROR, "reserved bits are set")
     kind = _KINDS.get(first & 0x0F)
     if kind is None:
-        raise WebSocketError(PROTOCOL_ERROR, f"there is no frame of kind {first & 0x0F}")
+        raise WebSocketError(PROTOCOL_ERROR, f"unknown opcode {first & 0x0F}")
     return kind
 
 
@@ -180,11 +180,15 @@ def _check_text(data: bytes) -> None:
     try:
         data.decode()
     except UnicodeDecodeError:
-        raise WebSocketError(BAD_TEXT, "a text is not in UTF-8") from None
+        raise WebSocketError(BAD_TEXT, "a text message is not valid UTF-8") from None
 
 
 def _masked(data: bytes, mask: bytes) -> bytes:
-    """Return data with the mask put on, or taken off."""
+    """Return data with the mask applied or removed."""
     size = len(data)
     over = (mask * (size // 4 + 1))[:size]
     return (int.from_bytes(data) ^ int.from_bytes(over)).to_bytes(size)
+
+
+# MOVED
+Kind = Opcode  # MOVED

@@ -1,15 +1,23 @@
-"""The store: keys, values, revisions and changes, on SQLite, on etcd or in memory.
+"""The store: keys, values, revisions and watches, on SQLite, on etcd or in memory.
 
-`contract` says what every store does. Open one with `mooring.store.sqlite.open_sqlite`,
-`mooring.store.etcd.open_etcd` or `mooring.store.memory.open_memory`; they are not imported here, so
-that asking for the contract loads none of them.
+contract     what every store does, on one page
+errors       the tree of errors
+keys         bounds on keys, values and revisions, the same for every backend
+broadcaster  hands changes to watches
+memory       the store in memory
+sqlite       the store in a folder of one server
+etcd         the store in etcd
+
+Open one with `mooring.store.sqlite.open_sqlite`, `mooring.store.etcd.open_etcd` or
+`mooring.store.memory.open_memory`; this package does not import them, so that the contract loads no
+backend.
 """
 
 from mooring.store.contract import (
-    Change,
     Deletion,
     Entry,
     Event,
+    KeyChange,
     Page,
     Progress,
     Put,
@@ -18,13 +26,17 @@ from mooring.store.contract import (
 )
 
 __all__ = [
-    "Change",
     "Deletion",
     "Entry",
     "Event",
+    "KeyChange",
     "Page",
     "Progress",
     "Put",
     "Store",
     "Watch",
 ]
+
+
+# MOVED
+Change = KeyChange  # MOVED

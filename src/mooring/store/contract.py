@@ -1,22 +1,22 @@
 """The contract of every store, on one page.
 
-A store maps keys to values. Each write is one *change* and has one *revision*; revisions are
-shared by all keys and only ever grow. What happened is kept until it is compacted.
+A store maps keys to values. Each write is one *change* and has one *revision*; all keys share the
+revisions, which only grow. The store keeps changes until they are compacted.
 
 1. A write that returned is durable. A write that raised RefusedError changed nothing. After
-   UnavailableError, or when the caller was cancelled, it may have happened, wholly or not at all.
+   UnavailableError, or when the caller was cancelled, it may have happened, completely or not.
 2. `get` and `list` see every write that returned before they were called. A list is the state at
    exactly one revision, which it names; its further pages are read at that revision.
-3. `watch(prefix, after=r)` delivers every change with a revision above r once and in order. With
-   what a list at r returned, changes replayed give what a later list returns.
-4. After `compact(c)`, states before c and changes up to c are gone: asking for them is
-   TooOldError. The state at c, and all that came later, are kept.
+3. `watch(prefix, after=r)` delivers every change with a revision above r once and in order. Changes
+   replayed on a list at r give what a later list returns.
+4. After `compact(c)`, states before c and changes up to c are gone: reading them raises
+   TooOldError. The state at c and all later changes are kept.
 5. A key with a time to live is deleted some time after it has passed, by a change like any other.
-   An update gives a new time to live, or none.
-6. A reader that leaves more changes lying than the watch may keep is cut off: SlowWatcherError.
+   An update sets a new time to live, or none.
+6. A watch whose reader falls too far behind ends with SlowWatcherError.
 
 # key: text, ordered by code points; see `keys` for the bounds
-# revision: of a store, the newest; of an entry, that of its last change; 0: before any
+# revision: of a store, the newest; of an entry, that of its last change; 0: before the first
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Put(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """An entry was deleted; `previous` is what it was."""
+    """An entry was deleted; `previous` is its last value."""
 
     previous: Entry
     revision: int
@@ -69,7 +69,7 @@ class Progress(NamedTuple):
     revision: int
 
 
-Change = Put | Deletion
+KeyChange = Put | Deletion
 Event = Put | Deletion | Progress
 
 
@@ -85,13 +85,13 @@ class Watch(Protocol):
     """Changes below a prefix; for one reader."""
 
     async def batch(self) -> Sequence[Event]:
-        """Return the events that are there, at least one; wait for the first."""
+        """Return the pending events, at least one; wait for the first."""
 
     def request_progress(self) -> None:
-        """Have a Progress delivered, after all changes up to now."""
+        """Request a Progress after all changes up to now."""
 
     def close(self) -> None:
-        """End the watch; a reader that waits gets ClosedError."""
+        """End the watch; a waiting reader gets ClosedError."""
 
     def __aiter__(self) -> Self: ...
 
@@ -105,7 +105,7 @@ class Store(Protocol):
         """Return the newest revision."""
 
     async def get(self, key: str, *, at: int | None = None) -> Entry | None:
-        """Return what the key holds, now or at a revision."""
+        """Return the entry of a key, now or at a revision."""
 
     async def list(
         self, prefix: str, *, limit: int | None = None, after: str = "", at: int | None = None
@@ -113,21 +113,21 @@ class Store(Protocol):
         """Return entries below the prefix whose keys come after a key, now or at a revision."""
 
     async def create(self, key: str, value: bytes, *, ttl_s: int | None = None) -> Entry:
-        """Write a key that is not there, or raise KeyExistsError."""
+        """Create a key, or raise KeyExistsError."""
 
     async def update(
         self, key: str, value: bytes, *, expected: int, ttl_s: int | None = None
     ) -> Entry:
-        """Write a key that has the expected revision, or raise ConflictError or KeyMissingError."""
+        """Update a key at the expected revision, or raise ConflictError or KeyMissingError."""
 
     async def delete(self, key: str, *, expected: int) -> Deletion:
-        """Delete a key that has the expected revision, or raise as update does."""
+        """Delete a key at the expected revision, or raise as update does."""
 
     async def watch(self, prefix: str, *, after: int, events_max: int = 10_000) -> Watch:
-        """Return a watch of all changes after a revision; raises TooOldError if some are gone."""
+        """Watch all changes after a revision, or raise TooOldError if some are gone."""
 
     async def compact(self, revision: int) -> None:
-        """Forget what happened up to a revision; without effect if that is forgotten already."""
+        """Drop the history up to a revision, if that was not done before."""
 
     async def close(self) -> None:
-        """Finish what was begun and close; all watches end with ClosedError."""
+        """Finish running writes and close; all watches end with ClosedError."""

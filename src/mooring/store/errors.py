@@ -1,24 +1,24 @@
-"""Faults of the store.
+"""Errors of the store.
 
 StoreError
 ├── RefusedError             nothing was written
-│   ├── KeyExistsError       create: the key is there already
-│   ├── KeyMissingError      update, delete: the key is not there
+│   ├── KeyExistsError       create: the key exists already
+│   ├── KeyMissingError      update, delete: the key does not exist
 │   ├── ConflictError        update, delete: the entry has another revision than expected
-│   ├── BadRequestError      a key, value, limit or time to live beyond what the store takes
+│   ├── BadRequestError      a key, value, limit or time to live is out of bounds
 │   ├── OverloadedError      too many requests are waiting
-│   └── NoRoomError          the disk is full
+│   └── NoSpaceError         the disk is full
 ├── RevisionError
-│   ├── TooOldError          what happened since then is no longer all there: list anew
-│   └── FutureRevisionError  the store has not come so far
-├── SlowWatcherError         a watch that was cut off: its reader left too much lying
+│   ├── TooOldError          the revision was compacted: list again
+│   └── FutureRevisionError  the store has not reached the revision
+├── SlowWatcherError         a watch was ended because its reader was too slow
 ├── ClosedError              the store or the watch was closed
 ├── UnavailableError         the backend cannot be reached or failed; a write may have happened
 └── FolderError              the folder of a store cannot be used
-    ├── LockedError          another server has it
-    ├── FormatError          what is there is not a store, or one of a newer version
-    ├── DamagedError         what is there contradicts itself
-    └── OccupiedError        restore: something is there already
+    ├── LockedError          another server uses it
+    ├── FormatError          it holds no store, or one of a newer version
+    ├── DamagedError         the store contradicts itself
+    └── OccupiedError        restore: a store exists already
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mooring.store.contract import Entry
 
 
 class StoreError(Exception):
-    """A fault of the store."""
+    """An error of the store."""
 
 
 class RefusedError(StoreError):
@@ -37,7 +37,7 @@ class RefusedError(StoreError):
 
 
 class KeyExistsError(RefusedError):
-    """The key to create is there already; `current` is what is there."""
+    """The key to create exists already; `current` is its entry."""
 
     def __init__(self, current: Entry) -> None:
         super().__init__(f"{current.key}: already exists")
@@ -45,7 +45,7 @@ class KeyExistsError(RefusedError):
 
 
 class KeyMissingError(RefusedError):
-    """The key to update or delete is not there."""
+    """The key to update or delete does not exist."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"{key}: not found")
@@ -53,7 +53,7 @@ class KeyMissingError(RefusedError):
 
 
 class ConflictError(RefusedError):
-    """The entry has another revision than expected; `current` is what is there."""
+    """The entry has another revision than expected; `current` is the entry."""
 
     def __init__(self, current: Entry, expected: int) -> None:
         super().__init__(f"{current.key}: expected revision {expected}, is {current.revision}")
@@ -62,43 +62,43 @@ class ConflictError(RefusedError):
 
 
 class BadRequestError(RefusedError):
-    """Something is asked for that no store takes."""
+    """The request is out of bounds for every store."""
 
 
 class OverloadedError(RefusedError):
     """Too many requests are waiting; try again later."""
 
 
-class NoRoomError(RefusedError):
+class NoSpaceError(RefusedError):
     """The disk is full."""
 
 
 class RevisionError(StoreError):
-    """A revision that cannot be read."""
+    """A revision cannot be read."""
 
 
 class TooOldError(RevisionError):
-    """A revision of which not all that changed since then is there; list anew."""
+    """Some changes since the revision are compacted; list again."""
 
     def __init__(self, revision: int, compacted: int | None = None) -> None:
         oldest = "" if compacted is None else f"; the oldest kept is {compacted}"
         super().__init__(f"revision {revision} was compacted{oldest}")
         self.revision = revision
-        self.compacted = compacted  # None: the backend does not tell
+        self.compacted = compacted  # None: the backend does not say
 
 
 class FutureRevisionError(RevisionError):
-    """A revision that the store has not reached."""
+    """The store has not reached the revision."""
 
     def __init__(self, revision: int, current: int | None = None) -> None:
         newest = "" if current is None else f"; the newest is {current}"
         super().__init__(f"revision {revision} is not reached yet{newest}")
         self.revision = revision
-        self.current = current  # None: the backend does not tell
+        self.current = current  # None: the backend does not say
 
 
 class SlowWatcherError(StoreError):
-    """A watch that was cut off; `revision` is the last one its reader was given all of."""
+    """A watch was ended; its reader received all changes up to `revision`."""
 
     def __init__(self, events_max: int, revision: int) -> None:
         super().__init__(
@@ -116,7 +116,7 @@ class ClosedError(StoreError):
 
 
 class UnavailableError(StoreError):
-    """The backend cannot be reached or failed; whether a write happened is not known."""
+    """The backend cannot be reached or failed; whether a write happened is unknown."""
 
 
 class FolderError(StoreError):
@@ -129,16 +129,20 @@ class FolderError(StoreError):
 
 
 class LockedError(FolderError):
-    """Another server has the folder."""
+    """Another server uses the folder."""
 
 
 class FormatError(FolderError):
-    """What is in the folder is not a store, or one of a newer version."""
+    """The folder holds no store, or one of a newer version."""
 
 
 class DamagedError(FolderError):
-    """What is in the folder contradicts itself."""
+    """The store in the folder contradicts itself."""
 
 
 class OccupiedError(FolderError):
     """The folder to restore into holds a store already."""
+
+
+# MOVED
+NoRoomError = NoSpaceError  # MOVED

@@ -1,16 +1,17 @@
-"""What a store takes: bounds of keys, values, limits and times, the same for every backend."""
+"""Checks of requests, the same for every backend: bounds, and the expected revision of a key."""
 
 from __future__ import annotations
 
 import re
 
-from mooring.store.errors import BadRequestError
+from mooring.store.contract import Entry
+from mooring.store.errors import BadRequestError, ConflictError, KeyMissingError
 
 KEY_BYTES_MAX = 2048
-VALUE_BYTES_MAX = 1_500_000  # etcd takes requests of 1.5 MiB, key and all
+VALUE_BYTES_MAX = 1_500_000  # etcd accepts requests of 1.5 MiB, with the key
 TTL_S_MAX = 366 * 24 * 3600
 
-# The last code point is never in a key: what is below a prefix ends before prefix + LAST.
+# The last code point is never in a key, so the keys below a prefix end before prefix + LAST.
 LAST = "\U0010ffff"
 _FORBIDDEN = re.compile(f"[\x00-\x1f\x7f\ud800-\udfff{LAST}]")
 
@@ -32,7 +33,7 @@ def check_prefix(prefix: str) -> None:
 
 
 def check_write(key: str, value: bytes, ttl_s: int | None) -> None:
-    """Raise BadRequestError unless the key can be written so."""
+    """Raise BadRequestError unless key, value and time to live can be written."""
     check_key(key)
     if len(value) > VALUE_BYTES_MAX:
         raise BadRequestError(f"{key}: {len(value)} bytes are more than {VALUE_BYTES_MAX}")
@@ -41,7 +42,7 @@ def check_write(key: str, value: bytes, ttl_s: int | None) -> None:
 
 
 def check_list(prefix: str, limit: int | None, after: str) -> None:
-    """Raise BadRequestError unless such a page can be listed."""
+    """Raise BadRequestError unless the page can be listed."""
     check_prefix(prefix)
     check_prefix(after)
     if limit is not None and limit < 1:
@@ -49,6 +50,15 @@ def check_list(prefix: str, limit: int | None, after: str) -> None:
 
 
 def check_revision(revision: int) -> None:
-    """Raise BadRequestError for what is no revision."""
+    """Raise BadRequestError unless the number can be a revision."""
     if not 0 <= revision < 2**63:
         raise BadRequestError(f"revision: {revision} is not in 0 to 2^63-1")
+
+
+def check_expected(current: Entry | None, key: str, expected: int) -> Entry:
+    """Return the entry if it has the expected revision, or raise why the key cannot be written."""
+    if current is None:
+        raise KeyMissingError(key)
+    if current.revision != expected:
+        raise ConflictError(current, expected)
+    return current

@@ -1,36 +1,41 @@
 """A store in memory, gone when the process ends: for tests, suites and experiments.
 
-Nothing waits in it, neither for a disk nor for a thread. So whoever drives the time of an event
-loop (`mooring.kit.simulation`) gets the same history from the same steps.
+It never waits for a disk or a thread. So with simulated time (`mooring.kit.simulation`) the same
+steps give the same history.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import islice
 
-from mooring.store.contract import Change, Deletion, Entry, Page, Put
+from mooring.store.broadcaster import Broadcaster, BroadcastWatch, HistoryPage
+from mooring.store.contract import Deletion, Entry, KeyChange, Page, Put
 from mooring.store.errors import (
     ClosedError,
-    ConflictError,
     FutureRevisionError,
     KeyExistsError,
-    KeyMissingError,
     TooOldError,
 )
-from mooring.store.hub import Hub, HubWatch, Stretch
-from mooring.store.keys import check_key, check_list, check_prefix, check_revision, check_write
+from mooring.store.keys import (
+    check_expected,
+    check_key,
+    check_list,
+    check_prefix,
+    check_revision,
+    check_write,
+)
 
-STRETCH_CHANGES_MAX = 500
+PAGE_CHANGES_MAX = 500
 EXPIRE_EVERY_S = 10.0
 
 
 @asynccontextmanager
 async def open_memory(*, clock: Callable[[], float] = time.time) -> AsyncIterator[MemoryStore]:
-    """Give an empty store; close it at the end."""
+    """Open an empty store; close it at the end."""
     store = MemoryStore(clock)
     expiring = asyncio.create_task(store.expire_regularly())
     try:
@@ -45,14 +50,14 @@ class MemoryStore:
     """Entries by key, and the changes since the last compaction."""
 
     def __init__(self, clock: Callable[[], float], of: MemoryStore | None = None) -> None:
-        """Begin empty, or with what another one held when it was closed."""
+        """Begin empty, or with the content of a closed store."""
         self._clock = clock  # seconds since 1970
         self._entries: dict[str, Entry] = {} if of is None else of._entries
         self._expires: dict[str, float] = {} if of is None else of._expires
-        # Each has the revision after that of the one before.
-        self._changes: list[Change] = [] if of is None else of._changes
+        # Revisions have no gaps.
+        self._changes: list[KeyChange] = [] if of is None else of._changes
         self._compacted: int = 0 if of is None else of._compacted
-        self._hub = Hub(self._revision, self._past)
+        self._broadcaster = Broadcaster(self._revision, self._read_history)
         self._is_closed = False
 
     # --- reading
@@ -62,7 +67,7 @@ class MemoryStore:
         return self._revision
 
     async def get(self, key: str, *, at: int | None = None) -> Entry | None:
-        """Return what the key holds, now or at a revision."""
+        """Return the entry of a key, now or at a revision."""
         check_key(key)
         return self._state_at(at).get(key)
 
@@ -77,16 +82,16 @@ class MemoryStore:
         revision = self._revision if at is None else at
         return Page(entries, revision, len(keys) - len(entries))
 
-    async def watch(self, prefix: str, *, after: int, events_max: int = 10_000) -> HubWatch:
-        """Return a watch of all changes after a revision; raises RevisionError if it cannot be."""
+    async def watch(self, prefix: str, *, after: int, events_max: int = 10_000) -> BroadcastWatch:
+        """Watch all changes after a revision, or raise RevisionError."""
         check_prefix(prefix)
         self._check_kept(after)
-        return self._hub.watch(prefix, after, events_max)
+        return self._broadcaster.watch(prefix, after, events_max)
 
     # --- writing
 
     async def create(self, key: str, value: bytes, *, ttl_s: int | None = None) -> Entry:
-        """Write a key that is not there, or raise KeyExistsError."""
+        """Create a key, or raise KeyExistsError."""
         check_write(key, value, ttl_s)
         self._check_open()
         if key in self._entries:
@@ -97,18 +102,18 @@ class MemoryStore:
     async def update(
         self, key: str, value: bytes, *, expected: int, ttl_s: int | None = None
     ) -> Entry:
-        """Write a key that has the expected revision, or raise ConflictError or KeyMissingError."""
+        """Update a key at the expected revision, or raise ConflictError or KeyMissingError."""
         check_write(key, value, ttl_s)
         previous = self._as_expected(key, expected)
         return self._put(Entry(key, value, previous.created, self._revision + 1), previous, ttl_s)
 
     async def delete(self, key: str, *, expected: int) -> Deletion:
-        """Delete a key that has the expected revision, or raise as update does."""
+        """Delete a key at the expected revision, or raise as update does."""
         check_key(key)
         return self._delete(self._as_expected(key, expected))
 
     async def compact(self, revision: int) -> None:
-        """Forget what happened up to a revision; without effect if that is forgotten already."""
+        """Drop the history up to a revision, if that was not done before."""
         check_revision(revision)
         self._check_open()
         if revision > self._revision:
@@ -120,13 +125,13 @@ class MemoryStore:
     # --- time
 
     async def expire(self) -> None:
-        """Delete keys whose time is over now."""
+        """Delete expired keys now."""
         now = self._clock()
         for key in [key for key, due in self._expires.items() if due <= now]:
             self._delete(self._entries[key])
 
     async def expire_regularly(self) -> None:
-        """Delete keys whose time is over, until cancelled."""
+        """Delete expired keys every few seconds, until cancelled."""
         while True:
             await asyncio.sleep(EXPIRE_EVERY_S)
             await self.expire()
@@ -134,9 +139,9 @@ class MemoryStore:
     async def close(self) -> None:
         """Close; all watches end with ClosedError."""
         self._is_closed = True
-        self._hub.close(ClosedError())
+        self._broadcaster.close(ClosedError())
 
-    # --- within
+    # --- internals
 
     @property
     def _revision(self) -> int:
@@ -155,7 +160,7 @@ class MemoryStore:
             raise FutureRevisionError(revision, self._revision)
 
     def _state_at(self, at: int | None) -> dict[str, Entry]:
-        """Return all entries as of a revision: those of now, with later changes undone."""
+        """Return all entries as of a revision: the current ones, with later changes undone."""
         self._check_open()
         if at is None:
             return self._entries
@@ -170,39 +175,31 @@ class MemoryStore:
 
     def _as_expected(self, key: str, expected: int) -> Entry:
         self._check_open()
-        previous = self._entries.get(key)
-        if previous is None:
-            raise KeyMissingError(key)
-        if previous.revision != expected:
-            raise ConflictError(previous, expected)
-        return previous
+        return check_expected(self._entries.get(key), key, expected)
 
     def _put(self, entry: Entry, previous: Entry | None, ttl_s: int | None) -> Entry:
         self._entries[entry.key] = entry
         self._expires.pop(entry.key, None)
         if ttl_s is not None:
             self._expires[entry.key] = self._clock() + ttl_s
-        self._note(Put(entry, previous))
+        self._record(Put(entry, previous))
         return entry
 
     def _delete(self, previous: Entry) -> Deletion:
         del self._entries[previous.key]
         self._expires.pop(previous.key, None)
         deletion = Deletion(previous, self._revision + 1)
-        self._note(deletion)
+        self._record(deletion)
         return deletion
 
-    def _note(self, change: Change) -> None:
+    def _record(self, change: KeyChange) -> None:
         self._changes.append(change)
-        self._hub.publish([change])
+        self._broadcaster.publish([change])
 
-    async def _past(self, prefix: str, after: int, through: int) -> Stretch:
+    async def _read_history(self, prefix: str, after: int, through: int) -> HistoryPage:
         self._check_kept(after)
-        below = _below(prefix, self._changes[after - self._compacted : through - self._compacted])
-        changes = list(islice(below, STRETCH_CHANGES_MAX))
-        is_all = len(changes) < STRETCH_CHANGES_MAX
-        return Stretch(changes, through if is_all else changes[-1].revision)
-
-
-def _below(prefix: str, changes: Iterable[Change]) -> Iterable[Change]:
-    return (change for change in changes if change.key.startswith(prefix))
+        kept = self._changes[after - self._compacted : through - self._compacted]
+        below = (change for change in kept if change.key.startswith(prefix))
+        changes = list(islice(below, PAGE_CHANGES_MAX))
+        is_all = len(changes) < PAGE_CHANGES_MAX
+        return HistoryPage(changes, through if is_all else changes[-1].revision)

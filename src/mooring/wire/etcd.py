@@ -1,6 +1,10 @@
-"""The methods of etcd v3 that are called, with their types."""
+"""The methods of etcd v3 that the store calls, with their types."""
 
 from __future__ import annotations
+
+from typing import TypeVar
+
+from google.protobuf.message import Message
 
 from mooring.wire import etcd_pb2 as pb
 from mooring.wire import grpc
@@ -8,11 +12,14 @@ from mooring.wire import grpc
 _SERVICES = "/etcdserverpb"
 _ANY_SIZE = -1
 
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
 
 def open_channel(
     target: str, credentials: grpc.ChannelCredentials | None = None
 ) -> grpc.aio.Channel:
-    """Return a channel to etcd, which connects when it is used."""
+    """Return a channel to etcd; it connects on first use."""
     # A page of a list may be larger than gRPC's 4 MB; its number of entries is bounded.
     options = [
         ("grpc.max_receive_message_length", _ANY_SIZE),
@@ -27,30 +34,21 @@ class EtcdStub:
     """The methods of one etcd."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
-        self.range = channel.unary_unary(
-            f"{_SERVICES}.KV/Range",
-            request_serializer=pb.RangeRequest.SerializeToString,
-            response_deserializer=pb.RangeResponse.FromString,
-        )
-        self.transact = channel.unary_unary(
-            f"{_SERVICES}.KV/Txn",
-            request_serializer=pb.TxnRequest.SerializeToString,
-            response_deserializer=pb.TxnResponse.FromString,
-        )
-        self.compact = channel.unary_unary(
-            f"{_SERVICES}.KV/Compact",
-            request_serializer=pb.CompactionRequest.SerializeToString,
-            response_deserializer=pb.CompactionResponse.FromString,
-        )
-        self.grant_lease = channel.unary_unary(
-            f"{_SERVICES}.Lease/LeaseGrant",
-            request_serializer=pb.LeaseGrantRequest.SerializeToString,
-            response_deserializer=pb.LeaseGrantResponse.FromString,
-        )
-        self.revoke_lease = channel.unary_unary(
-            f"{_SERVICES}.Lease/LeaseRevoke",
-            request_serializer=pb.LeaseRevokeRequest.SerializeToString,
-            response_deserializer=pb.LeaseRevokeResponse.FromString,
+        def unary(
+            name: str, request: type[Q], response: type[R]
+        ) -> grpc.aio.UnaryUnaryMultiCallable[Q, R]:
+            return channel.unary_unary(
+                f"{_SERVICES}.{name}",
+                request_serializer=request.SerializeToString,
+                response_deserializer=response.FromString,
+            )
+
+        self.range = unary("KV/Range", pb.RangeRequest, pb.RangeResponse)
+        self.transact = unary("KV/Txn", pb.TxnRequest, pb.TxnResponse)
+        self.compact = unary("KV/Compact", pb.CompactionRequest, pb.CompactionResponse)
+        self.grant_lease = unary("Lease/LeaseGrant", pb.LeaseGrantRequest, pb.LeaseGrantResponse)
+        self.revoke_lease = unary(
+            "Lease/LeaseRevoke", pb.LeaseRevokeRequest, pb.LeaseRevokeResponse
         )
         self.watch = channel.stream_stream(
             f"{_SERVICES}.Watch/Watch",

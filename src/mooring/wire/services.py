@@ -1,12 +1,12 @@
-"""The gRPC services between a node and its drivers: their methods, called and served.
+"""The gRPC services between a node and its drivers: their methods, for clients and servers.
 
     async with open_socket(path) as channel:
         info = await call(channel, GET_INFO)(InfoRequest(), timeout=5)
 
     server.add_generic_rpc_handlers((serve({GET_INFO: info, NOTIFY: note}),))
 
-A service that changed its name between versions has the same messages under each: `of` returns a
-method under another name.
+A service with another name in another version has the same messages: `of` returns a method under
+that name.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 from mooring.wire import deviceplugin_pb2, dra_v1_pb2, grpc, health_v1_pb2, podresources_pb2
 from mooring.wire import registration_pb2 as registration
 
-MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # of whatever another program says
+MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # from other programs
 SOCKET_PATH_BYTES_MAX = 107  # of a unix socket: 108 with the NUL at the end
-CONNECT_MS_MAX = 5_000  # until a program that has accepted a connection says its first word
+CONNECT_MS_MAX = 5_000  # until a program answers after it accepted a connection
 
-# How drivers name the versions that they speak, when they register.
+# The versions that drivers register.
 DRA_V1, DRA_V1BETA1 = "v1.DRAPlugin", "v1beta1.DRAPlugin"
 HEALTH_V1, HEALTH_V1ALPHA1 = "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"
 
 _DRA_PACKAGES = "k8s.io.kubelet.pkg.apis.dra"
-# The services of those versions: the name on the wire is not always the same.
+# The services of those versions, whose names on the wire may differ.
 SERVICE_OF = {
     DRA_V1: f"{_DRA_PACKAGES}.v1.DRAPlugin",
     DRA_V1BETA1: f"{_DRA_PACKAGES}.v1beta1.DRAPlugin",
@@ -151,25 +151,25 @@ _BOUNDS = [
 
 
 def open_socket(path: Path | str) -> grpc.aio.Channel:
-    """Return a channel to a unix socket, which connects when it is used, and again at once."""
+    """Return a channel to a unix socket; it connects on first use, and reconnects quickly."""
     reconnecting = [
         ("grpc.initial_reconnect_backoff_ms", 50),
-        # By its name a pause, in fact how long an attempt may take: a busy machine needs its time.
+        # Despite its name this bounds an attempt: a busy machine needs time.
         ("grpc.min_reconnect_backoff_ms", CONNECT_MS_MAX),
         ("grpc.max_reconnect_backoff_ms", 1000),
-        ("grpc.use_local_subchannel_pool", 1),  # a socket made anew is another one
-        ("grpc.default_authority", "localhost"),  # Go refuses the escaped path as one
+        ("grpc.use_local_subchannel_pool", 1),  # a recreated socket is another one
+        ("grpc.default_authority", "localhost"),  # Go rejects the escaped path
     ]
     return grpc.aio.insecure_channel(f"unix:{path}", [*_BOUNDS, *reconnecting])
 
 
 def new_server() -> grpc.aio.Server:
-    """Return a server for sockets, which takes messages up to our bound."""
+    """Return a server that accepts messages up to our bound."""
     return grpc.aio.server(options=_BOUNDS)
 
 
 def call(channel: grpc.aio.Channel, method: Method) -> Any:
-    """Return what calls a method: `await it(request, timeout=…)`, or `async for` of a stream."""
+    """Return a callable of a method: `await it(request, timeout=…)`, or `async for` a stream."""
     make = channel.unary_stream if method.is_stream else channel.unary_unary
     return make(
         method.path,
@@ -179,7 +179,7 @@ def call(channel: grpc.aio.Channel, method: Method) -> Any:
 
 
 def serve(methods: Mapping[Method, Callable[..., Any]]) -> grpc.GenericRpcHandler:
-    """Return what serves methods: each an async function of the request and the context."""
+    """Return a handler for methods, each an async function of the request and the context."""
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
     for method, function in methods.items():
         make = (
@@ -204,5 +204,5 @@ class _Handlers(grpc.GenericRpcHandler):
     def service(
         self, handler_call_details: grpc.HandlerCallDetails
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """Return the handler of a call, None for what is not served."""
+        """Return the handler of a call, None if the method is not served."""
         return self._handlers.get(handler_call_details.method)

@@ -1,18 +1,23 @@
-"""One document of a stream: its tree, and the way back to its text."""
+"""One document of a stream: its tree, the positions in its text, and the items of lists.
+
+# part: a section of text that a parser sees as its whole input, and where it begins in its source
+# spot: the position of one value, with the spots of the values inside it
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol, TypeAlias
 
-from mooring.api.documents.places import Duplicate, Position
-from mooring.api.fieldpath import Segment
+from mooring.api.errors import DocumentError
+from mooring.api.fieldpath import Key, Segment
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | int | float | bool | None"
 
 
 class Origin(Protocol):
-    """The text a document came from."""
+    """The text of a document."""
 
     @property
     def line(self) -> int:
@@ -23,18 +28,18 @@ class Origin(Protocol):
         """The document's own bytes if they are JSON."""
 
     def locate(self, segments: tuple[Segment, ...]) -> Position:
-        """Return the place of a field, or of its deepest ancestor that exists."""
+        """Return the position of a field, or of its deepest existing ancestor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """A value read from a stream.
 
-    tree        dicts, lists and scalars; a number that is no integer is a NumberText
+    tree        dicts, lists and scalars; a number that is not an integer is a NumberText
     source      the name of the stream
     index       number of the document in the stream, from 0; empty documents are not counted
-    duplicates  keys that were set twice in one mapping; in the tree the last value stands
-    within      where the tree is in its document, () unless it was an item of a list
+    duplicates  keys that were set twice in one mapping; the tree has the last value
+    within      the path of the tree in its document, () unless it was an item of a list
     """
 
     tree: Tree
@@ -55,5 +60,152 @@ class Document:
         return None if self.within else self.origin.json
 
     def locate(self, segments: tuple[Segment, ...]) -> Position:
-        """Return the place of a field, or of its deepest ancestor that exists."""
+        """Return the position of a field, or of its deepest existing ancestor."""
         return self.origin.locate(self.within + segments)
+
+
+def expand_lists(document: Document) -> Iterator[Document]:
+    """Yield the objects of a list (`kind: List`, `kind: ResourceClaimList`), also of nested lists.
+
+    Any other document is yielded unchanged. An item of a typed list without a type gets the list's
+    apiVersion and its kind without `List`. Positions and duplicates of an item are those in the
+    whole text.
+    """
+    tree = document.tree
+    if not isinstance(tree, dict):
+        yield document
+        return
+    items = _items(tree)
+    if items is None:
+        yield document
+        return
+    for index, item in enumerate(items):
+        yield from expand_lists(_item(document, _with_type(item, tree), index))
+
+
+def _items(tree: dict[str, Tree]) -> list[Tree] | None:
+    """Return the items if the object is a list."""
+    kind = tree.get("kind")
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        return None
+    items = tree.get("items", False)
+    if items is None:
+        return []
+    return items if isinstance(items, list) else None
+
+
+def _with_type(item: Tree, listed: dict[str, Tree]) -> Tree:
+    """Return an item with the type that its list implies."""
+    kind = str(listed["kind"]).removesuffix("List")
+    if not isinstance(item, dict) or not kind:
+        return item
+    inherited: dict[str, Tree] = {}
+    if not item.get("apiVersion") and "apiVersion" in listed:
+        inherited["apiVersion"] = listed["apiVersion"]
+    if not item.get("kind"):
+        inherited["kind"] = kind
+    return {**item, **inherited} if inherited else item
+
+
+def _item(document: Document, tree: Tree, index: int) -> Document:
+    here: tuple[Segment, ...] = ("items", index)
+    inside = tuple(
+        Duplicate(duplicate.segments[2:], duplicate.position)
+        for duplicate in document.duplicates
+        if duplicate.segments[:2] == here
+    )
+    return replace(document, tree=tree, duplicates=inside, within=document.within + here)
+
+
+# --- positions ------------------------------------------------------------------------------------
+
+
+class Position(NamedTuple):
+    """A line and a column, in characters from 1."""
+
+    line: int
+    column: int
+
+
+START = Position(1, 1)
+
+
+class Duplicate(NamedTuple):
+    """A mapping key that was set before; `position` is the later one, whose value won."""
+
+    segments: tuple[Segment, ...]
+    position: Position
+
+
+class PlacedError(DocumentError):
+    """Text that cannot be read, with its position: `source:line:column: fact`."""
+
+    def __init__(self, source: str, position: Position | None, fact: str) -> None:
+        super().__init__(source, position, fact)
+        self.source = source
+        self.position = position
+        self.fact = fact
+
+    def __str__(self) -> str:
+        if self.position is None:
+            return f"{self.source}: {self.fact}"
+        return f"{self.source}:{self.position.line}:{self.position.column}: {self.fact}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpot:
+    """The position of a value: that of its key if it has one, else of its first character."""
+
+    position: Position
+    below: dict[str, SourceSpot] | list[SourceSpot] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A section of text and the position of its first character."""
+
+    text: str
+    start: Position = START
+
+    def position(self, line: int, column: int) -> Position:
+        """Return the position in the source of a line and column of this part, from 0."""
+        return shifted(self.start, line, column)
+
+    @property
+    def end(self) -> Position:
+        """The position after the last character."""
+        last_break = self.text.rfind("\n")
+        return self.position(self.text.count("\n"), len(self.text) - last_break - 1)
+
+
+def shifted(start: Position, line: int, column: int) -> Position:
+    """Return the position a number of lines and columns, from 0, after a start."""
+    if line == 0:
+        return Position(start.line, start.column + column)
+    return Position(start.line + line, column + 1)
+
+
+def position_of(text: str, index: int) -> Position:
+    """Return the position of a character of a text."""
+    return TextPart(text[:index]).end
+
+
+def find_position(root: SourceSpot, segments: tuple[Segment, ...]) -> Position:
+    """Return the position of a field, or of its deepest existing ancestor."""
+    spot = root
+    for segment in segments:
+        inside = _step(spot, segment)
+        if inside is None:
+            break
+        spot = inside
+    return spot.position
+
+
+def _step(spot: SourceSpot, segment: Segment) -> SourceSpot | None:
+    below = spot.below
+    name = segment.name if isinstance(segment, Key) else segment
+    if isinstance(below, dict) and isinstance(name, str):
+        return below.get(name)
+    if isinstance(below, list) and isinstance(name, int) and 0 <= name < len(below):
+        return below[name]
+    return None

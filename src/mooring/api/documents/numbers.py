@@ -1,7 +1,7 @@
-"""Numbers as Kubernetes would see them in JSON.
+"""Numbers as Kubernetes sees them in JSON.
 
-Kubernetes reads YAML by turning it into JSON, and some fields (quantities) are read from the JSON
-text of a number. So a number that is not an integer keeps that text.
+Kubernetes converts YAML to JSON, and parses quantities from the JSON text of a number. So a number
+that is not an integer keeps that text.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import struct
 from decimal import Decimal
 
 DIGITS_MAX = 400
-"""Longer than any float64 written out, far below where Python's int() turns slow."""
+"""Longer than any float64 in decimal, far below where Python's int() becomes slow."""
 
 
 class ScalarRefusedError(ValueError):
-    """A scalar that has no meaning in JSON; the message is the fact, its place is added later."""
+    """A scalar has no meaning in JSON; the message is the fact, its position is added later."""
 
 
 def excerpt(text: str) -> str:
-    """Return the beginning of a text, short enough for a message."""
+    """Shorten a text for a message."""
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
@@ -30,7 +30,7 @@ class NumberText(float):
     text: str
 
     def __new__(cls, text: str) -> NumberText:
-        """Return the number a JSON text stands for."""
+        """Parse a JSON number."""
         if len(text) > DIGITS_MAX:
             raise too_long(text)
         number = super().__new__(cls, text)
@@ -47,19 +47,19 @@ class NumberText(float):
 
 
 def too_long(text: str) -> ScalarRefusedError:
-    """Return the refusal of a number with too many digits."""
+    """Return the error for a number with too many digits."""
     return ScalarRefusedError(
         f"number {excerpt(text)} has {len(text)} characters, at most {DIGITS_MAX} are read"
     )
 
 
 def out_of_range(text: str) -> ScalarRefusedError:
-    """Return the refusal of a number that no float64 can hold."""
+    """Return the error for a number that no float64 can hold."""
     return ScalarRefusedError(f"number {excerpt(text)} is out of range")
 
 
 def from_yaml_float(value: float) -> int | NumberText:
-    """Return a YAML float as Kubernetes finds it in JSON, where 1e3 and 1.0 are integers."""
+    """Return a YAML float as Kubernetes sees it in JSON, where 1e3 and 1.0 are integers."""
     if not math.isfinite(value):
         raise ScalarRefusedError(f"{float_key(value)} is not a JSON number")
     text = json_text(value)

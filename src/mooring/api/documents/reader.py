@@ -1,10 +1,9 @@
-"""Tell JSON from YAML and read a stream, as kubectl does.
+"""Distinguishes JSON from YAML and reads a stream, as kubectl does.
 
-0. One plain JSON object, which most input is, is read in one go.
-1. A stream that begins with `{"` or `{}`, spaces aside, is taken for JSON: one value, or several
-   one after the other.
-2. What does not read as JSON is read as YAML from that document on, for `{"a": b}` is YAML too,
-   and so is whatever follows a `---`. If it is neither, the fault is that of the JSON.
+0. One plain JSON object, which most input is, is decoded at once.
+1. A stream that begins with `{"` or `{}`, spaces aside, is read as JSON: one value, or several.
+2. If that fails, the stream is read as YAML from that document on, because `{"a": b}` is YAML too,
+   and so is everything after a `---`. If it is neither, the error is that of the JSON.
 3. Everything else is YAML.
 """
 
@@ -13,21 +12,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mooring.api.documents.document import Document
-from mooring.api.documents.encoding import decode
-from mooring.api.documents.json_reader import JsonReader, NotJsonError
-from mooring.api.documents.limits import DEFAULT_LIMITS, Limits
-from mooring.api.documents.places import PlacedError
-from mooring.api.documents.plain_json import plain_document
-from mooring.api.documents.schemas import CORE, Schema
-from mooring.api.documents.stream import Stream
+from mooring.api.documents.document import Document, PlacedError
+from mooring.api.documents.json_reader import JsonReader, NotJsonError, plain_document
+from mooring.api.documents.scalars import CORE, Schema
+from mooring.api.documents.stream import DEFAULT_LIMITS, DocumentStream, Limits, decode_text
 from mooring.api.documents.yaml_reader import yaml_documents
 
 _SPACE = re.compile(r"\s*+")
-# A YAML reader takes `...` for the end of the document, and we follow it.
+# To a YAML reader `...` ends the document, and so it does here.
 _SPACE_AFTER_JSON = re.compile(r"\s*+(?:\.\.\.(?!\S)\s*+)?")
 _JSON_OBJECT = re.compile(r'\{\s*+["}]')
-# What may follow a JSON value on YAML's terms: a separator, a comment, `{a: b}`.
+# What YAML allows after a JSON value: a separator, a comment, `{a: b}`.
 _YAML_AFTER_JSON = ("---", "#", "{")
 
 
@@ -44,8 +39,8 @@ def read(
     if document := plain_document(data, source=source, limits=limits):
         yield document
         return
-    text, fault = decode(data, source=source)
-    stream = Stream(text, source, limits, schema)
+    text, fault = decode_text(data, source=source)
+    stream = DocumentStream(text, source, limits, schema)
     start = _skip(_SPACE, text, 0)
     if _JSON_OBJECT.match(text, start):
         yield from _json_documents(stream, start)
@@ -55,14 +50,14 @@ def read(
         raise fault
 
 
-def _json_documents(stream: Stream, start: int) -> Iterator[Document]:
+def _json_documents(stream: DocumentStream, start: int) -> Iterator[Document]:
     reader = JsonReader(stream)
     count = 0
     while _JSON_OBJECT.match(stream.text, start):
         try:
             document, end = reader.read(start, count)
-        except NotJsonError as refusal:
-            yield from _as_yaml(stream, start, count, refusal)
+        except NotJsonError as error:
+            yield from _as_yaml(stream, start, count, error)
             return
         count += 1
         stream.check_count(count, start)
@@ -75,15 +70,17 @@ def _json_documents(stream: Stream, start: int) -> Iterator[Document]:
         raise stream.fault(start, fact)
 
 
-def _as_yaml(stream: Stream, start: int, count: int, refusal: NotJsonError) -> Iterator[Document]:
-    """Yield as YAML what is not JSON; if that fails at once, raise the better fault."""
-    if refusal.is_final:
-        raise refusal.fault
+def _as_yaml(
+    stream: DocumentStream, start: int, count: int, error: NotJsonError
+) -> Iterator[Document]:
+    """Read as YAML what is not JSON; if the first document fails, raise the better error."""
+    if error.is_final:
+        raise error.fault
     documents = yaml_documents(stream, start=start, count=count)
     try:
         first = next(documents)
     except PlacedError as yaml_fault:
-        raise refusal.fault if refusal.is_placed else yaml_fault from None
+        raise error.fault if error.is_placed else yaml_fault from None
     yield first
     yield from documents
 

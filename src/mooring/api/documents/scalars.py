@@ -1,17 +1,34 @@
-"""From a YAML scalar event to a value or to the key of a mapping; tags are handled here."""
+"""YAML scalars: the value, or the key of a mapping, that a scalar event means; with tags.
+
+A schema is a function from the text of a plain (unquoted) scalar to its value. There are two:
+
+CORE        the YAML 1.2 core schema: `on`, `yes`, `1_000`, `12:30:45` and dates are strings,
+            `0o17` is 15. In one thing it follows Kubernetes: `017` is 15 and not 17, because
+            file modes are written like this.
+KUBERNETES  what Kubernetes 1.37 does (go.yaml.in/yaml/v2, mostly YAML 1.1): `on`, `yes` and `y`
+            are true, `017`, `0o17` and `0b1111` are 15, `1_000` is 1000, and integers beyond 64
+            bits are floats.
+"""
 
 from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from yaml.events import ScalarEvent
 
 from mooring.api.documents.numbers import (
+    DIGITS_MAX,
     NumberText,
     ScalarRefusedError,
     excerpt,
     float_key,
     from_yaml_float,
+    out_of_range,
+    too_long,
 )
-from mooring.api.documents.schemas import Plain, Schema
 
 _STANDARD = "tag:yaml.org,2002:"
 _TEXT_TAGS = {"!", f"{_STANDARD}str", f"{_STANDARD}timestamp"}
@@ -22,7 +39,7 @@ Scalar = str | int | NumberText | bool | None
 
 
 def is_merge(event: ScalarEvent) -> bool:
-    """Tell whether a key is `<<`, which merges other mappings into its own."""
+    """Return whether a key is `<<`, which merges other mappings into its own."""
     return event.value == "<<" and (
         event.tag == _MERGE_TAG or (event.tag is None and event.implicit[0])
     )
@@ -54,7 +71,7 @@ def short_tag(tag: str) -> str:
 
 
 def check_collection_tag(tag: str | None, name: str) -> None:
-    """Refuse a tag that makes a mapping ("map") or a list ("seq") something else."""
+    """Reject a tag that makes a mapping ("map") or a list ("seq") something else."""
     if tag is not None and tag not in ("!", f"{_STANDARD}{name}"):
         raise ScalarRefusedError(f"tag {short_tag(tag)} is not supported on a !!{name}")
 
@@ -93,3 +110,103 @@ def _kind(plain: Plain) -> str:
         case float():
             return "!!float"
     return "!!str"
+
+
+# --- schemas --------------------------------------------------------------------------------------
+
+Plain = str | int | float | bool | None
+Schema = Callable[[str], Plain]
+
+_CORE_WORDS: Mapping[str, Plain] = {
+    **dict.fromkeys(["", "~", "null", "Null", "NULL"]),
+    **dict.fromkeys(["true", "True", "TRUE"], True),
+    **dict.fromkeys(["false", "False", "FALSE"], False),
+    **dict.fromkeys([".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"], math.inf),
+    **dict.fromkeys(["-.inf", "-.Inf", "-.INF"], -math.inf),
+    **dict.fromkeys([".nan", ".NaN", ".NAN"], math.nan),
+}
+_KUBERNETES_WORDS: Mapping[str, Plain] = {
+    **_CORE_WORDS,
+    **dict.fromkeys(["y", "Y", "yes", "Yes", "YES", "on", "On", "ON"], True),
+    **dict.fromkeys(["n", "N", "no", "No", "NO", "off", "Off", "OFF"], False),
+}
+
+# Most scalars are names; their first character shows that they are strings.
+_CORE_FIRST = frozenset("0123456789+-.~nNtTfF")
+_NUMBER_FIRST = frozenset("0123456789+-.")
+
+_DECIMAL = re.compile(r"[-+]?[0-9]++").fullmatch
+_PREFIXED = re.compile(r"0o[0-7]++|0x[0-9a-fA-F]++").fullmatch
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]++|[0-9]++(?:\.[0-9]*+)?)(?:[eE][-+]?[0-9]++)?").fullmatch
+_GO_OCTAL = re.compile(r"[-+]?0[0-7]++").fullmatch
+_GO_INTEGER = re.compile(
+    r"[-+]?(?:0[xX][0-9a-fA-F]++|0[oO][0-7]++|0[bB][01]++|0|[1-9][0-9]*+)"
+).fullmatch
+
+_INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+
+
+def _core(text: str) -> Plain:
+    """Return the value of a plain scalar in the YAML 1.2 core schema."""
+    if text and text[0] not in _CORE_FIRST:
+        return text
+    if text in _CORE_WORDS:
+        return _CORE_WORDS[text]
+    if _FLOAT(text):
+        return _core_number(text)
+    if _PREFIXED(text):
+        return _integer(text, 0)
+    return text
+
+
+def _core_number(text: str) -> int | float:
+    if _DECIMAL(text):
+        return _integer(text, 8 if _GO_OCTAL(text) else 10)
+    if len(text) > DIGITS_MAX:
+        raise too_long(text)
+    number = float(text)
+    if math.isinf(number):
+        raise out_of_range(text)
+    return number
+
+
+def _integer(text: str, base: int) -> int:
+    if len(text) > DIGITS_MAX:
+        raise too_long(text)
+    return int(text, base)
+
+
+def _kubernetes(text: str) -> Plain:
+    """Return the value of a plain scalar as Kubernetes 1.37 reads it."""
+    if text in _KUBERNETES_WORDS:
+        return _KUBERNETES_WORDS[text]
+    if text[0] not in _NUMBER_FIRST:
+        return text
+    # Go drops the underscores unless the text begins with the point.
+    plain = text if text[0] == "." else text.replace("_", "")
+    integer = _go_integer(plain)
+    if integer is not None:
+        return integer
+    if _FLOAT(plain):
+        number = float(plain)
+        return text if math.isinf(number) else number
+    return text
+
+
+def _go_integer(plain: str) -> int | None:
+    """Return the value of a Go integer literal if an int64 or uint64 holds it."""
+    if len(plain) > DIGITS_MAX:
+        return None
+    if _GO_OCTAL(plain):
+        value = int(plain, 8)
+    elif _GO_INTEGER(plain):
+        value = int(plain, 0)
+    else:
+        return None
+    # Go parses unsigned integers without a sign.
+    highest = _INT64_MAX if plain[0] in "+-" else _UINT64_MAX
+    return value if _INT64_MIN <= value <= highest else None
+
+
+CORE: Final[Schema] = _core
+KUBERNETES: Final[Schema] = _kubernetes

@@ -1,4 +1,4 @@
-"""Read the documents of a YAML text."""
+"""Reads the documents of a YAML text, and finds the positions of their values on request."""
 
 from __future__ import annotations
 
@@ -7,27 +7,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from yaml.events import Event
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    DocumentStartEvent,
+    Event,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceStartEvent,
+)
 
-from mooring.api.documents.document import Document
-from mooring.api.documents.encoding import before
-from mooring.api.documents.places import (
-    Part,
+from mooring.api.documents.document import (
+    Document,
     PlacedError,
     Position,
-    Spot,
-    find,
+    SourceSpot,
+    TextPart,
+    find_position,
     position_of,
 )
-from mooring.api.documents.schemas import Schema
-from mooring.api.documents.stream import Stream
-from mooring.api.documents.yaml_marks import yaml_spots
+from mooring.api.documents.scalars import Schema, is_merge, key_of
+from mooring.api.documents.stream import DocumentStream, documents_before
+from mooring.api.documents.yaml_events import Events
 from mooring.api.documents.yaml_tree import Composed, TreeComposer
 from mooring.api.fieldpath import Segment
 
-# What YAML does not call printable.
+# Characters that YAML does not allow.
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# At the start of a line parsers disagree about what a byte order mark is.
+# Parsers disagree about a byte order mark at the start of a line.
 _STRAY_MARK = re.compile("(?<![^\n\r\x85\u2028\u2029])\ufeff")
 
 
@@ -44,19 +52,19 @@ class YamlOrigin:
     json: None = None
 
     def locate(self, segments: tuple[Segment, ...]) -> Position:
-        """Return the place of a field, or of its deepest ancestor that exists."""
-        return find(self._spots, segments)
+        """Return the position of a field, or of its deepest existing ancestor."""
+        return find_position(self._spots, segments)
 
     @cached_property
-    def _spots(self) -> Spot:
-        part = Part(self.text[self.start : self.end], self.start_position)
+    def _spots(self) -> SourceSpot:
+        part = TextPart(self.text[self.start : self.end], self.start_position)
         return yaml_spots(part, schema=self.schema)
 
 
-def yaml_documents(stream: Stream, *, start: int, count: int) -> Iterator[Document]:
+def yaml_documents(stream: DocumentStream, *, start: int, count: int) -> Iterator[Document]:
     """Yield the documents from a character of the stream on, numbered from `count`."""
     text, fault = _printable(stream, start)
-    part = Part(text, position_of(stream.text, start))
+    part = TextPart(text, position_of(stream.text, start))
     composer = TreeComposer(part, source=stream.source, schema=stream.schema, limits=stream.limits)
     seen = count
     for composed in composer.documents():
@@ -70,13 +78,13 @@ def yaml_documents(stream: Stream, *, start: int, count: int) -> Iterator[Docume
         raise fault
 
 
-def _printable(stream: Stream, start: int) -> tuple[str, PlacedError | None]:
-    """Return the text up to the documents with a character that YAML forbids, and that fault."""
+def _printable(stream: DocumentStream, start: int) -> tuple[str, PlacedError | None]:
+    """Return the documents before the first forbidden character, and the error for that."""
     bad = _first_forbidden(stream.text, start)
     if bad is None:
         return stream.text[start:], None
     fault = stream.fault(bad.start(), _forbidden_fact(bad.group()))
-    return before(stream.text[start:], bad.start() - start), fault
+    return documents_before(stream.text[start:], bad.start() - start), fault
 
 
 def _first_forbidden(text: str, start: int) -> re.Match[str] | None:
@@ -95,7 +103,9 @@ def _forbidden_fact(character: str) -> str:
     return f"control character U+{ord(character):04X} is not allowed"
 
 
-def _document(stream: Stream, composed: Composed, part: Part, offset: int, index: int) -> Document:
+def _document(
+    stream: DocumentStream, composed: Composed, part: TextPart, offset: int, index: int
+) -> Document:
     line, column = _place(composed.start)
     # From the start of the line: the indentation of the first line counts.
     origin = YamlOrigin(
@@ -122,3 +132,79 @@ def _index(event: Event) -> int:
 def _end(event: Event) -> int:
     assert event.end_mark is not None
     return event.end_mark.index
+
+
+# --- positions ------------------------------------------------------------------------------------
+
+# The document is known to be sound and not too deep, so a recursive descent is safe.
+
+
+def yaml_spots(part: TextPart, *, schema: Schema) -> SourceSpot:
+    """Return the spots of the only document of a part."""
+    return _SpotFinder(part, schema).document()
+
+
+class _SpotFinder:
+    def __init__(self, part: TextPart, schema: Schema) -> None:
+        self._events = Events(part, source="")
+        self._schema = schema
+        self._spots: dict[str, SourceSpot] = {}
+        self._scalars: dict[str, ScalarEvent] = {}
+
+    def document(self) -> SourceSpot:
+        while not isinstance(self._events.next(), DocumentStartEvent):
+            pass
+        return self._spot(self._events.next())
+
+    def _spot(self, event: Event) -> SourceSpot:
+        """Return the spots of a node; an alias has those of its anchor."""
+        position = self._events.position(event)
+        if isinstance(event, AliasEvent):
+            return SourceSpot(position, self._spots[event.anchor or ""].below)
+        if isinstance(event, MappingStartEvent):
+            fields: dict[str, SourceSpot] = {}
+            spot = self._named(event, SourceSpot(position, fields))
+            self._fill_mapping(fields)
+            return spot
+        if isinstance(event, SequenceStartEvent):
+            items: list[SourceSpot] = []
+            spot = self._named(event, SourceSpot(position, items))
+            self._fill_list(items)
+            return spot
+        assert isinstance(event, ScalarEvent)
+        return self._named(event, SourceSpot(position))
+
+    def _named(self, event: NodeEvent, spot: SourceSpot) -> SourceSpot:
+        # Before the nodes inside it, because an inner anchor of the same name overrides it.
+        if event.anchor is not None:
+            self._spots[event.anchor] = spot
+            if isinstance(event, ScalarEvent):
+                self._scalars[event.anchor] = event
+        return spot
+
+    def _fill_list(self, found: list[SourceSpot]) -> None:
+        while not isinstance(event := self._events.next(), CollectionEndEvent):
+            found.append(self._spot(event))
+
+    def _fill_mapping(self, found: dict[str, SourceSpot]) -> None:
+        while not isinstance(event := self._events.next(), CollectionEndEvent):
+            spot = self._spot(event)
+            scalar = self._scalar(event)
+            value = self._spot(self._events.next())
+            if is_merge(scalar):
+                _merge(found, value)
+            else:
+                found[key_of(scalar, self._schema)] = SourceSpot(spot.position, value.below)
+
+    def _scalar(self, event: Event) -> ScalarEvent:
+        if isinstance(event, AliasEvent):
+            return self._scalars[event.anchor or ""]
+        assert isinstance(event, ScalarEvent)
+        return event
+
+
+def _merge(found: dict[str, SourceSpot], value: SourceSpot) -> None:
+    mappings = reversed(value.below) if isinstance(value.below, list) else [value]
+    for mapping in mappings:
+        assert isinstance(mapping.below, dict)
+        found.update(mapping.below)

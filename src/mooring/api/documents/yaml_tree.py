@@ -1,15 +1,15 @@
-"""Build the trees of a YAML stream from its events.
+"""Builds the trees of a YAML stream from its events.
 
-The stack of open collections is our own, so depth is bounded by the limits and not by Python's
-stack. Each event does one of four things:
+The stack of open collections is our own, so the limits bound the depth, not Python's stack. Each
+event does one of four things:
 
-1. a scalar (or an alias of one) in a mapping that waits for a key becomes that key;
+1. a scalar (or an alias of one) in a mapping that expects a key becomes that key;
 2. the start of a collection opens a frame;
-3. any other node (scalar, alias, end of a collection) is a value and goes into the frame on top,
-4. or, where no frame is open, is the tree of the document.
+3. any other node (scalar, alias, end of a collection) is a value and goes into the top frame,
+4. or, if no frame is open, is the tree of the document.
 
 # frame: a list or mapping that is still being filled
-# anchor: a node with a name (&name), copied wherever an alias (*name) stands
+# anchor: a node with a name (&name), copied for every alias (*name)
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from mooring.api.documents.document import Tree
-from mooring.api.documents.limits import Limits
+from mooring.api.documents.document import Duplicate, TextPart, Tree
 from mooring.api.documents.numbers import ScalarRefusedError, excerpt
-from mooring.api.documents.places import Duplicate, Part
-from mooring.api.documents.scalars import check_collection_tag, is_merge, key_of, value_of
-from mooring.api.documents.schemas import Schema
+from mooring.api.documents.scalars import Schema, check_collection_tag, is_merge, key_of, value_of
+from mooring.api.documents.stream import Limits
 from mooring.api.documents.yaml_events import Events
 from mooring.api.fieldpath import Segment
 
@@ -66,9 +64,9 @@ class _Anchor:
 class _Frame:
     """An open collection.
 
-    key       of a mapping: the key whose value comes next, None while a key is expected
-    merges    the value that comes next is merged into the mapping
-    merged    keys that came from a merge and may be set again without being duplicates
+    key       of a mapping: the key of the next value, None while a key is expected
+    merges    the next value is merged into the mapping
+    merged    keys from a merge, which may be set again without being duplicates
     peak      the greatest depth reached below
     """
 
@@ -90,7 +88,7 @@ class _Frame:
 class TreeComposer:
     """The documents of one part of a stream, composed one at a time."""
 
-    def __init__(self, part: Part, *, source: str, schema: Schema, limits: Limits) -> None:
+    def __init__(self, part: TextPart, *, source: str, schema: Schema, limits: Limits) -> None:
         self._events = Events(part, source=source)
         self._schema = schema
         self._limits = limits
@@ -144,8 +142,8 @@ class TreeComposer:
     def _scalar(self, event: ScalarEvent) -> Tree:
         try:
             value = value_of(event, self._schema)
-        except ScalarRefusedError as refused:
-            raise self._events.fault(event, str(refused)) from None
+        except ScalarRefusedError as error:
+            raise self._events.fault(event, str(error)) from None
         self._count(event)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchor(event, value, size=1, is_open=False)
@@ -155,8 +153,8 @@ class TreeComposer:
         is_mapping = isinstance(event, MappingStartEvent)
         try:
             check_collection_tag(event.tag, "map" if is_mapping else "seq")
-        except ScalarRefusedError as refused:
-            raise self._events.fault(event, str(refused)) from None
+        except ScalarRefusedError as error:
+            raise self._events.fault(event, str(error)) from None
         self._count(event)
         depth = self._check_depth(event, 1)
         collection: Tree = {} if is_mapping else []
@@ -191,7 +189,7 @@ class TreeComposer:
         depth = self._check_depth(event, anchor.height)
         if self._stack:
             self._stack[-1].peak = max(self._stack[-1].peak, depth)
-        # A copy, as in Kubernetes: whoever changes one must not change the other.
+        # A copy, as in Kubernetes: changing one must not change the other.
         return _copy(anchor.value)
 
     def _anchored(self, event: AliasEvent) -> _Anchor:
@@ -249,8 +247,8 @@ class TreeComposer:
             return
         try:
             key = intern(key_of(event, self._schema))
-        except ScalarRefusedError as refused:
-            raise self._events.fault(place, str(refused)) from None
+        except ScalarRefusedError as error:
+            raise self._events.fault(place, str(error)) from None
         frame.key = key
         assert isinstance(frame.collection, dict)
         if key in frame.collection:
@@ -275,9 +273,9 @@ class TreeComposer:
         return tuple(found)
 
     def _merge(self, frame: _Frame, value: Tree, event: Event) -> None:
-        """Set the keys of one mapping, or of several where the earlier ones win.
+        """Set the keys of one mapping, or of several, of which the earlier ones win.
 
-        As in Kubernetes the order of the text decides: keys before `<<` are overwritten.
+        As in Kubernetes, the order of the text decides: keys before `<<` are overwritten.
         """
         frame.merges = False
         several = isinstance(value, list) and not isinstance(event, AliasEvent)

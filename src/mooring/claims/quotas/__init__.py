@@ -1,34 +1,56 @@
-"""Quotas: what objects use of them, whether there is room, and what their status is to be.
+"""Resource quotas: how much objects use, whether they fit, and the usage in their status.
 
-names, scopes                 what quotas call things, and which pods they are about
-podusage, claimusage          what a pod and a claim use
-measures                      the same for objects of any resource
-charging                      whether there is room for an object: for admission
-recounting                    usage from all objects of a namespace: for whoever keeps it right
+names       the names that quotas use, and amounts by name
+usage       what a pod and a claim use
+evaluators  the same for objects of any resource, and scopes
+accounting  charge quotas at admission, and recalculate usage
 """
 
-from mooring.claims.quotas.charging import charged, is_about
-from mooring.claims.quotas.claimusage import Surroundings, claim_usage, is_special, special_by_pod
-from mooring.claims.quotas.measures import CLAIMS, PODS, Counted, Measure, measure_of
-from mooring.claims.quotas.podusage import is_living, pod_usage
-from mooring.claims.quotas.recounting import Objects, counted_in, recounted, surroundings
+from mooring.claims.quotas.accounting import (
+    NamespaceObjects,
+    charged,
+    counted_resources,
+    matches,
+    recalculated,
+    usage_context,
+)
+from mooring.claims.quotas.evaluators import CLAIMS, PODS, Evaluator, GroupResource, evaluator_for
+from mooring.claims.quotas.usage import (
+    UsageContext,
+    claim_usage,
+    is_living,
+    is_special,
+    pod_usage,
+    special_by_pod,
+)
 
 __all__ = [
     "CLAIMS",
     "PODS",
-    "Counted",
-    "Measure",
-    "Objects",
-    "Surroundings",
+    "Evaluator",
+    "GroupResource",
+    "NamespaceObjects",
+    "UsageContext",
     "charged",
     "claim_usage",
-    "counted_in",
-    "is_about",
+    "counted_resources",
+    "evaluator_for",
     "is_living",
     "is_special",
-    "measure_of",
+    "matches",
     "pod_usage",
-    "recounted",
+    "recalculated",
     "special_by_pod",
-    "surroundings",
+    "usage_context",
 ]
+
+
+# MOVED
+Counted = GroupResource  # MOVED
+Measure = Evaluator  # MOVED
+Objects = NamespaceObjects  # MOVED
+Surroundings = UsageContext  # MOVED
+counted_in = counted_resources  # MOVED
+measure_of = evaluator_for  # MOVED
+recounted = recalculated  # MOVED
+surroundings = usage_context  # MOVED

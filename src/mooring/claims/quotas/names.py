@@ -1,22 +1,35 @@
-"""What quotas call the things that they count.
+"""The names that quotas use, and amounts by name.
 
 count/PLURAL[.GROUP]                                objects of a resource
-pods, configmaps, …                                 the same by older names; pods that live
-[requests.]cpu, limits.memory …                     what pods ask for and may take
+pods, configmaps, …                                 the same by older names; pods that are not done
+[requests.]cpu, limits.memory …                     requests and limits of pods
 requests.NAME                                       an extended resource, of pods and of claims
-CLASS.deviceclass.resource.k8s.io/devices           devices of a class that claims ask for
+CLASS.deviceclass.resource.k8s.io/devices           devices of a class that claims request
 requests.deviceclass.resource.kubernetes.io/CLASS   the same as an extended resource
 """
 
 from __future__ import annotations
 
-from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY, PODS
+from collections.abc import Collection, Iterable
+
+from mooring.api.core.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    HUGE_PAGES_PREFIX,
+    MEMORY,
+    PODS,
+    ResourceList,
+)
+from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DEVICE_CLASS_RESOURCE_PREFIX
 
 REQUESTS = "requests."
 LIMITS = "limits."
 CLASS_DEVICES = ".deviceclass.resource.k8s.io/devices"
 IMPLICIT = REQUESTS + DEVICE_CLASS_RESOURCE_PREFIX
+
+ZERO = Quantity.ZERO
+ONE = Quantity.from_int(1)
 
 COMPUTE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
@@ -27,8 +40,8 @@ _OLDER = {
     ("", "secrets"): "secrets",
 }
 
-# Of kinds that are not served here there is nothing.
-_OF_OTHERS = frozenset(
+# The server has no objects of these kinds.
+_UNSERVED = frozenset(
     {
         "persistentvolumeclaims",
         "replicationcontrollers",
@@ -62,18 +75,61 @@ POD_COUNT = count_name("", PODS)
 
 
 def is_of_pods(name: str) -> bool:
-    """Return whether a name counts something of pods."""
+    """Return whether pods use a name."""
     is_huge_pages = name.startswith((HUGE_PAGES_PREFIX, f"{REQUESTS}{HUGE_PAGES_PREFIX}"))
     return name in POD_NAMES or is_huge_pages or is_extended(name)
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a name counts an extended resource."""
+    """Return whether a name means an extended resource."""
     if not name.startswith(REQUESTS):
         return False
     return name.startswith(IMPLICIT) or ("/" in name and "kubernetes.io/" not in name)
 
 
-def is_of_nothing(name: str) -> bool:
-    """Return whether a name counts something that there cannot be here."""
-    return name in _OF_OTHERS or _STORAGE_CLASS in name
+def is_unserved(name: str) -> bool:
+    """Return whether a name counts objects that this server does not have."""
+    return name in _UNSERVED or _STORAGE_CLASS in name
+
+
+# --- amounts --------------------------------------------------------------------------------------
+
+
+def added(first: ResourceList, second: ResourceList) -> ResourceList:
+    """Return the sum, name by name."""
+    total = dict(first)
+    for name, amount in second.items():
+        before = total.get(name)
+        total[name] = amount if before is None else before + amount
+    return total
+
+
+def grown(before: ResourceList, after: ResourceList) -> ResourceList:
+    """Return the increase of the amounts that have grown."""
+    growth = {name: amount - before.get(name, ZERO) for name, amount in after.items()}
+    return {name: amount for name, amount in growth.items() if amount.sign > 0}
+
+
+def restricted_to(amounts: ResourceList, names: Collection[str]) -> ResourceList:
+    """Return the amounts of these names only."""
+    return {name: amount for name, amount in amounts.items() if name in names}
+
+
+def without_zeros(amounts: ResourceList) -> ResourceList:
+    """Return the amounts that are not zero."""
+    return {name: amount for name, amount in amounts.items() if not amount.is_zero}
+
+
+def names_beyond(amounts: ResourceList, bounds: ResourceList) -> list[str]:
+    """Return the names whose amounts exceed their bounds."""
+    return [name for name, amount in amounts.items() if name in bounds and bounds[name] < amount]
+
+
+def format_amounts(amounts: ResourceList) -> str:
+    """Format amounts for messages, by name: `cpu=2,memory=1Gi`."""
+    return ",".join(f"{name}={amounts[name]}" for name in sorted(amounts))
+
+
+def format_names(names: Iterable[str]) -> str:
+    """Format names for messages."""
+    return ",".join(sorted(names))

@@ -1,11 +1,9 @@
-"""HTTP/1.1 to an API server, on asyncio and httptools.
+"""HTTP/1.1 to API servers, and the credentials that it needs.
 
-connection  one connection: a request at a time, the answer whole or in parts
-pool        the connections to a server, and the transport made of them
-tls         contexts for TLS of what an access says
-identity    who we are: tokens, files with tokens, commands that give them
-access      where a server is and how to show who we are
-kubeconfig  access as kubeconfig files tell it
-incluster   access as a pod finds it
-commands    credentials from a command (ExecCredential)
+connection   one connection: one request at a time, the response as a whole or as a stream
+pool         the transport, with a pool of connections
+credentials  headers and TLS contexts, renewed in time
+exec_plugin  credentials from an exec plugin
+rest_config  how to reach a server, as a value; from the environment of a pod
+kubeconfig   the same from kubeconfig files
 """

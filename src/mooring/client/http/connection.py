@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection: a request at a time, and its answer whole or in parts.
+"""One HTTP/1.1 connection: one request at a time, and its response as a whole or as a stream.
 
-The head of an answer is bounded, and so is its body unless it is taken in parts; then reading
-stops while too much waits to be taken. Nothing that a server sends can make us keep more.
+The head of a response is bounded, and so is a whole body. A stream stops reading while too much is
+pending. Nothing that a server sends can make us keep more.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import NamedTuple, cast
 import httptools
 
 from mooring.client.errors import ClientError, UnavailableError, UnreadableError
-from mooring.client.transport import Answer
+from mooring.client.transport import Response
 
 HEAD_BYTES_MAX = 64 * 1024
 WAITING_BYTES_MAX = 1024 * 1024  # of a stream, before reading stops
 
 
-class Bounds(NamedTuple):
-    """How much an answer may be, and how long it may take."""
+class ClientBounds(NamedTuple):
+    """Bounds on the size and duration of responses."""
 
     body_bytes_max: int = 512 * 1024 * 1024
     error_bytes_max: int = 1024 * 1024
     connect_s: float = 10.0
     request_s: float = 60.0
-    idle_stream_s: float = 150.0  # servers send a bookmark a minute
-    idle_connection_s: float = 45.0  # less than servers wait, so that we close first
+    idle_stream_s: float = 150.0  # servers send a bookmark every minute
+    idle_connection_s: float = 45.0  # shorter than servers wait, so that we close first
 
 
-class Stream:
-    """The parts of an answer, as they come."""
+class ResponseStream:
+    """The parts of a response as they arrive."""
 
-    def __init__(self, connection: Connection, bounds: Bounds) -> None:
+    def __init__(self, connection: Connection, bounds: ClientBounds) -> None:
         self._connection = connection
         self._idle_s = bounds.idle_stream_s
         self._loop = asyncio.get_running_loop()
@@ -45,14 +45,13 @@ class Stream:
         self._error: ClientError | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._heard_at = self._loop.time()
-        self._timer = self._loop.call_later(self._idle_s, self._look)
+        self._timer = self._loop.call_later(self._idle_s, self._check_idle)
 
-    def __aiter__(self) -> Stream:
-        """Return itself."""
+    def __aiter__(self) -> ResponseStream:
         return self
 
     async def __anext__(self) -> bytes:
-        """Return all that has come; what came before an error is still given."""
+        """Return the pending parts, also those before an error."""
         while not self._parts:
             if self._error is not None:
                 raise self._error
@@ -72,7 +71,7 @@ class Stream:
         return data
 
     def feed(self, data: bytes) -> None:
-        """Take a part."""
+        """Receive a part."""
         self._parts.append(data)
         self._waiting_bytes += len(data)
         self._heard_at = self._loop.time()
@@ -82,7 +81,7 @@ class Stream:
         self._wake()
 
     def end(self, error: ClientError | None = None) -> None:
-        """Take that no more comes."""
+        """End the stream."""
         self._has_ended = True
         self._error = self._error or error
         self._timer.cancel()
@@ -92,32 +91,32 @@ class Stream:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _look(self) -> None:
-        """End a stream on which nothing comes any more."""
+    def _check_idle(self) -> None:
+        """End a stream on which nothing arrived for too long."""
         left_s = self._heard_at + self._idle_s - self._loop.time()
         if left_s > 0 or self._is_paused:
-            self._timer = self._loop.call_later(max(left_s, 1.0), self._look)
+            self._timer = self._loop.call_later(max(left_s, 1.0), self._check_idle)
             return
-        self.end(UnavailableError(f"nothing came for {self._idle_s:g} s"))
+        self.end(UnavailableError(f"no data for {self._idle_s:g} s"))
         self._connection.abort()
 
 
 class Connection(asyncio.Protocol):
-    """A connection; whoever has it asks one thing at a time."""
+    """A connection for one request at a time."""
 
-    def __init__(self, bounds: Bounds, on_free: Callable[[Connection], None]) -> None:
+    def __init__(self, bounds: ClientBounds, on_free: Callable[[Connection], None]) -> None:
         self._bounds = bounds
         self._on_free = on_free
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._answer: asyncio.Future[Answer] | None = None
-        self._opening: asyncio.Future[Stream] | None = None
-        self._stream: Stream | None = None
+        self._response: asyncio.Future[Response] | None = None
+        self._opening: asyncio.Future[ResponseStream] | None = None
+        self._stream: ResponseStream | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.is_open = False
         self.is_reused = False
-        self.has_heard = False  # of the answer that is awaited
+        self.has_heard = False  # any byte of the pending response
         self.free_since = 0.0
         self._reset()
 
@@ -131,53 +130,52 @@ class Connection(asyncio.Protocol):
         self._has_length = False
         self._is_last = False
 
-    # --- asking -----------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
-    def ask(self, head: bytes) -> asyncio.Future[Answer]:
-        """Send a request, and return what will be its answer."""
-        self._reset()
-        self.has_heard = False
-        answer = self._answer = self._loop.create_future()
-        self._timer = self._loop.call_later(self._bounds.request_s, self._on_timeout)
-        assert self._transport is not None
-        self._transport.write(head)
-        return answer
+    def ask(self, head: bytes) -> asyncio.Future[Response]:
+        """Send a request and return the future response."""
+        response = self._response = self._loop.create_future()
+        self._send(head)
+        return response
 
-    def open_stream(self, head: bytes) -> asyncio.Future[Stream]:
-        """Send a request, and return what will be the parts of its answer."""
-        self._reset()
-        self.has_heard = False
+    def open_stream(self, head: bytes) -> asyncio.Future[ResponseStream]:
+        """Send a request and return the future stream of its response."""
         opening = self._opening = self._loop.create_future()
-        self._timer = self._loop.call_later(self._bounds.request_s, self._on_timeout)
-        assert self._transport is not None
-        self._transport.write(head)
+        self._send(head)
         return opening
 
+    def _send(self, head: bytes) -> None:
+        self._reset()
+        self.has_heard = False
+        self._timer = self._loop.call_later(self._bounds.request_s, self._on_timeout)
+        assert self._transport is not None
+        self._transport.write(head)
+
     def abort(self) -> None:
-        """Close at once."""
+        """Close immediately."""
         self.is_open = False
         if self._transport is not None:
             self._transport.abort()
 
     def pause_reading(self) -> None:
-        """Have the server wait."""
+        """Let the server wait."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take more of what the server sends."""
+        """Read again."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
-    # --- what asyncio tells -----------------------------------------------------------------------
+    # --- asyncio's callbacks ----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take that the connection is there."""
+        """Open the connection."""
         self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes."""
+        """Parse bytes."""
         self.has_heard = True
         if self._status == 0:
             self._head_bytes += len(data)
@@ -186,26 +184,26 @@ class Connection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(UnreadableError(f"the answer is no HTTP: {error}"))
         if self._status == 0 and self._head_bytes > HEAD_BYTES_MAX:
-            self._fail(UnreadableError(f"the head of the answer is beyond {HEAD_BYTES_MAX} bytes"))
+            self._fail(UnreadableError(f"the response head exceeds {HEAD_BYTES_MAX} bytes"))
 
     def eof_received(self) -> bool:
-        """Take that the server sends no more; an answer without a length ends so."""
-        if self._answer is not None and self._status and not self._has_length:
+        """End a response without a length."""
+        if self._response is not None and self._status and not self._has_length:
             self._is_last = True
             self.on_message_complete()
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Take that the connection is gone."""
+        """Fail the pending request."""
         self.is_open = False
         why = f": {error}" if error else ""
         self._fail(UnavailableError(f"the connection was closed{why}"))
         self._on_free(self)
 
-    # --- what the parser tells --------------------------------------------------------------------
+    # --- the parser's callbacks -------------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
+        """Receive a header."""
         match name.lower():
             case b"content-length" | b"transfer-encoding":
                 self._has_length = True
@@ -217,31 +215,31 @@ class Connection(asyncio.Protocol):
                 self._is_last = value.lower() == b"close"
 
     def on_headers_complete(self) -> None:
-        """Take that the head is over."""
+        """Open the stream, if one was requested."""
         self._status = self._parser.get_status_code()
         self._head_bytes = 0
         if self._opening is not None and self._status == 200:
             self._stop_timer()
-            self._stream = Stream(self, self._bounds)
+            self._stream = ResponseStream(self, self._bounds)
             if not self._opening.done():
                 self._opening.set_result(self._stream)
             self._opening = None
 
     def on_body(self, data: bytes) -> None:
-        """Take a part of the body."""
+        """Receive a part of the body."""
         if self._stream is not None:
             self._stream.feed(data)
             return
         self._parts.append(data)
         self._body_bytes += len(data)
         bounds = self._bounds
-        most = bounds.body_bytes_max if self._status < 400 else bounds.error_bytes_max
-        if self._body_bytes > most:
-            self._fail(UnreadableError(f"the answer is beyond {most} bytes"))
+        bytes_max = bounds.body_bytes_max if self._status < 400 else bounds.error_bytes_max
+        if self._body_bytes > bytes_max:
+            self._fail(UnreadableError(f"the response exceeds {bytes_max} bytes"))
 
     def on_message_complete(self) -> None:
-        """Take that the answer is whole."""
-        if self._status < 200:  # there is another one to come
+        """Deliver the response and free the connection."""
+        if self._status < 200:  # the final response is still to come
             self._reset()
             return
         if self._stream is not None:
@@ -249,8 +247,7 @@ class Connection(asyncio.Protocol):
             self._stream = None
         else:
             body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-            answer = Answer(self._status, body, self._retry_after, self._warnings)
-            self._settle(answer)
+            self._settle(Response(self._status, body, self._retry_after, self._warnings))
         self._stop_timer()
         if self._is_last:
             self.abort()
@@ -259,22 +256,22 @@ class Connection(asyncio.Protocol):
             self.free_since = self._loop.time()
             self._on_free(self)
 
-    # --- within -----------------------------------------------------------------------------------
+    # --- internals --------------------------------------------------------------------------------
 
-    def _settle(self, answer: Answer) -> None:
-        waiting, self._answer = self._answer, None
+    def _settle(self, response: Response) -> None:
+        waiting, self._response = self._response, None
         opening, self._opening = self._opening, None
         if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
+            waiting.set_result(response)
         elif opening is not None and not opening.done():
-            opening.set_exception(RefusedError(answer))
+            opening.set_exception(StreamRefusedError(response))
 
     def _fail(self, error: ClientError) -> None:
         self._stop_timer()
         if self._stream is not None:
             self._stream.end(error)
             self._stream = None
-        waiting, self._answer = self._answer, None
+        waiting, self._response = self._response, None
         opening, self._opening = self._opening, None
         for future in (waiting, opening):
             if future is not None and not future.done():
@@ -287,12 +284,18 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
     def _on_timeout(self) -> None:
-        self._fail(UnavailableError(f"no answer within {self._bounds.request_s:g} s", code=504))
+        self._fail(UnavailableError(f"no response within {self._bounds.request_s:g} s", code=504))
 
 
-class RefusedError(Exception):
-    """A stream was refused with an answer."""
+class StreamRefusedError(Exception):
+    """The server responded to a stream request with an error."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Response) -> None:
         super().__init__()
         self.answer = answer
+
+
+# MOVED
+Bounds = ClientBounds  # MOVED
+RefusedError = StreamRefusedError  # MOVED
+Stream = ResponseStream  # MOVED

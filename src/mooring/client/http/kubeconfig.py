@@ -1,8 +1,8 @@
-"""Access as kubeconfig files tell it.
+"""Reads kubeconfig files.
 
-Several files are read as one: of what has the same name, the first counts. Files that they name are
-looked for beside the kubeconfig that names them. Data goes before a file. Of several credentials a
-token file goes before a token, both before a command, and that before a password.
+Several files are merged: of entries with the same name, the first wins. Relative paths are relative
+to the kubeconfig that contains them. Data takes precedence over a file. Of several credentials, a
+token file precedes a token, then an exec plugin, then a password.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from msgspec import Struct
 from mooring.api.documents import KUBERNETES, read
 from mooring.api.errors import ApiError
 from mooring.client.errors import AccessError
-from mooring.client.http.access import Access, ActAs, Command
-from mooring.client.http.commands import API_VERSIONS
+from mooring.client.http.exec_plugin import API_VERSIONS
+from mooring.client.http.rest_config import ExecConfig, ImpersonationConfig, RestConfig
+from mooring.kit.atomic_file import read_bounded
 
 FILE_BYTES_MAX = 4 * 1024 * 1024
 FILES_MAX = 100
@@ -99,14 +100,14 @@ class _Config(Struct, rename="kebab"):
 
 
 class _From(Struct, Generic[V]):
-    """Something of a kubeconfig, and the folder of the file that it is from."""
+    """An entry of a kubeconfig, and the folder of its file."""
 
     value: V
     folder: Path
 
 
 class Kubeconfig:
-    """One or several kubeconfig files, read as one."""
+    """One or several kubeconfig files, merged."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._clusters: dict[str, _From[_Cluster]] = {}
@@ -121,22 +122,22 @@ class Kubeconfig:
         """The names of the contexts."""
         return tuple(self._contexts)
 
-    def access(self, context: str = "") -> Access:
-        """Return the access of a context, of the current one if none is named."""
-        wanted = context or self.current
-        if not wanted:
-            raise AccessError("kubeconfig: no current-context is set, and none was asked for")
-        found = self._contexts.get(wanted)
+    def rest_config(self, context: str = "") -> RestConfig:
+        """Return the config of a context, by default the current one."""
+        name = context or self.current
+        if not name:
+            raise AccessError("kubeconfig: no current-context is set, and no context is given")
+        found = self._contexts.get(name)
         if found is None:
-            known = ", ".join(sorted(self._contexts)) or "none"
-            raise AccessError(f"kubeconfig: no context {wanted!r}; there are: {known}")
+            existing = ", ".join(sorted(self._contexts)) or "none"
+            raise AccessError(f"kubeconfig: no context {name!r}; there are: {existing}")
         cluster = self._clusters.get(found.cluster or "")
         if cluster is None:
-            raise AccessError(f"context {wanted!r}: there is no cluster {found.cluster!r}")
+            raise AccessError(f"context {name!r}: there is no cluster {found.cluster!r}")
         user = self._users.get(found.user or "")
         if user is None and found.user:
-            raise AccessError(f"context {wanted!r}: there is no user {found.user!r}")
-        return _access(cluster, user or _From(_User(), Path()), found)
+            raise AccessError(f"context {name!r}: there is no user {found.user!r}")
+        return _rest_config(cluster, user or _From(_User(), Path()), found)
 
     def _take(self, config: _Config, folder: Path) -> None:
         for c in config.clusters or ():
@@ -150,8 +151,8 @@ class Kubeconfig:
 
 def read_kubeconfig(
     path: str = "", *, context: str = "", environment: Mapping[str, str] | None = None
-) -> Access:
-    """Return the access that a kubeconfig tells: the given one, $KUBECONFIG, or ~/.kube/config."""
+) -> RestConfig:
+    """Return the config from a kubeconfig: the given one, $KUBECONFIG, or ~/.kube/config."""
     paths = kubeconfig_paths(path, environment)
     found = [each for each in paths if each.exists()]
     if path and not found:
@@ -159,11 +160,11 @@ def read_kubeconfig(
     if not found:
         named = ", ".join(map(str, paths))
         raise AccessError(f"no kubeconfig: there is no {named}; set KUBECONFIG or name a file")
-    return Kubeconfig(found).access(context)
+    return Kubeconfig(found).rest_config(context)
 
 
 def kubeconfig_paths(path: str, environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the kubeconfig files that count, whether they exist or not."""
+    """Return the kubeconfig files to read, whether they exist or not."""
     environment = os.environ if environment is None else environment
     if path:
         return [Path(path)]
@@ -186,19 +187,14 @@ def _read(path: Path) -> _Config:
 
 def _file(path: Path, what: str) -> bytes:
     try:
-        with path.open("rb") as file:
-            data = file.read(FILE_BYTES_MAX + 1)
+        return read_bounded(path, FILE_BYTES_MAX)
     except OSError as error:
         raise AccessError(f"{what} {path}: {error.strerror or error}") from None
-    if len(data) > FILE_BYTES_MAX:
-        raise AccessError(f"{what} {path}: more than {FILE_BYTES_MAX} bytes")
-    return data
+    except ValueError as error:
+        raise AccessError(f"{what} {path}: {error}") from None
 
 
-# --- from what is written to what is meant --------------------------------------------------------
-
-
-def _access(cluster: _From[_Cluster], user: _From[_User], context: _Context) -> Access:
+def _rest_config(cluster: _From[_Cluster], user: _From[_User], context: _Context) -> RestConfig:
     c, u = cluster.value, user.value
     if not c.server:
         raise AccessError(f"cluster {context.cluster!r}: no server is given")
@@ -212,7 +208,7 @@ def _access(cluster: _From[_Cluster], user: _From[_User], context: _Context) -> 
             "exclude each other"
         )
     folder, own = cluster.folder, user.folder
-    return Access(
+    return RestConfig(
         server=c.server,
         namespace=context.namespace or "default",
         authority=_data(c.certificate_authority_data, c.certificate_authority, folder, "ca"),
@@ -230,7 +226,7 @@ def _access(cluster: _From[_Cluster], user: _From[_User], context: _Context) -> 
 
 
 def _data(data: str | None, path: str | None, folder: Path, what: str) -> bytes:
-    """Return what is given as text, or else by the name of a file."""
+    """Return data in base64, or else the content of a file."""
     if data:
         try:
             return base64.b64decode("".join(data.split()), validate=True)
@@ -239,18 +235,18 @@ def _data(data: str | None, path: str | None, folder: Path, what: str) -> bytes:
     return _file(folder / path, what) if path else b""
 
 
-def _command(found: _Exec | None, folder: Path, user: str) -> Command | None:
+def _command(found: _Exec | None, folder: Path, user: str) -> ExecConfig | None:
     if found is None:
         return None
     if not found.command:
         raise AccessError(f"user {user!r}: exec has no command")
     if found.api_version not in API_VERSIONS:
-        known = " or ".join(API_VERSIONS)
-        raise AccessError(f"user {user!r}: exec.apiVersion must be {known}")
+        supported = " or ".join(API_VERSIONS)
+        raise AccessError(f"user {user!r}: exec.apiVersion must be {supported}")
     if found.interactive_mode == "Always":
-        raise AccessError(f"user {user!r}: exec wants a terminal (interactiveMode: Always)")
+        raise AccessError(f"user {user!r}: exec requires a terminal (interactiveMode: Always)")
     is_path = os.sep in found.command and not Path(found.command).is_absolute()
-    return Command(
+    return ExecConfig(
         program=str(folder / found.command) if is_path else found.command,
         arguments=tuple(found.args or ()),
         environment=tuple((each.name, each.value) for each in found.env or ()),
@@ -260,11 +256,11 @@ def _command(found: _Exec | None, folder: Path, user: str) -> Command | None:
     )
 
 
-def _act_as(user: _User) -> ActAs | None:
+def _act_as(user: _User) -> ImpersonationConfig | None:
     if not user.act_as:
         return None
     extra = user.act_as_extra or {}
-    return ActAs(
+    return ImpersonationConfig(
         user=user.act_as,
         uid=user.act_as_uid or "",
         groups=tuple(user.act_as_groups or ()),

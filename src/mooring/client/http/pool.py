@@ -1,8 +1,8 @@
-"""The connections to a server, and the transport made of them.
+"""The HTTP transport, with a pool of connections to one server.
 
-A connection that is free is taken by the next request, the one freed last first; others close
-after a while. With all in use, and as many as may be, requests wait in line. A watch has a
-connection of its own, which does not count.
+A request takes the idle connection that was freed last; others close after a while. When all are in
+use and the pool is full, requests wait in line. A watch has a connection of its own, outside of the
+pool.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mooring.client.errors import AccessError, ClientError, UnavailableError, error_of
-from mooring.client.http.connection import Bounds, Connection, RefusedError, Stream
-from mooring.client.http.identity import Identity, NoIdentity
-from mooring.client.transport import Answer, Request
+from mooring.client.http.connection import (
+    ClientBounds,
+    Connection,
+    ResponseStream,
+    StreamRefusedError,
+)
+from mooring.client.http.credentials import Credentials, StaticCredentials
+from mooring.client.transport import Request, Response
 
-CONNECTIONS_MAX = 24  # each costs a handshake, and a server answers one after the other anyway
+CONNECTIONS_MAX = 24  # each costs a handshake
 KEEP_ALIVE = (
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
     (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
@@ -31,11 +36,11 @@ KEEP_ALIVE = (
 
 
 class Address(Struct, frozen=True):
-    """Where a server listens."""
+    """The address of a server."""
 
     host: str
     port: int
-    path: str = ""  # before all others, for a server behind another one
+    path: str = ""  # the prefix of all paths, for a server behind a proxy
     is_secure: bool = True
 
     @property
@@ -46,7 +51,7 @@ class Address(Struct, frozen=True):
 
 
 def address_of(url: str) -> Address:
-    """Return the address in a URL, or raise AccessError."""
+    """Parse the URL of a server, or raise AccessError."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -66,14 +71,14 @@ class HttpTransport:
         self,
         address: Address,
         *,
-        identity: Identity | None = None,
+        credentials: Credentials | None = None,
         server_name: str = "",
         agent: str = "mooring",
-        bounds: Bounds = Bounds(),  # noqa: B008  # a value
+        bounds: ClientBounds = ClientBounds(),  # noqa: B008  # a value
         connections_max: int = CONNECTIONS_MAX,
     ) -> None:
         self._address = address
-        self._identity = identity or NoIdentity()
+        self._credentials = credentials or StaticCredentials()
         self._server_name = server_name
         self._bounds = bounds
         self._connections_max = connections_max
@@ -89,8 +94,8 @@ class HttpTransport:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    async def ask(self, request: Request) -> Answer:
-        """Return the answer to a request."""
+    async def ask(self, request: Request) -> Response:
+        """Return the response to a request."""
         head = await self._bytes_of(request)
         while True:
             connection = await self._take()
@@ -98,33 +103,33 @@ class HttpTransport:
             try:
                 return await connection.ask(head)
             except asyncio.CancelledError:
-                connection.abort()  # its answer is nobody's
+                connection.abort()  # nobody reads its response
                 raise
             except UnavailableError:
-                # The server may have closed a connection that was not in use, as it may at any
-                # time. What changes nothing is sent again; what does might be done twice.
+                # The server may close an idle connection at any time. A safe request is sent
+                # again; any other might take effect twice.
                 if not (was_reused and request.is_safe and not connection.has_heard):
                     raise
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Return the parts of an answer as they come."""
+        """Return the parts of a response as they arrive."""
         head = await self._bytes_of(request)
         connection = await self._connect()
         self._streaming.add(connection)
         try:
             try:
                 yield await connection.open_stream(head)
-            except RefusedError as refused:
-                answer = refused.answer
-                raise error_of(answer.status, answer.body, answer.retry_after) from None
+            except StreamRefusedError as error:
+                response = error.answer
+                raise error_of(response.status, response.body, response.retry_after) from None
         finally:
             self._streaming.discard(connection)
             connection.abort()
 
     async def renew(self) -> bool:
-        """Get new credentials; connections that showed others are not used again."""
-        if not await self._identity.renew():
+        """Get new credentials and close connections that used the old ones."""
+        if not await self._credentials.renew():
             return False
         for connection in self._free:
             connection.abort()
@@ -140,13 +145,13 @@ class HttpTransport:
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
-        await asyncio.sleep(0)  # for asyncio to close them
+        await asyncio.sleep(0)  # lets asyncio close them
 
     async def _bytes_of(self, request: Request) -> bytes:
-        shown = self._identity.shown or await self._identity.show()
+        auth = self._credentials.current or await self._credentials.fetch()
         path = f"{self._address.path}{request.path}"
         target = f"{path}?{request.query}" if request.query else path
-        head = f"{request.method} {target} HTTP/1.1\r\n{self._fixed}{shown.headers}"
+        head = f"{request.method} {target} HTTP/1.1\r\n{self._fixed}{auth.headers}"
         if request.method == "GET":
             return f"{head}\r\n".encode("latin-1")
         length = f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}"
@@ -155,7 +160,7 @@ class HttpTransport:
     # --- connections ------------------------------------------------------------------------------
 
     async def _take(self) -> Connection:
-        """Return a connection that nobody uses."""
+        """Return an idle or a new connection."""
         while True:
             if self._is_closed:
                 raise UnavailableError("the client is closed")
@@ -199,7 +204,7 @@ class HttpTransport:
                 return
 
     def _on_free(self, connection: Connection) -> None:
-        """Take back a connection whose answer is whole, or that is gone."""
+        """Return a connection to the pool, or drop a closed one."""
         if connection in self._open:
             if connection.is_open and not self._is_closed:
                 self._free.append(connection)
@@ -209,12 +214,12 @@ class HttpTransport:
         self._wake()
 
     def _drop_idle(self) -> None:
-        """Close the connections that were not needed for a while; the oldest are in front."""
+        """Close connections that were idle for too long; the oldest are in front."""
         while self._free and self._is_stale(self._free[0]):
             self._free.pop(0).abort()
 
     def _is_stale(self, connection: Connection) -> bool:
-        """Tell whether the server may be about to close a connection that is not in use."""
+        """Return whether the server may be about to close an idle connection."""
         now = asyncio.get_running_loop().time()
         return connection.free_since + self._bounds.idle_connection_s < now
 
@@ -222,8 +227,8 @@ class HttpTransport:
         if self._is_closed:
             raise UnavailableError("the client is closed")
         address, bounds = self._address, self._bounds
-        shown = self._identity.shown or await self._identity.show()
-        context = shown.context if address.is_secure else None
+        auth = self._credentials.current or await self._credentials.fetch()
+        context = auth.context if address.is_secure else None
         name = (self._server_name or address.host) if context is not None else None
         loop = asyncio.get_running_loop()
         try:
@@ -250,7 +255,7 @@ class HttpTransport:
 
 
 def _keep_alive(transport: asyncio.Transport) -> None:
-    """Have the system notice a server that is gone without a word."""
+    """Let the system notice a server that vanished."""
     found = transport.get_extra_info("socket")
     if found is None:
         return
@@ -261,4 +266,4 @@ def _keep_alive(transport: asyncio.Transport) -> None:
             found.setsockopt(level, option, value)
 
 
-__all__ = ["Address", "Bounds", "HttpTransport", "Stream", "address_of"]
+__all__ = ["Address", "ClientBounds", "HttpTransport", "ResponseStream", "address_of"]

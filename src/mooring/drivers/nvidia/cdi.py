@@ -1,10 +1,10 @@
-"""What a container gets with a GPU: by NVIDIA's own tool where it is installed, else by us.
+"""The CDI edits for a GPU: from NVIDIA's own tool if it is installed, else our own.
 
     /dev/nvidia0, /dev/nvidiactl, /dev/nvidia-uvm …        device files
     /dev/nvidia-caps/nvidia-cap66                          and those of a partition
-    CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES           which ones a program uses
+    CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES           the GPUs for a program
 
-`nvidia-ctk` also has the libraries of the driver mounted. Processes have those anyway.
+`nvidia-ctk` also mounts the libraries of the driver. Processes have those anyway.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from mooring.api.cdi import CdiSpec, ContainerEdits, DeviceNode
-from mooring.drivers.host import Host, words
+from mooring.drivers.host import Host, read_text
 from mooring.drivers.nvidia.gpus import FoundGpu, Partition
 
 LOG = logging.getLogger(__name__)
@@ -33,21 +33,21 @@ Run = Callable[[list[str]], bytes]
 
 
 class Edits(Protocol):
-    """Says what a container gets with a device; None if this is not known."""
+    """Returns the edits for a device; None if they are unknown."""
 
     def of(self, gpu: FoundGpu, partition: Partition | None) -> ContainerEdits | None:
         """Return the edits for a GPU, or for a partition of it."""
 
 
 class OwnEdits:
-    """The device files, as the driver of the kernel names them."""
+    """The device files of the kernel driver."""
 
     def __init__(self, host: Host, exists: Exists) -> None:
         self._host = host
         self._exists = exists
 
     def of(self, gpu: FoundGpu, partition: Partition | None) -> ContainerEdits:
-        """Return the device files that are there."""
+        """Return the existing device files."""
         paths = [f"/dev/nvidia{gpu.minor}", *COMMON]
         if partition is not None:
             paths += self._capabilities(gpu.minor, partition)
@@ -61,7 +61,7 @@ class OwnEdits:
         """
         gpu = f"gpu{minor}/gi{partition.gpu_instance}"
         wanted = (f"{gpu}/access", f"{gpu}/ci{partition.compute_instance}/access")
-        lines = (words(self._host.proc, "driver/nvidia-caps/mig-minors") or "").splitlines()
+        lines = (read_text(self._host.proc, "driver/nvidia-caps/mig-minors") or "").splitlines()
         rows = (line.split() for line in lines)
         return [
             f"/dev/nvidia-caps/nvidia-cap{row[1]}"
@@ -71,7 +71,7 @@ class OwnEdits:
 
 
 class ToolEdits:
-    """What NVIDIA's tool says; it is asked again when there is a device that it did not name."""
+    """The edits from NVIDIA's tool, which runs again for a device that it did not list."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -103,7 +103,7 @@ class ToolEdits:
 
 
 def tool_edits() -> ToolEdits | None:
-    """Return what asks NVIDIA's tool; None where it is not installed."""
+    """Return the edits of NVIDIA's tool; None if it is not installed."""
     path = shutil.which(TOOL)
     if path is None:
         return None

@@ -1,10 +1,10 @@
 """gpu.nvidia.com: the GPUs of this machine, whole, or in partitions (MIG).
 
     static     a GPU is published whole, or, if MIG is on, by the partitions that it has
-    dynamic    a GPU is published whole and with every partition that could be made of it; what is
-               allocated is made when it is prepared, and destroyed when it is unprepared
+    dynamic    a GPU is published whole and with every possible partition; an allocated partition
+               is created when it is prepared, and destroyed when it is unprepared
 
-A container gets device files (see `cdi`), and which GPUs a program is to use:
+A container gets device files (see `cdi`), and the GPUs for a program to use:
 
     CUDA_VISIBLE_DEVICES=GPU-…    NVIDIA_VISIBLE_DEVICES=GPU-…
 """
@@ -33,17 +33,32 @@ from mooring.driver.driver import (
     Prepared,
     PrepareError,
 )
-from mooring.drivers.changes import WatchingDriver
-from mooring.drivers.given import gone, listed, of_request
+from mooring.drivers.claim_helpers import (
+    check_present,
+    device_gone,
+    devices_of_request,
+    join_unique,
+)
 from mooring.drivers.host import Host
 from mooring.drivers.nvidia.cdi import Edits, Exists, OwnEdits, tool_edits
-from mooring.drivers.nvidia.gpus import FoundGpu, Partition, read_gpus
-from mooring.drivers.nvidia.health import WHOLE, Fault, Watch
-from mooring.drivers.nvidia.library import Library, NoLibraryError, load, said, started
-from mooring.drivers.nvidia.partitions import destroyed, made, whole
-from mooring.hardware.drivers.nvidiagpu import DRIVER, Gpu, partition_name
-from mooring.hardware.models import MigProfile
-from mooring.hardware.values import text
+from mooring.drivers.nvidia.gpus import (
+    FoundGpu,
+    Library,
+    NoLibraryError,
+    Partition,
+    created,
+    destroyed,
+    error_text,
+    load_nvml,
+    read_gpus,
+    start_nvml,
+    whole,
+)
+from mooring.drivers.nvidia.health import WHOLE, GpuFault, Watch
+from mooring.drivers.uevents import WatchingDriver
+from mooring.hardware.attributes import text
+from mooring.hardware.board import MigProfile
+from mooring.hardware.drivers.nvidia_gpu import DRIVER, Gpu, partition_name
 
 LOG = logging.getLogger(__name__)
 
@@ -51,17 +66,17 @@ WAIT_MS = 2_000
 VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
-class Part(NamedTuple):
-    """What a published name stands for: a GPU, or a place for a partition of it."""
+class GpuPartition(NamedTuple):
+    """The meaning of a published name: a GPU, or a place for a partition of it."""
 
     gpu: FoundGpu
     profile: MigProfile | None = None
     start: int = 0
-    partition: Partition | None = None  # if it is there
+    partition: Partition | None = None  # if it exists
 
 
 class NvidiaDriver(WatchingDriver):
-    """Gives GPUs away. Without NVML it has none, and `absence` says why."""
+    """Allocates GPUs. Without NVML there are none, and `absence` says why."""
 
     name = DRIVER
     subsystems = frozenset({"pci"})
@@ -79,18 +94,18 @@ class NvidiaDriver(WatchingDriver):
         self._host = host
         self._is_dynamic = is_dynamic
         self._ignored = ignored_xids
-        self._given = library
+        self._given_library = library
         self._library: Library | None = None
         self._edits = edits
         self._own_edits = OwnEdits(host, exists)
         self._taints: dict[str, DeviceTaint] = {}  # by device
-        self._prepared: dict[str, tuple[str, ...]] = {}  # partitions that we made, by claim
+        self._prepared: dict[str, tuple[str, ...]] = {}  # partitions that we created, by claim
         self.absence = ""
 
     # --- publishing -----------------------------------------------------------------------
 
     def devices(self) -> list[Pool]:
-        """Return the GPUs and partitions that there are, or can be."""
+        """Return the existing and possible GPUs and partitions."""
         devices: list[Device] = []
         counters: list[CounterSet] = []
         for found in self._gpus():
@@ -109,10 +124,11 @@ class NvidiaDriver(WatchingDriver):
         return [Pool(devices=tainted, counters=tuple(counters))] if devices else []
 
     def _gpus(self) -> list[FoundGpu]:
-        """Return what NVML tells of; nothing where there is no NVML."""
+        """Return the GPUs that NVML reports; none without NVML."""
         if self._library is None:
             try:
-                self._library = load() if self._given is None else started(self._given)
+                given = self._given_library
+                self._library = load_nvml() if given is None else start_nvml(given)
             except NoLibraryError as error:
                 self.absence = str(error)
                 return []
@@ -127,52 +143,50 @@ class NvidiaDriver(WatchingDriver):
         taint = self._taints.get(device.name)
         return device if taint is None else replace(device, taints=(taint,))
 
-    def _parts(self) -> dict[str, Part]:
-        """Return what each name stands for."""
-        parts: dict[str, Part] = {}
+    def _parts(self) -> dict[str, GpuPartition]:
+        """Return the GPU or partition of each published name."""
+        parts: dict[str, GpuPartition] = {}
         for gpu in self._gpus():
-            parts[f"gpu-{gpu.minor}"] = Part(gpu)
-            there = {(each.profile.id, each.start): each for each in gpu.partitions}
+            parts[f"gpu-{gpu.minor}"] = GpuPartition(gpu)
+            made = {(each.profile.id, each.start): each for each in gpu.partitions}
             for profile in gpu.model.mig:
                 for start in profile.placements:
                     name = partition_name(gpu.minor, profile.name, profile.id, start)
-                    parts[name] = Part(gpu, profile, start, there.get((profile.id, start)))
+                    parts[name] = GpuPartition(gpu, profile, start, made.get((profile.id, start)))
         return parts
 
     # --- preparing ------------------------------------------------------------------------
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
-        """Have the GPUs of a claim ready; partitions are made where they are wanted."""
+        """Prepare the GPUs of a claim; create partitions if necessary."""
         parts = self._parts()
-        for device in claim.devices:
-            if device.name not in parts:
-                raise gone(device)
+        check_present(claim, parts)
         before = self._prepared.get(claim.uid, ())
-        ready: dict[str, Part] = {}
+        ready: dict[str, GpuPartition] = {}
         try:
             for device in claim.devices:
                 ready[device.name] = self._ready(claim, device, parts[device.name])
         except PrepareError:
-            # What was ready before may be in use; what could not be undone is known, for later.
+            # Earlier partitions may be in use; those that cannot be destroyed now are remembered.
             with suppress(PrepareError):
                 self._undo(claim.uid, before)
             raise
         for device in claim.devices:
-            fellows = [ready[each.name] for each in of_request(claim, device.request)]
-            yield self._told(claim, device, ready[device.name], fellows)
+            fellows = [ready[each.name] for each in devices_of_request(claim, device.request)]
+            yield self._with_edits(claim, device, ready[device.name], fellows)
 
     def unprepare(self, claim: ClaimName) -> None:
-        """Destroy the partitions that were made for a claim."""
+        """Destroy the partitions that were created for a claim."""
         self._undo(claim.uid)
 
     def restored(self, claim: ClaimName, prepared: Iterable[Prepared]) -> None:
-        """Learn which partitions were made for a claim before this driver started."""
+        """Restore which partitions were created for a claim before this driver started."""
         if self._is_dynamic:
             names = (each.device for each in prepared if not each.device.has_admin_access)
             self._prepared[claim.uid] = tuple(each.name for each in names if "-mig-" in each.name)
 
     def _undo(self, uid: str, kept: tuple[str, ...] = ()) -> None:
-        """Destroy the partitions of a claim but these, or raise PrepareError."""
+        """Destroy the partitions of a claim, except some, or raise PrepareError."""
         names = [name for name in self._prepared.get(uid, ()) if name not in kept]
         parts = self._parts() if names else {}
         for name in names:
@@ -183,28 +197,28 @@ class NvidiaDriver(WatchingDriver):
         if kept:
             self._prepared[uid] = kept
 
-    def _ready(self, claim: Claim, device: AllocatedDevice, part: Part) -> Part:
-        """Return what a device is, after it was made, or raise PrepareError."""
+    def _ready(self, claim: Claim, device: AllocatedDevice, part: GpuPartition) -> GpuPartition:
+        """Return a device after creating it if necessary, or raise PrepareError."""
         if part.profile is None:
             if self._is_dynamic and not device.has_admin_access:
                 whole(self._library, part.gpu)
             return part
         if part.partition is None and (not self._is_dynamic or device.has_admin_access):
-            raise gone(device)
+            raise device_gone(device)
         if self._is_dynamic and not device.has_admin_access:
-            # Known before it is made: whatever happens, it is destroyed with the claim.
+            # Recorded before it is created: whatever happens, it is destroyed with the claim.
             names = (*self._prepared.get(claim.uid, ()), device.name)
             self._prepared[claim.uid] = tuple(dict.fromkeys(names))
-            partition = made(self._library, part.gpu, part.profile, part.start)
+            partition = created(self._library, part.gpu, part.profile, part.start)
             return part._replace(partition=partition)
         return part
 
-    def _told(
-        self, claim: Claim, device: AllocatedDevice, part: Part, fellows: list[Part]
+    def _with_edits(
+        self, claim: Claim, device: AllocatedDevice, part: GpuPartition, fellows: list[GpuPartition]
     ) -> Prepared:
-        """Return what containers get for a device."""
+        """Return a device with the edits of its containers."""
         edits = self._tool().of(part.gpu, part.partition)
-        uuids = listed(map(_uuid, fellows))
+        uuids = join_unique(map(_uuid, fellows))
         names = (item_variable(each, claim.uid, device.request) for each in VARIABLES)
         env = [f"{name}={uuids}" for name in names]
         if edits is None:
@@ -224,7 +238,7 @@ class NvidiaDriver(WatchingDriver):
     # --- health ---------------------------------------------------------------------------
 
     async def health(self) -> AsyncIterator[list[DeviceHealth]]:
-        """Yield how all devices are, and then each that goes wrong."""
+        """Yield the health of all devices, and then each that fails."""
         gpus = await asyncio.to_thread(self._gpus)
         if not gpus:
             return
@@ -232,20 +246,20 @@ class NvidiaDriver(WatchingDriver):
         try:
             watch = Watch(self._library, gpus, names, self._ignored)
         except self._library.NVMLError as error:  # type: ignore[union-attr]
-            LOG.warning("GPUs cannot be watched: %s", said(error))
+            LOG.warning("cannot watch GPUs: %s", error_text(error))
             return
         try:
             yield self._first(names, watch)
             while True:
                 faults = await asyncio.to_thread(watch.wait, WAIT_MS)
                 if faults:
-                    self._take_note(faults)
+                    self._taint(faults)
                     yield [fault.health for fault in faults]
         finally:
             watch.close()
 
     def _names_by_instance(self, gpus: list[FoundGpu]) -> dict[tuple[str, int], tuple[str, ...]]:
-        """Return the devices of each GPU, and of each instance of it that is there."""
+        """Return the devices of each GPU, and of each of its instances."""
         published = {device.name for pool in self.devices() for device in pool.devices}
         found: dict[tuple[str, int], tuple[str, ...]] = {}
         for gpu in gpus:
@@ -268,8 +282,8 @@ class NvidiaDriver(WatchingDriver):
                 found += (DeviceHealth(name, known) for name in devices)
         return found
 
-    def _take_note(self, faults: list[Fault]) -> None:
-        """Taint devices that went wrong, so that no new claim gets them."""
+    def _taint(self, faults: list[GpuFault]) -> None:
+        """Taint failed devices, so that no new claim gets them."""
         for fault in faults:
             self._taints[fault.device] = fault.taint
         self.look_again()
@@ -280,5 +294,5 @@ class _NoEdits:
         return None
 
 
-def _uuid(part: Part) -> str:
+def _uuid(part: GpuPartition) -> str:
     return part.gpu.uuid if part.partition is None else part.partition.uuid

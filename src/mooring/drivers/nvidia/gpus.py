@@ -1,6 +1,8 @@
-"""The GPUs of a machine, as NVML tells of them.
+"""The GPUs of a machine and their partitions, by NVML, NVIDIA's library.
 
-A GPU, or a partition, that cannot be read is left out: it is gone, or broken.
+`nvidia-ml-py` binds NVML. It is loaded when a driver first needs it; a fake in tests has the
+functions, constants and structures of that module. A GPU or partition that cannot be read is left
+out: it is gone, or broken. Creating or destroying a partition twice has no further effect.
 """
 
 from __future__ import annotations
@@ -8,17 +10,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from ctypes import byref, c_uint
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mooring.drivers.nvidia.library import Handle, Library, as_text, said
-from mooring.hardware.models import MigProfile, NvidiaGpu
+from mooring.driver.driver import PrepareError
+from mooring.hardware.attributes import tame
+from mooring.hardware.board import MigProfile, NvidiaGpu
 from mooring.hardware.numbers import PciAddress
-from mooring.hardware.values import tame
 
 LOG = logging.getLogger(__name__)
 
 GPUS_MAX = 256
 PLACEMENTS_MAX = 64
+ENABLED, DISABLED = 1, 0  # modes of MIG
 MIG_PREFIX = "MIG "  # of the names of profiles
 
 ARCHITECTURES = {
@@ -54,7 +57,7 @@ BRANDS = {
 
 
 class Partition(NamedTuple):
-    """A partition that somebody made."""
+    """An existing partition."""
 
     profile: MigProfile
     start: int  # the first of its memory slices
@@ -80,7 +83,7 @@ def read_gpus(library: Library) -> list[FoundGpu]:
     try:
         count = library.nvmlDeviceGetCount()
     except library.NVMLError as error:
-        LOG.warning("GPUs cannot be counted: %s", said(error))
+        LOG.warning("cannot count GPUs: %s", error_text(error))
         return []
     found = []
     for index in range(min(count, GPUS_MAX)):
@@ -88,7 +91,7 @@ def read_gpus(library: Library) -> list[FoundGpu]:
             handle = library.nvmlDeviceGetHandleByIndex(index)
             found.append(read_gpu(library, handle))
         except (library.NVMLError, ValueError) as error:
-            LOG.warning("GPU %d cannot be read and is left out: %s", index, said(error))
+            LOG.warning("cannot read GPU %d, it is left out: %s", index, error_text(error))
     return found
 
 
@@ -112,7 +115,7 @@ def read_gpu(library: Library, handle: Handle) -> FoundGpu:
 def read_partitions(
     library: Library, handle: Handle, profiles: tuple[MigProfile, ...]
 ) -> Iterator[Partition]:
-    """Give the partitions of a GPU that have one compute instance over all of them."""
+    """Yield the partitions of a GPU with one compute instance that spans them."""
     by_id = {profile.id: profile for profile in profiles}
     for index in range(library.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
@@ -156,7 +159,7 @@ def _model(
 
 
 def _profiles(library: Library, handle: Handle) -> Iterator[MigProfile]:
-    """Give the profiles of partitions that a GPU can have; most GPUs can have none."""
+    """Yield the possible partition profiles of a GPU; most GPUs have none."""
     met: set[int] = set()
     for number in range(library.NVML_GPU_INSTANCE_PROFILE_COUNT):
         try:
@@ -183,7 +186,7 @@ def _profiles(library: Library, handle: Handle) -> Iterator[MigProfile]:
 
 
 def _placements(library: Library, handle: Handle, profile: int) -> list[tuple[int, int]]:
-    """Return where partitions of a profile can be: first memory slice, and how many."""
+    """Return the placements of a profile: first memory slice, and number of slices."""
     count = c_uint(PLACEMENTS_MAX)
     places = (library.c_nvmlGpuInstancePlacement_t * PLACEMENTS_MAX)()
     library.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, places, byref(count))
@@ -200,7 +203,7 @@ def _is_mig_enabled(library: Library, handle: Handle) -> bool:
 
 
 def pci_address(bus_id: str) -> str:
-    """Return an address as sysfs has it: NVML writes a domain of eight digits, in capitals."""
+    """Return an address as in sysfs; NVML has domains of eight digits, in capitals."""
     text = bus_id.strip("\0 ").lower()
     domain, _, rest = text.partition(":")
     # A domain has four digits in sysfs, unless it needs more.
@@ -209,9 +212,138 @@ def pci_address(bus_id: str) -> str:
 
 
 def semantic(version: str) -> str:
-    """Return a version with three numbers and no zeros before them: 535.104.05 has."""
+    """Return a version with three numbers without leading zeros, unlike 535.104.05."""
     parts = version.strip().split(".")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
         raise ValueError(f"{version[:40]!r} is not a version")
     numbers = [str(int(part)) for part in parts]
     return ".".join([*numbers, "0", "0"][:3])
+
+
+# --- partitions -----------------------------------------------------------------------------------
+
+
+def created(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) -> Partition:
+    """Return a partition at a placement, created if necessary, or raise PrepareError."""
+    existing = _at(library, gpu, profile, start)
+    if existing is not None:
+        return existing
+    what = f"partition {profile.name} of GPU {gpu.minor} at slice {start}"
+    try:
+        _set_mode(library, gpu, ENABLED)
+        _create(library, gpu.handle, profile, start)
+    except library.NVMLError as error:
+        raise PrepareError(f"{what} cannot be created: {error_text(error)}") from None
+    partition = _at(library, gpu, profile, start)
+    if partition is None:
+        raise PrepareError(f"{what} was created, and does not exist")
+    return partition
+
+
+def destroyed(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) -> None:
+    """Destroy a partition, if it exists, or raise PrepareError."""
+    existing = _at(library, gpu, profile, start)
+    if existing is None:
+        return
+    try:
+        instance = library.nvmlDeviceGetGpuInstanceById(gpu.handle, existing.gpu_instance)
+        compute = library.nvmlGpuInstanceGetComputeInstanceById(instance, existing.compute_instance)
+        library.nvmlComputeInstanceDestroy(compute)
+        library.nvmlGpuInstanceDestroy(instance)
+    except library.NVMLError as error:
+        raise PrepareError(
+            f"partition {profile.name} of GPU {gpu.minor} cannot be destroyed: {error_text(error)}"
+        ) from None
+
+
+def whole(library: Library, gpu: FoundGpu) -> None:
+    """Make a GPU whole, or raise PrepareError."""
+    if not gpu.is_mig_enabled:
+        return
+    if any(read_partitions(library, gpu.handle, gpu.model.mig)):
+        raise PrepareError(f"GPU {gpu.minor} has partitions, and is requested whole")
+    try:
+        _set_mode(library, gpu, DISABLED)
+    except library.NVMLError as error:
+        raise PrepareError(f"GPU {gpu.minor} cannot be made whole: {error_text(error)}") from None
+
+
+def _at(library: Library, gpu: FoundGpu, profile: MigProfile, start: int) -> Partition | None:
+    try:
+        found = list(read_partitions(library, gpu.handle, gpu.model.mig))
+    except library.NVMLError:
+        return None  # the GPU is whole
+    same = (each for each in found if (each.profile.id, each.start) == (profile.id, start))
+    return next(same, None)
+
+
+def _set_mode(library: Library, gpu: FoundGpu, mode: int) -> None:
+    current, _ = library.nvmlDeviceGetMigMode(gpu.handle)
+    if current != mode:
+        library.nvmlDeviceSetMigMode(gpu.handle, mode)
+
+
+def _create(library: Library, handle: Handle, profile: MigProfile, start: int) -> None:
+    """Create a GPU instance and one compute instance that spans it, or neither."""
+    place = library.c_nvmlGpuInstancePlacement_t(start, profile.memory_slices)
+    instance = library.nvmlDeviceCreateGpuInstanceWithPlacement(handle, profile.id, byref(place))
+    try:
+        library.nvmlGpuInstanceCreateComputeInstance(instance, _largest(library, instance))
+    except library.NVMLError:
+        library.nvmlGpuInstanceDestroy(instance)
+        raise
+
+
+def _largest(library: Library, instance: Handle) -> int:
+    """Return the compute instance profile with the most slices: the whole GPU instance."""
+    shared = library.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
+    found: list[tuple[int, int]] = []
+    for number in range(library.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
+        try:
+            info = library.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, number, shared)
+        except library.NVMLError:
+            continue
+        found.append((info.sliceCount, info.id))
+    if not found:
+        raise library.NVMLError(library.NVML_ERROR_NOT_SUPPORTED)
+    return max(found)[1]
+
+
+# --- NVML -----------------------------------------------------------------------------------------
+
+Library = Any  # the module pynvml, or a fake of it
+Handle = Any  # of a GPU, or of an instance of it
+
+
+class NoLibraryError(Exception):
+    """NVML is not available; the text says why."""
+
+
+def load_nvml() -> Library:
+    """Load and start NVML, or raise NoLibraryError."""
+    try:
+        import pynvml  # type: ignore[import-untyped]
+    except ImportError:
+        raise NoLibraryError(
+            "nvidia-ml-py is not installed; it comes with mooring[drivers]"
+        ) from None
+    return start_nvml(pynvml)
+
+
+def start_nvml(library: Library) -> Library:
+    """Start NVML, or raise NoLibraryError."""
+    try:
+        library.nvmlInit()
+    except library.NVMLError as error:
+        raise NoLibraryError(f"no NVIDIA driver here ({error_text(error)})") from None
+    return library
+
+
+def error_text(error: Exception) -> str:
+    """Return the text of an NVML error."""
+    return str(error) or type(error).__name__
+
+
+def as_text(value: str | bytes) -> str:
+    """Return text from NVML; older bindings return bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

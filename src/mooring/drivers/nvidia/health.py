@@ -1,4 +1,4 @@
-"""How GPUs are: NVML tells of errors as they happen.
+"""The health of GPUs: NVML reports errors as they happen.
 
 XID        a number that says what went wrong; some are the program's fault, not the GPU's
 ECC        memory that lost two bits at once
@@ -13,20 +13,19 @@ from typing import NamedTuple
 
 from mooring.api.resource.v1 import DeviceTaint
 from mooring.driver.driver import DeviceHealth, Health
-from mooring.drivers.nvidia.gpus import FoundGpu
-from mooring.drivers.nvidia.library import Library, as_text, said
-from mooring.hardware.drivers.nvidiagpu import DRIVER
+from mooring.drivers.nvidia.gpus import FoundGpu, Library, as_text, error_text
+from mooring.hardware.drivers.nvidia_gpu import DRIVER
 
 LOG = logging.getLogger(__name__)
 
-# Faults of programs: the GPU is well after them.
+# Errors of programs, after which the GPU is healthy.
 HARMLESS_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 WHOLE = 0xFFFFFFFF  # the instance of events that concern all of a GPU
 LOST = "gpu-lost"
 
 
-class Fault(NamedTuple):
-    """What is wrong with a device."""
+class GpuFault(NamedTuple):
+    """An error of a device."""
 
     device: str
     key: str  # xid, ecc, gpu-lost
@@ -39,13 +38,13 @@ class Fault(NamedTuple):
 
     @property
     def health(self) -> DeviceHealth:
-        """What users of the device are told."""
+        """The health that users of the device see."""
         text = f"{self.key} {self.value}".strip()
         return DeviceHealth(self.device, Health.UNHEALTHY, text)
 
 
 class Watch:
-    """Waits for events of GPUs. Names are those of the devices that events concern."""
+    """Waits for events of GPUs."""
 
     def __init__(
         self,
@@ -60,26 +59,26 @@ class Watch:
         self._events = library.nvmlEventSetCreate()
         self.unwatched = [gpu for gpu in gpus if not self._is_watched(gpu)]
 
-    def wait(self, timeout_ms: int) -> list[Fault]:
-        """Return what went wrong next; nothing if all was well for so long."""
+    def wait(self, timeout_ms: int) -> list[GpuFault]:
+        """Return the next errors; none if there were none within the time."""
         library = self._library
         try:
             event = library.nvmlEventSetWait_v2(self._events, timeout_ms)
         except library.NVMLError_Timeout:
             return []
         except library.NVMLError_GpuIsLost:
-            return [Fault(name, LOST) for name in self._all()]
+            return [GpuFault(name, LOST) for name in self._all()]
         except library.NVMLError as error:
-            LOG.warning("waiting for events of GPUs: %s", said(error))
+            LOG.warning("waiting for events of GPUs: %s", error_text(error))
             return []
         found = self._fault(int(event.eventType), int(event.eventData))
         if found is None:
             return []
         key, value = found
-        return [Fault(name, key, value) for name in self._concerned(event)]
+        return [GpuFault(name, key, value) for name in self._concerned(event)]
 
     def close(self) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._library.nvmlEventSetFree(self._events)
 
     def _is_watched(self, gpu: FoundGpu) -> bool:
@@ -91,7 +90,7 @@ class Watch:
                 return False
             library.nvmlDeviceRegisterEvents(gpu.handle, wanted & known, self._events)
         except library.NVMLError as error:
-            LOG.warning("GPU %d cannot be watched: %s", gpu.minor, said(error))
+            LOG.warning("GPU %d cannot be watched: %s", gpu.minor, error_text(error))
             return False
         return True
 
@@ -103,7 +102,7 @@ class Watch:
         return None
 
     def _concerned(self, event: object) -> tuple[str, ...]:
-        """Return the devices that an event is about; a GPU that has no name any more is lost."""
+        """Return the devices of an event; a GPU without a uuid is lost."""
         library = self._library
         try:
             uuid = as_text(library.nvmlDeviceGetUUID(event.device))  # type: ignore[attr-defined]

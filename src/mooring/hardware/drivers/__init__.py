@@ -1,8 +1,8 @@
-"""The drivers, as far as what they publish: one module each, under the names that they use.
+"""What each driver publishes on a machine: one module per driver, so that one is easy to add.
 
-Each has a DRIVER and `sheets(machine)`. Names of attributes are those of the drivers' sources and
-of the table "Current Driver Attribute Names" of KEP-6072; the standard attributes stand beside
-them, as the KEP asks for. A device is published by one driver only.
+Each has a DRIVER and `sheets(machine)`. Attribute names are those of the drivers' sources and of
+the table "Current Driver Attribute Names" in KEP-6072; the standard attributes are published beside
+them, as the KEP requires. Only one driver publishes a device.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from mooring.hardware.drivers import (
-    amdgpu,
-    computedomain,
+    amd_gpu,
+    compute_domain,
     cpu,
     dranet,
-    examplegpu,
+    example_gpu,
     memory,
-    nvidiagpu,
+    nvidia_gpu,
     nvme,
     sriov,
     tpu,
@@ -26,13 +26,13 @@ from mooring.hardware.machine import Machine, Sheet
 Publish = Callable[[Machine], Iterable[Sheet]]
 
 _MODULES = (
-    amdgpu,
-    computedomain,
+    amd_gpu,
+    compute_domain,
     cpu,
     dranet,
-    examplegpu,
+    example_gpu,
     memory,
-    nvidiagpu,
+    nvidia_gpu,
     nvme,
     sriov,
     tpu,

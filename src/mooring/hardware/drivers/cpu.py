@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, NodeAllocatableMapping, NodeAllocatableResource
+from mooring.hardware.attributes import Attributes, DeviceLocation, amount, flag, text, whole
 from mooring.hardware.board import NumaNode
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.place import Place
-from mooring.hardware.values import Attributes, amount, flag, text, whole
 
 DRIVER = "dra.cpu"
 CAPACITY = "dra.cpu/cpu"
@@ -22,7 +21,7 @@ ONE = Quantity.from_int(1)
 
 
 class CpuGroup(NamedTuple):
-    """CPUs that are given away by number, not by name; None is unknown."""
+    """CPUs that are allocated by number, not by name; None is unknown."""
 
     cpus: int
     has_threads: bool  # two CPUs and more on a core
@@ -31,14 +30,14 @@ class CpuGroup(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the device is called: by its NUMA node, else by its socket."""
+        """The device name: by NUMA node, else by socket."""
         if self.node is not None:
             return f"cpudevnuma{self.node:03d}"
         return f"cpudevsocket{self.socket or 0:03d}"
 
 
 class OneCpu(NamedTuple):
-    """A CPU that is given away alone; None is unknown."""
+    """A CPU that is allocated alone; None is unknown."""
 
     id: int
     has_threads: bool
@@ -47,29 +46,29 @@ class OneCpu(NamedTuple):
     core: int | None = None
     cache: int | None = None  # the third level, which others may share
     siblings: str = ""  # the other CPUs of its core
-    core_type: str = "standard"  # p-core and e-core, where there are two sorts
+    core_type: str = "standard"  # p-core and e-core, if there are two types
 
     @property
     def name(self) -> str:
-        """What the device is called: by the CPU's own number, so that it stays the same."""
+        """The device name: by the CPU's number, so that it is stable."""
         return f"cpudev{self.id:03d}"
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give one device for every NUMA node with CPUs; pods share it."""
+    """Yield one device for every NUMA node with CPUs; pods share it."""
     nodes = (node for node in machine.board.numa.nodes if node.cpu_ids)
     has_threads = machine.board.cpu.threads_per_core > 1
     yield Sheet(tuple(group_device(machine.place, _group(node, has_threads)) for node in nodes))
 
 
-def group_device(place: Place, group: CpuGroup) -> Device:
-    """Return CPUs of which each claim takes so many."""
+def group_device(place: DeviceLocation, group: CpuGroup) -> Device:
+    """Return CPUs of which each claim consumes a number."""
     mapping = NodeAllocatableMapping(capacity_key=CAPACITY, capacity_multiplier=ONE)
     return Device(
         name=group.name,
         attributes={
             **place.numa_attributes(group.node),
-            **_known(
+            **_numbers(
                 {
                     "dra.cpu/numaNodeID": group.node,
                     "dra.net/numaNode": group.node,
@@ -85,7 +84,7 @@ def group_device(place: Place, group: CpuGroup) -> Device:
     )
 
 
-def cpu_device(place: Place, cpu: OneCpu) -> Device:
+def cpu_device(place: DeviceLocation, cpu: OneCpu) -> Device:
     """Return one CPU, for one claim."""
     mapping = NodeAllocatableMapping(device_multiplier=ONE)
     siblings = {"dra.cpu/siblings": text(cpu.siblings)} if cpu.siblings else {}
@@ -93,7 +92,7 @@ def cpu_device(place: Place, cpu: OneCpu) -> Device:
         name=cpu.name,
         attributes={
             **place.numa_attributes(cpu.node),
-            **_known(
+            **_numbers(
                 {
                     "dra.cpu/numaNodeID": cpu.node,
                     "dra.net/numaNode": cpu.node,
@@ -115,5 +114,5 @@ def _group(node: NumaNode, has_threads: bool) -> CpuGroup:
     return CpuGroup(len(node.cpu_ids), has_threads, node.id, node.socket)
 
 
-def _known(numbers: dict[str, int | None]) -> Attributes:
+def _numbers(numbers: dict[str, int | None]) -> Attributes:
     return {name: whole(value) for name, value in numbers.items() if value is not None}

@@ -1,6 +1,6 @@
-"""dra.net (kubernetes-sigs/dranet): network interfaces as a whole.
+"""dra.net (kubernetes-sigs/dranet): whole network interfaces.
 
-Interfaces whose virtual functions are given away belong to the SR-IOV driver.
+Interfaces whose virtual functions are published belong to the SR-IOV driver.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 from mooring.api.names import dns1123_label
 from mooring.api.resource.v1 import Device
-from mooring.hardware.board import PciDevice
+from mooring.hardware.attributes import Attributes, DeviceLocation, flag, tame, text, whole
+from mooring.hardware.board import Nic, PciDevice
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.models import Nic
-from mooring.hardware.place import Place
-from mooring.hardware.sysfsclasses import interface_name
-from mooring.hardware.values import Attributes, flag, tame, text, whole
+from mooring.hardware.sysfs import interface_name
 
 DRIVER = "dra.net"
 INTERFACE = "dra.net/ifName"
@@ -24,7 +22,7 @@ RDMA_DEVICE = "dra.net/rdmaDevice"
 
 
 class Interface(NamedTuple):
-    """A network interface, or an RDMA device without one. What is empty is not known."""
+    """A network interface, or an RDMA device without one; empty fields are unknown."""
 
     name: str = ""
     address: str = ""  # on PCI; virtual ones have none
@@ -36,15 +34,15 @@ class Interface(NamedTuple):
     state: str = ""
     sort: str = "device"  # what the kernel calls it: device, bridge, veth, …
     is_virtual: bool = False
-    functions: int | None = None  # that are made of it; None: it can have none
-    is_function: bool = False  # is itself made of another
+    functions: int | None = None  # virtual functions; None: it supports none
+    is_function: bool = False  # is itself a virtual function
     rdma_device: str = ""
     has_default_route: bool | None = None  # the machine reaches others through it
     has_programs: bool | None = None  # of eBPF
 
     @property
     def device_name(self) -> str:
-        """What the device is called: by its place on PCI, else by its own name."""
+        """The device name: by PCI address, else by its own name."""
         if self.address:
             return f"pci-{self.address.replace(':', '-').replace('.', '-')}"
         if not dns1123_label(self.name):
@@ -53,7 +51,7 @@ class Interface(NamedTuple):
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give the interfaces that are given away as a whole."""
+    """Yield the interfaces that are published whole."""
     gives_virtual = machine.board.options.sriov
     interfaces = (
         _interface(machine, index, device, model)
@@ -63,7 +61,7 @@ def sheets(machine: Machine) -> Iterator[Sheet]:
     yield Sheet(tuple(interface_device(machine.place, each) for each in interfaces))
 
 
-def interface_device(place: Place, interface: Interface) -> Device:
+def interface_device(place: DeviceLocation, interface: Interface) -> Device:
     """Return a network interface."""
     node = place.scalar_numa_node(interface.address) if interface.address else None
     texts = {
@@ -121,5 +119,5 @@ def _interface(machine: Machine, index: int, device: PciDevice, model: Nic) -> I
 
 def _mac(machine: Machine, device: PciDevice) -> str:
     digits = machine.digest(device.address)
-    # The second bit of the first byte says that nobody assigned it.
+    # The second bit of the first byte marks a locally administered address.
     return ":".join(("02", *(digits[index : index + 2] for index in range(0, 10, 2))))

@@ -14,9 +14,8 @@ from mooring.api.resource.v1 import (
     NodeAllocatableMapping,
     NodeAllocatableResource,
 )
+from mooring.hardware.attributes import DeviceLocation, flag, text, whole
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.place import Place
-from mooring.hardware.values import flag, text, whole
 
 DRIVER = "dra.memory"
 CAPACITY = "size"
@@ -39,20 +38,20 @@ class Pages(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the device is called."""
+        """The device name."""
         # The driver ends its names with random letters; here a name is always the same.
         where = "" if self.node is None else f"-numa{self.node}"
         return f"{self.resource.lower()}{where}"
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give one device for every NUMA node; pods share it."""
+    """Yield one device for every NUMA node; pods share it."""
     pages = (Pages(Quantity.parse(node.memory), node=node.id) for node in machine.board.numa.nodes)
     yield Sheet(tuple(memory_device(machine.place, each) for each in pages))
 
 
-def memory_device(place: Place, pages: Pages) -> Device:
-    """Return memory of which each claim takes so much."""
+def memory_device(place: DeviceLocation, pages: Pages) -> Device:
+    """Return memory of which each claim consumes an amount."""
     names = ("dra.memory/numaNode", "dra.cpu/numaNodeID", "dra.net/numaNode")
     own = {} if pages.node is None else dict.fromkeys(names, whole(pages.node))
     mapping = NodeAllocatableMapping(

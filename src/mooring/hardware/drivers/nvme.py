@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceCapacity, DeviceTaint
-from mooring.hardware.board import PciDevice
+from mooring.hardware.attributes import Attributes, DeviceLocation, flag, tame, text, whole
+from mooring.hardware.board import Nvme, PciDevice
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.models import Nvme
-from mooring.hardware.place import Place
-from mooring.hardware.values import Attributes, flag, tame, text, whole
 
 DRIVER = "dra.nvme"
 SIZE = "dra.nvme/size"
@@ -35,14 +33,14 @@ class Disk(NamedTuple):
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give all disks."""
+    """Yield all disks."""
     found = enumerate(machine.devices(Nvme))
     disks = (_disk(machine, index, *each) for index, each in found)
     yield Sheet(tuple(disk_device(machine.place, disk) for disk in disks))
 
 
-def disk_device(place: Place, disk: Disk) -> Device:
-    """Return a disk. One that the machine uses is tainted: who wants it must say so."""
+def disk_device(place: DeviceLocation, disk: Disk) -> Device:
+    """Return a disk; one that the machine uses is tainted, so that a claim must tolerate that."""
     texts = {
         "dra.nvme/model": disk.model.replace(" ", "_"),
         "dra.nvme/serial": disk.serial,
@@ -68,7 +66,7 @@ def disk_device(place: Place, disk: Disk) -> Device:
     )
 
 
-def _place(place: Place, address: str) -> Attributes:
+def _place(place: DeviceLocation, address: str) -> Attributes:
     if not address:
         return {}
     node = place.scalar_numa_node(address)

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mooring.api.resource.v1 import Device
+from mooring.hardware.attributes import DeviceLocation, flag, tame, text, whole
+from mooring.hardware.board import Nic
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.models import Nic
-from mooring.hardware.place import Place
-from mooring.hardware.sysfsclasses import interface_name
-from mooring.hardware.values import flag, tame, text, whole
+from mooring.hardware.sysfs import interface_name
 
 DRIVER = "sriovnetwork.k8snetworkplumbingwg.io"
 LINKS = {"ether": "ethernet", "infiniband": "infiniband"}
@@ -31,18 +30,18 @@ class VirtualFunction(NamedTuple):
 
     @property
     def device_name(self) -> str:
-        """What the device is called: by its place on PCI."""
+        """The device name, by PCI address."""
         return self.address.replace(":", "-").replace(".", "-")
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give the virtual functions of all interfaces that have some."""
+    """Yield the virtual functions of all interfaces that have some."""
     if machine.board.options.sriov:
         found = _functions(machine)
         yield Sheet(tuple(function_device(machine.place, each) for each in found))
 
 
-def function_device(place: Place, function: VirtualFunction) -> Device:
+def function_device(place: DeviceLocation, function: VirtualFunction) -> Device:
     """Return a virtual function."""
     node = place.scalar_numa_node(function.address)
     texts = {

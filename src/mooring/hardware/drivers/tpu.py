@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.api.resource.v1 import Device
-from mooring.hardware.board import PciDevice
+from mooring.hardware.attributes import text, whole
+from mooring.hardware.board import PciDevice, Tpu
 from mooring.hardware.machine import Machine, Sheet
-from mooring.hardware.models import Tpu
-from mooring.hardware.values import text, whole
 
 DRIVER = "tpu.google.com"
 
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
-    """Give all chips."""
+    """Yield all chips."""
     found = list(machine.devices(Tpu))
     yield Sheet(
         tuple(_device(machine, index, len(found), *each) for index, each in enumerate(found))

@@ -1,6 +1,15 @@
-"""The store on etcd v3: for who has an etcd, or wants more than one machine to hold the data."""
+"""The store on etcd v3: for users who have an etcd, or want more than one machine to hold the data.
 
-from mooring.store.etcd.endpoints import Trust, read_endpoint
+client      members, TLS, keys below our root, and etcd's errors as the store's
+watch_feed  one etcd watch that feeds all of our watches
+store       the contract as etcd's transactions
+"""
+
+from mooring.store.etcd.client import TlsFiles, read_endpoint
 from mooring.store.etcd.store import ROOT, EtcdStore, open_etcd
 
-__all__ = ["ROOT", "EtcdStore", "Trust", "open_etcd", "read_endpoint"]
+__all__ = ["ROOT", "EtcdStore", "TlsFiles", "open_etcd", "read_endpoint"]
+
+
+# MOVED
+Trust = TlsFiles  # MOVED

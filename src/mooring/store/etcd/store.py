@@ -1,8 +1,8 @@
 """The store on etcd: the contract's verbs as etcd's transactions.
 
-Every write is a transaction that compares the key's revision first, so it is one change or none.
-A key with a time to live has a lease of its own: etcd deletes all keys of a lease in one change,
-and here a change is of one key.
+Every write is a transaction that compares the key's revision first, so it makes one change or none.
+A key with a time to live has a lease of its own, because etcd deletes all keys of a lease in one
+revision, and in the contract a revision has one key.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
+from mooring.store.broadcaster import BroadcastWatch
 from mooring.store.contract import Deletion, Entry, Page
 from mooring.store.errors import (
     ClosedError,
@@ -24,10 +25,15 @@ from mooring.store.errors import (
     TooOldError,
     UnavailableError,
 )
-from mooring.store.etcd.endpoints import Members, Trust, read_endpoint
-from mooring.store.etcd.feed import Feed
-from mooring.store.etcd.forms import Keys, Span, fault_of
-from mooring.store.hub import HubWatch
+from mooring.store.etcd.client import (
+    KeyRange,
+    KeySpace,
+    Members,
+    TlsFiles,
+    read_endpoint,
+    store_error,
+)
+from mooring.store.etcd.watch_feed import WatchFeed
 from mooring.store.keys import check_key, check_list, check_prefix, check_revision, check_write
 from mooring.wire import etcd_pb2 as pb
 from mooring.wire import grpc
@@ -35,7 +41,7 @@ from mooring.wire.etcd import EtcdStub
 
 ROOT = "/mooring/"
 CALL_S_MAX = 10.0
-PAGE_ENTRIES = 1000  # a list without limit is read in pages of so many
+PAGE_ENTRIES = 1000  # the page size of a list without limit
 NEVER = -1  # no entry has this revision
 
 R = TypeVar("R")  # a response
@@ -44,7 +50,7 @@ Method = Callable[[EtcdStub], "grpc.aio.UnaryUnaryMultiCallable[Any, R]"]
 
 @asynccontextmanager
 async def open_etcd(
-    targets: str | Sequence[str], *, root: str = ROOT, trust: Trust | None = None
+    targets: str | Sequence[str], *, root: str = ROOT, trust: TlsFiles | None = None
 ) -> AsyncIterator[EtcdStore]:
     """Open the store below a root of an etcd, such as `127.0.0.1:2379`; close it at the end."""
     store = await EtcdStore.open(targets, root=root, trust=trust)
@@ -55,21 +61,21 @@ async def open_etcd(
 
 
 class EtcdStore:
-    """A store in etcd; belongs to the event loop that opened it."""
+    """A store in etcd, for the event loop that opened it."""
 
-    def __init__(self, members: Members, keys: Keys, revision: int) -> None:
+    def __init__(self, members: Members, keys: KeySpace, revision: int) -> None:
         self._members = members
         self._keys = keys
-        self._feed = Feed(members, keys, revision)
+        self._feed = WatchFeed(members, keys, revision)
         self._feeding = asyncio.create_task(self._feed.run())
         self._is_closed = False
 
     @classmethod
     async def open(
-        cls, targets: str | Sequence[str], *, root: str = ROOT, trust: Trust | None = None
+        cls, targets: str | Sequence[str], *, root: str = ROOT, trust: TlsFiles | None = None
     ) -> EtcdStore:
         """Return the store below a root of an etcd, or raise UnavailableError."""
-        keys = Keys(root)
+        keys = KeySpace(root)
         listed = (targets,) if isinstance(targets, str) else targets
         endpoints = [read_endpoint(target) for target in listed]
         members = Members(endpoints, None if trust is None else trust.credentials())
@@ -84,13 +90,15 @@ class EtcdStore:
 
     async def revision(self) -> int:
         """Return the newest revision."""
-        return (await self._range(Span(self._keys.mark, b""), 0, count_only=True)).header.revision
+        return (
+            await self._range(KeyRange(self._keys.mark, b""), 0, count_only=True)
+        ).header.revision
 
     async def get(self, key: str, *, at: int | None = None) -> Entry | None:
-        """Return what the key holds, now or at a revision."""
+        """Return the entry of a key, now or at a revision."""
         check_key(key)
         check_revision(at or 0)
-        found = await self._range(Span(self._keys.encode(key), b""), _revision(at))
+        found = await self._range(KeyRange(self._keys.encode(key), b""), _revision(at))
         return self._keys.entry(found.kvs[0]) if found.kvs else None
 
     async def list(
@@ -106,12 +114,12 @@ class EtcdStore:
             entries += page.entries
         return Page(entries, page.revision, page.remaining)
 
-    async def watch(self, prefix: str, *, after: int, events_max: int = 10_000) -> HubWatch:
-        """Return a watch of all changes after a revision; raises RevisionError if it cannot be."""
+    async def watch(self, prefix: str, *, after: int, events_max: int = 10_000) -> BroadcastWatch:
+        """Watch all changes after a revision, or raise RevisionError."""
         check_prefix(prefix)
         check_revision(after)
-        await self._range(Span(self._keys.mark, b""), max(after, 1), count_only=True)
-        return self._feed.hub.watch(prefix, after, events_max)
+        await self._range(KeyRange(self._keys.mark, b""), max(after, 1), count_only=True)
+        return self._feed.broadcaster.watch(prefix, after, events_max)
 
     async def _page(self, prefix: str, limit: int, after: str, at: int | None) -> Page:
         found = await self._range(self._keys.below(prefix, after), _revision(at), limit=limit)
@@ -120,7 +128,7 @@ class EtcdStore:
         return Page(entries, revision, found.count - len(entries))
 
     async def _range(
-        self, span: Span, revision: int, *, limit: int = 0, count_only: bool = False
+        self, span: KeyRange, revision: int, *, limit: int = 0, count_only: bool = False
     ) -> pb.RangeResponse:
         request = pb.RangeRequest(
             key=span.start,
@@ -134,7 +142,7 @@ class EtcdStore:
     # --- writing
 
     async def create(self, key: str, value: bytes, *, ttl_s: int | None = None) -> Entry:
-        """Write a key that is not there, or raise KeyExistsError."""
+        """Create a key, or raise KeyExistsError."""
         check_write(key, value, ttl_s)
         done = await self._put(key, value, 0, ttl_s)
         revision = done.header.revision
@@ -145,29 +153,29 @@ class EtcdStore:
     async def update(
         self, key: str, value: bytes, *, expected: int, ttl_s: int | None = None
     ) -> Entry:
-        """Write a key that has the expected revision, or raise ConflictError or KeyMissingError."""
+        """Update a key at the expected revision, or raise ConflictError or KeyMissingError."""
         check_write(key, value, ttl_s)
         done = await self._put(key, value, expected if expected > 0 else NEVER, ttl_s)
         if done.succeeded:
             previous = done.responses[0].response_put.prev_kv
             return Entry(key, value, previous.create_revision, done.header.revision)
-        raise self._refusal(key, expected, done)
+        raise self._mismatch(key, expected, done)
 
     async def delete(self, key: str, *, expected: int) -> Deletion:
-        """Delete a key that has the expected revision, or raise as update does."""
+        """Delete a key at the expected revision, or raise as update does."""
         check_key(key)
         delete = pb.DeleteRangeRequest(key=self._keys.encode(key), prev_kv=True)
-        wanted = expected if expected > 0 else NEVER
-        done = await self._transact(key, wanted, pb.RequestOp(request_delete_range=delete))
+        compared = expected if expected > 0 else NEVER
+        done = await self._transact(key, compared, pb.RequestOp(request_delete_range=delete))
         if done.succeeded:
             (previous,) = done.responses[0].response_delete_range.prev_kvs
             return Deletion(self._keys.entry(previous), done.header.revision)
-        raise self._refusal(key, expected, done)
+        raise self._mismatch(key, expected, done)
 
     async def compact(self, revision: int) -> None:
-        """Forget what happened up to a revision; returns when its room is free."""
+        """Drop the history up to a revision; return when its space is free."""
         check_revision(revision)
-        # What is to be forgotten must have reached the hub, with what was there before it.
+        # The changes must have reached the broadcaster with their previous values.
         mark = await _write_mark(self._members.stub, self._keys)
         try:
             async with asyncio.timeout(CALL_S_MAX):
@@ -175,7 +183,7 @@ class EtcdStore:
         except TimeoutError:
             raise UnavailableError(f"etcd: no changes within {CALL_S_MAX:g} s") from None
         request = pb.CompactionRequest(revision=revision, physical=True)
-        with suppress(TooOldError):  # forgotten already
+        with suppress(TooOldError):  # compacted already
             await self._call(lambda stub: stub.compact, request, revision)
 
     async def _put(
@@ -188,20 +196,20 @@ class EtcdStore:
         put.lease = (await self._call(lambda stub: stub.grant_lease, grant)).ID
         done = await self._transact(key, expected, pb.RequestOp(request_put=put))
         if not done.succeeded:
-            with suppress(StoreError):  # It ends by itself, too, only later.
+            with suppress(StoreError):  # The lease expires by itself, only later.
                 revoke = pb.LeaseRevokeRequest(ID=put.lease)
                 await self._call(lambda stub: stub.revoke_lease, revoke)
         return done
 
     async def _transact(self, key: str, expected: int, operation: pb.RequestOp) -> pb.TxnResponse:
-        """Do an operation if the key has a revision (0: is not there), else read the key."""
+        """Do an operation if the key has a revision (0: does not exist), else read the key."""
         name = self._keys.encode(key)
         compare = pb.Compare(key=name, target=pb.Compare.MOD, mod_revision=expected)
         read = pb.RequestOp(request_range=pb.RangeRequest(key=name))
         request = pb.TxnRequest(compare=[compare], success=[operation], failure=[read])
         return await self._call(lambda stub: stub.transact, request)
 
-    def _refusal(self, key: str, expected: int, done: pb.TxnResponse) -> StoreError:
+    def _mismatch(self, key: str, expected: int, done: pb.TxnResponse) -> StoreError:
         found = done.responses[0].response_range.kvs
         if not found:
             return KeyMissingError(key)
@@ -219,7 +227,7 @@ class EtcdStore:
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
-            raise ClosedError from None  # gRPC cancels what was begun when it closes.
+            raise ClosedError from None  # gRPC cancels running calls when it closes.
 
     async def close(self) -> None:
         """Close; all watches end with ClosedError."""
@@ -228,11 +236,11 @@ class EtcdStore:
         self._is_closed = True
         self._feeding.cancel()
         await asyncio.wait([self._feeding])
-        self._feed.hub.close(ClosedError())
+        self._feed.broadcaster.close(ClosedError())
         await self._members.close()
 
 
-async def _first_mark(members: Members, keys: Keys) -> int:
+async def _first_mark(members: Members, keys: KeySpace) -> int:
     """Write the mark to the first member that can be reached; return its revision."""
     for _ in range(len(members) if len(members) > 1 else 0):
         stub = members.stub
@@ -243,8 +251,8 @@ async def _first_mark(members: Members, keys: Keys) -> int:
     return await _write_mark(members.stub, keys)
 
 
-async def _write_mark(stub: EtcdStub, keys: Keys, *, waits: bool = True) -> int:
-    """Write the mark; return its revision. Who waits gives a member time to come up."""
+async def _write_mark(stub: EtcdStub, keys: KeySpace, *, waits: bool = True) -> int:
+    """Write the mark and return its revision; `waits` gives a member time to come up."""
     put = pb.RequestOp(request_put=pb.PutRequest(key=keys.mark))
     request = pb.TxnRequest(success=[put])
     call = stub.transact(request, timeout=CALL_S_MAX, wait_for_ready=waits)
@@ -255,15 +263,14 @@ async def _answered(call: Awaitable[R], revision: int = 0) -> R:
     try:
         return await call
     except grpc.aio.AioRpcError as error:
-        raise fault_of(error, revision) from error
+        raise store_error(error, revision) from error
 
 
 def _is_cancelled() -> bool:
-    """Tell whether someone wants the running task to end."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _revision(at: int | None) -> int:
-    # To etcd 0 is now, and 1 is before the first write.
+    # For etcd, 0 means now and 1 is before the first write.
     return 0 if at is None else max(at, 1)

@@ -1,9 +1,16 @@
-"""The store on SQLite: one folder, one server, nothing to install."""
+"""The store on SQLite: one folder, one server, nothing to install.
 
-from mooring.store.sqlite.backupfile import restore_backup, write_backup
-from mooring.store.sqlite.restoring import restore
+store         the contract's verbs, on one writer and a few readers
+writer        the thread that commits writes in groups
+transactions  the SQL of reads, writes, compaction and expiry
+database      the folder with its lock, the tables and their format
+maintenance   check, summarize, compact, copy and restore a store
+backup_file   a backup as one file, with checksums
+"""
+
+from mooring.store.sqlite.backup_file import restore_backup, write_backup
+from mooring.store.sqlite.maintenance import backup, check, compact, restore, summarize
 from mooring.store.sqlite.store import SqliteStore, open_sqlite
-from mooring.store.sqlite.upkeep import backup, check, compact, summarize
 
 __all__ = [
     "SqliteStore",

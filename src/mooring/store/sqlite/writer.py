@@ -1,19 +1,19 @@
-"""The writer: one thread, one connection, one commit for all writes that wait.
+"""The writer: one thread, one connection, one commit for all waiting writes.
 
     event loop                          writer thread
     ----------                          -------------
-    submit(write) ──► queue ──────────► take all that wait, up to the bounds of a group
-                                        BEGIN, apply each, note the state, COMMIT (one fsync)
+    submit(write) ──► queue ──────────► take all waiting jobs, up to the bounds of a group
+                                        BEGIN, apply each, update the state, COMMIT (one fsync)
     publish the changes, ◄───────────── deliver
-    answer each writer                  then a step of expiry and of compaction, if there is need
+    answer each caller                  then a step of expiry and of compaction, if necessary
 
-While a commit waits for the disk, the next group gathers. A write that is refused is answered
-like the others, after the commit: what it was refused for is durable by then. A write is answered
-after its change was published, so whoever was answered finds it in every watch that follows.
+While a commit waits for the disk, the next group gathers. A rejected write is answered after the
+commit like the others, because the entry that it lost to is durable only then. A write is answered
+after its change was published, so its caller finds it in every subscribed watch.
 
-When a commit fails for lack of room, the group is undone and refused and the next may succeed.
-When it fails otherwise nobody knows what the disk holds. Then the writer answers nothing more but
-UnavailableError, until the store is opened anew.
+When a commit fails because the disk is full, the group is rolled back and rejected, and the next
+may succeed. After any other failure nobody knows what the disk holds, and the writer answers only
+UnavailableError until the store is opened again.
 """
 
 from __future__ import annotations
@@ -24,124 +24,172 @@ from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
-from mooring.store.contract import Change
+from mooring.store.contract import KeyChange
 from mooring.store.errors import (
     ClosedError,
     FutureRevisionError,
-    NoRoomError,
+    NoSpaceError,
     OverloadedError,
     StoreError,
     UnavailableError,
 )
-from mooring.store.sqlite.jobs import Answer, Compact, Expire, Job, Stop, Ticket, answer
-from mooring.store.sqlite.reads import read_state
-from mooring.store.sqlite.writes import Write, apply, due_keys, next_due_ms, sweep, write_state
+from mooring.store.sqlite.transactions import (
+    CreateKey,
+    DeleteKey,
+    UpdateKey,
+    Write,
+    apply,
+    due_keys,
+    next_due_ms,
+    read_state,
+    sweep,
+    write_state,
+)
 
 GROUP_WRITES_MAX = 1000
 GROUP_BYTES_MAX = 16 * 2**20
 WAITING_JOBS_MAX = 20_000
 WAITING_BYTES_MAX = 128 * 2**20
-PAUSE_S_MIN = 0.05  # between looks at the clock, while a key is due
-PAUSE_S_STALLED = 1.0  # before a step of a sweep that failed is done again
-PAUSE_S_MAX = 60.0  # a clock that was set forward is noticed within that
+PAUSE_S_MIN = 0.05  # between checks of the clock, while a key is due
+PAUSE_S_STALLED = 1.0  # before a failed step of a sweep is repeated
+PAUSE_S_MAX = 60.0  # until the writer notices a clock that was set forward
+
+
+class Compact(NamedTuple):
+    """Drop the history up to a revision."""
+
+    revision: int
+
+
+class Expire(NamedTuple):
+    """Delete expired keys, a bounded number."""
+
+
+class Stop(NamedTuple):
+    """Finish the jobs submitted before, and end."""
+
+
+Job = Write | Compact | Expire | Stop
+JobFuture = Future[KeyChange | None] | None  # None: nobody waits
+JobResult = KeyChange | StoreError | None
+JobAnswer = tuple[JobFuture, JobResult]
+
+
+class WaitingJob(NamedTuple):
+    """A job and the future that waits for it."""
+
+    job: Job
+    future: JobFuture = None
+
+    @property
+    def size(self) -> int:
+        """The bytes that the job writes."""
+        match self.job:
+            case CreateKey(key, value) | UpdateKey(key, value):
+                return len(key) + len(value)
+            case DeleteKey(key):
+                return len(key)
+            case _:
+                return 0
 
 
 class Writer:
-    """All that writes to the database; `submit` is called in the event loop."""
+    """Writes to the database; callers use `submit` in the event loop."""
 
     def __init__(
         self,
         connection: sqlite3.Connection,
         *,
         loop: AbstractEventLoop,
-        publish: Callable[[Sequence[Change]], None],
+        publish: Callable[[Sequence[KeyChange]], None],
         clock: Callable[[], float],
     ) -> None:
         self._connection = connection
         self._loop = loop
         self._publish = publish
         self._clock = clock
-        self._queue: SimpleQueue[list[Ticket]] = SimpleQueue()
+        self._queue: SimpleQueue[list[WaitingJob]] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
-        # The event loop's own:
-        self._submitted: list[Ticket] = []  # not handed over yet
+        # Used by the event loop only:
+        self._submitted: list[WaitingJob] = []  # not yet in the queue
         self._waiting_jobs = 0
         self._waiting_bytes = 0
         self._is_closed = False
-        # The thread's own:
+        # Used by the thread only:
         self._state = read_state(connection)
         self._due_ms = next_due_ms(connection)
-        self._compactions: list[Ticket] = []  # whose sweep is not done
+        self._compactions: list[WaitingJob] = []  # whose sweep is not finished
         self._is_stalled = False  # the last step of a sweep failed
         self._fault: UnavailableError | None = None
         self._thread.start()
 
     # --- the event loop's side
 
-    def submit(self, job: Job) -> Future[Change | None]:
-        """Have a job done; the future has its change once that is durable."""
+    def submit(self, job: Job) -> Future[KeyChange | None]:
+        """Submit a job; the future has its change once that is durable."""
         if self._is_closed:
             raise ClosedError
-        future: Future[Change | None] = self._loop.create_future()
-        ticket = Ticket(job, future)
+        future: Future[KeyChange | None] = self._loop.create_future()
+        waiting = WaitingJob(job, future)
         if not isinstance(job, Stop):
-            self._check_room(ticket.size)
+            self._check_overload(waiting.size)
         self._is_closed = isinstance(job, Stop)
         self._waiting_jobs += 1
-        self._waiting_bytes += ticket.size
-        if not self._submitted:  # What comes in the same turn of the loop is handed over with it.
+        self._waiting_bytes += waiting.size
+        if not self._submitted:  # jobs of one turn of the loop go together
             self._loop.call_soon(self._hand_over)
-        self._submitted.append(ticket)
+        self._submitted.append(waiting)
         return future
 
     def _hand_over(self) -> None:
         submitted, self._submitted = self._submitted, []
         self._queue.put(submitted)
 
-    def _check_room(self, size: int) -> None:
+    def _check_overload(self, size: int) -> None:
         full = self._waiting_jobs >= WAITING_JOBS_MAX
         if full or self._waiting_bytes + size > WAITING_BYTES_MAX:
             raise OverloadedError(f"{self._waiting_jobs} requests are waiting; try again later")
 
     def _answer(
-        self, done: Sequence[Ticket], answers: Sequence[Answer], changes: Sequence[Change]
+        self, done: Sequence[WaitingJob], answers: Sequence[JobAnswer], changes: Sequence[KeyChange]
     ) -> None:
-        """Publish what was written and tell whoever waits."""
+        """Publish the changes and answer the callers."""
         self._waiting_jobs -= len(done)
-        self._waiting_bytes -= sum(ticket.size for ticket in done)
+        self._waiting_bytes -= sum(job.size for job in done)
         self._publish(changes)
         for waiting, outcome in answers:
-            answer(waiting, outcome)
+            _resolve(waiting, outcome)
 
     # --- the thread's side
 
     def _run(self) -> None:
         while True:
-            tickets = self._take()
-            if tickets and isinstance(tickets[-1].job, Stop):
-                self._commit(tickets[:-1])
-                self._finish(tickets[-1])
+            jobs = self._take()
+            if jobs and isinstance(jobs[-1].job, Stop):
+                self._commit(jobs[:-1])
+                self._finish(jobs[-1])
                 return
-            self._commit(tickets)
+            self._commit(jobs)
             self._expire()
             self._sweep()
 
-    def _take(self) -> list[Ticket]:
-        """Return what waits, up to the bounds of a group; wait a while for the first."""
+    def _take(self) -> list[WaitingJob]:
+        """Return waiting jobs, up to the bounds of a group; wait a while for the first."""
         try:
-            tickets = self._queue.get(timeout=self._pause_s())
+            jobs = self._queue.get(timeout=self._pause_s())
         except Empty:
             return []
-        bytes_left = GROUP_BYTES_MAX - sum(ticket.size for ticket in tickets)
-        while bytes_left > 0 and len(tickets) < GROUP_WRITES_MAX and not self._queue.empty():
+        bytes_left = GROUP_BYTES_MAX - sum(job.size for job in jobs)
+        while bytes_left > 0 and len(jobs) < GROUP_WRITES_MAX and not self._queue.empty():
             more = self._queue.get()
-            tickets += more
-            bytes_left -= sum(ticket.size for ticket in more)
-        return tickets  # Stop is the last that is ever submitted, so it can only be the last here.
+            jobs += more
+            bytes_left -= sum(job.size for job in more)
+        return jobs  # Stop is submitted last, so it can only be the last here.
 
     def _pause_s(self) -> float | None:
-        """Return how long to wait for work at most."""
+        """Return how long to wait for jobs at most."""
         if self._fault is not None:
             return None
         if self._state.swept < self._state.compacted:
@@ -151,23 +199,23 @@ class Writer:
         left_s = self._due_ms / 1000 - self._clock()
         return min(max(left_s, PAUSE_S_MIN), PAUSE_S_MAX)
 
-    def _commit(self, tickets: Sequence[Ticket]) -> None:
-        """Do the jobs of a group in one transaction, and answer them."""
+    def _commit(self, jobs: Sequence[WaitingJob]) -> None:
+        """Do the jobs of a group in one transaction and answer them."""
         if self._fault is not None:
-            self._refuse(tickets, self._fault)
-        elif tickets:
+            self._reject(jobs, self._fault)
+        elif jobs:
             compactions = len(self._compactions)
-            changes: list[Change] = []
-            answers: list[Answer] = []
-            fault = self._transact(lambda: self._apply_all(tickets, changes, answers))
+            changes: list[KeyChange] = []
+            answers: list[JobAnswer] = []
+            fault = self._transact(lambda: self._apply_all(jobs, changes, answers))
             if fault is not None:
                 del self._compactions[compactions:]
-                self._refuse(tickets, fault)
+                self._reject(jobs, fault)
             else:
-                self._deliver(tickets, answers, changes)
+                self._deliver(jobs, answers, changes)
 
     def _transact(self, work: Callable[[], None]) -> StoreError | None:
-        """Do some work in one transaction; return why it was undone, if it was."""
+        """Run a function in one transaction; return the error if it was rolled back."""
         before = self._state
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -178,20 +226,20 @@ class Writer:
                 write_state(self._connection, self._state)
                 self._connection.execute("COMMIT")
             self._due_ms = next_due_ms(self._connection)
-        except Exception as error:  # Whatever it was: the thread goes on, and answers.
+        except Exception as error:  # whatever it is, the thread must go on and answer
             self._state = before
             return self._undo(error)
         return None
 
     def _apply_all(
-        self, tickets: Sequence[Ticket], changes: list[Change], answers: list[Answer]
+        self, jobs: Sequence[WaitingJob], changes: list[KeyChange], answers: list[JobAnswer]
     ) -> None:
-        for ticket in tickets:
+        for job in jobs:
             try:
-                match ticket.job:
+                match job.job:
                     case Compact(revision):
                         if self._mark_compacted(revision):
-                            self._compactions.append(ticket)  # answered when it is swept
+                            self._compactions.append(job)  # answered when the sweep is finished
                             continue
                     case Expire():
                         due = due_keys(self._connection, self._now_ms())
@@ -200,20 +248,20 @@ class Writer:
                         pass
                     case write:
                         changes.append(self._write(write))
-                        answers.append((ticket.future, changes[-1]))
+                        answers.append((job.future, changes[-1]))
                         continue
-                answers.append((ticket.future, None))
-            except StoreError as refusal:
-                answers.append((ticket.future, refusal))
+                answers.append((job.future, None))
+            except StoreError as error:
+                answers.append((job.future, error))
 
-    def _write(self, write: Write) -> Change:
+    def _write(self, write: Write) -> KeyChange:
         revision = self._state.revision + 1
         change = apply(self._connection, write, revision, self._now_ms())
         self._state = self._state._replace(revision=revision)
         return change
 
     def _mark_compacted(self, revision: int) -> bool:
-        """Say that changes up to a revision may go; return whether that is news."""
+        """Set the compacted revision; return False if it is compacted already."""
         if revision > self._state.revision:
             raise FutureRevisionError(revision, self._state.revision)
         if revision <= self._state.compacted:
@@ -222,53 +270,63 @@ class Writer:
         return True
 
     def _expire(self) -> None:
-        """Delete some keys whose time is over, if there are any."""
+        """Delete some expired keys, if there are any."""
         if self._due_ms is not None and self._due_ms <= self._now_ms():
-            changes: list[Change] = []
+            changes: list[KeyChange] = []
             if (
                 self._fault is None
-                and self._transact(lambda: self._apply_all([Ticket(Expire())], changes, [])) is None
+                and self._transact(lambda: self._apply_all([WaitingJob(Expire())], changes, []))
+                is None
             ):
                 self._deliver((), (), changes)
 
     def _sweep(self) -> None:
-        """Do a step of compaction, if one is to be done."""
+        """Do a step of compaction, if one is pending."""
         if self._fault is None and self._state.swept < self._state.compacted:
             self._is_stalled = self._transact(self._sweep_step) is not None
         if self._state.swept >= self._state.compacted and self._compactions:
             done, self._compactions = self._compactions, []
-            self._deliver((), [(ticket.future, None) for ticket in done], ())
+            self._deliver((), [(job.future, None) for job in done], ())
 
     def _sweep_step(self) -> None:
         self._state = sweep(self._connection, self._state)
 
     def _undo(self, error: Exception) -> StoreError:
-        """Go back to before the transaction; if nobody knows what the disk holds, stop."""
+        """Roll back the transaction; stop writing if the state of the disk is unknown."""
         with suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         match getattr(error, "sqlite_errorname", None):
             case "SQLITE_FULL":
-                return NoRoomError(f"the disk is full: {error}")
-            case "SQLITE_BUSY":  # nothing was begun
+                return NoSpaceError(f"the disk is full: {error}")
+            case "SQLITE_BUSY":  # the transaction did not begin
                 return OverloadedError(f"another program holds the database: {error}")
-        self._fault = UnavailableError(f"writing failed, open the store anew: {error}")
+        self._fault = UnavailableError(f"writing failed, open the store again: {error}")
         pending, self._compactions = self._compactions, []
-        self._deliver((), [(ticket.future, self._fault) for ticket in pending], ())
+        self._deliver((), [(job.future, self._fault) for job in pending], ())
         return self._fault
 
-    def _refuse(self, tickets: Sequence[Ticket], fault: StoreError) -> None:
-        self._deliver(tickets, [(ticket.future, fault) for ticket in tickets], ())
+    def _reject(self, jobs: Sequence[WaitingJob], fault: StoreError) -> None:
+        self._deliver(jobs, [(job.future, fault) for job in jobs], ())
 
-    def _finish(self, stop: Ticket) -> None:
-        pending: list[Answer] = [(ticket.future, ClosedError()) for ticket in self._compactions]
+    def _finish(self, stop: WaitingJob) -> None:
+        pending: list[JobAnswer] = [(job.future, ClosedError()) for job in self._compactions]
         self._deliver([stop], [*pending, (stop.future, None)], ())
 
     def _deliver(
-        self, done: Sequence[Ticket], answers: Sequence[Answer], changes: Sequence[Change]
+        self, done: Sequence[WaitingJob], answers: Sequence[JobAnswer], changes: Sequence[KeyChange]
     ) -> None:
-        with suppress(RuntimeError):  # The loop is gone, and with it all who could wait.
+        with suppress(RuntimeError):  # The loop is closed, so nobody waits.
             self._loop.call_soon_threadsafe(self._answer, done, answers, changes)
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
+
+
+def _resolve(waiting: JobFuture, outcome: JobResult) -> None:
+    if waiting is None or waiting.done():  # done: the caller was cancelled
+        return
+    if isinstance(outcome, StoreError):
+        waiting.set_exception(outcome)
+    else:
+        waiting.set_result(outcome)

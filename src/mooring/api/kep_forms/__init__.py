@@ -1,0 +1,74 @@
+"""Forms of objects in the KEPs and on the concept page, rewritten to what Kubernetes 1.37 ships.
+
+`rewrite` works on JSON before it is decoded. It rewrites what has a shipped form, warns about
+extensions of Mooring, and leaves alone what it does not understand, because the decoder reports
+that better. It never changes its argument; an object without such a form is returned itself.
+
+claims       ResourceClaim and ResourceClaimTemplate
+slices       ResourceSlice
+other_kinds  kinds with a form or two
+trees        JSON trees, and the notices of one rewrite
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mooring.api.gates import Gates
+from mooring.api.kep_forms.claims import rewrite_claim, rewrite_template
+from mooring.api.kep_forms.other_kinds import (
+    is_slashed_driver_name,
+    rewrite_class,
+    rewrite_pod,
+    rewrite_pod_group,
+    rewrite_pool_status_request,
+    rewrite_quota,
+    rewrite_taint_rule,
+)
+from mooring.api.kep_forms.slices import rewrite_slice
+from mooring.api.kep_forms.trees import FormNotice, RewriteNotes, Tree
+
+__all__ = ["FormNotice", "RewrittenForm", "is_slashed_driver_name", "rewrite"]
+
+_REWRITERS: dict[tuple[str, str], Callable[[Tree, RewriteNotes], Tree]] = {
+    ("", "Pod"): rewrite_pod,
+    ("", "ResourceQuota"): rewrite_quota,
+    ("resource.k8s.io", "DeviceClass"): rewrite_class,
+    ("resource.k8s.io", "DeviceTaintRule"): rewrite_taint_rule,
+    ("resource.k8s.io", "ResourceClaim"): rewrite_claim,
+    ("resource.k8s.io", "ResourceClaimTemplate"): rewrite_template,
+    ("resource.k8s.io", "ResourcePoolStatusRequest"): rewrite_pool_status_request,
+    ("resource.k8s.io", "ResourceSlice"): rewrite_slice,
+    ("scheduling.k8s.io", "PodGroup"): rewrite_pod_group,
+    ("scheduling.k8s.io", "Workload"): rewrite_pod_group,
+}
+
+
+class RewrittenForm(NamedTuple):
+    """An object in its shipped form, and notices about its original form."""
+
+    tree: Tree
+    warnings: tuple[FormNotice, ...] = ()
+    errors: tuple[FormNotice, ...] = ()
+
+
+def rewrite(
+    tree: Tree, *, gates: Gates, fits: bool = False, is_part: bool = False
+) -> RewrittenForm:
+    """Return the object in its shipped form; the same object if it has that already.
+
+    `fits` means that the tree has only fields and types of its kind. Then slices, which are many
+    and large, are not searched for forms that would not fit. `is_part` means that it is a patch,
+    from which fields may be absent.
+    """
+    version, kind = tree.get("apiVersion"), tree.get("kind")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        return RewrittenForm(tree)
+    group, _, version = version.rpartition("/")
+    rewriter = _REWRITERS.get((group, kind))
+    if rewriter is None:
+        return RewrittenForm(tree)
+    notes = RewriteNotes(version=version, gates=gates, fits=fits, is_part=is_part)
+    shipped = rewriter(tree, notes)
+    return RewrittenForm(shipped, tuple(notes.warnings.values()), tuple(notes.errors))

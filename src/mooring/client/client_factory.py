@@ -1,0 +1,80 @@
+"""Entry points: a client for a remote server, and one for a server in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mooring.client.api_client import ApiClient
+from mooring.client.errors import AccessError
+from mooring.client.http.connection import ClientBounds
+from mooring.client.http.credentials import Token, Tokens, token_credentials
+from mooring.client.http.kubeconfig import kubeconfig_paths, read_kubeconfig
+from mooring.client.http.rest_config import RestConfig, in_cluster_config, transport_for
+from mooring.client.in_process import Application, InProcessTransport
+from mooring.kit.clock import REAL, Clock
+
+__all__ = [
+    "AccessError",
+    "RestConfig",
+    "Token",
+    "Tokens",
+    "http_client",
+    "in_process_client",
+    "load_rest_config",
+]
+
+
+def load_rest_config(
+    kubeconfig: str = "", *, context: str = "", environment: Mapping[str, str] | None = None
+) -> RestConfig:
+    """Return the config for a server: from kubeconfig as kubectl does, else as in a pod."""
+    paths = kubeconfig_paths(kubeconfig, environment)
+    if not kubeconfig and not context and not any(map(Path.exists, paths)):
+        pod = in_cluster_config(environment)
+        if pod is not None:
+            return pod
+    return read_kubeconfig(kubeconfig, context=context, environment=environment)
+
+
+def http_client(
+    config: RestConfig,
+    *,
+    manager: str = "mooring",
+    bounds: ClientBounds = ClientBounds(),  # noqa: B008  # a value
+    clock: Clock = REAL,
+    tokens: Tokens | None = None,
+) -> ApiClient:
+    """Return a client for a remote server; close it after use (`async with`).
+
+    `tokens` replace the credentials of the config.
+    """
+    transport = transport_for(config, agent=manager, bounds=bounds, clock=clock, tokens=tokens)
+    return ApiClient(transport, manager=manager, clock=clock)
+
+
+def in_process_client(
+    application: Application,
+    *,
+    manager: str = "mooring",
+    headers: Mapping[str, str] | None = None,
+    scope: Mapping[str, Any] | None = None,
+    clock: Clock = REAL,
+    tokens: Tokens | None = None,
+) -> ApiClient:
+    """Return a client for a server in this process, an ASGI application.
+
+    `headers` (`authorization: Bearer …`) or `tokens`, requested when needed, authenticate it;
+    `scope` is added to the ASGI scope of each request.
+    """
+    credentials = None if tokens is None else token_credentials(tokens, clock=clock)
+    transport = InProcessTransport(
+        application, headers=headers, scope=scope, agent=manager, credentials=credentials
+    )
+    return ApiClient(transport, manager=manager, clock=clock)
+
+
+# MOVED
+call_client = in_process_client  # MOVED
+find_access = load_rest_config  # MOVED

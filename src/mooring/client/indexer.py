@@ -1,0 +1,104 @@
+"""A cache of a cluster's objects by kind, with indexes (pure): informers update it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+ObjectKey = tuple[str, str]  # namespace, name
+IndexFunc = Callable[[Any], Iterable[str]]
+
+
+def object_key(value: Any) -> ObjectKey:
+    """Return the namespace and name of an object."""
+    return value.metadata.namespace, value.metadata.name
+
+
+def is_older(value: Any, than: Any) -> bool:
+    """Return whether an object has an older resource version, if the two can be compared."""
+    one, other = value.metadata.resource_version, than.metadata.resource_version
+    return one.isdigit() and other.isdigit() and int(one) < int(other)
+
+
+class Index:
+    """Objects of a kind by a value in them: a node, an owner, a claim."""
+
+    def __init__(self, keys: IndexFunc) -> None:
+        self._keys = keys
+        self._found: dict[str, dict[ObjectKey, Any]] = {}
+
+    def find(self, key: str) -> Collection[Any]:
+        """Return the objects with this value."""
+        return self._found.get(key, {}).values()
+
+    def change(self, key: ObjectKey, old: Any | None, new: Any | None) -> None:
+        """Record that an object was added, changed or deleted."""
+        if old is not None:
+            for each in self._keys(old):
+                found = self._found.get(each)
+                if found is not None and found.pop(key, None) is not None and not found:
+                    del self._found[each]
+        if new is not None:
+            for each in self._keys(new):
+                self._found.setdefault(each, {})[key] = new
+
+
+class Indexer:
+    """The objects of all watched kinds."""
+
+    def __init__(self) -> None:
+        self._values: dict[type[Any], dict[ObjectKey, Any]] = {}
+        self._indexes: dict[type[Any], dict[str, Index]] = {}
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def find(self, struct: type[T], namespace: str, name: str) -> T | None:
+        """Return an object, if it exists."""
+        return self._values.get(struct, {}).get((namespace, name))
+
+    def all(self, struct: type[T], namespace: str | None = None) -> Iterator[T]:
+        """Yield the objects of a kind, optionally of one namespace (this scans all of them)."""
+        for key, value in self._values.get(struct, {}).items():
+            if namespace is None or key[0] == namespace:
+                yield value
+
+    def by(self, struct: type[T], index: str, key: str) -> Collection[T]:
+        """Return the objects of a kind under a key of an index."""
+        return self._indexes[struct][index].find(key)
+
+    def count(self, struct: type[Any]) -> int:
+        """Return the number of objects of a kind."""
+        return len(self._values.get(struct, {}))
+
+    # --- updating -------------------------------------------------------------------------------
+
+    def index(self, struct: type[Any], name: str, keys: IndexFunc) -> None:
+        """Add an index for a kind, unless one of that name exists."""
+        indexes = self._indexes.setdefault(struct, {})
+        if name in indexes:
+            return
+        indexes[name] = index = Index(keys)
+        for key, value in self._values.get(struct, {}).items():
+            index.change(key, None, value)
+
+    def put(self, value: Any) -> Any | None:
+        """Add or replace an object and return the previous one."""
+        struct, key = type(value), object_key(value)
+        values = self._values.setdefault(struct, {})
+        old = values.get(key)
+        values[key] = value
+        self._reindex(struct, key, old, value)
+        return old
+
+    def remove(self, struct: type[Any], namespace: str, name: str) -> Any | None:
+        """Remove an object and return it."""
+        key = (namespace, name)
+        old = self._values.get(struct, {}).pop(key, None)
+        if old is not None:
+            self._reindex(struct, key, old, None)
+        return old
+
+    def _reindex(self, struct: type[Any], key: ObjectKey, old: Any | None, new: Any | None) -> None:
+        for index in self._indexes.get(struct, {}).values():
+            index.change(key, old, new)
