@@ -13,21 +13,26 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver import certificates
-from mooring.apiserver.authentication.authenticator import Authenticator
-from mooring.apiserver.authentication.keys import SigningKey
-from mooring.apiserver.authentication.serviceaccounts import Issuer
-from mooring.apiserver.authentication.statictokens import read_tokens
-from mooring.apiserver.authentication.tokenrequests import Signing
+from mooring.apiserver.auth import certificates
+from mooring.apiserver.auth.authenticator import Authenticator
+from mooring.apiserver.auth.authorizer import (
+    AuthorizerInformer,
+    ClusterAuthorizer,
+    RBACAccessControl,
+    core_object_reader,
+)
+from mooring.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
+from mooring.apiserver.auth.service_account_tokens import Issuer, SigningKey
+from mooring.apiserver.auth.token_requests import TokenSigner
+from mooring.apiserver.auth.users import read_tokens
 from mooring.apiserver.discovery import Discovery, version_document
-from mooring.apiserver.exchange import Answer, Request
-from mooring.apiserver.guard import Guard
-from mooring.apiserver.guarding import GuardFollower, RoleSecurity, finder, make_roles
-from mooring.apiserver.namespaces import make_namespaces
+from mooring.apiserver.http.messages import Request, Response
+from mooring.apiserver.http.non_resource import StaticDocuments
+from mooring.apiserver.http.router import Router
+from mooring.apiserver.namespace_controller import create_system_namespaces
 from mooring.apiserver.openapi import OpenAPI
-from mooring.apiserver.router import Fixed, Router
-from mooring.apiserver.server import make_service
-from mooring.apiserver.service import Service
+from mooring.apiserver.server import make_server_context
+from mooring.apiserver.server_context import ServerContext
 from mooring.store.sqlite import open_sqlite
 
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
@@ -41,7 +46,7 @@ CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 
 
-class Telling(Guard):
+class Telling(ClusterAuthorizer):
     """A guard that says when it was told something."""
 
     def __init__(self, gates: Any) -> None:
@@ -60,9 +65,9 @@ class Telling(Guard):
 class World(NamedTuple):
     """A server without a network."""
 
-    service: Service
+    service: ServerContext
     guard: Telling
-    follower: GuardFollower
+    follower: AuthorizerInformer
     router: Router
 
     async def ask(
@@ -77,7 +82,7 @@ class World(NamedTuple):
         data = _bytes_of(body)
         sent.setdefault("content-type", "application/json")
         answer = await self.router.answer(Request(method, path, fields, sent, data))
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, Response)
         await self.follower.load()
         is_json = answer.content_type.startswith("application/json")
         return answer.status, msgspec.json.decode(answer.body) if is_json else answer.body
@@ -86,21 +91,21 @@ class World(NamedTuple):
 @asynccontextmanager
 async def open_world(folder: Path) -> AsyncIterator[World]:
     async with open_sqlite(folder) as store:
-        bare = make_service(store, now=lambda: NOW)
+        bare = make_server_context(store, now=lambda: NOW)
         guard = Telling(bare.gates)
         issuer = Issuer("https://x", (KEY.public,), ("https://x",))
-        service = replace(bare, guard=guard, signing=Signing(KEY, issuer))
-        await make_namespaces(service)
-        await make_roles(service)
-        follower = GuardFollower(service, guard)
+        service = replace(bare, guard=guard, signing=TokenSigner(KEY, issuer))
+        await create_system_namespaces(service)
+        await reconcile_bootstrap_policy(service)
+        follower = AuthorizerInformer(service, guard)
         await follower.load()
-        authenticator = Authenticator(issuer, finder(service), service.now, TOKENS)
-        fixed = Fixed(
+        authenticator = Authenticator(issuer, core_object_reader(service), service.now, TOKENS)
+        fixed = StaticDocuments(
             Discovery(service.resources),
             OpenAPI(service.resources),
             version_document(python_version="3", platform="p"),
         )
-        router = Router(service, RoleSecurity(guard, authenticator), fixed)
+        router = Router(service, RBACAccessControl(guard, authenticator), fixed)
         yield World(service, guard, follower, router)
 
 

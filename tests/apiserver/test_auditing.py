@@ -12,27 +12,27 @@ from typing import Any
 import pytest
 
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.auditing import (
+from mooring.apiserver.audit import (
     DEFAULT_POLICY,
     AuditLog,
     Auditor,
-    Policy,
-    PolicyError,
+    AuditPolicy,
+    AuditPolicyError,
     Rotation,
     read_policy,
 )
-from mooring.apiserver.auditing import log as log_module
-from mooring.apiserver.auditing.events import Body, Note, line_of
-from mooring.apiserver.auditing.policy import Level, decide
-from mooring.apiserver.calls import User
-from mooring.apiserver.security import Attributes
+from mooring.apiserver.audit import auditor as log_module
+from mooring.apiserver.audit.event import AuditBody, AuditNote, line_of
+from mooring.apiserver.audit.policy import AuditLevel, decide
+from mooring.apiserver.auth.access import RequestAttributes
+from mooring.apiserver.auth.users import User
 from tests.apiserver.client import CLASSES, CONFIG_MAPS, Client, config_map, device_class
 
 NOW = Timestamp.parse("2026-11-15T12:00:00Z")
 ANN = User("ann", ("dev",))
 
 
-def policy(*rules: str, more: str = "") -> Policy:
+def policy(*rules: str, more: str = "") -> AuditPolicy:
     text = "\n".join(f"- {rule}" for rule in rules)
     data = f"apiVersion: audit.k8s.io/v1\nkind: Policy\n{more}\nrules:\n{text}\n"
     return read_policy(data.encode(), "policy.yaml")
@@ -48,7 +48,7 @@ class Notes:
         self.written = self.lost = 0
         self.lines: list[Any] = []
 
-    def put(self, note: Note) -> None:
+    def put(self, note: AuditNote) -> None:
         line = line_of(note)
         assert line.count(b"\n") == 1
         self.lines.append(json.loads(line))
@@ -59,7 +59,7 @@ class Notes:
 
 
 class Audited:
-    def __init__(self, folder: Path, audited: Policy, **options: Any) -> None:
+    def __init__(self, folder: Path, audited: AuditPolicy, **options: Any) -> None:
         self.notes = Notes()
         numbers = iter(range(1000))
         auditor = Auditor(audited, self.notes, lambda: NOW, lambda: f"id-{next(numbers)}")
@@ -168,12 +168,12 @@ def test_who_acts_as_another_is_noted_with_both() -> None:
 
 def test_large_bodies_and_those_that_cannot_be_read_are_left_out() -> None:
     json_type = "application/json"
-    large = Body(b'"' + b"x" * 2_000_000 + b'"', json_type)
+    large = AuditBody(b'"' + b"x" * 2_000_000 + b'"', json_type)
     line = json.loads(line_of(_note(request=large)))
     assert "requestObject" not in line
     assert line["annotations"] == {"audit.k8s.io/truncated": "true"}
     for data in (b"{", b"\xff\xfe", b"[" * 100_000, b"NaN"):
-        assert "requestObject" not in json.loads(line_of(_note(request=Body(data, json_type))))
+        assert "requestObject" not in json.loads(line_of(_note(request=AuditBody(data, json_type))))
 
 
 def test_bodies_in_yaml_and_protobuf_are_noted_as_json(everything: Audited) -> None:
@@ -212,14 +212,16 @@ def test_secrets_are_noted_only_by_a_rule_that_names_them(tmp_path: Path) -> Non
     assert "hunter2" not in json.dumps(audited.notes.lines)
     assert {line["level"] for line in audited.notes.lines} == {"Metadata"}
     named = policy("{level: Request, resources: [{group: '', resources: [secrets]}]}")
-    assert decide(named, ANN, Attributes("get", resource="secrets")).level is Level.REQUEST
+    assert (
+        decide(named, ANN, RequestAttributes("get", resource="secrets")).level is AuditLevel.REQUEST
+    )
 
 
 # --- policies -----------------------------------------------------------------------------------
 
-PODS = Attributes("get", "", "v1", "pods", "", "team", "one")
+PODS = RequestAttributes("get", "", "v1", "pods", "", "team", "one")
 LOG = PODS._replace(subresource="log")
-HEALTH = Attributes("get", path="/healthz/ping")
+HEALTH = RequestAttributes("get", path="/healthz/ping")
 
 
 @pytest.mark.parametrize(
@@ -246,18 +248,18 @@ HEALTH = Attributes("get", path="/healthz/ping")
     ],
 )
 def test_what_a_rule_matches(
-    rule: str, matching: list[Attributes], others: list[Attributes]
+    rule: str, matching: list[RequestAttributes], others: list[RequestAttributes]
 ) -> None:
     rules = policy(f"{{level: Metadata, {rule}}}")
-    assert all(decide(rules, ANN, asked).level is Level.METADATA for asked in matching)
-    assert all(decide(rules, ANN, asked).level is Level.NONE for asked in others)
+    assert all(decide(rules, ANN, asked).level is AuditLevel.METADATA for asked in matching)
+    assert all(decide(rules, ANN, asked).level is AuditLevel.NONE for asked in others)
 
 
 def test_the_first_rule_that_matches_decides() -> None:
     rules = policy("{level: None, users: [ann]}", "{level: Request, omitStages: [ResponseStarted]}")
-    assert decide(rules, ANN, PODS).level is Level.NONE
+    assert decide(rules, ANN, PODS).level is AuditLevel.NONE
     verdict = decide(rules, User("ben"), PODS)
-    assert verdict.level is Level.REQUEST
+    assert verdict.level is AuditLevel.REQUEST
     assert verdict.omitted_stages == {"ResponseStarted"}
 
 
@@ -280,7 +282,7 @@ def test_a_policy_that_cannot_be_is_refused_with_its_place(text: str, fault: str
     whole = text
     if text.startswith("{"):
         whole = f"apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {text}\n"
-    with pytest.raises(PolicyError) as refused:
+    with pytest.raises(AuditPolicyError) as refused:
         read_policy(whole.encode(), "policy.yaml")
     assert fault in str(refused.value)
 
@@ -288,9 +290,9 @@ def test_a_policy_that_cannot_be_is_refused_with_its_place(text: str, fault: str
 # --- the file -----------------------------------------------------------------------------------
 
 
-def _note(**given: Any) -> Note:
+def _note(**given: Any) -> AuditNote:
     known: dict[str, Any] = {
-        "level": Level.REQUEST_RESPONSE,
+        "level": AuditLevel.REQUEST_RESPONSE,
         "stage": "ResponseComplete",
         "audit_id": "1",
         "uri": "/",
@@ -299,7 +301,7 @@ def _note(**given: Any) -> Note:
         "received": NOW,
         "noted": NOW,
     }
-    return Note(**(known | given))
+    return AuditNote(**(known | given))
 
 
 def test_lines_are_appended_to_a_file_of_its_owner(tmp_path: Path) -> None:
@@ -315,7 +317,7 @@ def test_lines_are_appended_to_a_file_of_its_owner(tmp_path: Path) -> None:
 def test_a_file_that_is_full_is_turned_over_and_old_ones_go(tmp_path: Path) -> None:
     clock = iter(datetime(2026, 11, 15, tzinfo=UTC) + timedelta(hours=n) for n in range(1000))
     log = AuditLog(str(tmp_path / "audit.log"), Rotation(1, backups_max=2), lambda: next(clock))
-    body = Body(json.dumps("x" * 700_000).encode(), "application/json")
+    body = AuditBody(json.dumps("x" * 700_000).encode(), "application/json")
     for number in range(6):
         log.put(_note(audit_id=str(number), response=body, code=200))
     log.close()
@@ -331,7 +333,7 @@ def test_a_file_that_is_full_is_turned_over_and_old_ones_go(tmp_path: Path) -> N
 def test_files_that_are_too_old_go(tmp_path: Path) -> None:
     days = iter(datetime(2026, 11, 1, tzinfo=UTC) + timedelta(days=n) for n in range(0, 100, 2))
     log = AuditLog(str(tmp_path / "a.log"), Rotation(1, age_days_max=5), lambda: next(days))
-    body = Body(json.dumps("x" * 700_000).encode(), "application/json")
+    body = AuditBody(json.dumps("x" * 700_000).encode(), "application/json")
     for _ in range(5):
         log.put(_note(response=body, code=200))
     log.close()
@@ -344,7 +346,7 @@ def test_a_log_that_cannot_keep_up_loses_lines_and_nothing_else(
     monkeypatch.setattr(log_module, "WAITING_NOTES_MAX", 5)
     released = threading.Event()
 
-    def slow(note: Note) -> bytes:
+    def slow(note: AuditNote) -> bytes:
         released.wait(20)
         return line_of(note)
 
@@ -361,7 +363,7 @@ def test_a_log_that_cannot_keep_up_loses_lines_and_nothing_else(
 def test_a_disk_that_fails_costs_lines_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(_: Note) -> bytes:
+    def failing(_: AuditNote) -> bytes:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(log_module, "line_of", failing)

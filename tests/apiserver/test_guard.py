@@ -4,13 +4,14 @@ import pytest
 
 from mooring.api.meta import ObjectMeta
 from mooring.api.rbac import GROUP, PolicyRule, Role
-from mooring.apiserver.authorization.access import Allowed, ResourceAccess
-from mooring.apiserver.authorization.bootstrap import bootstrap_objects
-from mooring.apiserver.authorization.noderestriction import Change, Operation
-from mooring.apiserver.guard import FOLLOWED, Guard
-from mooring.apiserver.paths import Target
+from mooring.apiserver.admission.chain import check_write
+from mooring.apiserver.admission.node_restriction import AdmissionAttributes, Operation
+from mooring.apiserver.auth.access import Allowed, ResourceAccess
+from mooring.apiserver.auth.authorizer import WATCHED_RESOURCES, ClusterAuthorizer
+from mooring.apiserver.auth.bootstrap_policy import bootstrap_objects
+from mooring.apiserver.http.messages import Target
+from mooring.apiserver.http.status import StatusError
 from mooring.apiserver.resources import Resources
-from mooring.apiserver.status import StatusError
 from tests.apiserver.cast import GATES, NODE, TEAM, USERS, binding, pod_on, slice_of
 
 SECRET = ResourceAccess(NODE, "get", "", "secrets", namespace=TEAM, name="one")
@@ -18,15 +19,15 @@ ROLES = Target(GROUP, "v1", "roles", TEAM)
 
 
 @pytest.fixture
-def guard() -> Guard:
-    return Guard(GATES, [*bootstrap_objects(GATES), binding("admin", USERS["admin"])])
+def guard() -> ClusterAuthorizer:
+    return ClusterAuthorizer(GATES, [*bootstrap_objects(GATES), binding("admin", USERS["admin"])])
 
 
-def allows(guard: Guard, access: ResourceAccess) -> bool:
+def allows(guard: ClusterAuthorizer, access: ResourceAccess) -> bool:
     return isinstance(guard.authorizer.authorize(access), Allowed)
 
 
-def test_it_follows_what_is_stored(guard: Guard) -> None:
+def test_it_follows_what_is_stored(guard: ClusterAuthorizer) -> None:
     pod = pod_on("node-a", "p", "one")
     assert not allows(guard, SECRET)
     guard.put(pod)
@@ -35,7 +36,7 @@ def test_it_follows_what_is_stored(guard: Guard) -> None:
     assert not allows(guard, SECRET)
 
 
-def test_slices_and_bindings_come_and_go(guard: Guard) -> None:
+def test_slices_and_bindings_come_and_go(guard: ClusterAuthorizer) -> None:
     own = ResourceAccess(NODE, "update", "resource.k8s.io", "resourceslices", name="s")
     listing = ResourceAccess(USERS["admin"], "list", "", "pods", namespace=TEAM)
     guard.put(slice_of("node-a", "s"))
@@ -49,30 +50,38 @@ def test_slices_and_bindings_come_and_go(guard: Guard) -> None:
 
 def test_everything_that_it_follows_is_served() -> None:
     served = {(resource.group, resource.plural) for resource in Resources()}
-    assert set(FOLLOWED) <= served
+    assert set(WATCHED_RESOURCES) <= served
 
 
-def test_nobody_gives_more_than_they_have(guard: Guard) -> None:
+def test_nobody_gives_more_than_they_have(guard: ClusterAuthorizer) -> None:
     rule = PolicyRule(verbs=("get",), api_groups=("",), resources=("nodes",))
     role = Role(metadata=ObjectMeta(name="r", namespace=TEAM), rules=(rule,))
     with pytest.raises(StatusError) as caught:
-        guard.admit(USERS["admin"], Change(Operation.CREATE, ROLES, new=role))
+        check_write(guard, USERS["admin"], AdmissionAttributes(Operation.CREATE, ROLES, new=role))
     assert caught.value.status.code == 403
     assert caught.value.status.message.startswith(
         'roles.rbac.authorization.k8s.io "r" is forbidden: user "team-admin" (groups='
     )
-    guard.admit(USERS["admin"], Change(Operation.DELETE, ROLES, old=role))
-    guard.admit(USERS["admin"], Change(Operation.CREATE, ROLES, new=Role(metadata=role.metadata)))
+    check_write(guard, USERS["admin"], AdmissionAttributes(Operation.DELETE, ROLES, old=role))
+    check_write(
+        guard,
+        USERS["admin"],
+        AdmissionAttributes(Operation.CREATE, ROLES, new=Role(metadata=role.metadata)),
+    )
 
 
-def test_nodes_write_their_own_only(guard: Guard) -> None:
+def test_nodes_write_their_own_only(guard: ClusterAuthorizer) -> None:
     target = Target("resource.k8s.io", "v1", "resourceslices")
-    guard.admit(NODE, Change(Operation.CREATE, target, new=slice_of("node-a", "s")))
+    check_write(
+        guard, NODE, AdmissionAttributes(Operation.CREATE, target, new=slice_of("node-a", "s"))
+    )
     with pytest.raises(StatusError, match="can only create ResourceSlice"):
-        guard.admit(NODE, Change(Operation.CREATE, target, new=slice_of("node-b", "s")))
+        check_write(
+            guard, NODE, AdmissionAttributes(Operation.CREATE, target, new=slice_of("node-b", "s"))
+        )
 
 
-def test_it_answers_for_the_status_of_claims(guard: Guard) -> None:
+def test_it_answers_for_the_status_of_claims(guard: ClusterAuthorizer) -> None:
     ask = guard.claim_status(USERS["scheduler"], verb="update", namespace=TEAM)
     assert ask.refuse_binding() is None
     assert ask.refuse_driver("gpu.example.com", node="node-a") is not None

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.apiserver.exchange import Answer, Request
-from mooring.apiserver.guarding import make_roles
+from mooring.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
+from mooring.apiserver.http.messages import Request, Response
 from tests.apiserver.guarded import CLAIMS, RBAC, SLICES, World, within
 
 
@@ -154,7 +154,7 @@ def test_changes_are_followed_as_they_happen(tmp_path: Path) -> None:
                 while True:
                     world.guard.told.clear()
                     answer = await world.router.answer(Request("GET", CLAIMS, {}, ann))
-                    if isinstance(answer, Answer) and answer.status == code:
+                    if isinstance(answer, Response) and answer.status == code:
                         return
                     await world.guard.told.wait()
 
@@ -174,7 +174,7 @@ def test_roles_that_were_taken_apart_are_made_good_at_the_next_start(tmp_path: P
         _, role = await world.ask("GET", path, "root")
         assert (await world.ask("PUT", path, "root", {**role, "rules": []}))[0] == 200
         assert (await world.ask("GET", "/version"))[0] == 403
-        await make_roles(world.service)
+        await reconcile_bootstrap_policy(world.service)
         await world.follower.load()
         assert (await world.ask("GET", "/version"))[0] == 200
 

@@ -6,10 +6,10 @@ import pytest
 
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.meta import ListMeta
-from mooring.apiserver.listing import ListOptions, Page, list_entries
-from mooring.apiserver.negotiation import Form
-from mooring.apiserver.representing import Painter
-from mooring.apiserver.selectors import Selection
+from mooring.apiserver.http.negotiation import Representation
+from mooring.apiserver.http.response_encoder import ResponseEncoder
+from mooring.apiserver.verbs.list import ListOptions, ListPage, list_entries
+from mooring.apiserver.verbs.selectors import Selection
 from mooring.store.contract import Entry
 from tests.apiserver.client import (
     CLAIMS,
@@ -30,10 +30,10 @@ METADATA = ListMeta(resource_version="9")
 ODD = {"a/b": '"uid":"x"', "c": "\\\u2028{}"}
 
 
-def page_of(client: Client, group: str, plural: str) -> Page:
+def page_of(client: Client, group: str, plural: str) -> ListPage:
     resource = client.service.resources.of(group, plural)
     registry = client.service.registry
-    page: Page = client.run(list_entries(registry, resource, "", Selection(), ListOptions()))
+    page: ListPage = client.run(list_entries(registry, resource, "", Selection(), ListOptions()))
     return page
 
 
@@ -58,7 +58,7 @@ def test_stored_objects_are_listed_as_read_ones_are(
     client.post(CONFIG_MAPS, config_map(annotations=ODD))
     resource = client.service.resources.of(group, plural)
     for version, kind in resource.kinds.items():
-        painter = Painter(kind, Form(), START)
+        painter = ResponseEncoder(kind, Representation(), START)
         entries = page_of(client, group, plural).entries
         assert entries
         values = [client.service.registry.read(resource, entry) for entry in entries]
@@ -71,5 +71,5 @@ def test_stored_objects_are_listed_as_read_ones_are(
 
 def test_what_is_not_stored_as_usual_is_read() -> None:
     value = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}'
-    painter = Painter(CATALOGUE.find("v1", "ConfigMap"), Form(), START)
+    painter = ResponseEncoder(CATALOGUE.find("v1", "ConfigMap"), Representation(), START)
     assert painter.stored([Entry("/k", value, 1, 1)], METADATA) is None

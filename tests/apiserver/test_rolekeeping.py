@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from mooring.apiserver.rolekeeping import RoleKeeper
+from mooring.apiserver.auth.role_reconciler import ClusterRoleAggregator
 from tests.apiserver.guarded import RBAC, World, within
 
 ROLES = f"{RBAC}/clusterroles"
@@ -25,7 +25,7 @@ async def resources_of(world: World, name: str) -> list[str]:
 def test_rules_are_stored_before_anybody_asks(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         assert await resources_of(world, "view") == []
-        keeper = RoleKeeper(world.service.registry, world.service.resources)
+        keeper = ClusterRoleAggregator(world.service.registry, world.service.resources)
         await keeper.prepare()
         assert "resourceclaims" in await resources_of(world, "view")
         before = await world.service.registry.store.revision()
@@ -37,7 +37,7 @@ def test_rules_are_stored_before_anybody_asks(tmp_path: Path) -> None:
 
 def test_rules_follow_the_roles_that_they_are_of(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
-        keeper = RoleKeeper(world.service.registry, world.service.resources)
+        keeper = ClusterRoleAggregator(world.service.registry, world.service.resources)
         await keeper.prepare()
         running = asyncio.create_task(keeper.run())
         selector = {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]}

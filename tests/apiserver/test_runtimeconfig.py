@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mooring.api.gates import Gates
-from mooring.apiserver.resources import Resources
-from mooring.apiserver.runtimeconfig import (
+from mooring.apiserver.resources import (
+    Resources,
     RuntimeConfig,
     RuntimeConfigError,
     read_runtime_config,

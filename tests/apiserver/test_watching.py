@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mooring.api import protobuf
-from mooring.apiserver import watching
-from mooring.apiserver.limits import Limits
+from mooring.apiserver.settings import Limits
+from mooring.apiserver.verbs import watch as watch_verb
 from tests.apiserver.client import (
     CLASSES,
     CONFIG_MAPS,
@@ -141,7 +141,7 @@ def test_what_is_there_ends_with_a_bookmark_without_being_asked_for(client: Clie
 def test_a_bookmark_comes_shortly_before_the_end(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "BOOKMARK_BEFORE_END_S", 0.95)
+    monkeypatch.setattr(watch_verb, "BOOKMARK_BEFORE_END_S", 0.95)
     query = (
         f"watch=true&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion={revision(client)}"
     )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from mooring.api.catalogue import SERVED
+from mooring.api.gates import Gate, Gates, Preset
 from mooring.api.kinds import Kind
-from mooring.apiserver import selectable
-from mooring.apiserver.selectable import Fields
-from mooring.apiserver.status import About
+from mooring.apiserver.http.status import About
 
 EVENT_TTL_S = 3600
 
@@ -74,10 +73,6 @@ class Resource(Struct, frozen=True, eq=False, dict=True):
     def below(self, namespace: str) -> str:
         """Return the beginning of the keys of a namespace; of all without one."""
         return f"{self.prefix}{namespace}/" if namespace else self.prefix
-
-    def fields_of(self, value: Any) -> Fields:
-        """Return what field selectors can ask of an object."""
-        return selectable.fields_of(value, namespaced=self.namespaced)
 
 
 class Resources:
@@ -167,3 +162,211 @@ def _subresources(kinds: Iterable[Kind]) -> frozenset[str]:
         if kind.has_status:
             names.add("status")
     return frozenset(names)
+
+
+# ---- from mooring.apiserver.served: What clients may do with each resource and its parts.
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+PART_VERBS = ("get", "patch", "update")
+CREATE = ("create",)
+
+# The other resources know all verbs.
+_VERBS = {
+    "bindings": CREATE,
+    "namespaces": tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
+}
+
+_CATEGORIES = {
+    ("", "pods"): ("all",),
+    ("apps", "daemonsets"): ("all",),
+    ("apps", "deployments"): ("all",),
+    ("apps", "replicasets"): ("all",),
+    ("apps", "statefulsets"): ("all",),
+    ("batch", "jobs"): ("all",),
+}
+
+
+class Served(Protocol):
+    """One resource of a group, in all versions in which it is served."""
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for core."""
+
+    @property
+    def plural(self) -> str:
+        """What it is called in paths."""
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """The kinds of its objects, by version."""
+
+    @property
+    def subresources(self) -> frozenset[str]:
+        """The parts of its objects that are served."""
+
+
+class Subresource(NamedTuple):
+    """What a subresource takes and gives: objects of its resource's kind, if none is named."""
+
+    verbs: tuple[str, ...] = PART_VERBS
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+_PARTS = {
+    "attach": Subresource(("create", "get"), kind="PodAttachOptions"),
+    "binding": Subresource(CREATE, kind="Binding"),
+    "eviction": Subresource(CREATE, "policy", "v1", "Eviction"),
+    "exec": Subresource(("create", "get"), kind="PodExecOptions"),
+    "finalize": Subresource(("update",)),
+    "log": Subresource(("get",)),
+    "scale": Subresource(PART_VERBS, "autoscaling", "v1", "Scale"),
+    "token": Subresource(CREATE, "authentication.k8s.io", "v1", "TokenRequest"),
+}
+
+
+class Review(NamedTuple):
+    """A kind that is only ever created, to get its answer back."""
+
+    group: str
+    plural: str
+    kind: str
+    namespaced: bool = False
+    version: str = "v1"
+
+
+AUTHENTICATION = "authentication.k8s.io"
+AUTHORIZATION = "authorization.k8s.io"
+
+REVIEWS = (
+    Review(AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview"),
+    Review(AUTHENTICATION, "tokenreviews", "TokenReview"),
+    Review(AUTHORIZATION, "localsubjectaccessreviews", "LocalSubjectAccessReview", True),
+    Review(AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    Review(AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+    Review(AUTHORIZATION, "subjectaccessreviews", "SubjectAccessReview"),
+)
+
+
+def verbs_of(plural: str) -> tuple[str, ...]:
+    """Return what may be done with a resource."""
+    return _VERBS.get(plural, ALL_VERBS)
+
+
+def categories_of(group: str, plural: str) -> tuple[str, ...]:
+    """Return the names under which a resource is found together with others."""
+    return _CATEGORIES.get((group, plural), ())
+
+
+def subresource_of(subresource: str) -> Subresource:
+    """Return what may be done with a subresource."""
+    return _PARTS.get(subresource, Subresource())
+
+
+def version_order(version: str) -> tuple[int, int, int]:
+    """Return the place of a version: v1 before v1beta2 before v1beta1 before v1alpha3."""
+    major, stage, minor = version.removeprefix("v"), 0, "0"
+    for rank, word in ((1, "beta"), (2, "alpha")):
+        if word in major:
+            major, _, minor = major.partition(word)
+            stage = rank
+    return (stage, -int(major), -int(minor))
+
+
+# ---- from mooring.apiserver.runtimeconfig: Which versions of which groups a server serves, as `--runtime-config` says it.
+
+ALL: Final = "api/all"
+STAGES: Final = ("api/ga", "api/beta", "api/alpha")
+# Resources that are there only while a feature is on.
+_GATED: Final = {
+    ("scheduling.k8s.io", "compositepodgroups"): Gate.COMPOSITE_POD_GROUP,
+    ("scheduling.k8s.io", "podgroups"): Gate.GENERIC_WORKLOAD,
+    ("scheduling.k8s.io", "workloads"): Gate.GENERIC_WORKLOAD,
+}
+_WORDS: Final = {
+    "": True,
+    "true": True,
+    "1": True,
+    "t": True,
+    "false": False,
+    "0": False,
+    "f": False,
+}
+
+
+class RuntimeConfigError(Exception):
+    """A text that says nothing that can be done; the text of this says why."""
+
+
+class RuntimeConfig(Struct, frozen=True):
+    """What is on and off, by key."""
+
+    switches: Mapping[str, bool] = {}
+
+    def serves(self, kind: Kind, gates: Gates) -> bool:
+        """Return whether a kind is served in its version."""
+        gate = _GATED.get((kind.group, kind.plural))
+        if gate is not None and not gates.enabled(gate):
+            return False
+        return self._serves(kind.group, kind.version, kind.plural, gates.preset)
+
+    def notes(self, gates: Gates) -> Iterator[str]:
+        """Give what is switched on by name and not served for want of its feature."""
+        for (group, plural), gate in _GATED.items():
+            names = {
+                key
+                for kind in SERVED
+                if (kind.group, kind.plural) == (group, plural)
+                for key in (kind.api_version, f"{kind.api_version}/{plural}")
+            }
+            if not gates.enabled(gate) and any(self.switches.get(name) for name in names):
+                yield f"{plural}.{group} is not served because feature gate {gate} is off"
+
+    def reviews(self, gates: Gates, reviews: Iterable[Review] = REVIEWS) -> tuple[Review, ...]:
+        """Return the reviews that are served."""
+        preset = gates.preset
+        return tuple(r for r in reviews if self._serves(r.group, r.version, r.plural, preset))
+
+    def _serves(self, group: str, version: str, plural: str, preset: Preset) -> bool:
+        name = f"{group}/{version}" if group else version
+        stage = _stage_of(version)
+        keys = (f"{name}/{plural}", name, stage, ALL)
+        by_default = preset is Preset.MOORING or stage == STAGES[0]
+        return next((self.switches[key] for key in keys if key in self.switches), by_default)
+
+
+def read_runtime_config(text: str) -> RuntimeConfig:
+    """Return what a list of KEY=BOOL says, or raise RuntimeConfigError."""
+    switches: dict[str, bool] = {}
+    known = _known_keys()
+    for part in filter(None, map(str.strip, text.split(","))):
+        key, _, word = part.partition("=")
+        value = _WORDS.get(word.strip().lower())
+        if value is None:
+            raise RuntimeConfigError(f"{key}: {word!r} is neither true nor false")
+        key = key.strip().removeprefix("/")
+        if key not in known:
+            raise RuntimeConfigError(f"{key}: {_unknown(key, known)}")
+        switches[key] = value
+    return RuntimeConfig(switches)
+
+
+def _known_keys() -> frozenset[str]:
+    versions = {kind.api_version for kind in SERVED} | {f"{r.group}/{r.version}" for r in REVIEWS}
+    resources = {f"{kind.api_version}/{kind.plural}" for kind in SERVED}
+    resources |= {f"{r.group}/{r.version}/{r.plural}" for r in REVIEWS}
+    return frozenset({ALL, *STAGES, *versions, *resources})
+
+
+def _unknown(key: str, known: frozenset[str]) -> str:
+    group = key.partition("/")[0]
+    near = sorted(k for k in known if k.startswith(f"{group}/") and k.count("/") == 1)
+    if not near:
+        return f"unknown api group; besides groups there are {ALL}, {', '.join(STAGES)}"
+    return f"no such version or resource; there are {', '.join(near)}"
+
+
+def _stage_of(version: str) -> str:
+    return next((stage for stage in STAGES[1:] if stage.removeprefix("api/") in version), STAGES[0])

@@ -4,10 +4,10 @@ import pytest
 
 from mooring.api.meta import ObjectMeta
 from mooring.api.rbac import ClusterRole, PolicyRule
-from mooring.apiserver.authentication.impersonation import VALUES_MAX, impersonated
-from mooring.apiserver.authorization.access import Authorizer
-from mooring.apiserver.calls import User
-from mooring.apiserver.status import StatusError
+from mooring.apiserver.auth.access import Authorizer
+from mooring.apiserver.auth.authenticator import IMPERSONATED_VALUES_MAX, impersonated
+from mooring.apiserver.auth.users import User
+from mooring.apiserver.http.status import StatusError
 from tests.apiserver.cast import MASTER, TEAM, USERS, cluster, cluster_binding, known
 
 
@@ -101,7 +101,7 @@ def test_who_names_no_user_names_nobody() -> None:
 
 
 def test_there_is_a_bound() -> None:
-    many = [("impersonate-group", str(number)) for number in range(VALUES_MAX + 1)]
+    many = [("impersonate-group", str(number)) for number in range(IMPERSONATED_VALUES_MAX + 1)]
     with pytest.raises(StatusError) as caught:
         acting(MASTER, ("impersonate-user", "x"), *many)
     assert caught.value.status.code == 400

@@ -26,24 +26,20 @@ from mooring.api.codec import to_tree
 from mooring.api.core import Node, Pod, Secret, ServiceAccount
 from mooring.api.meta import ObjectMeta
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.authentication.authenticator import Authenticator, Known, bearer_token
-from mooring.apiserver.authentication.keys import (
+from mooring.apiserver.auth.authenticator import Authenticator, TokenUser, bearer_token
+from mooring.apiserver.auth.reviews import answer_self, answer_token
+from mooring.apiserver.auth.service_account_tokens import (
+    Issuer,
+    Lookup,
     SigningKey,
-    SigningKeyError,
+    TokenRefused,
     VerifyingKey,
     verified,
 )
-from mooring.apiserver.authentication.reviews import answer_self, answer_token
-from mooring.apiserver.authentication.serviceaccounts import Issuer, Lookup, Refused
-from mooring.apiserver.authentication.statictokens import (
-    StaticTokens,
-    TokenFileError,
-    read_tokens,
-)
-from mooring.apiserver.authentication.tokenrequests import Objects, bound_lookup, issue
-from mooring.apiserver.authentication.users import NOBODY
-from mooring.apiserver.calls import User
-from mooring.apiserver.status import StatusError
+from mooring.apiserver.auth.token_requests import TokenObjects, bound_lookup, issue
+from mooring.apiserver.auth.users import ANONYMOUS, StaticTokens, User, read_tokens
+from mooring.apiserver.errors import SigningKeyError, TokenFileError
+from mooring.apiserver.http.status import StatusError
 
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
 API = "https://kubernetes.default.svc"
@@ -110,11 +106,11 @@ def request(
 def issued(
     wanted: TokenRequest, *, bound: Any = None, key: SigningKey = KEY, **more: Any
 ) -> TokenRequest:
-    objects = Objects(ACCOUNT, bound, NODE if isinstance(bound, Pod) else None)
+    objects = TokenObjects(ACCOUNT, bound, NODE if isinstance(bound, Pod) else None)
     return issue(wanted, objects, key=key, issuer=ISSUER, now=NOW, token_id="id-1", **more).value
 
 
-def user_of(token: str, **more: Any) -> Known | Refused:
+def user_of(token: str, **more: Any) -> TokenUser | TokenRefused:
     return asyncio.run(authenticator(**more).token_user(token, (API,)))
 
 
@@ -124,7 +120,7 @@ def user_of(token: str, **more: Any) -> Known | Refused:
 @pytest.mark.parametrize("key", [KEY, RSA], ids=["ES256", "RS256"])
 def test_a_token_makes_its_bearer_the_service_account(key: SigningKey) -> None:
     found = user_of(issued(request(), key=key).status.token)
-    assert found == Known(
+    assert found == TokenUser(
         User(
             "system:serviceaccount:ci:bot",
             ("system:serviceaccounts", "system:serviceaccounts:ci", "system:authenticated"),
@@ -138,7 +134,7 @@ def test_a_token_makes_its_bearer_the_service_account(key: SigningKey) -> None:
 def test_a_token_bound_to_a_pod_tells_the_pod_and_its_node() -> None:
     token = issued(request("Pod", "runner", "pod-uid"), bound=POD).status.token
     found = user_of(token)
-    assert isinstance(found, Known)
+    assert isinstance(found, TokenUser)
     assert found.user.extra == {
         "authentication.kubernetes.io/pod-name": ("runner",),
         "authentication.kubernetes.io/pod-uid": ("pod-uid",),
@@ -164,14 +160,14 @@ def test_a_token_ends_with_what_it_is_bound_to(
     if kind:
         assert bound_lookup(wanted, "ci") == where
     token = issued(wanted, bound=bound).status.token
-    assert isinstance(user_of(token), Known)
+    assert isinstance(user_of(token), TokenUser)
     gone = {key: value for key, value in STORED.items() if key != where}
-    assert isinstance(user_of(token, stored=gone), Refused)
+    assert isinstance(user_of(token, stored=gone), TokenRefused)
     old = STORED[where]
     another = replace(old, metadata=replace(old.metadata, uid="another"))
-    assert isinstance(user_of(token, stored={**STORED, where: another}), Refused)
+    assert isinstance(user_of(token, stored={**STORED, where: another}), TokenRefused)
     deleted = replace(old, metadata=replace(old.metadata, deletion_timestamp=later(-100)))
-    assert isinstance(user_of(token, stored={**STORED, where: deleted}), Refused)
+    assert isinstance(user_of(token, stored={**STORED, where: deleted}), TokenRefused)
 
 
 @pytest.mark.parametrize(
@@ -179,21 +175,21 @@ def test_a_token_ends_with_what_it_is_bound_to(
 )
 def test_a_token_is_good_for_its_time_and_a_little_around_it(seconds: int, is_good: bool) -> None:
     token = issued(request()).status.token
-    assert isinstance(user_of(token, now=later(seconds)), Known) is is_good
+    assert isinstance(user_of(token, now=later(seconds)), TokenUser) is is_good
 
 
 def test_a_token_for_others_is_not_for_us() -> None:
     token = issued(request(audiences=("vault",))).status.token
-    assert isinstance(user_of(token), Refused)
+    assert isinstance(user_of(token), TokenRefused)
     found = asyncio.run(authenticator().token_user(token, ("vault", "else")))
-    assert isinstance(found, Known)
+    assert isinstance(found, TokenUser)
     assert found.audiences == ("vault",)
 
 
 def test_a_token_of_another_key_or_issuer_is_refused() -> None:
-    assert isinstance(user_of(issued(request(), key=OTHER).status.token), Refused)
+    assert isinstance(user_of(issued(request(), key=OTHER).status.token), TokenRefused)
     foreign = KEY.sign({"iss": "https://elsewhere", "sub": "system:serviceaccount:ci:bot"})
-    assert isinstance(user_of(foreign), Refused)
+    assert isinstance(user_of(foreign), TokenRefused)
 
 
 def parts_of(token: str) -> list[dict[str, Any]]:
@@ -222,7 +218,7 @@ def test_a_token_cannot_choose_how_it_is_checked() -> None:
 def test_a_token_whose_subject_is_not_its_account_is_refused() -> None:
     _, payload = parts_of(issued(request()).status.token)
     token = KEY.sign({**payload, "sub": "system:serviceaccount:ci:other"})
-    assert isinstance(user_of(token), Refused)
+    assert isinstance(user_of(token), TokenRefused)
 
 
 @given(
@@ -245,7 +241,7 @@ def test_no_signature_is_accepted_by_chance(signature: bytes) -> None:
     )
 )
 def test_whatever_a_signed_token_says_it_is_known_or_refused(payload: dict[str, Any]) -> None:
-    assert isinstance(user_of(KEY.sign({**payload, "iss": API})), Refused)
+    assert isinstance(user_of(KEY.sign({**payload, "iss": API})), TokenRefused)
 
 
 def test_keys_that_are_too_weak_are_not_used() -> None:
@@ -282,7 +278,7 @@ def test_a_request_is_answered_with_its_token_and_what_was_decided() -> None:
 def test_the_server_may_shorten_the_time() -> None:
     answer = issue(
         request(expiration_seconds=7200),
-        Objects(ACCOUNT),
+        TokenObjects(ACCOUNT),
         key=KEY,
         issuer=ISSUER,
         now=NOW,
@@ -370,7 +366,9 @@ def bootstrap_secret(**data: str) -> Secret:
     )
 
 
-def bootstrapped(secret: Secret, token: str = "abcdef.0123456789abcdef") -> Known | Refused:
+def bootstrapped(
+    secret: Secret, token: str = "abcdef.0123456789abcdef"
+) -> TokenUser | TokenRefused:
     stored = {Lookup("secrets", "kube-system", "bootstrap-token-abcdef"): secret}
     return user_of(token, stored=stored)
 
@@ -380,7 +378,7 @@ def test_a_bootstrap_token_is_a_user_of_its_own() -> None:
         auth_extra_groups="system:bootstrappers:workers", expiration="2026-01-02T00:00:00Z"
     )
     found = bootstrapped(secret)
-    assert isinstance(found, Known)
+    assert isinstance(found, TokenUser)
     assert found.user.name == "system:bootstrap:abcdef"
     assert found.user.groups == (
         "system:bootstrappers",
@@ -407,7 +405,7 @@ def test_a_bootstrap_token_is_a_user_of_its_own() -> None:
     ],
 )
 def test_a_bootstrap_token_that_may_not_be_used_is_none(secret: Secret) -> None:
-    assert isinstance(bootstrapped(secret), Refused)
+    assert isinstance(bootstrapped(secret), TokenRefused)
 
 
 # --- requests -------------------------------------------------------------------------------------
@@ -420,9 +418,9 @@ def user_with(authorization: str | None) -> User:
 
 
 def test_who_shows_nothing_is_nobody() -> None:
-    assert user_with(None) == NOBODY
-    assert user_with("") == NOBODY
-    assert user_with("Basic YTpi") == NOBODY
+    assert user_with(None) == ANONYMOUS
+    assert user_with("") == ANONYMOUS
+    assert user_with("Basic YTpi") == ANONYMOUS
 
 
 def test_who_shows_a_good_token_is_known() -> None:

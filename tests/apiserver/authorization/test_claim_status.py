@@ -4,9 +4,8 @@ import pytest
 
 from mooring.api.meta import ObjectMeta
 from mooring.api.rbac import ClusterRole, PolicyRule
-from mooring.apiserver.authentication.users import NODE_NAME
-from mooring.apiserver.authorization.claimstatus import ClaimStatusAuthorizer, is_associated
-from mooring.apiserver.calls import User
+from mooring.apiserver.auth.access import ClaimStatusAuthorizer, is_associated
+from mooring.apiserver.auth.users import NODE_NAME, User
 from tests.apiserver.cast import DRIVER, TEAM, USERS, binding, cluster, cluster_binding, known
 
 

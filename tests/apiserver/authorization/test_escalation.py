@@ -13,10 +13,9 @@ from mooring.api.rbac import (
     RoleBinding,
     RoleRef,
 )
-from mooring.apiserver.authorization.escalation import AGGREGATION, Writing, refuse_writing
-from mooring.apiserver.authorization.rbac import Stored
-from mooring.apiserver.calls import User
-from mooring.apiserver.paths import Target
+from mooring.apiserver.auth.rbac import AGGREGATION, RoleWrite, Stored, refuse_escalation
+from mooring.apiserver.auth.users import User
+from mooring.apiserver.http.messages import Target
 from tests.apiserver.cast import MASTER, TEAM, USERS, Cluster, binding, cluster, known
 
 ADMIN = USERS["admin"]
@@ -34,8 +33,8 @@ def refused(
     world = world or cluster()
     name = "" if old is None else new.metadata.name
     target = Target(GROUP, "v1", PLURALS[new.kind], new.metadata.namespace, name)
-    writing = Writing(user, target, new, old)
-    return refuse_writing(writing, policy=world.policy, authorizer=world.authorizer)
+    writing = RoleWrite(user, target, new, old)
+    return refuse_escalation(writing, policy=world.policy, authorizer=world.authorizer)
 
 
 def role(*rules: PolicyRule) -> Role:

@@ -21,10 +21,10 @@ from mooring.api.rbac import (
     RoleRef,
     Subject,
 )
-from mooring.apiserver.authorization.access import Allowed, ResourceAccess
-from mooring.apiserver.authorization.rbac import Policy, Stored
-from mooring.apiserver.authorization.rules import allows
-from mooring.apiserver.calls import User
+from mooring.apiserver.auth.access import Allowed, ResourceAccess
+from mooring.apiserver.auth.policy_rules import allows
+from mooring.apiserver.auth.rbac import RBACPolicy, Stored
+from mooring.apiserver.auth.users import User
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SPACES = st.sampled_from(["one", "two"])
@@ -118,7 +118,7 @@ USERS = st.sampled_from(
 def test_a_policy_decides_as_a_plain_walk_does(
     steps: list[tuple[bool, Stored]], user: User
 ) -> None:
-    policy = Policy()
+    policy = RBACPolicy()
     objects: dict[Key, Stored] = {}
     for is_put, value in steps:
         if is_put:

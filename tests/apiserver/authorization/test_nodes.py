@@ -15,12 +15,15 @@ from mooring.api.core.node import NodeSpec
 from mooring.api.core.placement import Taint
 from mooring.api.core.podstatus import PodResourceClaimStatus
 from mooring.api.meta import ObjectMeta
-from mooring.apiserver.authorization.access import Allowed, NoOpinion, ResourceAccess
-from mooring.apiserver.authorization.noderestriction import Change, Operation, refuse_change
-from mooring.apiserver.authorization.nodes import NodeTies
-from mooring.apiserver.authorization.podties import references_of, ties_of
-from mooring.apiserver.calls import User
-from mooring.apiserver.paths import Target
+from mooring.apiserver.admission.node_restriction import (
+    AdmissionAttributes,
+    Operation,
+    refuse_node_write,
+)
+from mooring.apiserver.auth.access import Allowed, NoOpinion, ResourceAccess
+from mooring.apiserver.auth.node_authorizer import NodeGraph, references_of, references_with_self
+from mooring.apiserver.auth.users import User
+from mooring.apiserver.http.messages import Target
 from tests.apiserver.cast import NODE, TEAM, USERS, cluster, pod_on, slice_of
 
 CREATE, UPDATE, DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE
@@ -49,7 +52,7 @@ def test_lists_are_for_those_who_ask_for_their_own_node_only(resource: str) -> N
 
 
 def test_a_claim_is_readable_from_when_a_pod_on_the_node_names_it_until_the_pod_is_gone() -> None:
-    ties = NodeTies()
+    ties = NodeGraph()
     pod = pod_on("", "p", "one")
     ties.put_pod(pod)
     assert not ties.needs("node-a", "resourceclaims", TEAM, "one")
@@ -144,7 +147,7 @@ def test_a_mirror_pod_gives_its_node_nothing() -> None:
     pod = pod_on("node-a", "p", "one")
     mirror = {"kubernetes.io/config.mirror": "hash"}
     pod = replace(pod, metadata=replace(pod.metadata, annotations=mirror))
-    assert {tie.resource for tie in ties_of(pod)} == {"pods"}
+    assert {tie.resource for tie in references_with_self(pod)} == {"pods"}
 
 
 POD_NAMES = st.sampled_from(["p", "q", "r"])
@@ -155,7 +158,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_ties_are_those_of_the_pods_that_there_are(steps: list[tuple[str, str, str]]) -> None:
-    ties = NodeTies()
+    ties = NodeGraph()
     pods: dict[str, tuple[str, str]] = {}
     for name, node, reference in steps:
         if node == "gone":
@@ -204,12 +207,12 @@ def test_a_refusal_says_what_nodes_may(access: ResourceAccess, reason: str) -> N
 
 
 def refused(operation: Operation, target: Target, **more: Any) -> str | None:
-    return refuse_change(NODE, Change(operation, target, **more))
+    return refuse_node_write(NODE, AdmissionAttributes(operation, target, **more))
 
 
 def test_others_are_not_restricted() -> None:
-    change = Change(CREATE, PODS, new=pod_on("node-b", "x", "y"))
-    assert refuse_change(USERS["edit"], change) is None
+    change = AdmissionAttributes(CREATE, PODS, new=pod_on("node-b", "x", "y"))
+    assert refuse_node_write(USERS["edit"], change) is None
 
 
 SLICES = Target("resource.k8s.io", "v1", "resourceslices")

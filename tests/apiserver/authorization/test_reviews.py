@@ -17,8 +17,8 @@ from mooring.api.authorization import (
 )
 from mooring.api.codec import to_tree
 from mooring.api.meta import ObjectMeta
-from mooring.apiserver.authorization.reviews import answer_access, answer_rules
-from mooring.apiserver.status import StatusError
+from mooring.apiserver.auth.reviews import answer_access, answer_rules
+from mooring.apiserver.http.status import StatusError
 from tests.apiserver.cast import NODE, TEAM, USERS, Cluster, cluster
 
 READ = ResourceAttributes(verb="list", resource="pods", namespace=TEAM)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mooring.apiserver.patching import FieldManager, PatchError, manager_name
-from mooring.apiserver.patching.values import Tree
+from mooring.apiserver.patching.json_values import Tree
 from tests.apiserver.patching.makers import (
     CLAIM,
     LATER,

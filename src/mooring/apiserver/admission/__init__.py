@@ -8,7 +8,3 @@ runtime_classes  what the runtime class of a pod adds to it
 charging         quotas have room for what is written, or it is refused
 recounting       the status of quotas stays right, whatever happens
 """
-
-from mooring.apiserver.admission.admission import Admission
-
-__all__ = ["Admission"]

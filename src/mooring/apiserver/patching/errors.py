@@ -13,7 +13,7 @@ FIELD_MANAGER_CONFLICT = "FieldManagerConflict"
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
-class Cause(Struct, frozen=True):
+class PatchCause(Struct, frozen=True):
     """One cause in the details of a Status."""
 
     reason: str
@@ -27,11 +27,11 @@ class PatchError(Struct, frozen=True):
     status: int
     reason: str
     message: str
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[PatchCause, ...] = ()
     detail: str = ""  # what Kubernetes leaves out of its answer; for logs
 
 
-class Refusal(Exception):  # noqa: N818  # it is one
+class PatchRefused(Exception):  # noqa: N818  # it is one
     """Carries a PatchError to the door."""
 
     def __init__(self, error: PatchError) -> None:
@@ -39,16 +39,16 @@ class Refusal(Exception):  # noqa: N818  # it is one
         self.error = error
 
 
-def bad_request(message: str) -> Refusal:
+def bad_request(message: str) -> PatchRefused:
     """Return the refusal of what cannot be understood."""
-    return Refusal(PatchError(400, "BadRequest", message))
+    return PatchRefused(PatchError(400, "BadRequest", message))
 
 
-def unprocessable(detail: str) -> Refusal:
+def unprocessable(detail: str) -> PatchRefused:
     """Return the refusal of a patch that does not apply; Kubernetes does not say why."""
-    return Refusal(PatchError(422, "Invalid", _REJECTED, detail=detail))
+    return PatchRefused(PatchError(422, "Invalid", _REJECTED, detail=detail))
 
 
-def too_large(message: str) -> Refusal:
+def too_large(message: str) -> PatchRefused:
     """Return the refusal of what is beyond a limit."""
-    return Refusal(PatchError(413, "RequestEntityTooLarge", message))
+    return PatchRefused(PatchError(413, "RequestEntityTooLarge", message))

@@ -12,39 +12,28 @@ How each kind is printed stands in a module beside this one; `table` knows which
 
 from __future__ import annotations
 
-from mooring.apiserver.tables.asked import Asked, Form, asked_form, read_include
 from mooring.apiserver.tables.columns import Column
-from mooring.apiserver.tables.partial import (
-    VERSIONS,
-    PartialObjectMetadata,
-    PartialObjectMetadataList,
-    metadata_list,
-    metadata_of,
-)
 from mooring.apiserver.tables.table import (
+    VERSIONS,
     Include,
+    PartialObjectMetadata,
     Row,
     Table,
     columns_of,
+    metadata_of,
     table_of,
     table_of_one,
 )
 
 __all__ = [
     "VERSIONS",
-    "Asked",
     "Column",
-    "Form",
     "Include",
     "PartialObjectMetadata",
-    "PartialObjectMetadataList",
     "Row",
     "Table",
-    "asked_form",
     "columns_of",
-    "metadata_list",
     "metadata_of",
-    "read_include",
     "table_of",
     "table_of_one",
 ]

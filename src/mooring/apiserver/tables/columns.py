@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from mooring.api.labels import SelectorFault, read_selector
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.structs import Closed, Int32, always
 from mooring.api.timestamp import Timestamp
 
@@ -65,3 +67,77 @@ AGE = text("Age", "Time since the object was created.")
 CONTAINERS = wide("Containers", "Names of the containers in the template.")
 IMAGES = wide("Images", "Images of the containers in the template.")
 SELECTOR = wide("Selector", "Labels by which pods are found.")
+
+
+# ---- from mooring.apiserver.tables.ages: Spans of time in few letters, as kubectl shows them: 42s, 6m31s, 3h10m, 2d4h, 3y12d.
+
+UNKNOWN = "<unknown>"
+
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
+
+# Up to so many seconds a span is shown in a unit, and in a smaller one beside it if there is one.
+_SCALES = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+)
+
+
+def age(since: Timestamp | None, now: Timestamp) -> str:
+    """Return how long ago something was."""
+    return UNKNOWN if since is None or since.is_zero else span(since, now)
+
+
+def span(start: Timestamp, end: Timestamp) -> str:
+    """Return how long it is from one instant to another."""
+    seconds = int((end.instant - start.instant).total_seconds())
+    if seconds < -1:
+        return "<invalid>"
+    seconds = max(seconds, 0)  # Clocks may differ a little.
+    for below, unit_s, unit, part_s, part in _SCALES:
+        if seconds < below:
+            rest = seconds % unit_s // part_s if part_s else 0
+            return f"{seconds // unit_s}{unit}" + (f"{rest}{part}" if rest else "")
+    return f"{seconds // _YEAR}y"
+
+
+# ---- from mooring.apiserver.tables.selectors: Labels and selectors as the cells of tables show them.
+
+_OPERATORS = {"In": "in", "NotIn": "notin"}
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    """Return labels in one line."""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or NONE
+
+
+def selector_text(selector: LabelSelector | None) -> str:
+    """Return a selector in the language of kubectl's -l, and `<none>` if it says nothing."""
+    text = plain_selector_text(selector)
+    return "<error>" if text is None else text or NONE
+
+
+def plain_selector_text(selector: LabelSelector | None) -> str | None:
+    """Return a selector in the language of kubectl's -l; None if it is not valid."""
+    if selector is None:
+        return ""
+    if isinstance(read_selector(selector), SelectorFault):
+        return None
+    parts = [(key, f"{key}={value}") for key, value in sorted(selector.match_labels.items())]
+    parts += [(rule.key, _requirement_text(rule)) for rule in selector.match_expressions]
+    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
+
+
+def _requirement_text(rule: LabelSelectorRequirement) -> str:
+    match rule.operator:
+        case "Exists":
+            return rule.key
+        case "DoesNotExist":
+            return f"!{rule.key}"
+        case operator:
+            return f"{rule.key} {_OPERATORS[operator]} ({','.join(sorted(set(rule.values)))})"

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from mooring.api.core import ContainerStateTerminated, ContainerStatus, Pod
 from mooring.api.core.podstatus import FAILED, POD_SCHEDULED, SUCCEEDED
 from mooring.api.timestamp import NO_TIME, Timestamp
-from mooring.apiserver.tables.ages import age
 from mooring.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -15,6 +14,7 @@ from mooring.apiserver.tables.columns import (
     Cell,
     Printer,
     RowCondition,
+    age,
     text,
     wide,
 )

@@ -10,8 +10,7 @@ from mooring.api.resource.v1alpha3 import (
     ResourcePoolStatusRequestStatus,
 )
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.tables.ages import age
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, Printer, number, text
+from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, Printer, age, number, text
 
 
 def _claim(claim: ResourceClaim, now: Timestamp) -> list[Cell]:

@@ -1,0 +1,355 @@
+"""The file of an audit log: written by a thread of its own, turned over when it is large.
+
+A request hands its note over and goes on. If notes come faster than the disk takes them, those
+beyond a bound are dropped and counted; a disk that is full or gone costs lines, never requests.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import re
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple, Protocol
+
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.audit.event import AuditBody, AuditNote, line_of
+from mooring.apiserver.audit.policy import (
+    COMPLETE,
+    RECEIVED,
+    STARTED,
+    AuditDecision,
+    AuditLevel,
+    AuditPolicy,
+    decide,
+)
+from mooring.apiserver.auth.access import Allowed, Decision, RequestAttributes
+from mooring.apiserver.auth.users import User
+from mooring.apiserver.http.messages import ClosingStream, Request, Response, StreamingResponse
+from mooring.kit import metrics
+
+LOG = logging.getLogger(__name__)
+
+WAITING_NOTES_MAX = 10_000
+WAITING_BYTES_MAX = 64 * 1024 * 1024
+CLOSE_S_MAX = 5.0
+TELL_EVERY = 1000  # faults, after the first
+MEGABYTE = 1024 * 1024
+STANDARD_OUTPUT = "-"
+
+_STAMP = "%Y-%m-%dT%H-%M-%S.%f"
+
+
+class Rotation(NamedTuple):
+    """When a file is turned over, and which old ones are kept; 0 is without bound."""
+
+    size_mb_max: int = 100
+    backups_max: int = 0
+    age_days_max: int = 0
+
+
+class AuditLog:
+    """Where notes go."""
+
+    def __init__(
+        self,
+        path: str,
+        rotation: Rotation = Rotation(),  # noqa: B008
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._file = _Rotating(Path(path), rotation, now) if path != STANDARD_OUTPUT else None
+        self._queue: queue.SimpleQueue[AuditNote | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._waiting_bytes = 0
+        self.written = 0
+        self.lost = 0  # dropped, or not written
+        self._thread = threading.Thread(target=self._run, name="audit-log", daemon=True)
+        self._thread.start()
+
+    def put(self, note: AuditNote) -> None:
+        """Have a note written; never waits."""
+        size = note.size
+        with self._lock:
+            is_full = self._queue.qsize() >= WAITING_NOTES_MAX
+            if is_full or self._waiting_bytes + size > WAITING_BYTES_MAX:
+                self._count_loss("notes come faster than they can be written")
+                return
+            self._waiting_bytes += size
+        self._queue.put(note)
+
+    def close(self) -> None:
+        """Write what waits, for a while, and close."""
+        self._queue.put(None)
+        self._thread.join(CLOSE_S_MAX)
+
+    def _run(self) -> None:
+        while (note := self._queue.get()) is not None:
+            with self._lock:
+                self._waiting_bytes -= note.size
+            try:
+                self._write(line_of(note))
+                self.written += 1
+            except Exception as error:  # Whatever it is, requests go on and so does the log.
+                with self._lock:
+                    self._count_loss(str(error))
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, line: bytes) -> None:
+        if self._file is None:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+        else:
+            self._file.write(line)
+
+    def _count_loss(self, why: str) -> None:
+        if self.lost % TELL_EVERY == 0:
+            LOG.warning("audit log: %s; lost so far: %d", why, self.lost + 1)
+        self.lost += 1
+
+
+class _Rotating:
+    """A file that only its owner reads, and its older ones beside it."""
+
+    def __init__(self, path: Path, rotation: Rotation, now: Callable[[], datetime]) -> None:
+        self._path = path
+        self._rotation = rotation
+        self._now = now
+        self._file = _opened(path)
+
+    def write(self, line: bytes) -> None:
+        """Write a line, into a new file if it does not fit into this one."""
+        size_max = self._rotation.size_mb_max * MEGABYTE
+        size = self._file.tell()
+        if size_max and size and size + len(line) > size_max:
+            self._turn_over()
+        self._file.write(line)
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _turn_over(self) -> None:
+        self._file.close()
+        stamp = self._now().strftime(_STAMP)[:-3]
+        older = self._path.with_name(f"{self._path.stem}-{stamp}{self._path.suffix}")
+        try:
+            os.replace(self._path, older)
+        finally:
+            self._file = _opened(self._path)
+        self._remove_old()
+
+    def _remove_old(self) -> None:
+        backups, days = self._rotation.backups_max, self._rotation.age_days_max
+        found = self._older_files()
+        gone = found[backups:] if backups else []
+        if days:
+            oldest = (self._now() - timedelta(days=days)).strftime(_STAMP)
+            gone += [file for file in found if self._stamp_of(file) < oldest]
+        for file in gone:
+            file.unlink(missing_ok=True)
+
+    def _older_files(self) -> list[Path]:
+        """Return the files that were turned over, newest first."""
+        name = re.compile(
+            rf"{re.escape(self._path.stem)}-\d{{4}}-\d\d-\d\dT[\d.-]+{re.escape(self._path.suffix)}"
+        )
+        files = [file for file in self._path.parent.iterdir() if name.fullmatch(file.name)]
+        return sorted(files, key=self._stamp_of, reverse=True)
+
+    def _stamp_of(self, file: Path) -> str:
+        return file.name.removeprefix(f"{self._path.stem}-")
+
+
+def _opened(path: Path) -> BinaryIO:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    file = os.fdopen(descriptor, "ab")
+    file.seek(0, os.SEEK_END)
+    return file
+
+
+# ---- from mooring.apiserver.auditing.trail: A request on its way: what is noted of it when it comes, when it is answered, when it ends.
+
+ID_LENGTH_MAX = 64
+ID_HEADER = "audit-id"
+
+
+class Log(Protocol):
+    """Where notes go."""
+
+    written: int
+    lost: int
+
+    def put(self, note: AuditNote) -> None:
+        """Take a note; never waits, never raises."""
+
+
+class Trail(Protocol):
+    """What happens to one request."""
+
+    def authenticated(self, user: User | None, asked: RequestAttributes) -> None:
+        """Note who asks for what, once that is known."""
+
+    def authorized(self, decision: Decision) -> None:
+        """Note whether it may be."""
+
+    def answered(self, answer: Response | StreamingResponse) -> Response | StreamingResponse:
+        """Note what came of it; of a stream also that it ends."""
+
+
+class Audit(Protocol):
+    """Whatever notes requests."""
+
+    def trail(self, request: Request) -> Trail:
+        """Return what follows a request that begins now."""
+
+
+class Auditor:
+    """Notes requests in a log, as a policy wants it."""
+
+    def __init__(
+        self,
+        policy: AuditPolicy,
+        log: Log,
+        now: Callable[[], Timestamp],
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        self._policy = policy
+        self._log = log
+        self._now = now
+        self._new_id = new_id
+
+    def families(self) -> Iterator[metrics.Family]:
+        """Give the counts of the log for /metrics."""
+        yield from log_families(lambda: self._log.written, lambda: self._log.lost)
+
+    def trail(self, request: Request) -> Trail:
+        """Return what follows a request that begins now."""
+        given = request.headers.get(ID_HEADER, "")
+        is_good = 0 < len(given) <= ID_LENGTH_MAX and given.isprintable()
+        audit_id = given if is_good else self._new_id()
+        return _Trail(self._policy, self._log, self._now, request, audit_id)
+
+
+def log_families(written: Callable[[], int], lost: Callable[[], int]) -> Iterator[metrics.Family]:
+    """Give the metrics of an audit log."""
+    yield metrics.Level(
+        "apiserver_audit_event_total",
+        "Events that were written to the audit log.",
+        (),
+        lambda: {(): written()},
+        is_counter=True,
+    )
+    yield metrics.Level(
+        "apiserver_audit_error_total",
+        "Events that the audit log lost.",
+        ("plugin",),
+        lambda: {("log",): lost()},
+        is_counter=True,
+    )
+
+
+class _Trail:
+    def __init__(
+        self,
+        policy: AuditPolicy,
+        log: Log,
+        now: Callable[[], Timestamp],
+        request: Request,
+        audit_id: str,
+    ) -> None:
+        self._policy = policy
+        self._log = log
+        self._now = now
+        self._request = request
+        self._audit_id = audit_id
+        self._received = now()
+        self._user: User | None = None
+        self._asked = RequestAttributes(request.method.lower(), path=request.path)
+        self._verdict = AuditDecision()
+        self._annotations: tuple[tuple[str, str], ...] = ()
+
+    def authenticated(self, user: User | None, asked: RequestAttributes) -> None:
+        self._user, self._asked = user, asked
+        self._verdict = decide(self._policy, user, asked)
+        self._note(RECEIVED)
+
+    def authorized(self, decision: Decision) -> None:
+        word = "allow" if isinstance(decision, Allowed) else "forbid"
+        self._annotations = (
+            ("authorization.k8s.io/decision", word),
+            ("authorization.k8s.io/reason", decision.reason),
+        )
+
+    def answered(self, answer: Response | StreamingResponse) -> Response | StreamingResponse:
+        if self._verdict.level is AuditLevel.NONE:
+            return answer
+        headers = (*answer.headers, ("Audit-Id", self._audit_id))
+        if isinstance(answer, Response):
+            body = AuditBody(answer.body, answer.content_type)
+            self._note(COMPLETE, answer.status, body)
+            return answer._replace(headers=headers)
+        self._note(STARTED, answer.status)
+        ending = ClosingStream(answer.chunks, lambda: self._note(COMPLETE, answer.status))
+        return answer._replace(headers=headers, chunks=ending)
+
+    def _note(self, stage: str, code: int = 0, response: AuditBody | None = None) -> None:
+        level, omitted, omits_managed_fields = self._verdict
+        if level is AuditLevel.NONE or stage in omitted:
+            return
+        request = self._request
+        content_type = request.headers.get("content-type", "")
+        # Of errors the message is noted at every level, and of objects that are made the name.
+        keeps_request = stage != RECEIVED and (
+            level >= AuditLevel.REQUEST or self._asked.verb == "create"
+        )
+        keeps_response = level is AuditLevel.REQUEST_RESPONSE or code >= 400
+        self._log.put(
+            AuditNote(
+                level=level,
+                stage=stage,
+                audit_id=self._audit_id,
+                uri=request.uri or request.path,
+                asked=self._asked,
+                user=self._user,
+                received=self._received,
+                noted=self._now(),
+                source=request.client,
+                agent=request.headers.get("user-agent", ""),
+                annotations=self._annotations,
+                code=code,
+                request=AuditBody(request.body, content_type) if keeps_request else None,
+                response=response if keeps_response else None,
+                omits_managed_fields=omits_managed_fields,
+            )
+        )
+
+
+class NoAudit:
+    """Notes nothing."""
+
+    def trail(self, request: Request) -> Trail:  # noqa: ARG002
+        """Return what does nothing."""
+        return _NO_TRAIL
+
+
+class _NoTrail:
+    def authenticated(self, user: User | None, asked: RequestAttributes) -> None:
+        pass
+
+    def authorized(self, decision: Decision) -> None:
+        pass
+
+    def answered(self, answer: Response | StreamingResponse) -> Response | StreamingResponse:
+        return answer
+
+
+_NO_TRAIL: Final = _NoTrail()
+NO_AUDIT: Final = NoAudit()

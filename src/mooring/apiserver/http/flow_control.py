@@ -1,0 +1,117 @@
+"""Seats for requests at work, shared fairly among users.
+
+There are so many seats for requests that read, so many for those that write, and so many for
+watches. A user gets one more as long as they have fewer than twice what is free:
+
+    one busy user      2/3 of the seats, 1/3 stays free for others
+    two                2/5 each, 1/5 stays free
+    n                  2/(2n+1) each
+
+So whoever comes new finds a seat, however many requests others send, as long as there are more
+seats than users; and nothing must be known or set up beforehand. Who finds none is told to come
+again (429, Retry-After). Members of system:masters go by the number of seats alone: who mends a
+cluster must get in.
+
+It is known in networks as the dynamic threshold by which ports share the memory of a switch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+from msgspec import Struct
+
+from mooring.apiserver.auth.users import MASTERS, User
+from mooring.apiserver.http.status import too_many_requests
+from mooring.kit.metrics import Family, Level
+
+FREE_SEATS_FACTOR = 2
+AGAIN_AFTER_S = 1
+
+
+class RequestClass(Enum):
+    """What kind of seat a request takes."""
+
+    READING = "readOnly"
+    WRITING = "mutating"
+    WATCHING = "watch"
+
+
+class Seats(Struct, frozen=True):
+    """How many there are of each sort."""
+
+    reading_max: int = 400
+    writing_max: int = 200
+    watching_max: int = 10_000
+
+
+class FlowControl:
+    """Who has seats."""
+
+    def __init__(self, seats: Seats = Seats()) -> None:  # noqa: B008
+        self._seats_max = {
+            RequestClass.READING: seats.reading_max,
+            RequestClass.WRITING: seats.writing_max,
+            RequestClass.WATCHING: seats.watching_max,
+        }
+        self._taken = dict.fromkeys(RequestClass, 0)
+        self._by_user: Counter[tuple[RequestClass, str]] = Counter()
+        self.refused: Counter[RequestClass] = Counter()
+
+    def taken(self, sort: RequestClass) -> int:
+        """Return how many seats of a sort are taken."""
+        return self._taken[sort]
+
+    @contextmanager
+    def seat(self, user: User, sort: RequestClass) -> Iterator[None]:
+        """Have a seat as long as this is open, or raise that there is none for the user."""
+        self.take(user, sort)
+        try:
+            yield
+        finally:
+            self.leave(user, sort)
+
+    def families(self) -> Iterator[Family]:
+        """Give the counts of seats for /metrics."""
+        yield Level(
+            "apiserver_current_inflight_requests",
+            "Requests at work, by kind: readOnly or mutating.",
+            ("request_kind",),
+            lambda: {
+                (s.value,): self._taken[s] for s in (RequestClass.READING, RequestClass.WRITING)
+            },
+        )
+        yield Level(
+            "mooring_apiserver_dropped_requests_total",
+            "Requests that found no seat and were answered with 429, by kind.",
+            ("request_kind",),
+            lambda: {(sort.value,): self.refused[sort] for sort in RequestClass},
+            is_counter=True,
+        )
+
+    def take(self, user: User, sort: RequestClass) -> None:
+        """Take a seat, or raise that there is none for the user."""
+        free = self._seats_max[sort] - self._taken[sort]
+        is_over = self._by_user[sort, user.name] >= FREE_SEATS_FACTOR * free
+        if free <= 0 or (is_over and MASTERS not in user.groups):
+            self.refused[sort] += 1
+            raise too_many_requests(AGAIN_AFTER_S)
+        self._taken[sort] += 1
+        self._by_user[sort, user.name] += 1
+
+    def leave(self, user: User, sort: RequestClass) -> None:
+        """Give a seat back."""
+        self._taken[sort] -= 1
+        self._by_user[sort, user.name] -= 1
+        if not self._by_user[sort, user.name]:
+            del self._by_user[sort, user.name]  # users come and go; nobody is kept
+
+
+def request_class(method: str, verb: str) -> RequestClass:
+    """Return the seat that a request takes while it is answered."""
+    if verb in ("get", "list", "watch") or method in ("GET", "HEAD"):
+        return RequestClass.READING
+    return RequestClass.WRITING

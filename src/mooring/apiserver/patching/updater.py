@@ -1,0 +1,365 @@
+"""An object in another version of its kind, with the shape that it has there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from mooring.api.catalogue import CATALOGUE, from_hub, to_hub
+from mooring.api.codec import decode_tree, to_tree
+from mooring.apiserver.patching import field_set, shapes
+from mooring.apiserver.patching.errors import FIELD_MANAGER_CONFLICT, PatchCause, PatchError
+from mooring.apiserver.patching.field_set import Element, FieldSet, Path
+from mooring.apiserver.patching.json_values import Tree
+from mooring.apiserver.patching.managed_fields import FieldOwner, ManagedFields, VersionedSet
+from mooring.apiserver.patching.shapes import Relation, Shape
+from mooring.apiserver.patching.structured_compare import (
+    Comparison,
+    ShapeError,
+    check,
+    compare,
+    fields_of,
+)
+from mooring.apiserver.patching.structured_merge import merge, remove
+from mooring.apiserver.patching.tables import find_shape
+
+
+class TypedObject(NamedTuple):
+    """An object and its shape."""
+
+    shape: Shape
+    tree: Tree
+
+    def with_tree(self, tree: Tree) -> TypedObject:
+        """Return another object of the same shape."""
+        return TypedObject(self.shape, tree)
+
+
+def in_version(value: TypedObject, api_version: str) -> TypedObject | None:
+    """Return the object in another version, or None if its kind has no such version."""
+    tree = value.tree
+    if not isinstance(tree, dict) or tree.get("apiVersion") == api_version:
+        return value
+    name = str(tree.get("kind"))
+    shape = find_shape(api_version, name)
+    if shape is None or (api_version, name) not in CATALOGUE:
+        return None
+    here = CATALOGUE.find(str(tree.get("apiVersion")), name)
+    # Also where both versions are alike: what is written then is what a server would write, with
+    # fields that are always there, which matters to what counts as present.
+    converted = from_hub(to_hub(decode_tree(tree, here.struct).value, here), api_version)
+    return TypedObject(shape, to_tree(converted))
+
+
+# ---- from mooring.apiserver.patching.owning.conflicts: What speaks against an apply: fields that others own and that it would change.
+
+
+class ConflictError(Exception):  # noqa: N818  # it is one
+    """The fields in question, by owner."""
+
+    def __init__(self, fields: Mapping[FieldOwner, FieldSet]) -> None:
+        super().__init__("conflict")
+        self.fields = dict(sorted(fields.items(), key=lambda item: item[0].identifier))
+
+    def without(self, allowed: FieldSet) -> ConflictError | None:
+        """Return what is left when some fields may be taken, or None."""
+        left = {}
+        for owner, fields in self.fields.items():
+            paths = [path for path in fields.paths() if path not in allowed]
+            if paths:
+                left[owner] = FieldSet.of(*paths)
+        return ConflictError(left) if left else None
+
+    def to_error(self) -> PatchError:
+        """Return the answer of the server."""
+        found = [(owner, path) for owner, set_ in self.fields.items() for path in set_.paths()]
+        causes = tuple(
+            PatchCause(FIELD_MANAGER_CONFLICT, f"conflict with {owner}", _shown(path))
+            for owner, path in found
+        )
+        return PatchError(409, "Conflict", _message(found), causes)
+
+
+def _message(found: list[tuple[FieldOwner, Path]]) -> str:
+    if len(found) == 1:
+        ((owner, path),) = found
+        return f"Apply failed with 1 conflict: conflict with {owner}: {_shown(path)}"
+    lines = []
+    for owner in dict.fromkeys(owner for owner, _ in found):
+        lines.append(f"conflicts with {owner}:")
+        lines.extend(f"- {_shown(path)}" for other, path in found if other == owner)
+    return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+
+
+def _shown(path: Path) -> str:
+    return "".join(map(field_set.shown, path))
+
+
+# ---- from mooring.apiserver.patching.owning.reconciling: Field sets that were written when a list or map was not yet one value.
+
+
+def with_atomic_parents(fields: FieldSet, shape: Shape) -> FieldSet:
+    """Return the set in which what is one value is owned as one."""
+    if fields.reconciled_for is shape:  # Sets are shared by many objects.
+        return fields
+    wholes: list[Path] = []
+    _find(fields, shape, (), wholes)
+    if not wholes:
+        fields.reconciled_for = shape
+        return fields
+    found = FieldSet.of(*wholes)
+    return fields.without(found) | found
+
+
+def _find(fields: FieldSet, shape: Shape, path: Path, wholes: list[Path]) -> None:
+    """Gather the places of lists and maps that are one value and have fields below them."""
+    for step, below in fields.children.items():
+        there = _shape_at(shape, step)
+        if there is None:
+            continue
+        place = (*path, step)
+        if _is_whole(there):
+            wholes.append(place)
+        else:
+            _find(below, there, place, wholes)
+
+
+def _shape_at(shape: Shape, step: Element) -> Shape | None:
+    if shape.map is not None:
+        if shape.map.element is shapes.DEDUCED and not shape.map.fields:
+            return None
+        declared = None
+        if field_set.is_field(step):
+            declared = shape.map.fields.get(field_set.field_name(step))
+        return declared.shape if declared is not None else shape.map.element
+    return shape.list.element if shape.list is not None else None
+
+
+def _is_whole(shape: Shape) -> bool:
+    if shape.map is not None:
+        return shape.map.is_atomic
+    return shape.list is not None and shape.list.relation is Relation.ATOMIC
+
+
+# ---- from mooring.apiserver.patching.owning.updating: What apply and update do to the owners of fields (structured merge, without metadata rules).
+
+
+class OwnerUpdate(NamedTuple):
+    """Who changes an object, in which version, and which fields it cannot change."""
+
+    owner: FieldOwner
+    api_version: str
+    reset: FieldSet
+    force: bool = False
+
+
+def update(
+    live: TypedObject, new: TypedObject, ledger: ManagedFields, request: OwnerUpdate
+) -> None:
+    """Enter in the ledger that the owner changed an object from live to new."""
+    _reconcile(live, ledger)
+    change = _settle(live, new, ledger, request._replace(force=True))
+    mine = ledger.shares.get(request.owner)
+    fields = FieldSet() if mine is None else mine.fields - change.removed
+    fields = (fields | change.modified | change.added).without(request.reset)
+    if fields.is_empty:
+        ledger.shares.pop(request.owner, None)
+    else:
+        ledger.shares[request.owner] = VersionedSet(fields, request.api_version)
+
+
+def apply(
+    live: TypedObject, applied: TypedObject, ledger: ManagedFields, request: OwnerUpdate
+) -> TypedObject:
+    """Return the live object with what is applied, or raise Conflicted; keep the ledger."""
+    _reconcile(live, ledger)
+    merged = live.with_tree(merge(live.shape, live.tree, applied.tree))
+    last = ledger.shares.get(request.owner)
+    fields = fields_of(applied.shape, applied.tree).without(request.reset)
+    ledger.shares[request.owner] = VersionedSet(fields, request.api_version)
+    if last is not None and _lost_something(last, fields, request):
+        merged = _pruned(merged, ledger, last, request)
+    _settle(live, merged, ledger, request)
+    return merged
+
+
+def _lost_something(last: VersionedSet, fields: FieldSet, request: OwnerUpdate) -> bool:
+    """Whether a manager may have had what it does not apply now.
+
+    What is applied names the items and keys above all that it names. So if nothing of the last
+    share is missing, nothing can be taken away, and the long way round can be spared.
+    """
+    if last.api_version != request.api_version:
+        return not last.fields.is_empty
+    return not (last.fields - fields).is_empty
+
+
+def _reconcile(live: TypedObject, ledger: ManagedFields) -> None:
+    """Bring shares to what lists and maps mean now; drop those in versions that are gone."""
+    for owner, share in list(ledger.shares.items()):
+        there = in_version(live, share.api_version)
+        if there is None:
+            del ledger.shares[owner]
+            continue
+        ledger.shares[owner] = share._replace(fields=with_atomic_parents(share.fields, there.shape))
+
+
+def _settle(
+    live: TypedObject, new: TypedObject, ledger: ManagedFields, request: OwnerUpdate
+) -> Comparison:
+    """Take from other owners what changed, or raise Conflicted; return what changed."""
+    change = compare(live.shape, live.tree, new.tree).without(request.reset)
+    changes = {request.api_version: change}
+    conflicts: dict[FieldOwner, FieldSet] = {}
+    for owner, share in ledger.shares.items():
+        if owner == request.owner:
+            continue
+        there = changes.get(share.api_version)
+        if there is None:
+            there = _change_in(share.api_version, live, new).without(request.reset)
+            changes[share.api_version] = there
+        taken = share.fields & (there.modified | there.added)
+        if not taken.is_empty:
+            conflicts[owner] = taken
+    if conflicts and not request.force:
+        raise ConflictError(conflicts)
+    for owner in list(ledger.shares):
+        gone = changes[ledger.shares[owner].api_version].removed if owner != request.owner else None
+        _take(ledger, owner, conflicts.get(owner), gone)
+    return change
+
+
+def _take(ledger: ManagedFields, owner: FieldOwner, *taken: FieldSet | None) -> None:
+    """Take fields from an owner; one that has none left is none."""
+    share = ledger.shares[owner]
+    fields = share.fields
+    for part in taken:
+        fields = fields if part is None else fields - part
+    if fields.is_empty:
+        del ledger.shares[owner]
+    elif fields is not share.fields:
+        ledger.shares[owner] = share._replace(fields=fields)
+
+
+def _change_in(api_version: str, live: TypedObject, new: TypedObject) -> Comparison:
+    old, later = in_version(live, api_version), in_version(new, api_version)
+    assert old is not None  # shares in versions that are gone were dropped
+    assert later is not None
+    return compare(old.shape, old.tree, later.tree)
+
+
+# --- taking away ---------------------------------------------------------------------------
+
+
+def _pruned(
+    merged: TypedObject, ledger: ManagedFields, last: VersionedSet, request: OwnerUpdate
+) -> TypedObject:
+    """Return the object without what was applied last time and nobody owns now."""
+    there = in_version(merged, last.api_version)
+    if there is None:
+        return merged
+    last_fields = last.fields.with_named_fields(there.shape)
+    pruned = there.with_tree(remove(there.shape, there.tree, last_fields))
+    pruned = _with_owned(there, pruned, ledger, last.api_version)
+    pruned = _with_dangling(there, pruned, last)
+    back = in_version(pruned, request.api_version)
+    assert back is not None
+    return back
+
+
+def _with_owned(
+    merged: TypedObject, pruned: TypedObject, ledger: ManagedFields, first: str
+) -> TypedObject:
+    """Return the pruned object with what it lost and somebody owns."""
+    owned: dict[str, FieldSet] = {}
+    for share in ledger.shares.values():
+        known = owned.get(share.api_version)
+        owned[share.api_version] = share.fields if known is None else known | share.fields
+    # First the version in which it was pruned: what is converted then is whole again.
+    for version in sorted(owned, key=lambda version: (version != first, version)):
+        here, lost = in_version(merged, version), in_version(pruned, version)
+        if here is None or lost is None:
+            continue
+        shape = here.shape
+        kept = fields_of(shape, lost.tree).with_named_fields(shape)
+        kept = kept | owned[version].with_named_fields(shape)
+        gone = fields_of(shape, here.tree).with_named_fields(shape) - kept
+        merged, pruned = here, here.with_tree(remove(shape, here.tree, gone))
+    return pruned
+
+
+def _with_dangling(merged: TypedObject, pruned: TypedObject, last: VersionedSet) -> TypedObject:
+    """Return the object without what the manager itself had; what nobody owns stays."""
+    there = in_version(pruned, last.api_version)
+    if there is None:
+        return merged
+    shape = merged.shape
+    kept = fields_of(shape, there.tree).with_named_fields(shape)
+    gone = fields_of(shape, merged.tree).with_named_fields(shape) - kept
+    mine = gone & last.fields.with_named_fields(shape)
+    return merged.with_tree(remove(shape, merged.tree, mine))
+
+
+# ---- from mooring.apiserver.patching.owning.lastapplied: The annotation of client-side apply: how kubectl's objects come to server-side apply.
+
+ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+KUBECTL = "kubectl"  # the manager that this is done for
+
+_ANNOTATIONS_SIZE_MAX = 256 * 1024
+
+
+def allowed_fields(live: TypedObject, api_version: str) -> FieldSet | None:
+    """Return the fields that kubectl applied itself and nobody changed since, if it says so."""
+    text = _annotations(live.tree).get(ANNOTATION)
+    if not isinstance(text, str) or not text:
+        return None
+    try:
+        last = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if not isinstance(last, dict) or last.get("apiVersion") != api_version:
+        return None
+    try:
+        check(live.shape, live.tree)
+        check(live.shape, last)
+    except ShapeError:
+        return None
+    change = compare(live.shape, last, live.tree)
+    return fields_of(live.shape, last) - change.modified - change.added - change.removed
+
+
+def with_last_applied(tree: Tree, applied: Tree) -> Tree:
+    """Return the object with the annotation brought up to date, if it has one."""
+    annotations = _annotations(tree)
+    if not annotations.get(ANNOTATION):
+        return tree
+    annotations = {**annotations, ANNOTATION: _encoded(applied)}
+    size = sum(_size(key) + _size(str(value)) for key, value in annotations.items())
+    if size > _ANNOTATIONS_SIZE_MAX:
+        del annotations[ANNOTATION]
+    return {**tree, "metadata": {**tree["metadata"], "annotations": annotations}}
+
+
+def _annotations(tree: Tree) -> dict[str, Tree]:
+    metadata = tree.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return annotations if isinstance(annotations, dict) else {}
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
+
+
+def _encoded(applied: Tree) -> str:
+    """Return the applied object as kubectl would have kept it."""
+    annotations = _annotations(applied)
+    if ANNOTATION in annotations:
+        kept = {key: value for key, value in annotations.items() if key != ANNOTATION}
+        applied = {**applied, "metadata": {**applied["metadata"], "annotations": kept}}
+    text = json.dumps(applied, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    for character, escape in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(character, escape)
+    return text + "\n"

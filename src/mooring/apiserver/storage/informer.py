@@ -1,0 +1,101 @@
+"""Keeping up with what is stored, for those who must know it without asking.
+
+What is kept may be a moment old, as in Kubernetes. When a watch breaks, everything is read anew,
+and what is not there any more is forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.registry import Registry
+from mooring.kit.collector import without_collector
+from mooring.store.contract import Deletion, Put
+from mooring.store.errors import StoreError
+
+LOG = logging.getLogger(__name__)
+
+AGAIN_AFTER_S = 0.5
+
+
+class EventHandler(Protocol):
+    """Who is told of objects."""
+
+    def put(self, value: Any) -> None:
+        """Take an object, new or changed."""
+
+    def remove(self, value: Any) -> None:
+        """Forget an object."""
+
+
+class StoreInformer:
+    """Hands what is stored to a keeper, for as long as it runs."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        resources: Sequence[Resource],
+        keeper: EventHandler,
+        *,
+        remembered: Callable[[Any], Any] = lambda value: value,
+    ) -> None:
+        self._registry = registry
+        self._resources = resources
+        self._keeper = keeper
+        self._remembered = remembered  # what must be known of an object to forget it
+        self._known: dict[str, dict[str, Any]] = {}  # by resource, by key
+        self._loaded: dict[str, int] = {}  # the revisions that were read first, by resource
+
+    async def load(self) -> None:
+        """Read everything once: before this is done a server must not answer."""
+        with without_collector():
+            for resource in self._resources:
+                self._loaded[resource.prefix] = await self._read(resource)
+
+    async def run(self) -> None:
+        """Follow everything until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for resource in self._resources:
+                tasks.create_task(self._follow(resource))
+
+    async def _follow(self, resource: Resource) -> None:
+        while True:
+            try:
+                revision = self._loaded.pop(resource.prefix, None)
+                await self._watch(resource, revision or await self._read(resource))
+            except StoreError as error:
+                LOG.warning("following %s: %s", resource.plural, error)
+            await asyncio.sleep(AGAIN_AFTER_S)
+
+    async def _read(self, resource: Resource) -> int:
+        """Take all objects of a resource, forget those that are gone, and return the revision."""
+        page = await self._registry.store.list(resource.prefix)
+        known = self._known.setdefault(resource.prefix, {})
+        for key in known.keys() - {entry.key for entry in page.entries}:
+            self._keeper.remove(known.pop(key))
+        for entry in page.entries:
+            value = self._registry.read(resource, entry)
+            self._keeper.put(value)
+            known[entry.key] = self._remembered(value)
+        return page.revision
+
+    async def _watch(self, resource: Resource, revision: int) -> None:
+        registry, known = self._registry, self._known[resource.prefix]
+        watch = await registry.store.watch(resource.prefix, after=revision)
+        try:
+            async for event in watch:
+                match event:
+                    case Put(entry):
+                        value = registry.read_shared(resource, entry)
+                        self._keeper.put(value)
+                        known[entry.key] = self._remembered(value)
+                    case Deletion(previous):
+                        gone = known.pop(previous.key, None)
+                        if gone is not None:
+                            self._keeper.remove(gone)
+        finally:
+            watch.close()
