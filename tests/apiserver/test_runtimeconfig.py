@@ -7,12 +7,8 @@ from pathlib import Path
 import pytest
 
 from mooring.api.gates import Gates
-from mooring.apiserver.resources import (
-    Resources,
-    RuntimeConfig,
-    RuntimeConfigError,
-    read_runtime_config,
-)
+from mooring.apiserver.errors import RuntimeConfigError
+from mooring.apiserver.resources import Resources, RuntimeConfig, read_runtime_config
 from tests.apiserver.client import CLASSES, Client, device_class
 
 RESOURCE = "resource.k8s.io"

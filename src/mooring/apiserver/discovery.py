@@ -1,8 +1,9 @@
-"""All documents of discovery, made once.
+"""Discovery: the documents by which clients learn what a server serves, made once.
 
-/api, /apis                 groups and versions; with everything below, if that form is accepted
-/api/v1, /apis/GROUP/VERSION    resources
-/apis/GROUP                 versions
+/api, /apis                       groups and versions; aggregated discovery if a client accepts it
+/api/v1, /apis/GROUP/VERSION      resources
+/apis/GROUP                       versions
+/version                          the Kubernetes version that the server is compatible with
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mooring.apiserver.resources import (
 
 Tree = dict[str, Any]
 
-# Clients look for a resource that several groups have in this order.
+# The order in which clients look for a resource that several groups have.
 _GROUPS = (
     "apps",
     "events.k8s.io",
@@ -47,7 +48,7 @@ _GROUPS = (
 
 
 class Discovery:
-    """The documents by path, and by form where there are several."""
+    """The discovery documents by path and form."""
 
     def __init__(self, resources: Iterable[Served], reviews: Iterable[Review] = REVIEWS) -> None:
         self._resources = tuple(resources)
@@ -57,7 +58,7 @@ class Discovery:
         self._aggregated = dict(self._aggregated_documents())
 
     def find(self, path: str, accept: str = "", *, address: str = "") -> Document | None:
-        """Return the document of a path, in the form that is preferred; None if there is none.
+        """Return the document of a path in the preferred form; None if there is none.
 
         The address is the one by which clients reach the server; `/api` tells it.
         """
@@ -134,13 +135,13 @@ def _group(name: str, versions: list[str]) -> Tree:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-# ---- from mooring.apiserver.discovery.accept: Which form of discovery a client prefers.
+# --- negotiation ----------------------------------------------------------------------------------
 
 AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 
 
 class DiscoveryForm(Enum):
-    """A form that discovery comes in."""
+    """A form of discovery."""
 
     LEGACY = ""
     V2 = "v2"
@@ -148,7 +149,7 @@ class DiscoveryForm(Enum):
 
     @property
     def content_type(self) -> str:
-        """What the answer says it is."""
+        """The content type of the response."""
         return AGGREGATED_TYPE.format(self.value) if self.value else JSON
 
 
@@ -156,7 +157,7 @@ _AGGREGATED = {form.value: form for form in DiscoveryForm if form.value}
 
 
 def preferred_form(accept: str) -> DiscoveryForm | None:
-    """Return the first form of an Accept header that there is; None if there is none."""
+    """Return the preferred form of an Accept header; None if no form is acceptable."""
     forms = (_form(clause) for clause in read_accept(accept) if clause.covers(JSON))
     return next((form for form in forms if form is not None), None)
 
@@ -170,7 +171,7 @@ def _form(clause: AcceptClause) -> DiscoveryForm | None:
     return _AGGREGATED.get(wanted.get("v", ""))
 
 
-# ---- from mooring.apiserver.discovery.listing: The resources of one version of a group: as a flat list, and as the aggregated form has them.
+# --- resources of a version -----------------------------------------------------------------------
 
 DiscoveryEntry = Served | Review
 
@@ -178,7 +179,7 @@ DiscoveryEntry = Served | Review
 def entries_of(
     resources: Iterable[Served], reviews: Iterable[Review], group: str, version: str
 ) -> list[DiscoveryEntry]:
-    """Return what is served in a version of a group, by name."""
+    """Return the resources and reviews of a version, by name."""
     found: list[DiscoveryEntry] = [r for r in resources if r.group == group and version in r.kinds]
     found += [r for r in reviews if (r.group, r.version) == (group, version)]
     return sorted(found, key=lambda entry: entry.plural)
@@ -188,7 +189,7 @@ def entries_of(
 
 
 def resource_list(entries: Iterable[DiscoveryEntry], group: str, version: str) -> Tree:
-    """Return the resources and their parts, each with its verbs."""
+    """Return the resources and subresources of a version, each with its verbs."""
     listed: list[Tree] = []
     for entry in entries:
         if isinstance(entry, Review):
@@ -238,14 +239,14 @@ def _flat_part(resource: Served, kind: Kind, name: str) -> Tree:
 
 
 def _names(resource: Served, kind: Kind) -> Tree:
-    """Return the other names of a resource, as far as it has any."""
+    """Return the short names and categories of a resource, if it has any."""
     categories = categories_of(resource.group, resource.plural)
     names = {"shortNames": kind.short_names, "categories": categories}
     return {key: value for key, value in names.items() if value}
 
 
 def storage_version_hash(kind: Kind) -> str:
-    """Return what changes when objects of the kind come to be stored in another version."""
+    """Return the hash of the storage version, which changes with it."""
     version = kind.hub_version.rpartition("/")[2]
     stored_as = f"{kind.hub_version.rpartition('/')[0]}/{version}/{kind.name}"
     return base64.b64encode(hashlib.sha256(stored_as.encode()).digest()[:8]).decode()
@@ -293,14 +294,14 @@ def _nested_part(part: Subresource, kind: Kind, name: str) -> Tree:
     return {"subresource": name, "responseKind": response, "verbs": part.verbs}
 
 
-# ---- from mooring.apiserver.discovery.version: /version: the Kubernetes that we are like, and what we are made of.
+# --- version --------------------------------------------------------------------------------------
 
 MAJOR, MINOR = "1", "37"
 COMPATIBLE_MINOR = "36"
 
 
 def version_document(*, python_version: str, platform: str) -> Document:
-    """Return the versions; clients compare major and minor with their own."""
+    """Return the version document; clients compare major and minor with their own."""
     return plain(
         {
             "major": MAJOR,

@@ -1,4 +1,4 @@
-"""Namespaces: those that are always there, and the end of those that are deleted.
+"""Namespaces: creating those of the system, and emptying those that are deleted.
 
 A namespace that is deleted takes no new objects. Its content is deleted, pods before all else;
 when the last of it is gone the namespace goes, too. What keeps it is told in its conditions.
@@ -42,7 +42,7 @@ BACKGROUND = DeleteOptions(propagation_policy="Background")
 
 
 async def create_system_namespaces(server: ServerContext) -> None:
-    """Create the namespaces that must be there."""
+    """Create the system namespaces that are missing."""
     resource = server.resources.of(*NAMESPACES)
     for name in ALWAYS_THERE:
         if await server.namespace(name) is None:
@@ -55,7 +55,7 @@ async def create_system_namespaces(server: ServerContext) -> None:
 
 
 class NamespaceController:
-    """Empties and removes namespaces that are to be deleted, for as long as it runs."""
+    """Empties and removes deleted namespaces."""
 
     def __init__(self, server: ServerContext) -> None:
         self._server = server
@@ -63,7 +63,7 @@ class NamespaceController:
         self._ending: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Follow all namespaces; begin anew when a watch ends."""
+        """Watch all namespaces; restart when a watch ends."""
         try:
             while True:
                 with suppress(StoreError, StatusError):
@@ -96,7 +96,7 @@ class NamespaceController:
         self._ending.pop(name, None)
 
     async def _end(self, name: str) -> None:
-        """Delete what is in a namespace until nothing is, and let go of it."""
+        """Delete the content of a namespace until it is empty, then remove its finalizer."""
         while True:
             try:
                 remains = await self._empty(name)
@@ -113,7 +113,7 @@ class NamespaceController:
             await asyncio.sleep(AGAIN_AFTER_S)
 
     async def _empty(self, name: str) -> Remains:
-        """Delete all objects of a namespace, and return what is still there."""
+        """Delete all objects of a namespace, and return what remains."""
         resources: dict[str, int] = {}
         finalizers: Counter[str] = Counter()
         failures: list[str] = []
@@ -126,11 +126,11 @@ class NamespaceController:
             if left:
                 resources[f"{resource.plural}.{resource.group}"] = len(left)
             if left and resource.plural == PODS:
-                break  # What pods use stays as long as they may still run.
+                break  # Keep what pods use while they may still run.
         return Remains(resources, dict(finalizers), tuple(failures))
 
     async def _delete_all(self, resource: Any, name: str, failures: list[str]) -> list[Any]:
-        """Delete all objects of a resource, and return those that are still there."""
+        """Delete all objects of a resource, and return those that remain."""
         registry = self._server.registry
         page = await list_entries(registry, resource, name, Selection(), ListOptions())
         values = [registry.read(resource, entry) for entry in page.entries]
@@ -150,7 +150,7 @@ class NamespaceController:
         return left
 
     async def _tell(self, name: str, remains: Remains) -> None:
-        """Say in the status what is left; a status that says so already is not written."""
+        """Write what remains into the conditions; unchanged conditions are not written."""
 
         async def told(old: Namespace) -> Namespace:
             conditions = conditions_of(remains, old.status.conditions, self._server.now())

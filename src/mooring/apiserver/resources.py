@@ -1,4 +1,19 @@
-"""What is served: each resource with its versions, its parts and what selects its objects."""
+"""API resources: what the server stores and serves, with which verbs, in which versions.
+
+# review: a resource that is only created, answered at once and never stored
+
+`--runtime-config` switches groups, versions and resources on and off:
+
+    api/all=false,resource.k8s.io/v1=true                everything off but one version
+    api/alpha=false                                      no version whose name has alpha
+    resource.k8s.io/v1alpha3/devicetaintrules=false      one resource of a version
+    v1=true                                              the core group
+
+The finer key wins: a resource, then a version, then api/ga, api/beta and api/alpha, then api/all.
+Everything else is served; with the preset `kubernetes-1.37` only stable versions are, as in
+Kubernetes. Resources of a feature whose gate is off are never served. Stored objects stay, served
+or not.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +26,24 @@ from msgspec import Struct
 from mooring.api.catalogue import SERVED
 from mooring.api.gates import Gate, Gates, Preset
 from mooring.api.kinds import Kind
+from mooring.apiserver.errors import RuntimeConfigError
 from mooring.apiserver.http.status import About
 
 EVENT_TTL_S = 3600
 
 
 class Resource(Struct, frozen=True, eq=False, dict=True):
-    """One resource of a group, in all versions in which it is served; what follows is kept."""
+    """One resource of a group, in all versions in which it is served."""
 
     group: str
     plural: str
     kinds: Mapping[str, Kind]  # by version
     subresources: frozenset[str]
-    ttl_s: int | None = None  # how long an object is kept, if not for ever
+    ttl_s: int | None = None  # after which objects expire, if they do
 
     @cached_property
     def any_kind(self) -> Kind:
-        """One of the kinds; what they have in common can be asked of it."""
+        """One of the kinds, for what they have in common."""
         return next(iter(self.kinds.values()))
 
     @cached_property
@@ -42,27 +58,27 @@ class Resource(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def hub_struct(self) -> type[Struct]:
-        """What objects are stored as."""
+        """The struct that objects are stored as."""
         return _HUBS[self.hub_version, self.any_kind.name].struct
 
     @cached_property
     def returns_deleted(self) -> bool:
-        """Whether who deletes an object is given it, and not only told."""
+        """Whether a delete returns the object, and not a Status."""
         return self.plural in _RETURNED
 
     @cached_property
     def is_made_by_update(self) -> bool:
-        """Whether an update of what is not there creates it."""
+        """Whether an update of a missing object creates it."""
         return self.plural in ("events", "leases")
 
     @cached_property
     def about(self) -> About:
-        """What messages call it."""
+        """The resource in messages."""
         return About(self.plural, self.any_kind.name, self.group)
 
     @cached_property
     def prefix(self) -> str:
-        """The beginning of the keys of its objects."""
+        """The prefix of the keys of its objects."""
         group = self.hub_version.rpartition("/")[0]  # events of both groups are the same objects
         return f"/registry/{group or 'core'}/{self.plural}/"
 
@@ -71,12 +87,12 @@ class Resource(Struct, frozen=True, eq=False, dict=True):
         return f"{self.prefix}{namespace}/{name}" if self.namespaced else f"{self.prefix}{name}"
 
     def below(self, namespace: str) -> str:
-        """Return the beginning of the keys of a namespace; of all without one."""
+        """Return the prefix of the keys in a namespace, or of all keys."""
         return f"{self.prefix}{namespace}/" if namespace else self.prefix
 
 
 class Resources:
-    """All that a server keeps, and what it serves of that."""
+    """All resources of a server, served or not."""
 
     def __init__(
         self,
@@ -95,18 +111,18 @@ class Resources:
         return resource if resource is not None and version in resource.kinds else None
 
     def of(self, group: str, plural: str) -> Resource:
-        """Return a resource that is known to be there, served or not."""
+        """Return a resource that exists, served or not."""
         return self._all[group, plural]
 
     def all(self) -> Iterator[Resource]:
-        """Give all that may be stored, served or not."""
+        """Return all resources, served or not."""
         return iter(self._all.values())
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._resources.values())
 
     def versions(self, group: str) -> list[str]:
-        """Return the versions in which anything of a group is served."""
+        """Return the served versions of a group."""
         found = {
             version for r in self._resources.values() if r.group == group for version in r.kinds
         }
@@ -129,7 +145,7 @@ _RETURNED = frozenset(
 
 _HUBS = {(kind.api_version, kind.name): kind for kind in SERVED}
 
-# Besides the status, which is told by the kind.
+# Besides status, which kinds declare.
 _MORE_SUBRESOURCES = {
     "Deployment": ("scale",),
     "Pod": ("attach", "binding", "eviction", "exec", "log"),
@@ -164,13 +180,13 @@ def _subresources(kinds: Iterable[Kind]) -> frozenset[str]:
     return frozenset(names)
 
 
-# ---- from mooring.apiserver.served: What clients may do with each resource and its parts.
+# --- verbs, subresources and reviews --------------------------------------------------------------
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 PART_VERBS = ("get", "patch", "update")
 CREATE = ("create",)
 
-# The other resources know all verbs.
+# Other resources support all verbs.
 _VERBS = {
     "bindings": CREATE,
     "namespaces": tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
@@ -195,7 +211,7 @@ class Served(Protocol):
 
     @property
     def plural(self) -> str:
-        """What it is called in paths."""
+        """The plural, as in paths."""
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
@@ -203,11 +219,11 @@ class Served(Protocol):
 
     @property
     def subresources(self) -> frozenset[str]:
-        """The parts of its objects that are served."""
+        """The subresources that are served."""
 
 
 class Subresource(NamedTuple):
-    """What a subresource takes and gives: objects of its resource's kind, if none is named."""
+    """The verbs and the kind of a subresource; by default, its resource's kind."""
 
     verbs: tuple[str, ...] = PART_VERBS
     group: str = ""
@@ -228,7 +244,7 @@ _PARTS = {
 
 
 class Review(NamedTuple):
-    """A kind that is only ever created, to get its answer back."""
+    """A kind that is created for its answer and never stored."""
 
     group: str
     plural: str
@@ -251,22 +267,22 @@ REVIEWS = (
 
 
 def verbs_of(plural: str) -> tuple[str, ...]:
-    """Return what may be done with a resource."""
+    """Return the verbs of a resource."""
     return _VERBS.get(plural, ALL_VERBS)
 
 
 def categories_of(group: str, plural: str) -> tuple[str, ...]:
-    """Return the names under which a resource is found together with others."""
+    """Return the categories of a resource."""
     return _CATEGORIES.get((group, plural), ())
 
 
 def subresource_of(subresource: str) -> Subresource:
-    """Return what may be done with a subresource."""
+    """Return the verbs and the kind of a subresource."""
     return _PARTS.get(subresource, Subresource())
 
 
 def version_order(version: str) -> tuple[int, int, int]:
-    """Return the place of a version: v1 before v1beta2 before v1beta1 before v1alpha3."""
+    """Return the sort key of a version: v1 before v1beta2 before v1beta1 before v1alpha3."""
     major, stage, minor = version.removeprefix("v"), 0, "0"
     for rank, word in ((1, "beta"), (2, "alpha")):
         if word in major:
@@ -275,11 +291,11 @@ def version_order(version: str) -> tuple[int, int, int]:
     return (stage, -int(major), -int(minor))
 
 
-# ---- from mooring.apiserver.runtimeconfig: Which versions of which groups a server serves, as `--runtime-config` says it.
+# --- runtime config -------------------------------------------------------------------------------
 
 ALL: Final = "api/all"
 STAGES: Final = ("api/ga", "api/beta", "api/alpha")
-# Resources that are there only while a feature is on.
+# Resources that need a feature gate.
 _GATED: Final = {
     ("scheduling.k8s.io", "compositepodgroups"): Gate.COMPOSITE_POD_GROUP,
     ("scheduling.k8s.io", "podgroups"): Gate.GENERIC_WORKLOAD,
@@ -296,12 +312,8 @@ _WORDS: Final = {
 }
 
 
-class RuntimeConfigError(Exception):
-    """A text that says nothing that can be done; the text of this says why."""
-
-
 class RuntimeConfig(Struct, frozen=True):
-    """What is on and off, by key."""
+    """Switches by key."""
 
     switches: Mapping[str, bool] = {}
 
@@ -313,7 +325,7 @@ class RuntimeConfig(Struct, frozen=True):
         return self._serves(kind.group, kind.version, kind.plural, gates.preset)
 
     def notes(self, gates: Gates) -> Iterator[str]:
-        """Give what is switched on by name and not served for want of its feature."""
+        """Yield notes on resources that are switched on but whose feature gate is off."""
         for (group, plural), gate in _GATED.items():
             names = {
                 key
@@ -338,7 +350,7 @@ class RuntimeConfig(Struct, frozen=True):
 
 
 def read_runtime_config(text: str) -> RuntimeConfig:
-    """Return what a list of KEY=BOOL says, or raise RuntimeConfigError."""
+    """Return a parsed list of KEY=BOOL, or raise RuntimeConfigError."""
     switches: dict[str, bool] = {}
     known = _known_keys()
     for part in filter(None, map(str.strip, text.split(","))):

@@ -1,4 +1,4 @@
-"""What nodes may write, once the content is known: their own node, slices, lease and pods."""
+"""The NodeRestriction plugin: nodes write only their own node, slices, lease and pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mooring.kit.go_quote import go_quote
 MIRROR = "kubernetes.io/config.mirror"
 RESTRICTED = "node-restriction.kubernetes.io"
 
-# The labels with kubernetes.io or k8s.io in them that a node may set on itself.
+# Labels of kubernetes.io and k8s.io that a node may set on itself.
 OWN_LABELS = frozenset(
     {
         "kubernetes.io/hostname",
@@ -43,7 +43,7 @@ KUBERNETES_DOMAINS = ("kubernetes.io", "k8s.io")
 
 
 class Operation(StrEnum):
-    """What is done, in the words of admission."""
+    """The operation of a write."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -51,18 +51,18 @@ class Operation(StrEnum):
 
 
 class AdmissionAttributes(NamedTuple):
-    """A write of a node, with what must be looked up to judge it."""
+    """A write, with the stored objects that NodeRestriction needs."""
 
     operation: Operation
     target: Target
     new: Any = None
     old: Any = None
-    pod: Pod | None = None  # that an eviction or a token is about
+    pod: Pod | None = None  # of an eviction or a token request
     node: Node | None = None  # the node's own object
 
 
 def refuse_node_write(user: User, change: AdmissionAttributes) -> str | None:
-    """Return why a node may not write this; None if it may, or if the user is no node."""
+    """Return why a node may not write this; None if it may, or if the user is not a node."""
     if not is_node(user):
         return None
     node = node_of(user)
@@ -94,8 +94,8 @@ def _pods(node: str, change: AdmissionAttributes) -> str | None:
             if operation is Operation.DELETE:
                 return _own_pod(node, change.old, f"node {go_quote(node)} can only delete pods")
             return (
-                f"unexpected operation {go_quote(operation)}, node {go_quote(node)} can only create "
-                "and delete mirror pods"
+                f"unexpected operation {go_quote(operation)}, node {go_quote(node)} can only "
+                "create and delete mirror pods"
             )
         case "status":
             if operation is not Operation.UPDATE:
@@ -201,7 +201,7 @@ def _node_update(who: str, new: Node, old: Node) -> str | None:
 
 
 def forbidden_labels(new: dict[str, str], old: dict[str, str]) -> list[str]:
-    """Return the labels that differ and that no node may set on itself."""
+    """Return the changed labels that no node may set on itself."""
     changed = (key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
     return sorted(key for key in changed if not _is_own_label(key))
 
@@ -225,7 +225,7 @@ def _is_within(domain: str, wider: str) -> bool:
 
 
 def _slices(node: str, change: AdmissionAttributes) -> str | None:
-    """Check what the node authorizer could not see: new slices, and each one of a collection."""
+    """Check what the node authorizer cannot see: new slices, and each slice of a collection."""
     match change.operation:
         case Operation.CREATE if change.new.spec.node_name != node:
             return "can only create ResourceSlice with the same NodeName as the requesting node"

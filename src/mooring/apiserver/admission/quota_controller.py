@@ -1,7 +1,7 @@
 """The ResourceQuota plugin and controller: charge quotas for writes, and keep their status right.
 
-Charging (`quota_charges`) counts what is written. When an object is deleted, ends, or fails after it
-was charged, the controller recounts the quotas of its namespace from everything that is stored.
+Charging (`quota_charges`) counts what is written. When an object is deleted, ends, or fails after
+it was charged, the controller recounts the quotas of its namespace from everything that is stored.
 Nobody is charged meanwhile, and charges in flight are counted, so that nothing slips through.
 
 `mooring.claims.quotas` does the counting, for controllers to share.

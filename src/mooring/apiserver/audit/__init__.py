@@ -6,22 +6,18 @@ auditor     the trail of a request, and the log file with its rotation
 """
 
 from mooring.apiserver.audit.auditor import NO_AUDIT, Audit, AuditLog, Auditor, NoAudit, Rotation
-from mooring.apiserver.audit.policy import (
-    DEFAULT_POLICY,
-    AuditPolicy,
-    AuditPolicyError,
-    read_policy,
-)
+from mooring.apiserver.audit.policy import DEFAULT_POLICY, AuditPolicy, read_policy
+from mooring.apiserver.errors import AuditPolicyError
 
 __all__ = [
     "DEFAULT_POLICY",
     "NO_AUDIT",
     "Audit",
     "AuditLog",
-    "Auditor",
-    "NoAudit",
     "AuditPolicy",
     "AuditPolicyError",
+    "Auditor",
+    "NoAudit",
     "Rotation",
     "read_policy",
 ]

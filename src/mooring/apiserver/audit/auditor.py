@@ -1,7 +1,7 @@
-"""The file of an audit log: written by a thread of its own, turned over when it is large.
+"""The audit trail of requests, and the log file that takes it.
 
-A request hands its note over and goes on. If notes come faster than the disk takes them, those
-beyond a bound are dropped and counted; a disk that is full or gone costs lines, never requests.
+A request hands its notes over and goes on; a thread writes them. Notes that come faster than the
+disk takes them are dropped and counted: a full disk costs audit events, never requests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOG = logging.getLogger(__name__)
 WAITING_NOTES_MAX = 10_000
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 CLOSE_S_MAX = 5.0
-TELL_EVERY = 1000  # faults, after the first
+WARN_EVERY = 1000  # lost events, after the first
 MEGABYTE = 1024 * 1024
 STANDARD_OUTPUT = "-"
 
@@ -47,7 +47,7 @@ _STAMP = "%Y-%m-%dT%H-%M-%S.%f"
 
 
 class Rotation(NamedTuple):
-    """When a file is turned over, and which old ones are kept; 0 is without bound."""
+    """When the log file is rotated, and which old files are kept; 0 is no bound."""
 
     size_mb_max: int = 100
     backups_max: int = 0
@@ -55,7 +55,7 @@ class Rotation(NamedTuple):
 
 
 class AuditLog:
-    """Where notes go."""
+    """The audit log."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class AuditLog:
         self._thread.start()
 
     def put(self, note: AuditNote) -> None:
-        """Have a note written; never waits."""
+        """Queue a note for writing; never waits."""
         size = note.size
         with self._lock:
             is_full = self._queue.qsize() >= WAITING_NOTES_MAX
@@ -84,7 +84,7 @@ class AuditLog:
         self._queue.put(note)
 
     def close(self) -> None:
-        """Write what waits, for a while, and close."""
+        """Write queued notes, for a bounded time, and close."""
         self._queue.put(None)
         self._thread.join(CLOSE_S_MAX)
 
@@ -95,7 +95,7 @@ class AuditLog:
             try:
                 self._write(line_of(note))
                 self.written += 1
-            except Exception as error:  # Whatever it is, requests go on and so does the log.
+            except Exception as error:  # Requests and the log go on, whatever it is.
                 with self._lock:
                     self._count_loss(str(error))
         if self._file is not None:
@@ -109,13 +109,13 @@ class AuditLog:
             self._file.write(line)
 
     def _count_loss(self, why: str) -> None:
-        if self.lost % TELL_EVERY == 0:
+        if self.lost % WARN_EVERY == 0:
             LOG.warning("audit log: %s; lost so far: %d", why, self.lost + 1)
         self.lost += 1
 
 
 class _Rotating:
-    """A file that only its owner reads, and its older ones beside it."""
+    """A log file that only its owner can read, with rotated files beside it."""
 
     def __init__(self, path: Path, rotation: Rotation, now: Callable[[], datetime]) -> None:
         self._path = path
@@ -124,7 +124,7 @@ class _Rotating:
         self._file = _opened(path)
 
     def write(self, line: bytes) -> None:
-        """Write a line, into a new file if it does not fit into this one."""
+        """Write a line; rotate the file first if the line does not fit."""
         size_max = self._rotation.size_mb_max * MEGABYTE
         size = self._file.tell()
         if size_max and size and size + len(line) > size_max:
@@ -157,7 +157,7 @@ class _Rotating:
             file.unlink(missing_ok=True)
 
     def _older_files(self) -> list[Path]:
-        """Return the files that were turned over, newest first."""
+        """Return the rotated files, newest first."""
         name = re.compile(
             rf"{re.escape(self._path.stem)}-\d{{4}}-\d\d-\d\dT[\d.-]+{re.escape(self._path.suffix)}"
         )
@@ -175,44 +175,44 @@ def _opened(path: Path) -> BinaryIO:
     return file
 
 
-# ---- from mooring.apiserver.auditing.trail: A request on its way: what is noted of it when it comes, when it is answered, when it ends.
+# --- the trail of a request -----------------------------------------------------------------------
 
 ID_LENGTH_MAX = 64
 ID_HEADER = "audit-id"
 
 
 class Log(Protocol):
-    """Where notes go."""
+    """The audit log."""
 
     written: int
     lost: int
 
     def put(self, note: AuditNote) -> None:
-        """Take a note; never waits, never raises."""
+        """Take a note; never waits and never raises."""
 
 
 class Trail(Protocol):
-    """What happens to one request."""
+    """The audit trail of one request."""
 
     def authenticated(self, user: User | None, asked: RequestAttributes) -> None:
-        """Note who asks for what, once that is known."""
+        """Note the user and the attributes of the request."""
 
     def authorized(self, decision: Decision) -> None:
-        """Note whether it may be."""
+        """Note the decision of the authorizer."""
 
     def answered(self, answer: Response | StreamingResponse) -> Response | StreamingResponse:
-        """Note what came of it; of a stream also that it ends."""
+        """Note the response; of a stream, its end too."""
 
 
 class Audit(Protocol):
-    """Whatever notes requests."""
+    """Starts audit trails."""
 
     def trail(self, request: Request) -> Trail:
-        """Return what follows a request that begins now."""
+        """Return the trail of a new request."""
 
 
 class Auditor:
-    """Notes requests in a log, as a policy wants it."""
+    """Logs the requests that a policy selects."""
 
     def __init__(
         self,
@@ -227,11 +227,11 @@ class Auditor:
         self._new_id = new_id
 
     def families(self) -> Iterator[metrics.Family]:
-        """Give the counts of the log for /metrics."""
+        """Yield the metrics of the log."""
         yield from log_families(lambda: self._log.written, lambda: self._log.lost)
 
     def trail(self, request: Request) -> Trail:
-        """Return what follows a request that begins now."""
+        """Return the trail of a new request."""
         given = request.headers.get(ID_HEADER, "")
         is_good = 0 < len(given) <= ID_LENGTH_MAX and given.isprintable()
         audit_id = given if is_good else self._new_id()
@@ -239,7 +239,7 @@ class Auditor:
 
 
 def log_families(written: Callable[[], int], lost: Callable[[], int]) -> Iterator[metrics.Family]:
-    """Give the metrics of an audit log."""
+    """Yield the metrics of an audit log."""
     yield metrics.Level(
         "apiserver_audit_event_total",
         "Events that were written to the audit log.",
@@ -306,7 +306,7 @@ class _Trail:
             return
         request = self._request
         content_type = request.headers.get("content-type", "")
-        # Of errors the message is noted at every level, and of objects that are made the name.
+        # Every level has the message of errors and the name of created objects.
         keeps_request = stage != RECEIVED and (
             level >= AuditLevel.REQUEST or self._asked.verb == "create"
         )
@@ -333,10 +333,10 @@ class _Trail:
 
 
 class NoAudit:
-    """Notes nothing."""
+    """Audits nothing."""
 
     def trail(self, request: Request) -> Trail:  # noqa: ARG002
-        """Return what does nothing."""
+        """Return a trail that does nothing."""
         return _NO_TRAIL
 
 

@@ -1,4 +1,4 @@
-"""One line of an audit log, in the form of audit.k8s.io/v1.
+"""Audit events: lines of the audit log, in the form of audit.k8s.io/v1.
 
 A note is what a request leaves at once; its line is made later, beside requests, for that takes
 time where bodies are in it.
@@ -27,14 +27,14 @@ Tree = dict[str, Any]
 
 
 class AuditBody(Struct, frozen=True):
-    """What a client sent or was sent."""
+    """The body of a request or response."""
 
     data: bytes
     content_type: str
 
 
 class AuditNote(Struct, frozen=True):
-    """What is known of a request at a stage."""
+    """The facts about a request at a stage."""
 
     level: AuditLevel
     stage: str
@@ -47,20 +47,20 @@ class AuditNote(Struct, frozen=True):
     source: str = ""
     agent: str = ""
     annotations: tuple[tuple[str, str], ...] = ()
-    code: int = 0  # of the answer; 0: there is none yet
+    code: int = 0  # of the response; 0: there is none yet
     request: AuditBody | None = None
     response: AuditBody | None = None
     omits_managed_fields: bool = False
 
     @property
     def size(self) -> int:
-        """Return about how many bytes it keeps."""
+        """The approximate size in bytes."""
         bodies = (self.request, self.response)
         return 1000 + sum(len(body.data) for body in bodies if body is not None)
 
 
 class AuditEvent(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The line, in the order of its fields."""
+    """An event, with its fields in Kubernetes' order."""
 
     kind: str
     api_version: str
@@ -83,7 +83,7 @@ class AuditEvent(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def line_of(note: AuditNote) -> bytes:
-    """Return the line of a note, with its end; whatever the bodies are, it is one line of JSON."""
+    """Return the event of a note as one line of JSON, whatever the bodies are."""
     bodies = _Bodies(note)
     actor = note.user.actor if note.user is not None else None
     line = AuditEvent(
@@ -110,12 +110,12 @@ def line_of(note: AuditNote) -> bytes:
 
 
 class _Bodies:
-    """The bodies of a note as trees, as far as they can be read and are not too large."""
+    """The bodies of a note as trees, if they can be decoded and are not too large."""
 
     def __init__(self, note: AuditNote) -> None:
         self.annotations: tuple[tuple[str, str], ...] = ()
         self._omits = note.omits_managed_fields
-        # What was sent also tells what a created object is called.
+        # The request body has the name of a created object.
         self.sent = self._tree(note.request, is_noted=note.level >= AuditLevel.REQUEST)
         is_noted = note.level >= AuditLevel.REQUEST_RESPONSE
         self.answered = self._tree(note.response, is_noted=is_noted)
@@ -142,7 +142,7 @@ def _read(body: AuditBody) -> Any:
             return documents[0].tree if len(documents) == 1 else None
         return msgspec.json.decode(body.data)
     except (ApiError, msgspec.MsgspecError, RecursionError, ValueError):
-        return None  # the request is refused for it; the log tells of that
+        return None  # the request is refused, and its event says why
 
 
 def _without_managers(tree: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The policy of an audit log: which requests are noted, and how much of each.
+"""The audit policy: which requests are logged, and how much of each.
 
 The first rule that matches a request decides; a request that none matches is not noted. Bodies of
 Secrets and tokens are noted only by a rule that names these resources: a rule for everything does
@@ -17,13 +17,14 @@ from mooring.api.documents import CORE, read
 from mooring.api.errors import ApiError
 from mooring.apiserver.auth.access import RequestAttributes
 from mooring.apiserver.auth.users import User
+from mooring.apiserver.errors import AuditPolicyError
 
 API_VERSION, KIND = "audit.k8s.io/v1", "Policy"
 
 RECEIVED, STARTED, COMPLETE = "RequestReceived", "ResponseStarted", "ResponseComplete"
 STAGES: Final = (RECEIVED, STARTED, COMPLETE, "Panic")
 
-# group, resource/subresource: what is secret in requests or answers
+# group, resource/subresource: requests or responses with secrets
 _SECRET: Final = frozenset(
     {
         ("", "secrets"),
@@ -33,12 +34,8 @@ _SECRET: Final = frozenset(
 )
 
 
-class AuditPolicyError(Exception):
-    """A policy that cannot be read; the text names the place."""
-
-
 class AuditLevel(IntEnum):
-    """How much is noted."""
+    """How much of a request is logged."""
 
     NONE = 0
     METADATA = 1
@@ -64,7 +61,7 @@ class GroupResources(Struct, frozen=True, rename="camel", forbid_unknown_fields=
 
 
 class AuditRule(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Which requests, and how much of them; an empty list means all."""
+    """Which requests to log, and how much; an empty list matches all."""
 
     level: str
     users: tuple[str, ...] = ()
@@ -78,7 +75,7 @@ class AuditRule(Struct, frozen=True, rename="camel", forbid_unknown_fields=True)
 
 
 class AuditPolicy(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Rules, and what holds for all of them."""
+    """Rules, and settings for all of them."""
 
     api_version: str
     kind: str
@@ -94,7 +91,7 @@ DEFAULT_POLICY: Final = AuditPolicy(
 
 
 class AuditDecision(NamedTuple):
-    """What is to be noted of a request."""
+    """What to log of a request."""
 
     level: AuditLevel = AuditLevel.NONE
     omitted_stages: frozenset[str] = frozenset()
@@ -102,7 +99,7 @@ class AuditDecision(NamedTuple):
 
 
 def read_policy(data: bytes, source: str) -> AuditPolicy:
-    """Return the policy in a text of YAML or JSON, or raise PolicyError."""
+    """Return a policy from YAML or JSON, or raise AuditPolicyError."""
     try:
         documents = list(read(data, source=source, schema=CORE))
         if len(documents) != 1:
@@ -151,7 +148,7 @@ def _check_stages(stages: tuple[str, ...], where: str) -> None:
 
 
 def decide(policy: AuditPolicy, user: User | None, asked: RequestAttributes) -> AuditDecision:
-    """Return what is to be noted of a request; a user that is not known matches no rule by name."""
+    """Return what to log of a request; an unauthenticated user matches no rule by name."""
     for rule in policy.rules:
         if _matches(rule, user, asked):
             omits = rule.omit_managed_fields

@@ -149,8 +149,8 @@ def bearer_token(authorization: str | None) -> str | None:
 
 # --- client certificates --------------------------------------------------------------------------
 #
-# TLS has verified that our authority signed the certificate. It ignores the validity period, so that
-# an expired certificate is refused and not mistaken for none. The common name is the user, the
+# TLS has verified that our authority signed the certificate. It ignores the validity period, so
+# that an expired certificate is refused and not mistaken for none. The common name is the user, the
 # organizations are its groups.
 
 

@@ -1,4 +1,7 @@
-"""The roles of the cluster's own programs: scheduler, controllers, nodes, drivers."""
+"""Bootstrap roles of the cluster's own programs: scheduler, controllers, nodes, drivers.
+
+The role of a controller is bound to the service account of its name in kube-system.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ _CONTROLLER_MANAGER = role(
     rule("create", "core", "serviceaccounts/token"),
 )
 
-# What every node may, as far as the node authorizer leaves it open.
+# Rules of nodes for resources that the node authorizer does not restrict.
 NODE = role(
     "system:node",
     _TOKEN_REVIEWS,
@@ -120,7 +123,7 @@ DRIVER = role(
 
 _LEADERS = "create get list update watch"
 
-NAMESPACED: tuple[RoleRow, ...] = (
+NAMESPACED_ROLES: tuple[RoleRow, ...] = (
     role(
         "system::leader-locking-kube-controller-manager",
         rule(_LEADERS, "coordination.k8s.io", "leases"),
@@ -141,10 +144,10 @@ NAMESPACED: tuple[RoleRow, ...] = (
     ),
 )
 
-ROLES: tuple[RoleRow, ...] = (_SCHEDULER, _CONTROLLER_MANAGER, NODE, DRIVER)
+COMPONENT_ROLES: tuple[RoleRow, ...] = (_SCHEDULER, _CONTROLLER_MANAGER, NODE, DRIVER)
 
 
-# ---- from mooring.apiserver.authorization.bootstrap.controllers: The roles of controllers: each is bound to the service account of its name in kube-system.
+# --- controllers ----------------------------------------------------------------------------------
 
 CONTROLLER_PREFIX = "system:controller:"
 

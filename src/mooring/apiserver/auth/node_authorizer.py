@@ -1,7 +1,7 @@
-"""What nodes may: only what the pods on them need.
+"""The node authorizer: a node may access only what the pods on it refer to.
 
-`NodeTies` follows pods and slices one by one. `NodeAuthorizer` decides by it; what content it
-cannot see is left to mooring.apiserver.authorization.noderestriction.
+`NodeGraph` caches pods and slices. `NodeAuthorizer` decides by it; NodeRestriction
+(`admission.node_restriction`) checks the content of writes, which an authorizer cannot see.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLICES = "resourceslices"
 
 
 class NodeGraph:
-    """Which node needs which object, because of the pods and slices that there are."""
+    """Which node needs which objects, because of its pods and slices."""
 
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], tuple[str, frozenset[ObjectReference]]] = {}
@@ -35,7 +35,7 @@ class NodeGraph:
         self._needs: dict[tuple[str, ObjectReference], Counter[str]] = defaultdict(Counter)
 
     def put_pod(self, pod: Pod) -> None:
-        """Take a pod, new or changed; one without a node gives nothing to anybody."""
+        """Add or update a pod; a pod without a node grants nothing."""
         namespace, name = pod.metadata.namespace, pod.metadata.name
         node, ties = pod.spec.node_name, references_with_self(pod)
         if self._pods.get((namespace, name)) == (node, ties):
@@ -48,7 +48,7 @@ class NodeGraph:
             self._needs[namespace, tie][node] += 1
 
     def remove_pod(self, namespace: str, name: str) -> None:
-        """Forget a pod and what it gave to its node."""
+        """Remove a pod and what it granted its node."""
         node, ties = self._pods.pop((namespace, name), ("", frozenset()))
         for tie in ties:
             nodes = self._needs[namespace, tie]
@@ -59,11 +59,11 @@ class NodeGraph:
                 del self._needs[namespace, tie]
 
     def put_slice(self, value: ResourceSlice) -> None:
-        """Take a slice, new or changed."""
+        """Add or update a slice."""
         self._slices[value.metadata.name] = value.spec.node_name or ""
 
     def remove_slice(self, name: str) -> None:
-        """Forget a slice."""
+        """Remove a slice."""
         self._slices.pop(name, None)
 
     def needs(self, node: str, resource: str, namespace: str, name: str) -> bool:
@@ -75,14 +75,14 @@ class NodeGraph:
 
 
 class NodeAuthorizer:
-    """Decides for nodes, and has no opinion on anybody else."""
+    """Decides for nodes; has no opinion on other users."""
 
     def __init__(self, ties: NodeGraph, rules: Sequence[PolicyRule]) -> None:
         self._ties = ties
         self._rules = rules
 
     def authorize(self, access: Access) -> Decision:
-        """Return whether a node may do it."""
+        """Return the decision on a node's access."""
         if not is_node(access.user):
             return NoOpinion()
         node = node_of(access.user)
@@ -143,7 +143,7 @@ class NodeAuthorizer:
             return NoOpinion("cannot authorize ResourceSlice subresources")
         match access.verb:
             case "create":
-                return Allowed()  # its nodeName is looked at when the content is known
+                return Allowed()  # NodeRestriction checks its nodeName
             case "get" | "update" | "patch" | "delete":
                 return self._needed(node, access)
             case "watch" | "list" | "deletecollection":
@@ -171,7 +171,7 @@ class NodeAuthorizer:
             case (
                 ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create")
             ):
-                return Allowed()  # the pod's node is looked at when the content is known
+                return Allowed()  # NodeRestriction checks the pod's node
         return NoOpinion()
 
 
@@ -188,7 +188,7 @@ def _lease(node: str, access: ResourceAccess) -> Decision:
 def _node(node: str, access: ResourceAccess) -> Decision:
     match access.subresource, access.verb:
         case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
-            return Allowed()  # which node it is, is looked at when the content is known
+            return Allowed()  # NodeRestriction checks which node it is
         case "", "get" | "list" | "watch":
             if access.name == node:
                 return Allowed()
@@ -198,7 +198,7 @@ def _node(node: str, access: ResourceAccess) -> Decision:
     return NoOpinion()
 
 
-# ---- from mooring.apiserver.authorization.podties: What a pod refers to: its node must be able to read that, and nothing else.
+# --- references of pods ---------------------------------------------------------------------------
 
 SECRETS, CONFIG_MAPS = "secrets", "configmaps"
 CLAIMS, SERVICE_ACCOUNTS, PODS = "resourceclaims", "serviceaccounts", "pods"
@@ -212,7 +212,7 @@ class ObjectReference(NamedTuple):
     name: str
 
 
-# Where names stand: by the first field, so that only fields that are there are looked at.
+# Paths of names by their first field, so that only fields that are set are visited.
 Places = Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
 
 _IN_VOLUMES: Places = {
@@ -244,12 +244,12 @@ _IN_ENVIRONMENTS: Places = {
 
 
 def is_mirror(pod: Pod) -> bool:
-    """Return whether a pod only shows what a node runs by itself."""
+    """Return whether a pod is a mirror pod, which shows a static pod of its node."""
     return MIRROR_POD_ANNOTATION in pod.metadata.annotations
 
 
 def references_with_self(pod: Pod) -> frozenset[ObjectReference]:
-    """Return all that a pod refers to. A mirror pod gives its node nothing."""
+    """Return the pod and the objects that it refers to; of a mirror pod, the pod only."""
     own = ObjectReference(PODS, pod.metadata.name)
     if is_mirror(pod):
         return frozenset({own})
@@ -257,7 +257,7 @@ def references_with_self(pod: Pod) -> frozenset[ObjectReference]:
 
 
 def references_of(pod: Pod) -> Iterator[ObjectReference]:
-    """Yield the objects that a pod refers to, whoever made it."""
+    """Yield the objects that a pod refers to."""
     spec = pod.spec
     if spec.service_account_name:
         yield ObjectReference(SERVICE_ACCOUNTS, spec.service_account_name)
@@ -277,7 +277,7 @@ def references_of(pod: Pod) -> Iterator[ObjectReference]:
 
 
 def audiences_of(pod: Pod) -> set[str]:
-    """Return whom the tokens in a pod's volumes are for; "" is the server itself."""
+    """Return the audiences of the tokens in a pod's volumes; "" is the API server."""
     found = set()
     for volume in pod.spec.volumes:
         for source in _list(_at(volume, ("projected", "sources"))):
@@ -299,7 +299,7 @@ def _named_in(tree: Any, places: Places) -> Iterator[ObjectReference]:
 
 
 def _at(tree: Any, path: tuple[str, ...]) -> Any:
-    """Return what stands at a path; None where the tree is of another shape."""
+    """Return the value at a path; None if the tree does not have it."""
     for step in path:
         if not isinstance(tree, dict):
             return None

@@ -1,4 +1,11 @@
-"""What a rule allows, and whether rules hold all that others give."""
+"""RBAC policy rules: what a rule allows, whether rules cover others, aggregation, and notation.
+
+Bootstrap roles are written as words with blanks between them:
+
+    rule(VERBS, GROUPS, RESOURCES)      the core group is written "core"
+    paths(VERBS, PATHS)
+    role(NAME, …rules)
+"""
 
 from __future__ import annotations
 
@@ -14,7 +21,7 @@ from mooring.apiserver.auth.access import Access, PathAccess, ResourceAccess
 from mooring.kit.go_quote import go_quote_list
 
 ALL = "*"
-ATOMS_MAX = 20_000  # a rule of a few lists can mean billions
+ATOMS_MAX = 20_000  # a rule with a few lists can expand to billions
 
 EVERYTHING = (
     PolicyRule(verbs=(ALL,), api_groups=(ALL,), resources=(ALL,)),
@@ -23,7 +30,7 @@ EVERYTHING = (
 
 
 def allows(rule: PolicyRule, access: Access) -> bool:
-    """Return whether a rule allows something."""
+    """Return whether a rule allows an access."""
     if isinstance(access, PathAccess):
         is_below = any(_is_below(url, access.path) for url in rule.non_resource_urls)
         return is_below and _has(rule.verbs or (), access.verb)
@@ -31,7 +38,7 @@ def allows(rule: PolicyRule, access: Access) -> bool:
 
 
 def allows_some(rule: PolicyRule, access: ResourceAccess) -> bool:
-    """Return whether a rule allows it for some object at least, whatever its name."""
+    """Return whether a rule allows an access to at least some object."""
     return (
         _has(rule.verbs or (), access.verb)
         and _has(rule.api_groups, access.group)
@@ -40,7 +47,7 @@ def allows_some(rule: PolicyRule, access: ResourceAccess) -> bool:
 
 
 def names(rule: PolicyRule, name: str) -> bool:
-    """Return whether what a rule allows is allowed for objects of this name."""
+    """Return whether a rule applies to objects of a name."""
     return not rule.resource_names or name in rule.resource_names
 
 
@@ -49,7 +56,7 @@ def _has(wanted: Sequence[str], value: str) -> bool:
 
 
 def _has_resource(resources: Sequence[str], combined: str) -> bool:
-    """Return whether a resource is among those of a rule; `*/scale` is any with that part."""
+    """Return whether a rule names a resource; `*/scale` is that subresource of any."""
     if _has(resources, combined):
         return True
     _, slash, part = combined.partition("/")
@@ -64,13 +71,13 @@ def _is_below(url: str, path: str) -> bool:
 
 
 def missing(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return what of the wanted rules is not held, each with one verb on one thing."""
+    """Return the atoms of the wanted rules that the held rules do not cover."""
     atoms = (atom for rule in wanted for atom in atoms_of(rule))
     return [atom for atom in atoms if not any(_covers(rule, atom) for rule in held)]
 
 
 def size_of(rule: PolicyRule) -> int:
-    """Return how many parts a rule has."""
+    """Return how many atoms a rule has."""
     verbs = len(rule.verbs or ())
     names = max(1, len(rule.resource_names))
     resources = len(rule.api_groups) * len(rule.resources) * names
@@ -78,7 +85,7 @@ def size_of(rule: PolicyRule) -> int:
 
 
 def atoms_of(rule: PolicyRule) -> Iterator[PolicyRule]:
-    """Yield a rule in parts: one verb, and one resource of one group, one name, or one path."""
+    """Yield the atoms of a rule: one verb on one resource, object or path."""
     verbs = rule.verbs or ()
     for group in rule.api_groups:
         for resource in rule.resources:
@@ -112,7 +119,7 @@ def _covers(rule: PolicyRule, atom: PolicyRule) -> bool:
 
 
 def described(atoms: Iterable[PolicyRule]) -> str:
-    """Return parts of rules as Kubernetes lists them: verbs on the same thing together."""
+    """Return atoms as Kubernetes lists them: verbs on the same resource together."""
     return "\n".join(sorted({_shown(rule) for rule in _together(atoms)}))
 
 
@@ -141,7 +148,7 @@ def _shown(rule: PolicyRule) -> str:
     return f"{{{', '.join(f'{name}:{go_quote_list(values)}' for name, values in parts if values)}}}"
 
 
-# ---- from mooring.apiserver.authorization.aggregation: Roles that are made of others: which rules they then have.
+# --- aggregation ----------------------------------------------------------------------------------
 
 Roles = Mapping[str, ClusterRole]  # by name
 
@@ -156,7 +163,7 @@ def aggregated(role: ClusterRole, roles: Roles) -> tuple[PolicyRule, ...]:
 
 
 def stale(roles: Roles) -> list[ClusterRole]:
-    """Return the roles whose stored rules are not what they are made of, with the right ones."""
+    """Return the aggregated roles whose stored rules are stale, with the right rules."""
     found = []
     for _, role in sorted(roles.items()):
         if role.aggregation_rule is None:
@@ -168,7 +175,7 @@ def stale(roles: Roles) -> list[ClusterRole]:
 
 
 class _Gathering:
-    """One walk from a role to all that it is made of; no role is gathered twice."""
+    """One walk from a role to all its parts; visits no role twice."""
 
     def __init__(self, roles: Roles) -> None:
         self._roles = roles
@@ -204,7 +211,7 @@ def _content(rule: PolicyRule) -> tuple[object, ...]:
     )
 
 
-# ---- from mooring.apiserver.authorization.bootstrap.tables: How the tables of roles are written: words with blanks between them.
+# --- notation of bootstrap roles ------------------------------------------------------------------
 
 READ = "get list watch"
 WRITE = "create delete deletecollection patch update"
@@ -212,24 +219,24 @@ READ_WRITE = f"{READ} {WRITE}"
 
 
 class GatedRule(NamedTuple):
-    """A rule, and the features without which it is not there."""
+    """A rule, and the feature gates that it needs."""
 
     rule: PolicyRule
     gates: tuple[Gate, ...] = ()
 
 
 class RoleRow(NamedTuple):
-    """A role, and the features without which it is not there."""
+    """A role, and the feature gates that it needs."""
 
     name: str
     rules: tuple[GatedRule, ...]
-    labels: tuple[str, ...] = ()  # what it is a part of
+    labels: tuple[str, ...] = ()  # the aggregated roles that it is part of
     made_of: str = ""  # the label of its parts
     gates: tuple[Gate, ...] = ()
     namespace: str = ""
 
     def rules_with(self, gates: Gates) -> tuple[PolicyRule, ...]:
-        """Return the rules that the features give."""
+        """Return the rules whose gates are enabled."""
         return tuple(r.rule for r in self.rules if all(map(gates.enabled, r.gates)))
 
 

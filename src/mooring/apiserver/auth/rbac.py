@@ -1,10 +1,13 @@
-"""Roles and bindings as they are stored, and what follows from them.
+"""The RBAC authorizer: cached roles and bindings, decisions, and the escalation check.
 
-`Policy` takes roles and bindings one by one. It finds the bindings of a user by name and groups,
-so that a decision costs what the user has, not what the cluster has. The rules for a verb on a
-resource are remembered until a role or binding changes; names of objects are looked at each time.
+`RBACPolicy` finds the bindings of a user by name and groups, so that a decision costs what the user
+has, not what the cluster has. The rules for a verb on a resource are cached until a role or binding
+changes; names of objects are compared each time.
 
-# grant: a rule that a user has, and the binding it has it from
+Escalation: nobody grants more than they have. Members of system:masters may write anything; a user
+with the verb `escalate` on a role may give it any rule, with `bind` may grant it to anybody.
+
+# grant: a rule that a user has, and the binding that grants it
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ RBAC_KINDS = (Role, ClusterRole, RoleBinding, ClusterRoleBinding)
 
 
 class Grant(NamedTuple):
-    """A rule that a user has, and where from."""
+    """A rule that a user has, and the binding that grants it."""
 
     rule: PolicyRule
     binding: Binding
@@ -68,20 +71,20 @@ class Grant(NamedTuple):
 
 
 class MissingRole(NamedTuple):
-    """A role that a binding names and that is not there."""
+    """The error of a binding whose role does not exist."""
 
     text: str
 
 
 class RuleSelection(NamedTuple):
-    """The rules that a user has for a verb on a resource, and the decision where none is for it."""
+    """A user's rules for a verb on a resource, and the decision if none applies."""
 
     rules: tuple[tuple[PolicyRule, Allowed], ...]
     otherwise: NoOpinion
 
 
 class HeldRules(NamedTuple):
-    """All rules that a user has in a namespace, and why there may be more."""
+    """All rules of a user in a namespace, and errors that may hide more."""
 
     rules: tuple[PolicyRule, ...]
     faults: tuple[str, ...] = ()
@@ -101,7 +104,7 @@ class RBACPolicy:
             self.put(value)
 
     def put(self, value: Stored) -> None:
-        """Take a role or binding, new or changed."""
+        """Add or update a role or binding."""
         self._choices.clear()
         namespace, name = value.metadata.namespace, value.metadata.name
         match value:
@@ -117,7 +120,7 @@ class RBACPolicy:
                     self._by_subject[namespace, key].add(name)
 
     def remove(self, value: Stored) -> None:
-        """Forget a role or binding."""
+        """Remove a role or binding."""
         self._choices.clear()
         namespace, name = value.metadata.namespace, value.metadata.name
         match value:
@@ -142,10 +145,10 @@ class RBACPolicy:
         """All roles of the cluster, by name."""
         return self._cluster_roles
 
-    # --- what follows -----------------------------------------------------------------------------
+    # --- decisions ----------------------------------------------------------------------------
 
     def authorize(self, access: Access) -> Decision:
-        """Return whether a rule of the user allows it, and which binding gives it."""
+        """Return the decision on an access, with the binding that grants it."""
         if isinstance(access, ResourceAccess):
             choice = self._choice(access)
             for rule, allowed in choice.rules:
@@ -161,7 +164,7 @@ class RBACPolicy:
         return _no_opinion(faults)
 
     def _choice(self, access: ResourceAccess) -> RuleSelection:
-        """Return what there is to choose from, whatever the name of the object."""
+        """Return the cached rules for an access, whatever the name of the object."""
         user = access.user
         key = (user.name, user.groups, *access[1:6])  # up to the namespace
         choice = self._choices.get(key)
@@ -180,7 +183,7 @@ class RBACPolicy:
         return choice
 
     def held(self, user: User, namespace: str) -> HeldRules:
-        """Return all that a user has in a namespace, and everywhere."""
+        """Return the rules of a user in a namespace, with cluster-wide ones."""
         rules, faults = [], []
         for grant in self.grants(user, namespace):
             if isinstance(grant, MissingRole):
@@ -190,7 +193,7 @@ class RBACPolicy:
         return HeldRules(tuple(rules), tuple(faults))
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant | MissingRole]:
-        """Yield the rules of a user: first those everywhere, then those in the namespace."""
+        """Yield the rules of a user: first cluster-wide ones, then those in the namespace."""
         for place in ("", namespace) if namespace else ("",):
             for binding, subject in self._bindings_of(user, place):
                 rules = self.rules_of(binding.role_ref, place)
@@ -243,7 +246,7 @@ def _keys_of(binding: Binding) -> set[str]:
 
 
 def _key_of(subject: Subject, namespace: str) -> str:
-    """Return by what a subject is found; a service account is a user. "" is nobody."""
+    """Return the index key of a subject; a service account is a user. "" matches nobody."""
     match subject.kind:
         case "User" | "Group":
             return f"{subject.kind} {subject.name}"
@@ -268,13 +271,13 @@ def _described(binding: Binding, subject: Subject) -> str:
     )
 
 
-# ---- from mooring.apiserver.authorization.escalation: Nobody gives more than they have: what is checked when roles and bindings are written.
+# --- escalation -----------------------------------------------------------------------------------
 
 AGGREGATION = "must have cluster-admin privileges to use the aggregationRule"
 
 
 class RoleWrite(NamedTuple):
-    """Somebody who writes a role or binding; there is no old one when it is created."""
+    """A write of a role or binding by a user."""
 
     user: User
     target: Target
@@ -285,7 +288,7 @@ class RoleWrite(NamedTuple):
 def refuse_escalation(
     writing: RoleWrite, *, policy: RBACPolicy, authorizer: Authorizer
 ) -> str | None:
-    """Return why a role or binding may not be written; None if it may."""
+    """Return why a write of a role or binding would escalate privileges; None if it would not."""
     if MASTERS in writing.user.groups or _is_upkeep(writing):
         return None
     match writing.new:
@@ -342,7 +345,7 @@ def _refuse_binding(
 def _not_held(
     user: User, namespace: str, wanted: Sequence[PolicyRule], policy: RBACPolicy
 ) -> str | None:
-    """Return that a user gives what they do not have themselves; None if they have it."""
+    """Return the error of rules that a user does not hold; None if the user holds them."""
     size = sum(map(size_of, wanted))
     if size > ATOMS_MAX:
         return f"the rules mean {size} permissions, more than {ATOMS_MAX} cannot be checked"
@@ -363,7 +366,7 @@ def _is_aggregated(value: Stored | None) -> bool:
 
 
 def _is_upkeep(writing: RoleWrite) -> bool:
-    """Return whether only what garbage collection writes has changed."""
+    """Return whether only metadata that the garbage collector writes has changed."""
     new, old = writing.new, writing.old
     if old is None:
         return False

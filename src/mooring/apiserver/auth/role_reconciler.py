@@ -1,4 +1,4 @@
-"""Keeps stored roles as they should be: bootstrap policy at start, aggregated ClusterRoles always."""
+"""Role reconciliation: bootstrap policy at start, aggregated ClusterRoles while the server runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Users, the names of users and groups that have a meaning, and static tokens.
 
-A static token file has lines of token,user,uid[,"group1,group2"], as `--token-auth-file` reads them.
+`--token-auth-file` names a file with lines of token,user,uid[,"group1,group2"].
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The server as an ASGI application: bodies with bounds, gzip, streams, time limits."""
+"""The ASGI application: bounded bodies, gzip, streams and timeouts."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ GZIP_LEVEL = 1
 QUERY_FIELDS_MAX = 100
 
 PEER = "mooring.peer"  # the key of the client's certificate in a scope
-TAKE_OVER = "mooring.take_over"  # of what gives the connection itself, for other protocols
+TAKE_OVER = "mooring.take_over"  # the key of the function that hands over the connection
 READ_BYTES = 64 * 1024
 STALLED_S = 60.0
 
 
 class Application:
-    """Speaks ASGI for a router."""
+    """Serves a router over ASGI."""
 
     def __init__(self, router: Router, limits: Limits = Limits()) -> None:  # noqa: B008
         self.router = router
@@ -50,7 +50,7 @@ class Application:
         self._bodies_bytes = 0
 
     def stop_streams(self) -> None:
-        """End all watches, so that a server that stops need not wait for them."""
+        """End all watches, so that a stopping server need not wait for them."""
         self._stopping.set()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -113,7 +113,7 @@ class Application:
     async def _tunnel(
         self, answer: StreamingResponse, upstream: Upstream, scope: MutableMapping[str, Any]
     ) -> None:
-        """Carry bytes both ways, until one side has no more."""
+        """Copy bytes both ways until one side ends."""
         reader, writer = scope[TAKE_OVER]()
         try:
             down, up = _carry_down(answer.chunks, writer), _carry_up(reader, upstream)
@@ -129,7 +129,7 @@ class Application:
         down: Coroutine[Any, Any, None],
         up: Coroutine[Any, Any, None],
     ) -> None:
-        """Have both done until one of them ends, or the server stops."""
+        """Run both directions until one ends or the server stops."""
         self._metrics.watches += 1
         stopping = asyncio.create_task(self._stopping.wait())
         tasks = {asyncio.create_task(down), asyncio.create_task(up), stopping}
@@ -164,7 +164,7 @@ def _head(scope: MutableMapping[str, Any]) -> Request:
 
 
 def _query(text: bytes) -> dict[str, str]:
-    """Return the fields of a query; of those that come more than once the first counts."""
+    """Return the fields of a query; of repeated fields the first one."""
     if not text:
         return {}
     fields = parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=None)
@@ -178,7 +178,7 @@ def _uri(scope: MutableMapping[str, Any]) -> str:
 
 
 def _unpacked(body: bytes, request: Request, bytes_max: int) -> bytes:
-    """Return a body that may come packed, which must not be larger than others unpacked."""
+    """Return a body, decompressed if it is gzip; the bound holds for the result."""
     if request.headers.get("content-encoding", "").lower() != "gzip":
         return body
     unpacking = zlib.decompressobj(wbits=31)
@@ -205,7 +205,7 @@ async def _carry_up(reader: asyncio.StreamReader, upstream: Upstream) -> None:
         except TimeoutError:
             return
         except OSError:
-            continue  # The other side takes no more; what it said last must still come down.
+            continue  # The node takes no more, but its last bytes must still reach the client.
 
 
 async def _gone(receive: Receive) -> None:

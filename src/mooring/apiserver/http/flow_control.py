@@ -33,7 +33,7 @@ AGAIN_AFTER_S = 1
 
 
 class RequestClass(Enum):
-    """What kind of seat a request takes."""
+    """The class of a request; each class has its own seats."""
 
     READING = "readOnly"
     WRITING = "mutating"
@@ -41,7 +41,7 @@ class RequestClass(Enum):
 
 
 class Seats(Struct, frozen=True):
-    """How many there are of each sort."""
+    """The number of seats of each class."""
 
     reading_max: int = 400
     writing_max: int = 200
@@ -49,7 +49,7 @@ class Seats(Struct, frozen=True):
 
 
 class FlowControl:
-    """Who has seats."""
+    """Assigns seats to requests."""
 
     def __init__(self, seats: Seats = Seats()) -> None:  # noqa: B008
         self._seats_max = {
@@ -62,12 +62,12 @@ class FlowControl:
         self.refused: Counter[RequestClass] = Counter()
 
     def taken(self, sort: RequestClass) -> int:
-        """Return how many seats of a sort are taken."""
+        """Return how many seats of a class are taken."""
         return self._taken[sort]
 
     @contextmanager
     def seat(self, user: User, sort: RequestClass) -> Iterator[None]:
-        """Have a seat as long as this is open, or raise that there is none for the user."""
+        """Hold a seat within a block, or raise 429."""
         self.take(user, sort)
         try:
             yield
@@ -75,7 +75,7 @@ class FlowControl:
             self.leave(user, sort)
 
     def families(self) -> Iterator[Family]:
-        """Give the counts of seats for /metrics."""
+        """Yield the metrics of seats."""
         yield Level(
             "apiserver_current_inflight_requests",
             "Requests at work, by kind: readOnly or mutating.",
@@ -93,7 +93,7 @@ class FlowControl:
         )
 
     def take(self, user: User, sort: RequestClass) -> None:
-        """Take a seat, or raise that there is none for the user."""
+        """Take a seat, or raise 429 if there is none for the user."""
         free = self._seats_max[sort] - self._taken[sort]
         is_over = self._by_user[sort, user.name] >= FREE_SEATS_FACTOR * free
         if free <= 0 or (is_over and MASTERS not in user.groups):
@@ -103,15 +103,15 @@ class FlowControl:
         self._by_user[sort, user.name] += 1
 
     def leave(self, user: User, sort: RequestClass) -> None:
-        """Give a seat back."""
+        """Release a seat."""
         self._taken[sort] -= 1
         self._by_user[sort, user.name] -= 1
         if not self._by_user[sort, user.name]:
-            del self._by_user[sort, user.name]  # users come and go; nobody is kept
+            del self._by_user[sort, user.name]  # keeps no entries of users without seats
 
 
 def request_class(method: str, verb: str) -> RequestClass:
-    """Return the seat that a request takes while it is answered."""
+    """Return the class of a request while it is answered."""
     if verb in ("get", "list", "watch") or method in ("GET", "HEAD"):
         return RequestClass.READING
     return RequestClass.WRITING

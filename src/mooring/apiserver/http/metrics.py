@@ -1,4 +1,4 @@
-"""What a server counts, under Kubernetes' names."""
+"""Request metrics, under Kubernetes' names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.apiserver.http.messages import Request, Target
 from mooring.kit.metrics import Counts, Family, Labels, Level, exposition
 
 APPLY_TYPE: Final = "application/apply-patch+yaml"
-CONNECTS: Final = ("attach", "exec", "portforward", "proxy", "log")  # of pods, as Kubernetes has it
+CONNECTS: Final = ("attach", "exec", "portforward", "proxy", "log")  # of pods
 COMPONENT: Final = "apiserver"
 
 _VERBS: Final = {
@@ -26,7 +26,7 @@ _VERBS: Final = {
 
 
 class RequestLabels(NamedTuple):
-    """What a request asks for, as labels; in the order of Kubernetes."""
+    """The metric labels of a request, in Kubernetes' order."""
 
     verb: str
     dry_run: str
@@ -39,7 +39,7 @@ class RequestLabels(NamedTuple):
 
     @property
     def without_dry_run(self) -> Labels:
-        """The labels of what goes on."""
+        """The labels of long-running requests."""
         verb, _, *rest = self
         return verb, *rest
 
@@ -86,7 +86,7 @@ def _dry_run(request: Request) -> str:
 
 
 class Metrics:
-    """Counts of requests and of what goes on."""
+    """Counts of requests and of long-running requests."""
 
     def __init__(self) -> None:
         self.requests = Counts(
@@ -113,7 +113,7 @@ class Metrics:
         )
 
     def begun(self, asked: RequestLabels) -> Callable[[], None]:
-        """Count something that goes on, until what is returned is called."""
+        """Count a long-running request until the returned function is called."""
         labels = asked.without_dry_run
         self._going_on[labels] += 1
 
@@ -125,12 +125,12 @@ class Metrics:
         return ended
 
     def families(self) -> Iterator[Family]:
-        """Give all metrics, with those of others."""
+        """Yield all metrics, with those of other sources."""
         yield from (self.requests, self._long_running, self._revision)
         for source in self.sources:
             yield from source()
 
     def text(self, revision: int) -> str:
-        """Return all of it as Prometheus reads it."""
+        """Return all metrics in the Prometheus format."""
         self.revision = revision
         return exposition(self.families())

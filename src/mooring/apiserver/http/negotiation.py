@@ -1,4 +1,8 @@
-"""In which form a client wants its answer: from the Accept header."""
+"""Content negotiation: the representation of a response, from the Accept header.
+
+Accept:  clause, …
+clause:  TYPE/SUBTYPE; NAME=VALUE; …       as, g and v ask for a table or metadata
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ _LENGTH_MAX = 4096
 
 
 class ObjectForm(Enum):
-    """What is told of objects."""
+    """The form of objects in a response."""
 
     OBJECT = ""
     TABLE = "Table"
@@ -32,7 +36,7 @@ class ObjectForm(Enum):
 
 
 class Representation(NamedTuple):
-    """The form of an answer."""
+    """The media type and the form of a response."""
 
     media: str = JSON
     shape: ObjectForm = ObjectForm.OBJECT
@@ -40,13 +44,13 @@ class Representation(NamedTuple):
 
     @property
     def is_partial(self) -> bool:
-        """Whether only metadata is wanted."""
+        """Whether the response has metadata only."""
         return self.shape in (ObjectForm.METADATA, ObjectForm.METADATA_LIST)
 
 
-@lru_cache(maxsize=256)  # clients accept the same again and again
+@lru_cache(maxsize=256)  # clients repeat their headers
 def negotiate(accept: str, *, is_watch: bool = False, is_list: bool = False) -> Representation:
-    """Return the form that a client prefers, or raise that there is none that it accepts."""
+    """Return the representation that a client prefers, or raise 406."""
     if not accept.strip():
         return Representation()
     clauses = sorted(accept[:_LENGTH_MAX].split(","), key=_quality, reverse=True)
@@ -58,7 +62,7 @@ def negotiate(accept: str, *, is_watch: bool = False, is_list: bool = False) -> 
 
 
 def error_representation(accept: str) -> Representation:
-    """Return the form in which a client is told of an error; JSON if it likes none."""
+    """Return the representation of errors; JSON if the client accepts none."""
     for clause in accept[:_LENGTH_MAX].split(","):
         media = clause.partition(";")[0].strip().lower()
         if media in OBJECT_TYPES:
@@ -99,27 +103,27 @@ def _quality(clause: str) -> float:
     return 1.0
 
 
-# ---- from mooring.apiserver.accept: Accept headers: what clients would like, best first.
+# --- accept headers -------------------------------------------------------------------------------
 
 CLAUSES_MAX = 64
 
 
 class AcceptClause(NamedTuple):
-    """One thing that a client accepts."""
+    """One clause of an Accept header."""
 
     media_type: str
     parameters: Mapping[str, str] = {}
 
     @property
     def quality(self) -> float:
-        """How much it is liked, from 0 (not at all) to 1."""
+        """The preference, from 0 (not acceptable) to 1."""
         try:
             return float(self.parameters.get("q", "1"))
         except ValueError:
             return 0.0
 
     def covers(self, media_type: str) -> bool:
-        """Return whether a media type is one of those that are accepted."""
+        """Return whether a clause accepts a media type."""
         group = media_type.partition("/")[0]
         return self.media_type in (media_type, f"{group}/*", "*/*")
 
@@ -128,7 +132,7 @@ ANYTHING = AcceptClause("*/*")
 
 
 def read_accept(header: str) -> list[AcceptClause]:
-    """Return the clauses of a header, best first; equals stay in order. None means anything."""
+    """Return the clauses of a header, best first; an empty header accepts anything."""
     if not header.strip():
         return [ANYTHING]
     read = [_clause(text) for text in header.split(",")[:CLAUSES_MAX]]

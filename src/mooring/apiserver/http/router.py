@@ -1,6 +1,6 @@
 """Router: the path of a request through the server.
 
-    request ─ authenticate ─ flow control ─ authorize ─┬─ resource: negotiate ─ verb (verbs.dispatch)
+    request ─ authenticate ─ flow control ─ authorize ─┬─ negotiate ─ verb (verbs.dispatch)
                                                        ├─ review (auth.reviews)
                                                        ├─ pods/log, exec, attach (node_proxy)
                                                        └─ other paths (http.non_resource)

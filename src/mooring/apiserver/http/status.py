@@ -1,11 +1,11 @@
-"""What a server answers when it does not do what it was asked: Status, in Kubernetes' words.
+"""Status: the response to a request that returns no object, with Kubernetes' messages.
 
     StatusError
     ├── of the request   bad_request, unauthorized, forbidden, not_acceptable, unsupported_media …
     ├── of the object    not_found, already_exists, conflict, invalid …
     └── of the server    too_old, too_new, too_many, internal …
 
-Each function returns an error to raise; the answer to the client is in it.
+Each function returns an error to raise; it carries the response.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mooring.validation.errors import FieldError
 
 
 class StatusCause(Closed, frozen=True):
-    """One thing that is wrong, and where."""
+    """One cause of an error, and the field that it concerns."""
 
     reason: str = ""
     message: str = ""
@@ -29,7 +29,7 @@ class StatusCause(Closed, frozen=True):
 
 
 class StatusDetails(Closed, frozen=True):
-    """What an answer is about."""
+    """The object that a Status is about, and the causes."""
 
     name: str = ""
     group: str = ""
@@ -40,13 +40,13 @@ class StatusDetails(Closed, frozen=True):
 
 
 class StatusMeta(Closed, frozen=True):
-    """The metadata that every Status has; where a list could go on, if it has expired."""
+    """The metadata of a Status; `continue` resumes a list that has expired."""
 
     continue_: str = named("continue", "")
 
 
 class Status(Closed, frozen=True):
-    """The answer to a request that returns no object."""
+    """The response to a request that returns no object."""
 
     kind: str = always("Status")
     api_version: str = always("v1")
@@ -59,7 +59,7 @@ class Status(Closed, frozen=True):
 
 
 class About:
-    """What a status is about: a resource, by its plural and group."""
+    """The resource that a Status is about."""
 
     __slots__ = ("group", "kind", "plural")
 
@@ -70,7 +70,7 @@ class About:
 
     @property
     def title(self) -> str:
-        """The plural with its group, as messages have it."""
+        """The plural with its group."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -80,7 +80,7 @@ class About:
 
 
 class StatusError(Exception):
-    """A request that is refused; the status says why, warnings what else there is to say."""
+    """A request that fails, with its Status and warnings."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
@@ -90,7 +90,7 @@ class StatusError(Exception):
 
 @contextmanager
 def warned(warnings: tuple[str, ...]) -> Iterator[None]:
-    """Have a refusal say what was to be said of the request before it was refused."""
+    """Add warnings to a StatusError that is raised within."""
     try:
         yield
     except StatusError as error:
@@ -101,7 +101,7 @@ def warned(warnings: tuple[str, ...]) -> Iterator[None]:
 def failure(
     code: HTTPStatus, reason: str, message: str, details: StatusDetails | None = None
 ) -> StatusError:
-    """Return a refusal."""
+    """Return an error with a Status."""
     return StatusError(
         Status(status="Failure", message=message, reason=reason, details=details, code=int(code))
     )
@@ -111,19 +111,19 @@ def failure(
 
 
 def bad_request(message: str) -> StatusError:
-    """Return that the request cannot be understood."""
+    """Return 400: the request is malformed."""
     return failure(HTTPStatus.BAD_REQUEST, "BadRequest", message)
 
 
 def unauthorized() -> StatusError:
-    """Return that the client is not who it says."""
+    """Return 401: the credentials are invalid."""
     return failure(HTTPStatus.UNAUTHORIZED, "Unauthorized", "Unauthorized")
 
 
 def forbidden(
     about: About | None, name: str, why: str, causes: tuple[StatusCause, ...] = ()
 ) -> StatusError:
-    """Return that the user may not do this."""
+    """Return 403: the user may not do this."""
     if about is None:
         return failure(HTTPStatus.FORBIDDEN, "Forbidden", f"forbidden: {why}", StatusDetails())
     shown = f'{about.title} "{name}"' if name else about.title
@@ -132,13 +132,13 @@ def forbidden(
 
 
 def not_acceptable(offers: Sequence[str]) -> StatusError:
-    """Return that the client accepts nothing that there is."""
+    """Return 406: no representation is acceptable."""
     message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offers)}"
     return failure(HTTPStatus.NOT_ACCEPTABLE, "NotAcceptable", message, StatusDetails())
 
 
 def unsupported_media(accepted: Sequence[str]) -> StatusError:
-    """Return that the body is of a form that is not read."""
+    """Return 415: the body has an unknown media type."""
     message = (
         "the body of the request was in an unknown format - accepted media types include: "
         f"{', '.join(accepted)}"
@@ -147,40 +147,40 @@ def unsupported_media(accepted: Sequence[str]) -> StatusError:
 
 
 def unsupported_patch() -> StatusError:
-    """Return that a patch is of a form that is not known."""
+    """Return 415: the patch has an unknown media type."""
     message = "415: Unsupported Media Type"
     code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
     return failure(code, "UnsupportedMediaType", message, StatusDetails())
 
 
 def unknown_resource() -> StatusError:
-    """Return that there is no such resource."""
+    """Return 404: there is no such resource."""
     message = "the server could not find the requested resource"
     return failure(HTTPStatus.NOT_FOUND, "NotFound", message, StatusDetails())
 
 
 def method_not_allowed() -> StatusError:
-    """Return that the resource does not know the method."""
+    """Return 405: the resource does not support the method."""
     message = "the server does not allow this method on the requested resource"
     return failure(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", message, StatusDetails())
 
 
 def too_large(bytes_max: int) -> StatusError:
-    """Return that the body is larger than what is read."""
+    """Return 413: the body is too large."""
     message = f"Request entity too large: limit is {bytes_max}"
     code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     return failure(code, "RequestEntityTooLarge", message)
 
 
 def too_many_requests(retry_after_s: int) -> StatusError:
-    """Return that the client should come back later."""
+    """Return 429: the client should retry later."""
     message = "too many requests, please try again later"
     details = StatusDetails(retry_after_seconds=retry_after_s)
     return failure(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", message, details)
 
 
 def timed_out() -> StatusError:
-    """Return that the answer took too long."""
+    """Return 504: the response took too long."""
     text = "Timeout: request did not complete within the allotted timeout"
     return failure(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", text)
 
@@ -189,20 +189,20 @@ def timed_out() -> StatusError:
 
 
 def not_found(about: About, name: str) -> StatusError:
-    """Return that there is no such object."""
+    """Return 404: there is no such object."""
     details = StatusDetails(name=name, group=about.group, kind=about.plural)
     return failure(HTTPStatus.NOT_FOUND, "NotFound", f'{about.title} "{name}" not found', details)
 
 
 def already_exists(about: About, name: str) -> StatusError:
-    """Return that there is an object of this name."""
+    """Return 409: an object of this name exists."""
     details = StatusDetails(name=name, group=about.group, kind=about.plural)
     message = f'{about.title} "{name}" already exists'
     return failure(HTTPStatus.CONFLICT, "AlreadyExists", message, details)
 
 
 def conflict(about: About, name: str, why: str, causes: Iterable[StatusCause] = ()) -> StatusError:
-    """Return that the object is not what the client thinks it is."""
+    """Return 409: the object was modified."""
     details = StatusDetails(name=name, group=about.group, kind=about.plural, causes=tuple(causes))
     message = f'Operation cannot be fulfilled on {about.title} "{name}": {why}'
     return failure(HTTPStatus.CONFLICT, "Conflict", message, details)
@@ -216,7 +216,7 @@ MODIFIED = (
 def precondition_failed(
     about: About, name: str, field: str, wanted: str, found: str
 ) -> StatusError:
-    """Return that an object to be deleted is another one than was meant."""
+    """Return 409: a precondition of a delete does not hold."""
     why = (
         f"the {field} in the precondition ({wanted}) does not match the {field} in record "
         f"({found}). The object might have been "
@@ -228,7 +228,7 @@ def precondition_failed(
 
 
 def invalid(about: About, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """Return all that is wrong with an object."""
+    """Return 422: the object is invalid."""
     shown = [str(error) for error in errors]
     text = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
     causes = tuple(
@@ -244,13 +244,13 @@ def invalid(about: About, name: str, errors: Sequence[FieldError]) -> StatusErro
 
 
 def too_old(message: str, continue_: str = "") -> StatusError:
-    """Return that what is asked for is forgotten, and where a list could go on all the same."""
+    """Return 410: the revision is compacted; `continue_` resumes a list at the newest one."""
     error = failure(HTTPStatus.GONE, "Expired", message)
     return StatusError(replace(error.status, metadata=StatusMeta(continue_=continue_)))
 
 
 def too_new(wanted: int, current: int) -> StatusError:
-    """Return that the revision asked for is not there yet."""
+    """Return 504: the revision is in the future."""
     cause = StatusCause(reason="ResourceVersionTooLarge", message="Too large resource version")
     details = StatusDetails(causes=(cause,), retry_after_seconds=1)
     message = f"Timeout: Too large resource version: {wanted}, current: {current}"
@@ -258,12 +258,12 @@ def too_new(wanted: int, current: int) -> StatusError:
 
 
 def unavailable(message: str) -> StatusError:
-    """Return that the server cannot answer now."""
+    """Return 503: the server cannot answer now."""
     return failure(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
 
 
 def internal(message: str) -> StatusError:
-    """Return that something went wrong here."""
+    """Return 500: an internal error."""
     text = f"Internal error occurred: {message}"
     cause = StatusCause(message=message)
     details = StatusDetails(causes=(cause,))
@@ -271,5 +271,5 @@ def internal(message: str) -> StatusError:
 
 
 def unexplained(message: str) -> StatusError:
-    """Return that something went wrong of which Kubernetes knows no reason."""
+    """Return 500 without a reason, as Kubernetes does for errors of nodes."""
     return failure(HTTPStatus.INTERNAL_SERVER_ERROR, "", message)

@@ -1,10 +1,16 @@
-"""HTTP/1.1 by uvicorn, with bounds on what a client may take its time for.
+"""The HTTP server: uvicorn, with bounds on slow clients, TLS and upgrades.
 
-headers         must be there within a time, and not be larger than a bound (431)
-bodies          end the connection if they go on after the answer
-answers         must be taken; who takes nothing for a while is cut off
-certificates    go into the scope of each request, for uvicorn keeps them to itself
-other protocols take the connection over, once a request was answered by an upgrade
+Only this module imports uvicorn.
+
+headers         must arrive within a time and a size (431)
+bodies          that go on after the response end the connection
+responses       must be read; a client that reads nothing for a while is cut off
+certificates    of clients go into the scope of each request, because uvicorn drops them
+upgrades        hand the connection over to another protocol
+
+TLS verifies client certificates, which are optional. It ignores their validity period: an expired
+one is refused by authentication with 401, as in Kubernetes. A certificate of another authority ends
+the handshake, because Python's TLS cannot accept it.
 """
 
 from __future__ import annotations
@@ -33,11 +39,11 @@ with optional_imports():
 TOO_LARGE = b"431 Request Header Fields Too Large"
 
 
-RAW_BYTES_MAX = 64 * 1024  # that wait to be read
+RAW_BYTES_MAX = 64 * 1024  # buffered until they are read
 
 
 class Connection(HttpToolsProtocol):
-    """One connection."""
+    """One HTTP connection."""
 
     def __init__(self, manners: Manners, **given: Any) -> None:
         super().__init__(**given)
@@ -53,7 +59,7 @@ class Connection(HttpToolsProtocol):
     # --- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin a connection; the handshake is over by now."""
+        """Begin a connection, after the TLS handshake."""
         super().connection_made(WriteBuffer(transport))  # type: ignore[arg-type]
         connection: Any = transport.get_extra_info("ssl_object")
         self._peer = None if connection is None else connection.getpeercert(binary_form=True)
@@ -65,7 +71,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what a client sends."""
+        """Take data of the client."""
         if self._is_refused or self.transport.is_closing():
             return
         super().data_received(data)
@@ -80,15 +86,15 @@ class Connection(HttpToolsProtocol):
             self._await_head()
 
     def on_response_complete(self) -> None:
-        """End a request; one whose body is still coming ends the connection, too."""
+        """End a request; end the connection too if the body is incomplete."""
         if self.cycle is not None and self.cycle.more_body and not self.pipeline:
             self.transport.close()
         super().on_response_complete()
-        if self._has_head_begun:  # It came together with the request before it.
+        if self._has_head_begun:  # Its first bytes came with the previous request.
             self._await_head()
 
     def take_over(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Return the connection itself; no HTTP is spoken on it any more."""
+        """Return the connection itself, after an upgrade."""
         self._end_timers()
         transport: asyncio.Transport = self.transport.bare  # type: ignore[attr-defined]
         reader = asyncio.StreamReader(limit=RAW_BYTES_MAX)
@@ -108,7 +114,7 @@ class Connection(HttpToolsProtocol):
         scope[TAKE_OVER] = self.take_over
 
     def on_headers_complete(self) -> None:
-        """Have a request answered, unless its headers are too large."""
+        """Answer a request, unless its headers are too large."""
         self._has_head_begun = False
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         if size > self._manners.head_bytes_max:
@@ -117,12 +123,12 @@ class Connection(HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a body."""
+        """Take a chunk of a body."""
         if not self._is_refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that a request is there as a whole."""
+        """Note that a request is complete."""
         if not self._is_refused:
             super().on_message_complete()
 
@@ -149,14 +155,14 @@ class Connection(HttpToolsProtocol):
             self._head_timer = self.loop.call_later(self._manners.head_s, self.transport.close)
 
     def pause_writing(self) -> None:
-        """Wait for the client to take what was written, but not for ever."""
+        """Wait for a slow client, up to a bound."""
         super().pause_writing()
         if self._stalled_timer is None:
             after_s = self._manners.stalled_s
             self._stalled_timer = self.loop.call_later(after_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on writing."""
+        """Resume writing."""
         if self._stalled_timer is not None:
             self._stalled_timer.cancel()
             self._stalled_timer = None
@@ -176,7 +182,7 @@ class Connection(HttpToolsProtocol):
 
 
 class _TakenOver(asyncio.StreamReaderProtocol):
-    """Streams of a connection; who counts connections is told of its end as of any other."""
+    """The streams of an upgraded connection; its end counts as that of the HTTP connection."""
 
     def __init__(self, reader: asyncio.StreamReader, before: Connection) -> None:
         super().__init__(reader)
@@ -188,13 +194,17 @@ class _TakenOver(asyncio.StreamReaderProtocol):
         self._before.connection_lost(exc)
 
 
-# ---- from mooring.apiserver.corking: Writing to a connection once a turn of the event loop, however many parts there are to write.
+# --- write buffer ---------------------------------------------------------------------------------
 
-GATHERED_BYTES_MAX = 64 * 1024  # beyond that it is the transport that says when to wait
+GATHERED_BYTES_MAX = 64 * 1024  # more is flushed at once, so that the transport can push back
 
 
 class WriteBuffer:
-    """A transport that gathers what is written until the turn of the event loop is over."""
+    """A transport that writes once in a turn of the event loop.
+
+    Each write is a system call and, with TLS, a record. So the head and the body of a response, or
+    the events of one change, go out together.
+    """
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -204,12 +214,12 @@ class WriteBuffer:
 
     @property
     def bare(self) -> asyncio.Transport:
-        """The transport itself, for who writes past this; what is gathered goes first."""
+        """The transport itself, after a flush."""
         self.flush()
         return self._transport
 
     def write(self, data: bytes) -> None:
-        """Have data written soon."""
+        """Buffer data until the end of this turn."""
         if not data:
             return
         if not self._parts:
@@ -220,13 +230,13 @@ class WriteBuffer:
             self.flush()
 
     def flush(self) -> None:
-        """Write all that is gathered."""
+        """Write the buffer."""
         if self._parts:
             parts, self._parts, self._size = self._parts, [], 0
             self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def close(self) -> None:
-        """Write all that is gathered, then close."""
+        """Flush and close."""
         self.flush()
         self._transport.close()
 
@@ -234,7 +244,7 @@ class WriteBuffer:
         return getattr(self._transport, name)
 
 
-# ---- from mooring.apiserver.network: The application on the network, by uvicorn; only this module and `protocol` import it.
+# --- listening ------------------------------------------------------------------------------------
 
 with optional_imports():
     import uvicorn
@@ -244,7 +254,7 @@ OTHER_FILES = 256  # besides connections
 
 
 def allow_files(wanted: int) -> None:
-    """Have this process open so many files, or as many as the system lets it."""
+    """Raise the limit of open files, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
@@ -254,9 +264,9 @@ def allow_files(wanted: int) -> None:
 
 
 class NetworkServer(uvicorn.Server):
-    """Listens, until it is told to stop; then answers what was begun, and returns.
+    """Listens until it is stopped; then answers pending requests and returns.
 
-    Told a second time, it does not wait for what was begun.
+    A second stop does not wait for pending requests.
     """
 
     def __init__(
@@ -272,7 +282,7 @@ class NetworkServer(uvicorn.Server):
         self._where = (address, port)
         self.context = context
         self._manners = manners
-        # Whoever sends nonsense is told so; they must not fill our log with it.
+        # Clients that send nonsense get an error; they must not fill our log.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         super().__init__(
             uvicorn.Config(
@@ -289,19 +299,19 @@ class NetworkServer(uvicorn.Server):
 
     @property
     def door(self) -> Door:
-        """Where connections come in."""
+        """The listener."""
         door: Any = self.servers[0]
         assert isinstance(door, Door)
         return door
 
     @property
     def port(self) -> int:
-        """The port that it listens at."""
+        """The port of the listener."""
         number: int = self.door.sockets[0].getsockname()[1]
         return number
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen; raises OSError if that cannot be."""
+        """Listen, or raise OSError."""
         await self.lifespan.startup()
         allow_files(self._manners.connections_max + OTHER_FILES)
         listeners = sockets or await listen(*self._where, BACKLOG)
@@ -322,7 +332,7 @@ class NetworkServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Have signals stop the server, and nothing else: what is open is closed after it."""
+        """Let signals stop the server, and nothing else, so that callers can clean up."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -337,23 +347,23 @@ class NetworkServer(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """Stop; at once, if that was asked for before."""
+        """Stop; at once if it is stopping already."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End all watches first, as they would not end by themselves."""
+        """End all watches first, because they would not end by themselves."""
         self._application.stop_streams()
         await super().shutdown(sockets)
 
 
-# ---- from mooring.apiserver.tls: TLS with client certificates: how a listener is set up.
+# --- TLS ------------------------------------------------------------------------------------------
 
 NO_CHECK_TIME = 0x200000  # OpenSSL's X509_V_FLAG_NO_CHECK_TIME
 
 
 def tls_context(folder: Path) -> ssl.SSLContext:
-    """Return the context of a listener with the credentials in a folder."""
+    """Return the TLS context of a listener with the credentials in a folder."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(folder / "server.crt", folder / "server.key")

@@ -1,4 +1,7 @@
-"""How the server shows nodes who it is, and knows them."""
+"""Connections to nodes: which container, where its node listens, and the server's certificate.
+
+Errors have Kubernetes' messages, those of connections Go's.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 from mooring.api.core import Node, Pod
+from mooring.apiserver.errors import DialError
 from mooring.apiserver.http.messages import Target
 from mooring.apiserver.http.status import bad_request, unexplained
 from mooring.kit.connections import Manners, prepare
@@ -23,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class NodeIdentity(Protocol):
-    """Makes what a connection to a node needs."""
+    """Makes TLS contexts for connections to nodes."""
 
     def context(self) -> ssl.SSLContext:
-        """Return the TLS of a new connection, with the certificates as they are now."""
+        """Return the TLS context of a new connection, with current certificates."""
 
 
 class CertificateFiles:
-    """Certificates in files, read for each connection, for they are renewed at any time."""
+    """Certificates in files, read for each connection because they may be renewed."""
 
     def __init__(self, authority: Path, certificate: Path, key: Path) -> None:
         self._authority = authority
@@ -38,7 +42,7 @@ class CertificateFiles:
         self._key = key
 
     def context(self) -> ssl.SSLContext:
-        """Return the TLS of a new connection."""
+        """Return the TLS context of a new connection."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -47,15 +51,15 @@ class CertificateFiles:
         return context
 
 
-# ---- from mooring.apiserver.reaching.places: Which container of a pod is meant, and where its node listens; Kubernetes' words if none is.
+# --- endpoints ------------------------------------------------------------------------------------
 
 SIMULATED = "mooring.dev/simulated"  # an annotation of nodes on which nothing runs
-PORT = 10250  # of nodes that name none
+PORT = 10250  # the default of nodes
 ADDRESS_TYPES = ("InternalIP", "ExternalIP", "Hostname", "InternalDNS", "ExternalDNS")
 
 
 class ContainerEndpoint(NamedTuple):
-    """A container, and where its node listens."""
+    """A container, and the address of its node."""
 
     host: str
     port: int
@@ -65,11 +69,11 @@ class ContainerEndpoint(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """Host and port, as URLs have them."""
+        """Host and port, as in URLs."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def path(self, door: str) -> str:
-        """Return the path of a door of the node."""
+        """Return the path of an endpoint of the node."""
         parts = (door, self.namespace, self.pod, self.container)
         return "".join(f"/{quote(part, safe='')}" for part in parts)
 
@@ -77,7 +81,7 @@ class ContainerEndpoint(NamedTuple):
 async def find_endpoint(
     server: ServerContext, target: Target, container: str
 ) -> ContainerEndpoint | None:
-    """Return where a container of a pod is, None if its pod has no node yet, or raise."""
+    """Return the endpoint of a container; None if its pod has no node yet."""
     pods, nodes = server.resources.of("", "pods"), server.resources.of("", "nodes")
     pod: Pod = await server.registry.get(pods, target.namespace, target.name)
     name = chosen_container(pod, container)
@@ -92,7 +96,7 @@ async def find_endpoint(
 
 
 def chosen_container(pod: Pod, wanted: str) -> str:
-    """Return the container that is meant: the only one, if none is named."""
+    """Return the named container, or the only one, or raise 400."""
     spec, name = pod.spec, pod.metadata.name
     listed = (*spec.init_containers, *spec.containers, *spec.ephemeral_containers)
     if wanted:
@@ -108,7 +112,7 @@ def chosen_container(pod: Pod, wanted: str) -> str:
 
 
 def address_of(node: Node) -> str:
-    """Return how a node is reached."""
+    """Return the preferred address of a node."""
     addresses = node.status.addresses
     for wanted in ADDRESS_TYPES:
         for address in addresses:
@@ -118,16 +122,12 @@ def address_of(node: Node) -> str:
     raise unexplained(f"no preferred addresses found; known addresses: [{known}]")
 
 
-# ---- from mooring.apiserver.reaching.dialling: Connections to nodes, and why there is none, as Go says it.
+# --- connections ----------------------------------------------------------------------------------
 
 CONNECT_S = 10.0
 MANNERS: Final = Manners()
 
 P = TypeVar("P", bound=BaseProtocol)
-
-
-class DialError(Exception):
-    """A node cannot be reached; the text says why."""
 
 
 async def dial(
@@ -138,7 +138,7 @@ async def dial(
         raise DialError("nodes are known by certificates, and this server runs without any")
     try:
         context = identity.context()
-    except OSError as error:  # errors of TLS among them
+    except OSError as error:  # TLS errors too
         raise DialError(f"the server's own certificate cannot be read: {error}") from None
     where = f"dial tcp {place.authority}"
     loop = asyncio.get_running_loop()
@@ -168,7 +168,7 @@ async def dial(
 
 
 def _keep_alive(transport: BaseTransport) -> None:
-    """Have TCP notice a node that is gone without a word: nothing else bounds a silent log."""
+    """Enable TCP keepalive: nothing else notices a dead node while a log is silent."""
     raw = transport.get_extra_info("socket")
     with suppress(OSError, AttributeError):
         prepare(raw, MANNERS)

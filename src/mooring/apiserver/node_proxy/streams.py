@@ -1,4 +1,10 @@
-"""pods/log: what a container said, and says."""
+"""pods/log, pods/exec and pods/attach: the node of the pod answers.
+
+    client ── upgrade ──► server ── the same, with our certificate ──► node
+           ◄─────────── bytes both ways, whatever the protocol ───────►
+
+The response of the node to an upgrade is the response to the client.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,7 @@ from urllib.parse import parse_qsl, urlencode
 from mooring.api.core.podlogs import ALL_STREAMS, PodLogOptions, read_log_options
 from mooring.api.errors import DecodeError
 from mooring.api.fieldpath import root
+from mooring.apiserver.errors import DialError
 from mooring.apiserver.http.messages import (
     NO_CACHE,
     ClosingStream,
@@ -30,12 +37,7 @@ from mooring.apiserver.http.status import (
     invalid,
     unexplained,
 )
-from mooring.apiserver.node_proxy.connection import (
-    ContainerEndpoint,
-    DialError,
-    dial,
-    find_endpoint,
-)
+from mooring.apiserver.node_proxy.connection import ContainerEndpoint, dial, find_endpoint
 from mooring.apiserver.server_context import ServerContext
 from mooring.client.errors import ClientError
 from mooring.client.http.connection import Bounds, Connection, RefusedError, Stream
@@ -46,7 +48,7 @@ from mooring.validation.errors import FieldError
 
 PLAIN = "text/plain"
 REFUSAL_BYTES_MAX = 50_000
-SILENT_S = 365 * 24 * 3600.0  # containers may say nothing for as long as they like
+SILENT_S = 365 * 24 * 3600.0  # containers may be silent for long
 BOUNDS = Bounds(error_bytes_max=REFUSAL_BYTES_MAX, request_s=40.0, idle_stream_s=SILENT_S)
 STREAMS = (ALL_STREAMS, "Stderr", "Stdout")
 
@@ -54,7 +56,7 @@ STREAMS = (ALL_STREAMS, "Stderr", "Stdout")
 async def read_log(
     server: ServerContext, target: Target, request: Request
 ) -> Response | StreamingResponse:
-    """Return the log of a container as its node gives it; nothing before there is a node."""
+    """Return the log of a container from its node; 204 if the pod has no node yet."""
     try:
         options = read_log_options(request.query)
     except DecodeError as error:
@@ -98,12 +100,12 @@ async def _parts(stream: Stream) -> AsyncIterator[bytes]:
         async for part in stream:
             yield part
     except ClientError as error:
-        # The head is sent: a reader could not tell this from the end.
+        # The head is sent, so the stream itself must say that it broke off.
         yield f"\nerror: the log breaks off here: {error}\n".encode()
 
 
 def _refusal(answer: NodeAnswer, target: Target) -> StatusError:
-    """Return what a node does not give, as the server's own words."""
+    """Return the Status for an error of a node."""
     text = answer.body.decode(errors="replace")
     match answer.status:
         case HTTPStatus.BAD_REQUEST:
@@ -119,7 +121,7 @@ def _refusal(answer: NodeAnswer, target: Target) -> StatusError:
 
 
 def problems_of(options: PodLogOptions) -> list[FieldError]:
-    """Return what is wrong with options."""
+    """Return the errors of log options."""
     found: list[FieldError] = []
     tail, size, since = options.tail_lines, options.limit_bytes, options.since_seconds
     if tail is not None and tail < 0:
@@ -140,7 +142,7 @@ def problems_of(options: PodLogOptions) -> list[FieldError]:
     return found
 
 
-# ---- from mooring.apiserver.reaching.tunnels: pods/exec and pods/attach: a connection of the client becomes one to the node.
+# --- exec and attach ------------------------------------------------------------------------------
 
 ANSWER_S = 30.0
 READ_BYTES = 64 * 1024
@@ -148,7 +150,7 @@ REFUSAL_BYTES_MAX_TUNNEL = 64 * 1024
 QUERY_FIELDS_MAX = 1000
 STALLED_S = 60.0
 
-# What kubelets call the streams.
+# Kubelet's names of the streams.
 _FLAGS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _PASSED = (
     "sec-websocket-key",
@@ -162,7 +164,7 @@ _PASSED = (
 async def open_tunnel(
     server: ServerContext, target: Target, request: Request
 ) -> Response | StreamingResponse:
-    """Return a connection to a container, or the refusal of its node."""
+    """Return a connection to a container, or the error response of its node."""
     fields = _fields_of(request)
     place = await find_endpoint(server, target, dict(reversed(fields)).get("container", ""))
     if place is None:
@@ -224,20 +226,20 @@ async def _refusal_tunnel(head: Head, reader: StreamReader) -> bytes:
 
 
 class _Upstream:
-    """What the client sends, on its way to the node."""
+    """Sends data of the client to the node."""
 
     def __init__(self, writer: StreamWriter) -> None:
         self._writer = writer
 
     async def take(self, data: bytes) -> None:
-        """Send data; raises OSError when the node does not take it."""
+        """Send data, or raise OSError if the node does not take it."""
         self._writer.write(data)
         async with asyncio.timeout(STALLED_S):
             await self._writer.drain()
 
 
 async def _parts_tunnel(head: bytes, reader: StreamReader) -> AsyncIterator[bytes]:
-    """Give what the node sends."""
+    """Yield what the node sends."""
     yield head
     with suppress(OSError):
         while data := await reader.read(READ_BYTES):
@@ -245,7 +247,7 @@ async def _parts_tunnel(head: bytes, reader: StreamReader) -> AsyncIterator[byte
 
 
 def _fields_of(request: Request) -> list[tuple[str, str]]:
-    """Return all fields of a query: the words of a command are as many fields of one name."""
+    """Return all fields of a query; a command has one field for each word."""
     _, _, query = request.uri.partition("?")
     try:
         return parse_qsl(query, keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX)
@@ -279,27 +281,27 @@ def _unreachable(why: str) -> StatusError:
     return unexplained(f"error dialing backend: {why}")
 
 
-# ---- from mooring.apiserver.reaching.answering: The door to what nodes answer.
+# --- entry points ---------------------------------------------------------------------------------
 
 LOG = "log"
 CONVERSATIONS = ("attach", "exec")
 
 
 def is_answered_by_node(target: Target) -> bool:
-    """Return whether it is the node of a pod that answers."""
+    """Return whether the node of the pod answers a request."""
     is_pod = (target.group, target.resource) == ("", "pods")
     return is_pod and target.subresource in (LOG, *CONVERSATIONS)
 
 
 def is_tunnel(target: Target | None) -> bool:
-    """Return whether the connection is to be one to a container."""
+    """Return whether a request becomes a connection to a container."""
     return target is not None and is_answered_by_node(target) and target.subresource != LOG
 
 
 async def answer_by_node(
     server: ServerContext, target: Target, request: Request
 ) -> Response | StreamingResponse:
-    """Return what the node of a pod answers, or raise why it does not."""
+    """Return the response of the node of a pod, or raise its Status."""
     if target.subresource == LOG:
         return await read_log(server, target, request)
     return await open_tunnel(server, target, request)

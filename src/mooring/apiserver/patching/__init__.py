@@ -1,4 +1,4 @@
-"""Patches of objects, and who owns their fields: trees in, trees out.
+"""Patches of objects, and the managers of their fields: trees in, trees out.
 
     apply_patch     JSON patch, merge patch and strategic merge patch
     FieldManager    server-side apply, and the owners of fields after every other write
@@ -30,8 +30,8 @@ __all__ = [
     "JSON_PATCH",
     "MERGE_PATCH",
     "STRATEGIC_MERGE_PATCH",
-    "PatchCause",
     "FieldManager",
+    "PatchCause",
     "PatchError",
     "apply_patch",
     "manager_name",

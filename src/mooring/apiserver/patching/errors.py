@@ -1,4 +1,4 @@
-"""How a patch is refused.
+"""Errors of patches.
 
 PatchError   a value: what the server answers (doors of this room return it)
 Refusal      an exception that carries one, inside the room only
@@ -22,17 +22,17 @@ class PatchCause(Struct, frozen=True):
 
 
 class PatchError(Struct, frozen=True):
-    """The Status that a patch is refused with."""
+    """The Status of a patch that fails."""
 
     status: int
     reason: str
     message: str
     causes: tuple[PatchCause, ...] = ()
-    detail: str = ""  # what Kubernetes leaves out of its answer; for logs
+    detail: str = ""  # for logs; Kubernetes' response leaves it out
 
 
 class PatchRefused(Exception):  # noqa: N818  # it is one
-    """Carries a PatchError to the door."""
+    """Carries a PatchError to the entry points of the package."""
 
     def __init__(self, error: PatchError) -> None:
         super().__init__(error.message)
@@ -40,15 +40,15 @@ class PatchRefused(Exception):  # noqa: N818  # it is one
 
 
 def bad_request(message: str) -> PatchRefused:
-    """Return the refusal of what cannot be understood."""
+    """Return 400: the patch is malformed."""
     return PatchRefused(PatchError(400, "BadRequest", message))
 
 
 def unprocessable(detail: str) -> PatchRefused:
-    """Return the refusal of a patch that does not apply; Kubernetes does not say why."""
+    """Return 422: the patch does not apply; Kubernetes' message does not say why."""
     return PatchRefused(PatchError(422, "Invalid", _REJECTED, detail=detail))
 
 
 def too_large(message: str) -> PatchRefused:
-    """Return the refusal of what is beyond a limit."""
+    """Return 413: the patch exceeds a limit."""
     return PatchRefused(PatchError(413, "RequestEntityTooLarge", message))

@@ -1,7 +1,8 @@
-"""Fields that a request cannot change, whoever sends it: they are never owned by it.
+"""FieldManager: apply and update of objects with managedFields.
 
-The main resource leaves status alone, the status subresource all but status; what of metadata
-it leaves alone differs by kind.
+Around the merge itself, in Kubernetes' order: check the version of an applied object, honour
+kubectl's annotation, give objects from before the first apply a manager, keep times where nothing
+changed, take metadata of the server from managers, and keep at most ten managers that update.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from mooring.apiserver.patching.structured_merge import ItemError, without_empti
 from mooring.apiserver.patching.tables import find_shape
 from mooring.apiserver.patching.updater import (
     KUBECTL,
-    ConflictError,
+    ManagerConflict,
     OwnerUpdate,
     TypedObject,
     allowed_fields,
@@ -42,7 +43,7 @@ from mooring.apiserver.patching.updater import (
 
 _STATUS, _SPEC, _METADATA = "status", "spec", "metadata"
 
-# Of metadata, what the status subresource leaves alone; for other kinds nothing.
+# Metadata that the status subresource cannot change; for other kinds nothing.
 _METADATA_OF_STATUS: dict[str, tuple[str, ...]] = {
     "CompositePodGroup": (_METADATA,),
     "Deployment": ("metadata.labels",),
@@ -73,13 +74,13 @@ def _reset_fields(name: str, has_status: bool, subresource: str) -> FieldSet:
     return FieldSet.of(*(tuple(map(field_set.field, text.split("."))) for text in texts))
 
 
-# ---- from mooring.apiserver.patching.owning.managername: Who writes, if the request does not say.
+# --- manager names --------------------------------------------------------------------------------
 
 NAME_BYTES_MAX = 128
 
 
 def manager_name(field_manager: str, user_agent: str) -> str:
-    """Return the manager that a request names, else what its user agent calls itself."""
+    """Return the manager that a request names, else the name of its user agent."""
     if field_manager:
         return field_manager
     name, size = "", 0
@@ -93,7 +94,7 @@ def manager_name(field_manager: str, user_agent: str) -> str:
     return name
 
 
-# ---- from mooring.apiserver.patching.owning.fieldmanager: Apply and update with their owners: from objects with managedFields to such objects.
+# --- apply and update -----------------------------------------------------------------------------
 
 _BEFORE_FIRST_APPLY = "before-first-apply"
 _SELF = FieldOwner("current-operation", UPDATE)
@@ -115,7 +116,7 @@ _SERVERS_OWN = FieldSet.of(
 
 
 class FieldManager:
-    """Keeps the owners of the fields of one kind, in one version, by one way in."""
+    """Manages the fields of one kind, in one version, through the resource or a subresource."""
 
     def __init__(self, kind: Kind, subresource: str = "") -> None:
         shape = find_shape(kind.api_version, kind.name)
@@ -129,14 +130,14 @@ class FieldManager:
     def apply(
         self, live: Tree | None, applied: Tree, *, manager: str, force: bool, now: str
     ) -> Tree | PatchError:
-        """Return the live object with what is applied, or why not; None is no object yet.
+        """Return the live object with the applied one merged in, or the error.
 
         The live object is as the codec writes it, in any version of the kind; the result is in
         this manager's, and not defaulted yet.
         """
         try:
             return self._apply(live, applied, manager, force, now)
-        except ConflictError as conflict:
+        except ManagerConflict as conflict:
             return conflict.to_error()
         except PatchRefused as refusal:
             return refusal.error
@@ -146,7 +147,7 @@ class FieldManager:
             return bad_request("error decoding patch: nested too deeply").error
 
     def update(self, live: Tree | None, new: Tree, *, manager: str, now: str) -> Tree:
-        """Return a new object with its owners, once it was created, replaced or patched.
+        """Return an object with managedFields, after it was created, replaced or patched.
 
         Both objects are as the codec writes them. Never refuses: if owners cannot be told, those
         of the live object stay.
@@ -155,16 +156,16 @@ class FieldManager:
             return created
         before = _entries(live)
         try:
-            if (ledger := self._ledger_for(live, new)) is None:
+            if (managed := self._managed_for(live, new)) is None:
                 return _with_entries(new, [])
             bare = _with_entries(new, [])
-            self._update(self._live(live), TypedObject(self._shape, bare), ledger, manager, now)
+            self._update(self._live(live), TypedObject(self._shape, bare), managed, manager, now)
         except (PatchRefused, ShapeError, ItemError, ManagedFieldsError, ApiError, RecursionError):
             return _with_entries(new, before)
-        return _with_entries(bare, ledger.to_json())
+        return _with_entries(bare, managed.to_json())
 
     def _created(self, new: Tree, manager: str, now: str) -> Tree | None:
-        """Return a new object with its one owner; None where that is not so simple."""
+        """Return a new object with its one manager; None if the slow path is needed."""
         if self._reset.children or (new.get("metadata") or {}).get("managedFields") is not None:
             return None
         left_alone = frozenset(step[2:] for step in self._reset.members)
@@ -190,35 +191,35 @@ class FieldManager:
     def _apply(self, live: Tree | None, applied: Tree, manager: str, force: bool, now: str) -> Tree:
         self._check_applied(applied)
         try:
-            ledger = read_managed_fields(_entries(live))
+            managed = read_managed_fields(_entries(live))
         except ManagedFieldsError as error:
             raise bad_request(f"failed to decode managed fields: {error}") from None
         here = self._live(live)
         wanted = TypedObject(self._shape, applied)
-        if not ledger.shares:
+        if not managed.sets:
             empty = TypedObject(self._shape, self._nothing)
-            self._update(empty, here, ledger, _BEFORE_FIRST_APPLY, now)
+            self._update(empty, here, managed, _BEFORE_FIRST_APPLY, now)
         owner = FieldOwner(manager or "unknown", APPLY, "", self._subresource)
         request = OwnerUpdate(owner, self._kind.api_version, self._reset, force)
-        after = self._merged(here, wanted, ledger, request)
+        after = self._merged(here, wanted, managed, request)
         if same(after.tree, here.tree):
             after = here
         elif now:
-            ledger.times[owner] = now
-        self._strip(ledger, owner)
+            managed.times[owner] = now
+        self._strip(managed, owner)
         tree = without_emptied(self._shape, after.tree)
         if manager == KUBECTL:
             tree = with_last_applied(tree, applied)
-        return _with_entries(tree, ledger.to_json())
+        return _with_entries(tree, managed.to_json())
 
     def _merged(
-        self, live: TypedObject, wanted: TypedObject, ledger: ManagedFields, request: OwnerUpdate
+        self, live: TypedObject, wanted: TypedObject, managed: ManagedFields, request: OwnerUpdate
     ) -> TypedObject:
-        """Return the merged object; of kubectl what it applied itself is no conflict."""
-        attempt = ledger.copy()
+        """Return the merged object; fields that kubectl applied itself are no conflict for it."""
+        attempt = managed.copy()
         try:
             after = updater.apply(live, wanted, attempt, request)
-        except ConflictError as conflict:
+        except ManagerConflict as conflict:
             if request.owner.manager != KUBECTL:
                 raise
             allowed = allowed_fields(live, self._kind.api_version)
@@ -226,9 +227,9 @@ class FieldManager:
                 raise
             if (left := conflict.without(allowed)) is not None:
                 raise left from None
-            attempt = ledger.copy()
+            attempt = managed.copy()
             after = updater.apply(live, wanted, attempt, request._replace(force=True))
-        ledger.shares, ledger.times = attempt.shares, attempt.times
+        managed.sets, managed.times = attempt.sets, attempt.times
         return after
 
     def _check_applied(self, applied: Tree) -> None:
@@ -249,35 +250,35 @@ class FieldManager:
     # --- update ----------------------------------------------------------------------------
 
     def _update(
-        self, live: TypedObject, new: TypedObject, ledger: ManagedFields, manager: str, now: str
+        self, live: TypedObject, new: TypedObject, managed: ManagedFields, manager: str, now: str
     ) -> None:
         request = OwnerUpdate(_SELF, self._kind.api_version, self._reset)
-        updater.update(live, new, ledger, request)
-        self._strip(ledger, _SELF)
+        updater.update(live, new, managed, request)
+        self._strip(managed, _SELF)
         owner = FieldOwner(manager or "unknown", UPDATE, self._kind.api_version, self._subresource)
-        if (share := ledger.shares.pop(_SELF, None)) is not None:
-            if (previous := ledger.shares.get(owner)) is not None:
-                share = VersionedSet(share.fields | previous.fields, share.api_version)
-            ledger.shares[owner] = share
+        if (owned := managed.sets.pop(_SELF, None)) is not None:
+            if (previous := managed.sets.get(owner)) is not None:
+                owned = VersionedSet(owned.fields | previous.fields, owned.api_version)
+            managed.sets[owner] = owned
             if now:
-                ledger.times[owner] = now
-        cap_updaters(ledger)
+                managed.times[owner] = now
+        cap_updaters(managed)
 
-    def _ledger_for(self, live: Tree | None, new: Tree) -> ManagedFields | None:
-        """Return the owners to go on from, or None if owners are not kept for the object."""
-        ledger = self._ledger_sent(live, new)
-        if not ledger.shares and live is not None:
-            return None  # They were dropped, or were never kept.
-        return ledger
+    def _managed_for(self, live: Tree | None, new: Tree) -> ManagedFields | None:
+        """Return the current managed fields; None if the object has none."""
+        managed = self._managed_sent(live, new)
+        if not managed.sets and live is not None:
+            return None  # They were reset, or never recorded.
+        return managed
 
-    def _ledger_sent(self, live: Tree | None, new: Tree) -> ManagedFields:
+    def _managed_sent(self, live: Tree | None, new: Tree) -> ManagedFields:
         if not self._subresource:  # Subresources cannot set them.
             sent = (new.get("metadata") or {}).get("managedFields")
             if _is_reset(sent):
                 return ManagedFields()
             try:
-                if (ledger := read_managed_fields(sent)).shares:
-                    return ledger
+                if (managed := read_managed_fields(sent)).sets:
+                    return managed
             except ManagedFieldsError:
                 pass
         try:
@@ -288,7 +289,7 @@ class FieldManager:
     # --- both ------------------------------------------------------------------------------
 
     def _live(self, live: Tree | None) -> TypedObject:
-        """Return the live object in this manager's version, without its owners."""
+        """Return the live object in this manager's version, without managedFields."""
         if live is None:
             return TypedObject(self._shape, self._nothing)
         bare = _with_entries(live, [])
@@ -299,37 +300,37 @@ class FieldManager:
         assert here is not None
         return here
 
-    def _strip(self, ledger: ManagedFields, owner: FieldOwner) -> None:
-        """Take from an owner what only the server sets."""
-        if (share := ledger.shares.get(owner)) is None:
+    def _strip(self, managed: ManagedFields, owner: FieldOwner) -> None:
+        """Remove fields that only the server sets from an owner."""
+        if (owned := managed.sets.get(owner)) is None:
             return
-        fields = share.fields - _SERVERS_OWN
+        fields = owned.fields - _SERVERS_OWN
         if fields.is_empty:
-            del ledger.shares[owner]
+            del managed.sets[owner]
         else:
-            ledger.shares[owner] = share._replace(fields=fields)
+            managed.sets[owner] = owned._replace(fields=fields)
 
 
 def with_times_kept(live: Tree, new: Tree) -> Tree:
-    """Return the live object if the new one differs in nothing but times of its owners."""
+    """Return the live object if the new one differs in times of managers only."""
     before, after = _entries(live), _entries(new)
     if len(before) != len(after):
         return new
     old_tree, new_tree = _with_entries(live, []), _with_entries(new, [])
-    if old_tree != new_tree or not same(old_tree, new_tree):  # The first is quick and says most.
+    if old_tree != new_tree or not same(old_tree, new_tree):  # The first comparison is fast.
         return new
     return live if same(_timeless(before), _timeless(after)) else new
 
 
 def _timeless(entries: list[Tree]) -> list[Tree]:
-    """Return entries without their times, in an order that does not depend on them."""
+    """Return entries without times, in an order independent of them."""
     names = ("manager", "operation", "apiVersion", "subresource")
     timeless = [{key: part for key, part in e.items() if key != "time"} for e in entries]
     return sorted(timeless, key=lambda entry: [str(entry.get(name, "")) for name in names])
 
 
 def _is_reset(entries: Tree) -> bool:
-    """Whether a client asks to forget all owners: an empty list, or one empty entry."""
+    """Return whether a client resets managedFields: an empty list, or one empty entry."""
     return isinstance(entries, list) and entries in ([], [{}])
 
 

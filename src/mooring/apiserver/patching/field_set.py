@@ -1,13 +1,16 @@
-"""One step of a path through an object, as managedFields writes it.
+"""Path elements and field sets, as managedFields writes them.
 
     f:NAME          a field of a struct, or a key of a map
     k:{"a":1,…}     the item of a list whose key fields have these values
     v:VALUE         the item of a set with this value
-    i:NUMBER        the item at this place
+    i:NUMBER        the item at this index
 
-A step is kept as this very text: two steps are the same if their texts are, so that sets of
-steps are sets of strings. For that the text has one form only: keys by name, no blanks, Go's
-escapes, whole numbers without a point.
+An element is kept as this text, so that sets of elements are sets of strings. For that the text has
+one form only: keys by name, no blanks, Go's escapes, whole numbers without a point.
+
+A FieldSet is a tree: `members` are elements of the set itself, `children` hold what is below an
+element; an element may be in both. Sets are values: operations share what they can and change no
+operand.
 """
 
 from __future__ import annotations
@@ -18,9 +21,8 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from mooring.apiserver.patching import field_set
-from mooring.apiserver.patching.json_values import quoted
 from mooring.apiserver.patching.shapes import Shape
+from mooring.kit.go_quote import go_quote
 
 Element = str
 
@@ -31,16 +33,16 @@ _HTML_TABLE = str.maketrans(_HTML)
 
 
 class ElementError(ValueError):
-    """A step that cannot be read."""
+    """A path element that cannot be parsed."""
 
 
 def field(name: str) -> Element:
-    """Return the step to a field or to a key of a map."""
+    """Return the element of a field or a map key."""
     return _FIELD + name
 
 
 def by_keys(names: Sequence[str], values: Sequence[Any]) -> Element:
-    """Return the step to the item with these key fields."""
+    """Return the element of the item with these key fields."""
     try:
         # With the types, since 1 and true are one key of a dict.
         return _by_scalar_keys(tuple(names), tuple(values), tuple(map(type, values)))
@@ -63,28 +65,28 @@ def _by_keys(names: Sequence[str], values: Sequence[Any]) -> Element:
 
 
 def by_value(value: Any) -> Element:
-    """Return the step to an item of a set."""
+    """Return the element of an item of a set."""
     return _VALUE + _json(value)
 
 
 def is_field(element: Element) -> bool:
-    """Whether the step leads to a field or to a key of a map."""
+    """Return whether an element is a field or a map key."""
     return element.startswith(_FIELD)
 
 
 def is_item(element: Element) -> bool:
-    """Whether the step leads to an item by its key fields."""
+    """Return whether an element is an item with key fields."""
     return element.startswith(_KEY)
 
 
 def field_name(element: Element) -> str:
-    """Return the name in a step to a field."""
+    """Return the name of a field element."""
     return element[2:]
 
 
 @lru_cache(maxsize=16384)
 def canonical(text: str) -> Element | None:
-    """Return a step in its one form, None if its sort is unknown, or raise ElementError."""
+    """Return an element in its canonical form; None if its type is unknown."""
     if len(text) < 2:
         raise ElementError("key must be 2 characters long:")
     sort, rest = text[:2], text[2:]
@@ -108,7 +110,7 @@ def canonical(text: str) -> Element | None:
 
 @lru_cache(maxsize=16384)
 def order(element: Element) -> tuple[Any, ...]:
-    """Return what steps are sorted by: fields, keyed items, values, places."""
+    """Return the sort key of an element: fields, keyed items, values, indices."""
     match element[:2]:
         case "f:":
             return (0, element[2:])
@@ -122,7 +124,7 @@ def order(element: Element) -> tuple[Any, ...]:
 
 
 def shown(element: Element) -> str:
-    """Return a step as messages write it: `.name`, `[key="value"]`, `[="value"]`."""
+    """Return an element as messages print it: `.name`, `[key="value"]`, `[="value"]`."""
     match element[:2]:
         case "f:":
             return "." + element[2:]
@@ -136,7 +138,7 @@ def shown(element: Element) -> str:
 
 
 def _scalar(value: Any) -> str:
-    return quoted(value) if isinstance(value, str) else _json(value)
+    return go_quote(value) if isinstance(value, str) else _json(value)
 
 
 def _value_order(value: Any) -> tuple[int, Any]:
@@ -179,7 +181,7 @@ def _index(text: str) -> int:
         raise ElementError(f"not a number: {text[:80]}") from None
 
 
-# ---- from mooring.apiserver.patching.fieldset: Sets of fields of an object: who owns what is told with them.
+# --- field sets -----------------------------------------------------------------------------------
 
 Path = tuple[Element, ...]
 
@@ -198,7 +200,7 @@ class FieldSet:
     ) -> None:
         self.members: set[Element] = set() if members is None else members
         self.children: dict[Element, FieldSet] = {} if children is None else children
-        self.reconciled_for: Shape | None = None  # of which this set is known to need no change
+        self.reconciled_for: Shape | None = None  # for which this set needs no change
 
     @staticmethod
     def of(*paths: Path) -> FieldSet:
@@ -213,7 +215,7 @@ class FieldSet:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no path is in the set."""
+        """Whether the set is empty."""
         return not self.members and all(child.is_empty for child in self.children.values())
 
     def __eq__(self, other: object) -> bool:
@@ -228,18 +230,18 @@ class FieldSet:
         return node is not None and bool(path) and path[-1] in node.members
 
     def below(self, step: Element) -> FieldSet:
-        """Return what is in the set below a step."""
+        """Return the subset below an element."""
         return self.children.get(step) or _EMPTY
 
     def paths(self, before: Path = ()) -> Iterator[Path]:
         """Yield all paths, in the order in which Kubernetes lists them."""
-        for step in sorted(self.members, key=field_set.order):
+        for step in sorted(self.members, key=order):
             yield (*before, step)
-        for step in sorted(self.children, key=field_set.order):
+        for step in sorted(self.children, key=order):
             yield from self.children[step].paths((*before, step))
 
     def __or__(self, other: FieldSet) -> FieldSet:
-        """Return what is in either set."""
+        """Return the union."""
         if not (self.members or self.children):
             return other
         if not (other.members or other.children):
@@ -251,7 +253,7 @@ class FieldSet:
         return FieldSet(self.members | other.members, children)
 
     def __and__(self, other: FieldSet) -> FieldSet:
-        """Return what is in both sets."""
+        """Return the intersection."""
         children = {}
         for step, child in self.children.items():
             theirs = other.children.get(step)
@@ -260,7 +262,7 @@ class FieldSet:
         return FieldSet(self.members & other.members, children)
 
     def __sub__(self, other: FieldSet) -> FieldSet:
-        """Return what is in this set only; what lies below a path of the other stays."""
+        """Return the difference; paths below a path of the other stay."""
         children = {}
         for step, child in self.children.items():
             theirs = other.children.get(step)
@@ -271,7 +273,7 @@ class FieldSet:
         return FieldSet(self.members - other.members, children)
 
     def without(self, other: FieldSet) -> FieldSet:
-        """Return what is neither in the other set nor below a path of it."""
+        """Return the paths that are neither in the other set nor below one of its paths."""
         if not (other.members or other.children):
             return self
         children = {}
@@ -285,19 +287,19 @@ class FieldSet:
         return FieldSet(self.members - other.members, children)
 
     def with_named_fields(self, shape: Shape | None) -> FieldSet:
-        """Return the set with each declared field that something below it belongs to."""
+        """Return the set with every declared field that has paths below it."""
         if not self.children:
             return self
         form = shape.map if shape else None
         members, children = set(self.members), {}
         for step, child in self.children.items():
             below: Shape | None = None
-            if form is not None and field_set.is_field(step):
+            if form is not None and is_field(step):
                 declared = form.fields.get(step[2:])
                 if declared is not None:
                     members.add(step)
                 below = declared.shape if declared else form.element
-            elif shape is not None and shape.list is not None and field_set.is_item(step):
+            elif shape is not None and shape.list is not None and is_item(step):
                 below = shape.list.element
             children[step] = child.with_named_fields(below)
         return FieldSet(members, children)
@@ -307,10 +309,10 @@ _EMPTY = FieldSet()
 
 
 def to_json(fields: FieldSet) -> dict[str, Any]:
-    """Return a set in the form of fieldsV1."""
+    """Return a set as fieldsV1."""
     result: dict[str, Any] = {}
     members, children = fields.members, fields.children
-    for step in sorted(members | children.keys() if children else members, key=field_set.order):
+    for step in sorted(members | children.keys() if children else members, key=order):
         child = children.get(step)
         below = {} if child is None else to_json(child)
         result[step] = {".": {}, **below} if below and step in members else below
@@ -323,12 +325,12 @@ def from_json(tree: Any, depth: int = 0) -> FieldSet:
     if not isinstance(tree, dict) or depth > _DEPTH_MAX:
         raise ElementError("fieldsV1 must be a map of maps" if depth <= _DEPTH_MAX else "too deep")
     for text, below in tree.items():
-        if text == "." or (step := field_set.canonical(text)) is None:
+        if text == "." or (step := canonical(text)) is None:
             continue
         if not below or "." in below:
             result.members.add(step)
         if below and not (child := from_json(below, depth + 1)).is_empty:
             result.children[step] = child
         elif below:
-            result.members.add(step)  # nothing below it that we understand
+            result.members.add(step)  # nothing known below it
     return result

@@ -1,8 +1,8 @@
-"""JSON Patch (RFC 6902), with the habits of Kubernetes' library.
+"""JSON Patch (RFC 6902), as Kubernetes' library applies it.
 
 It differs from the RFC where that library does: an index may count from the end, `replace` adds
-a key that a map does not have, `test` takes a missing key for null, and what stands before the
-first slash of a path is not looked at.
+a key that a map does not have, `test` takes a missing key for null, and text before the first slash
+of a path is ignored.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _MISSING = "missing value"
 _INVALID_INDEX = "invalid index referenced"
 
 
-class _NoApply(Exception):  # noqa: N818  # a fact, put into words where it is caught
-    """An operation that cannot be done here."""
+class _NoApply(Exception):  # noqa: N818  # turned into PatchRefused where it is caught
+    """An operation that does not apply."""
 
 
 def json_patch(current: Tree, operations: Tree) -> Tree:
-    """Return the document after all operations, or raise Refusal."""
+    """Return the document after all operations, or raise PatchRefused."""
     if operations is None:
         return current
     _check(operations)
@@ -56,20 +56,21 @@ def json_patch(current: Tree, operations: Tree) -> Tree:
 
 
 def _check(operations: Tree) -> None:
-    """Raise Refusal unless the patch is a list of maps with texts where texts belong."""
+    """Raise PatchRefused unless the patch is a list of maps with strings in op, path and from."""
     if not isinstance(operations, list):
-        raise bad_request(_mismatch(operations, "value of type []handlers.jsonPatchOp"))
+        raise bad_request(unmarshal_error(operations, "value of type []handlers.jsonPatchOp"))
     for operation in operations:
         if not isinstance(operation, dict):
-            raise bad_request(_mismatch(operation, "value of type handlers.jsonPatchOp"))
+            raise bad_request(unmarshal_error(operation, "value of type handlers.jsonPatchOp"))
         for name in ("op", "path", "from"):
             text = operation.get(name)
             if text is not None and not isinstance(text, str):
                 place = f"struct field jsonPatchOp.{name} of type string"
-                raise bad_request(_mismatch(text, place))
+                raise bad_request(unmarshal_error(text, place))
 
 
-def _mismatch(value: Tree, wanted: str) -> str:
+def unmarshal_error(value: Tree, wanted: str) -> str:
+    """Return Go's error for a JSON value of the wrong type."""
     match value:
         case bool():
             found = "bool"
@@ -134,7 +135,7 @@ def _moved(document: Tree, operation: dict[str, Any]) -> Tree:
     where = f"move operation does not apply: doc is missing from path: {source}: {_MISSING}"
     container, key = _find(document, source, where)
     fault = f"error in move for path: '{key}'"
-    value = _told(fault, _get, container, key)
+    value = _named_error(fault, _get, container, key)
     document = _changed(document, source, _without, where, fault)
     path = _text(operation, "path", f"move operation failed to decode path: {_no('path')}")
     where = f"move operation does not apply: doc is missing destination path: {path}: {_MISSING}"
@@ -144,7 +145,9 @@ def _moved(document: Tree, operation: dict[str, Any]) -> Tree:
 def _copied(document: Tree, operation: dict[str, Any]) -> Tree:
     source = _text(operation, "from", f"copy operation failed to decode from: {_no('from')}")
     where = f"copy operation does not apply: doc is missing from path: {source}: {_MISSING}"
-    value = _told(f"error in copy for from: '{source}'", _get, *_find(document, source, where))
+    value = _named_error(
+        f"error in copy for from: '{source}'", _get, *_find(document, source, where)
+    )
     path = _text(operation, "path", f"copy operation failed to decode path: {_MISSING}")
     where = f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}"
     return _changed(document, path, _adder(value), where, "error while adding value during copy")
@@ -155,7 +158,9 @@ def _tested(document: Tree, operation: dict[str, Any]) -> Tree:
     value = document
     if path != "":
         where = f"test operation does not apply: is missing path: {path}: {_MISSING}"
-        value = _told(f"error in test for path: '{path}'", _get, *_find(document, path, where))
+        value = _named_error(
+            f"error in test for path: '{path}'", _get, *_find(document, path, where)
+        )
     if not _is_identical(value, operation.get("value")):
         raise _NoApply(f"testing value {path} failed: test failed")
     return document
@@ -165,10 +170,10 @@ def _size_of_copied(document: Tree, operation: dict[str, Any]) -> int:
     try:
         return len(msgspec.json.encode(_get(*_find(document, operation.get("from") or "", ""))))
     except _NoApply:
-        return 0  # Doing it will say so.
+        return 0  # The operation reports the error.
 
 
-# --- places in a document ------------------------------------------------------------------
+# --- paths in a document --------------------------------------------------------------------------
 
 
 def _text(operation: dict[str, Any], name: str, fault: str) -> str:
@@ -183,8 +188,8 @@ def _no(name: str) -> str:
     return f"operation{comma} missing {name} field: {_MISSING}"
 
 
-def _told(fault: str, do: Any, *arguments: Any) -> Any:
-    """Return what a step gives; if it fails, say in what."""
+def _named_error(fault: str, do: Any, *arguments: Any) -> Any:
+    """Return the result of a step; prefix its error."""
     try:
         return do(*arguments)
     except _NoApply as error:
@@ -199,7 +204,7 @@ def _tokens(path: str, where: str) -> list[str]:
 
 
 def _find(document: Tree, path: str, where: str) -> tuple[Tree, str]:
-    """Return the list or map that a path leads into, and the last token."""
+    """Return the list or map that holds the end of a path, and the last token."""
     *above, last = _tokens(path, where)
     for token in above:
         try:
@@ -227,9 +232,9 @@ def _index(key: str) -> int:
 
 
 def _changed(document: Tree, path: str, change: Any, where: str, fault: str) -> Tree:
-    """Return the document with one list or map in it changed; all others are shared."""
+    """Return the document with one list or map changed; it shares all others."""
     container, last = _find(document, path, where)
-    result = _told(fault, change, container, last)
+    result = _named_error(fault, change, container, last)
     chain = [document]
     *above, _ = _tokens(path, where)
     for token in above[:-1]:
@@ -282,7 +287,7 @@ def _without(container: Tree, key: str) -> Tree:
 
 
 def _is_identical(left: Tree, right: Tree) -> bool:
-    """Whether two values have the same text: unlike elsewhere, 1 is not 1.0."""
+    """Return whether two values have the same text: unlike elsewhere, 1 is not 1.0."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(
             _is_identical(value, right.get(key, ABSENT)) for key, value in left.items()

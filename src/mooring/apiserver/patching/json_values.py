@@ -1,12 +1,13 @@
-"""Values of JSON trees, and the value that is not there.
+"""JSON trees, the value that is absent, and values as Go prints them in messages.
 
-Trees are dicts, lists and scalars. They are never changed once made: results share parts with
-what they were made from.
+Trees are dicts, lists and scalars. They never change once made: results share parts with inputs.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
+
+from mooring.kit.go_quote import go_quote
 
 Tree = Any  # a JSON value of any shape
 
@@ -23,11 +24,11 @@ class _Absent:
         return "ABSENT"
 
 
-ABSENT: Final = _Absent()  # no value, which is not null
+ABSENT: Final = _Absent()  # no value; null is a value
 
 
 def same(left: Tree, right: Tree) -> bool:
-    """Whether two values are the same in JSON: 1 is 1.0 and not true, null is null."""
+    """Return whether two values are equal in JSON: 1 is 1.0 and not true."""
     if left is right:
         return True
     if isinstance(left, dict):
@@ -41,26 +42,7 @@ def same(left: Tree, right: Tree) -> bool:
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
-# ---- from mooring.apiserver.patching.gotext: Values as Go prints them: error messages of Kubernetes quote them so.
-
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
-
-
-def quoted(text: str) -> str:
-    """Return a text as `%q` writes it."""
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(_ESCAPES.get(c) or _quoted_character(c) for c in text) + '"'
+# --- Go formats -----------------------------------------------------------------------------------
 
 
 def plain(value: Any) -> str:
@@ -86,9 +68,9 @@ def syntax(value: Any) -> str:
         case None:
             return "interface {}(nil)"
         case str():
-            return quoted(value)
+            return go_quote(value)
         case dict():
-            pairs = ", ".join(f"{quoted(k)}:{syntax(value[k])}" for k in sorted(value))
+            pairs = ", ".join(f"{go_quote(k)}:{syntax(value[k])}" for k in sorted(value))
             return f"map[string]interface {{}}{{{pairs}}}"
         case list():
             return "[]interface {}{" + ", ".join(map(syntax, value)) + "}"
@@ -119,12 +101,3 @@ def _float(value: float) -> str:
     if value.is_integer() and abs(value) < 1e21:
         return str(int(value))
     return repr(value)
-
-
-def _quoted_character(character: str) -> str:
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,7 +1,7 @@
-"""The owners of an object's fields, as managedFields has them.
+"""ManagedFields: the managers of an object's fields, as the entries of managedFields have them.
 
-An owner is a manager with what it does: those that apply are one owner for all versions, those
-that update one for each version. All that is owned by one is a set of fields in one version.
+A field owner is a manager with its operation: one that applies is one owner for all versions, one
+that updates is one for each version. What it owns is a set of fields in one version.
 """
 
 from __future__ import annotations
@@ -17,28 +17,29 @@ from mooring.api.errors import ApiError
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.patching import field_set
 from mooring.apiserver.patching.field_set import ElementError, FieldSet, from_json, to_json
-from mooring.apiserver.patching.json_values import Tree, quoted, same
+from mooring.apiserver.patching.json_values import Tree, same
 from mooring.apiserver.patching.shapes import ListForm, MapForm, Relation, Shape
 from mooring.apiserver.patching.structured_merge import step_to
+from mooring.kit.go_quote import go_quote
 
 APPLY, UPDATE = "Apply", "Update"
 
 
 class ManagedFieldsError(ValueError):
-    """managedFields that cannot be read."""
+    """managedFields that cannot be parsed."""
 
 
 class FieldOwner(NamedTuple):
-    """Who owns fields."""
+    """A manager and its operation."""
 
     manager: str
     operation: str
-    api_version: str = ""  # of those that update
+    api_version: str = ""  # empty for Apply
     subresource: str = ""
 
     @property
     def identifier(self) -> str:
-        """What Kubernetes knows the owner by, and sorts by."""
+        """Kubernetes' identifier and sort key of the owner."""
         parts = {
             "manager": self.manager,
             "operation": self.operation,
@@ -48,46 +49,46 @@ class FieldOwner(NamedTuple):
         return json.dumps({name: part for name, part in parts.items() if part})
 
     def __str__(self) -> str:
-        """Return the owner as conflicts name it."""
-        text = quoted(self.manager)
+        """Return the owner as conflict messages print it."""
+        text = go_quote(self.manager)
         if self.subresource:
-            text += f" with subresource {quoted(self.subresource)}"
+            text += f" with subresource {go_quote(self.subresource)}"
         return f"{text} using {self.api_version}" if self.operation == UPDATE else text
 
 
 class VersionedSet(NamedTuple):
-    """The fields that an owner has, and the version in which they are told."""
+    """The fields of an owner, in one version."""
 
     fields: FieldSet
     api_version: str
-    text: Raw | None = None  # of fieldsV1 that `fields` were read from, if that was text
+    text: Raw | None = None  # the fieldsV1 that `fields` were parsed from
 
 
 class ManagedFields:
-    """Shares by owner, and when each owner last changed something."""
+    """Field sets by owner, and when each owner last changed something."""
 
     def __init__(self) -> None:
-        self.shares: dict[FieldOwner, VersionedSet] = {}
+        self.sets: dict[FieldOwner, VersionedSet] = {}
         self.times: dict[FieldOwner, str] = {}
 
     def copy(self) -> ManagedFields:
-        """Return a ledger that can be changed without changing this one."""
+        """Return a copy that can be changed."""
         copied = ManagedFields()
-        copied.shares.update(self.shares)
+        copied.sets.update(self.sets)
         copied.times.update(self.times)
         return copied
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the entries of managedFields, in Kubernetes' order."""
         entries = []
-        for owner, share in self.shares.items():
+        for owner, owned in self.sets.items():
             entry: dict[str, Any] = {
                 "manager": owner.manager,
                 "operation": owner.operation,
-                "apiVersion": share.api_version,
+                "apiVersion": owned.api_version,
                 "time": self.times.get(owner),
                 "fieldsType": "FieldsV1",
-                "fieldsV1": _written(share),
+                "fieldsV1": _written(owned),
                 "subresource": owner.subresource,
             }
             written = {key: value for key, value in entry.items() if value not in ("", None)}
@@ -96,18 +97,18 @@ class ManagedFields:
 
 
 def read_managed_fields(entries: Tree) -> ManagedFields:
-    """Return the ledger that managedFields describes, or raise LedgerError."""
-    ledger = ManagedFields()
+    """Return parsed managedFields, or raise ManagedFieldsError."""
+    managed = ManagedFields()
     if entries and not isinstance(entries, list):
         raise ManagedFieldsError("managedFields must be a list")
     for index, entry in enumerate(entries or ()):
         if not isinstance(entry, dict):
             raise ManagedFieldsError("an entry must be a map")
-        owner, share = _read_entry(index, entry)
-        ledger.shares[owner] = share
+        owner, owned = _read_entry(index, entry)
+        managed.sets[owner] = owned
         if time := entry.get("time"):
-            ledger.times[owner] = str(time)
-    return ledger
+            managed.times[owner] = str(time)
+    return managed
 
 
 def _read_entry(index: int, entry: dict[str, Tree]) -> tuple[FieldOwner, VersionedSet]:
@@ -123,7 +124,7 @@ def _read_entry(index: int, entry: dict[str, Tree]) -> tuple[FieldOwner, Version
             raise ManagedFieldsError(f"missing fieldsType in managed fields entry {index}")
         case other:
             raise ManagedFieldsError(
-                f"invalid fieldsType {quoted(str(other))} in managed fields entry {index}"
+                f"invalid fieldsType {go_quote(str(other))} in managed fields entry {index}"
             )
     told = entry.get("fieldsV1") or {}
     text = told if isinstance(told, Raw) else None
@@ -140,21 +141,21 @@ def _read_entry(index: int, entry: dict[str, Tree]) -> tuple[FieldOwner, Version
     return owner, VersionedSet(fields, str(api_version), text)
 
 
-# Objects of a kind are mostly alike in their fields. Sets are values, so they can be shared.
+# Objects of a kind mostly have the same fields. Sets are values, so objects can share them.
 @lru_cache(maxsize=4096)
 def _from_text(text: bytes) -> FieldSet:
     return from_json(msgspec.json.decode(text))
 
 
-def _written(share: VersionedSet) -> Any:
-    """Return fieldsV1 of a share: the text that it was read from, if it is still that."""
-    if share.text is not None and share.fields is _from_text(bytes(share.text)):
-        return share.text
-    return to_json(share.fields)
+def _written(owned: VersionedSet) -> Any:
+    """Return fieldsV1: the text that the set was parsed from, if it has not changed."""
+    if owned.text is not None and owned.fields is _from_text(bytes(owned.text)):
+        return owned.text
+    return to_json(owned.fields)
 
 
 def seconds(time: str | None) -> int:
-    """Return a time of managedFields as seconds; none is the beginning."""
+    """Return a time of managedFields in seconds; 0 if there is none."""
     if not time:
         return 0
     try:
@@ -173,49 +174,49 @@ def _entry_order(entry: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-# ---- from mooring.apiserver.patching.owning.capping: A bound on the owners that update: the oldest become one.
+# --- the bound on updaters ------------------------------------------------------------------------
 
 UPDATERS_MAX = 10
 
 _ANCIENT = "ancient-changes"
 
 
-def cap_updaters(ledger: ManagedFields) -> None:
-    """Merge the oldest owners that update, by version, until there are few enough."""
-    updaters = [owner for owner in ledger.shares if owner.operation == UPDATE]
+def cap_updaters(managed: ManagedFields) -> None:
+    """Merge the oldest owners that update, by version, until the bound holds."""
+    updaters = [owner for owner in managed.sets if owner.operation == UPDATE]
     count = len(updaters)
     if count <= UPDATERS_MAX:
         return
-    updaters.sort(key=lambda owner: (seconds(ledger.times.get(owner)), owner.identifier))
+    updaters.sort(key=lambda owner: (seconds(managed.times.get(owner)), owner.identifier))
     first_of: dict[str, FieldOwner] = {}  # by version
     for owner in updaters:
         if count <= UPDATERS_MAX:
             return
-        share = ledger.shares[owner]
-        first = first_of.setdefault(share.api_version, owner)
+        owned = managed.sets[owner]
+        first = first_of.setdefault(owned.api_version, owner)
         if first is owner:
             continue
-        bucket = FieldOwner(_ANCIENT, UPDATE, share.api_version)
-        if bucket not in ledger.shares:
-            ledger.shares[bucket] = ledger.shares.pop(first)
-        merged = share.fields | ledger.shares[bucket].fields
-        ledger.shares.pop(owner)
-        ledger.shares[bucket] = VersionedSet(merged, share.api_version)
+        bucket = FieldOwner(_ANCIENT, UPDATE, owned.api_version)
+        if bucket not in managed.sets:
+            managed.sets[bucket] = managed.sets.pop(first)
+        merged = owned.fields | managed.sets[bucket].fields
+        managed.sets.pop(owner)
+        managed.sets[bucket] = VersionedSet(merged, owned.api_version)
         count -= 1
-        _take_time(ledger, bucket, owner)
+        _take_time(managed, bucket, owner)
 
 
-def _take_time(ledger: ManagedFields, bucket: FieldOwner, owner: FieldOwner) -> None:
-    """Let the bucket have the time of the owner, which is the later one."""
-    if owner in ledger.times:
-        ledger.times[bucket] = ledger.times[owner]
+def _take_time(managed: ManagedFields, bucket: FieldOwner, owner: FieldOwner) -> None:
+    """Give the bucket the time of an owner, which is later."""
+    if owner in managed.times:
+        managed.times[bucket] = managed.times[owner]
     else:
-        ledger.times.pop(bucket, None)
+        managed.times.pop(bucket, None)
 
 
-# ---- from mooring.apiserver.patching.owning.creating: What the creator of an object owns: all that it has and that an empty object has not.
+# --- new objects ----------------------------------------------------------------------------------
 
-Fields = dict[str, Any]  # fieldsV1: each step with what is below it
+Fields = dict[str, Any]  # fieldsV1: elements with what is below them
 
 _LEAF: Fields = {}
 _SERVERS_METADATA = frozenset(
@@ -234,11 +235,11 @@ _SERVERS_METADATA = frozenset(
 
 
 class Unusual(Exception):  # noqa: N818  # not an error: the long way is to be gone
-    """A value whose form differs from that of the empty object's."""
+    """A value whose type differs from the empty object's."""
 
 
 def created_fields(shape: Shape, empty: Tree, new: Tree, *, left_alone: frozenset[str]) -> Fields:
-    """Return what the creator of an object owns, but for some fields of the first level."""
+    """Return what the creator of an object owns, without some top-level fields."""
     if shape.map is None:
         raise Unusual
     kept = {
@@ -254,7 +255,7 @@ def created_fields(shape: Shape, empty: Tree, new: Tree, *, left_alone: frozense
     fields = _of_map(shape.map, empty, kept)
     below = fields.get("f:metadata")
     if below is not None:
-        below.pop(".", None)  # that there is metadata is nobody's
+        below.pop(".", None)  # nobody owns metadata itself
     return fields
 
 
@@ -276,7 +277,7 @@ def _of_map(form: MapForm, empty: dict[str, Tree], new: dict[str, Tree]) -> Fiel
 
 
 def _changed(shape: Shape, empty: Tree, new: Tree) -> Fields | None:
-    """Return what is owned below a field that the empty object has too; None is not even it."""
+    """Return what is owned below a field that the empty object has; None: not even the field."""
     if empty is new or (empty == new and shape.is_plain):
         return None
     if isinstance(new, dict) and isinstance(empty, dict) and shape.map is not None:

@@ -1,9 +1,12 @@
-"""What a strategic merge patch may say besides values, and what is wrong with it.
+"""Strategic merge patch: its directives, and the merge of lists.
 
-$patch: replace | delete | merge       of the map or item it stands in, or of the list
-$retainKeys: [a, b]                    other keys of this map go
+$patch: replace | delete | merge       of the map, item or list that it is in
+$retainKeys: [a, b]                    remove other keys of this map
 $setElementOrder/FIELD: [...]          the order of a merged list
-$deleteFromPrimitiveList/FIELD: [...]  items to take out of a list of scalars
+$deleteFromPrimitiveList/FIELD: [...]  items to remove from a list of scalars
+
+Items follow the order of `$setElementOrder`, then that of the patch; items that only the object has
+stay where they were, as far as the others allow.
 """
 
 from __future__ import annotations
@@ -11,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mooring.apiserver.patching import json_values, strategic_lists, strategic_merge
+from mooring.apiserver.patching import json_values
 from mooring.apiserver.patching.errors import PatchRefused, bad_request, unprocessable
 from mooring.apiserver.patching.json_values import Tree
-from mooring.apiserver.patching.shapes import Field
+from mooring.apiserver.patching.shapes import Field, Shape
 
 MARKER = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -25,7 +28,7 @@ REPLACE, DELETE, MERGE = "replace", "delete", "merge"
 
 
 def field_of(key: str, prefix: str) -> str:
-    """Return the field that a directive is about, or raise Refusal."""
+    """Return the field of a directive, or raise PatchRefused."""
     word, slash, name = key.partition("/")
     if not slash or word != prefix:
         raise bad_list_format(prefix)
@@ -51,60 +54,61 @@ def without_nulls(value: Tree) -> Tree:
 
 
 def is_marked(value: Tree) -> bool:
-    """Whether a map says what to do with it."""
+    """Return whether a map has a `$patch` directive."""
     return isinstance(value, dict) and MARKER in value
 
 
 def bad_list_format(prefix: str) -> PatchRefused:
-    """Return the refusal of a directive that is not as it must be."""
+    """Return the error of a malformed directive."""
     word = "primitive" if prefix == DELETE_FROM_LIST else "setElementOrder"
     return bad_request(f"invalid patch format of {word} list")
 
 
 def bad_retain_keys() -> PatchRefused:
-    """Return the refusal of $retainKeys that is not as it must be."""
+    """Return the error of a malformed `$retainKeys`."""
     return bad_request("invalid patch format of retainKeys")
 
 
 def no_merge_key(item: Tree, key: str) -> PatchRefused:
-    """Return the refusal of an item that does not say which it is."""
+    """Return the error of an item without its merge key."""
     return bad_request(f"map: {json_values.plain(item)} does not contain declared merge key: {key}")
 
 
 def bad_type(wanted: str, value: Tree) -> PatchRefused:
-    """Return the refusal of a value of another type."""
+    """Return the error of a value of another type."""
     found = "%!s(<nil>)" if value is None else json_values.type_name(value)
     return bad_request(f"expected a {wanted}, but received a {found}")
 
 
 def unknown_directive(directive: Tree, patch: Tree) -> PatchRefused:
-    """Return the refusal of a $patch that means nothing."""
+    """Return the error of an unknown `$patch`."""
     return bad_request(
         f"unknown patch type: {json_values.plain(directive)} in map: {json_values.plain(patch)}"
     )
 
 
-def list_of_lists() -> PatchRefused:
-    """Return the refusal of what cannot be merged."""
-    return unprocessable("lists of lists are not supported")
+# --- lists ----------------------------------------------------------------------------------------
 
-
-# ---- from mooring.apiserver.patching.strategic.lists: Lists in a strategic merge patch: which items are the same, and in which order they end up.
-
+MergeMaps = Callable[[dict[str, Tree], dict[str, Tree], Shape], dict[str, Tree]]
 Identity = tuple[str, object]  # the type of a scalar, and the scalar: 1 is not true
 
 _SORTED_PLAINLY_MAX = 20  # above it, items that no order names stay as they are
 
 
 def merged_lists(
-    field: Field, original: list[Tree], patch: list[Tree], *, is_deletion: bool
+    field: Field,
+    original: list[Tree],
+    patch: list[Tree],
+    merge_maps: MergeMaps,
+    *,
+    is_deletion: bool,
 ) -> list[Tree]:
-    """Return a list with a patch merged in, or with items of a patch taken out."""
+    """Return a list with a patch merged in, or with the items of a patch removed."""
     if not original and not patch:
         return original
     kind = _kind_of_items(original, patch)
     if kind is dict:
-        united = _united(field, original, patch)
+        united = _united(field, original, patch, merge_maps)
         identity = _identity(field.merge_key)
         return _in_order(united.merged, united.patch, united.original, identity)
     if is_deletion:
@@ -115,56 +119,62 @@ def merged_lists(
 
 
 def ordered(
-    field: Field, original: list[Tree] | None, patch: list[Tree] | None, order: list[Tree]
+    field: Field,
+    original: list[Tree] | None,
+    patch: list[Tree] | None,
+    order: list[Tree],
+    merge_maps: MergeMaps,
 ) -> list[Tree]:
-    """Return the list that `$setElementOrder` is about, merged and in order."""
+    """Return the list of a `$setElementOrder` directive, merged and in order."""
     key = field.merge_key
     _check_order(patch or [], order, key)
     server_order = original or []
     if patch is None:
         merged = original or []
     elif original is None:
-        merged = strategic_lists.without_directives(patch)
-    elif strategic_lists.MERGE not in field.strategy:
+        merged = without_directives(patch)
+    elif MERGE not in field.strategy:
         merged = patch
     elif (original or patch) and _kind_of_items(original, patch) is dict:
-        united = _united(field, original, patch)
+        united = _united(field, original, patch, merge_maps)
         merged = _in_order(united.merged, united.patch, united.original, _identity(key))
         server_order = united.remembered
     else:
-        merged = merged_lists(field, original, patch, is_deletion=False)
+        merged = merged_lists(field, original, patch, merge_maps, is_deletion=False)
     _check_keys(merged, order, key)
     _kind_of_items(original or [], patch or [])
     return _in_order(merged, order, server_order, _identity(key) if key else _scalar)
 
 
 def _check_keys(merged: list[Tree], order: list[Tree], key: str) -> None:
-    """Raise Refusal unless all items, and all that are in order, say which they are."""
+    """Raise PatchRefused unless all items and all elements of the order have the merge key."""
     if not key:
         return
     for item in merged:
         if not isinstance(item, dict):
-            raise strategic_lists.bad_type("map[string]interface {}", item)
+            raise bad_type("map[string]interface {}", item)
         if key not in item:
-            raise strategic_lists.no_merge_key(item, key)
+            raise no_merge_key(item, key)
     for place, item in enumerate(order):
         if not isinstance(item, dict):
             raise bad_request(f"value for key {place} is not a map")
         if key not in item:
-            raise strategic_lists.no_merge_key(item, key)
+            raise no_merge_key(item, key)
 
 
 class _United(NamedTuple):
-    """A list of maps and its patch, put together but not in order."""
+    """A list of maps merged with its patch, not in order yet."""
 
     merged: list[Tree]
     patch: list[Tree]  # without directives
-    original: list[Tree]  # what was left of it
-    # The original as Go sees it afterwards: what is added takes the places of what was deleted.
+    original: list[Tree]  # what is left of it
+    # The original as Go sees it afterwards: added items take the places of deleted ones.
     remembered: list[Tree]
 
 
-def _united(field: Field, original: list[Tree], patch: list[Tree]) -> _United:
+def _united(
+    field: Field, original: list[Tree], patch: list[Tree], merge_maps: MergeMaps
+) -> _United:
     key = field.merge_key
     shape = field.shape.list.element if field.shape.list is not None else field.shape
     if not key:
@@ -180,50 +190,50 @@ def _united(field: Field, original: list[Tree], patch: list[Tree]) -> _United:
             places.setdefault(_key_of(item, key), place)
     for item in patch:
         if key not in item:
-            raise strategic_lists.no_merge_key(item, key)
+            raise no_merge_key(item, key)
         found = places.get(identity := _key_of(item, key))
         if found is None:
             places[identity] = len(merged)
             merged.append(item)
         else:
-            merged[found] = strategic_merge.merged_maps(merged[found], item, shape)
+            merged[found] = merge_maps(merged[found], item, shape)
     for item in merged:
         if key not in item:
-            raise strategic_lists.no_merge_key(item, key)
+            raise no_merge_key(item, key)
     return _United(merged, patch, left, (kept if is_replaced else merged)[: len(original)])
 
 
 def _with_markers(
     original: list[Tree], patch: list[Tree], key: str
 ) -> tuple[list[Tree], list[Tree], bool]:
-    """Return the list and the patch after `$patch` of items was heard, and if it replaces."""
+    """Return the list and the patch after the `$patch` of items, and whether it replaces all."""
     plain, is_replaced = [], False
     for item in patch:
-        match item.get(strategic_lists.MARKER):
-            case None if strategic_lists.MARKER not in item:
-                plain.append(item)
-            case strategic_lists.DELETE:
-                if key not in item:
-                    raise strategic_lists.no_merge_key(item, key)
-                gone = _key_of(item, key)
-                original = [o for o in original if key not in o or _key_of(o, key) != gone]
-            case strategic_lists.REPLACE:
-                is_replaced = True
-            case strategic_lists.MERGE:
-                raise bad_request("merging lists cannot yet be specified in the patch")
-            case directive:
-                raise strategic_lists.unknown_directive(directive, item)
+        directive = item.get(MARKER)
+        if directive is None and MARKER not in item:
+            plain.append(item)
+        elif directive == DELETE:
+            if key not in item:
+                raise no_merge_key(item, key)
+            gone = _key_of(item, key)
+            original = [o for o in original if key not in o or _key_of(o, key) != gone]
+        elif directive == REPLACE:
+            is_replaced = True
+        elif directive == MERGE:
+            raise bad_request("merging lists cannot yet be specified in the patch")
+        else:
+            raise unknown_directive(directive, item)
     return original, plain, is_replaced
 
 
 def _check_order(patch: list[Tree], order: list[Tree], key: str) -> None:
-    """Raise Refusal unless the items of a patch are in the order, and in order."""
+    """Raise PatchRefused unless the order names the items of the patch, in their order."""
     if not patch or not order:
         return
     wanted = [item for item in patch if not _is_deletion(item, key)]
     here = there = 0
     while here < len(wanted) and there < len(order):
-        if strategic_lists.is_marked(wanted[here]):
+        if is_marked(wanted[here]):
             here += 1
             continue
         here += _is_same(wanted[here], order[there], key)
@@ -231,7 +241,7 @@ def _check_order(patch: list[Tree], order: list[Tree], key: str) -> None:
     if here < len(wanted):
         raise bad_request(
             f"The order in patch list:\n{json_values.plain(patch)}\n doesn't match"
-            f" {strategic_lists.SET_ORDER} list:\n{json_values.plain(order)}\n"
+            f" {SET_ORDER} list:\n{json_values.plain(order)}\n"
         )
 
 
@@ -239,8 +249,8 @@ def _is_deletion(item: Tree, key: str) -> bool:
     if not key:
         return False
     if not isinstance(item, dict):
-        raise strategic_lists.bad_type("map[string]interface {}", item)
-    return item.get(strategic_lists.MARKER) == strategic_lists.DELETE
+        raise bad_type("map[string]interface {}", item)
+    return item.get(MARKER) == DELETE
 
 
 def _is_same(left: Tree, right: Tree, key: str) -> bool:
@@ -248,26 +258,26 @@ def _is_same(left: Tree, right: Tree, key: str) -> bool:
         return _scalar(left) == _scalar(right)
     for item in (left, right):
         if not isinstance(item, dict):
-            raise strategic_lists.bad_type("map[string]interface {}", item)
+            raise bad_type("map[string]interface {}", item)
         if key not in item:
-            raise strategic_lists.no_merge_key(item, key)
+            raise no_merge_key(item, key)
     return _key_of(left, key) == _key_of(right, key)
 
 
 def _kind_of_items(*items_of: Sequence[Tree]) -> type:
-    """Return what all items are, or raise Refusal."""
+    """Return the type of all items, or raise PatchRefused."""
     names = [json_values.type_name(item) for items in items_of for item in items]
     if not names:
         raise bad_request("no elements in any of the given slices")
     if names[0] == "[]interface {}":
-        raise strategic_lists.list_of_lists()
+        raise unprocessable("lists of lists are not supported")
     if len(set(names)) > 1 or names[0] == "<nil>":
         shown = json_values.plain([list(items) for items in items_of])
         raise bad_request(f"list element types are not identical: {shown}")
     return dict if names[0].startswith("map") else str
 
 
-# --- order ---------------------------------------------------------------------------------
+# --- order ----------------------------------------------------------------------------------------
 
 
 def _in_order(
@@ -276,7 +286,7 @@ def _in_order(
     server_order: list[Tree],
     identity: Callable[[Tree], Identity],
 ) -> list[Tree]:
-    """Return the items: those of an order as it has them, the others between them."""
+    """Return the items: those that an order names in that order, the others between them."""
     ranks = _ranks(order, identity)
     server_ranks = _ranks(server_order, identity)
     named = [item for item in merged if identity(item) in ranks]
@@ -296,7 +306,7 @@ def _ranks(items: list[Tree], identity: Callable[[Tree], Identity]) -> dict[Iden
 def _sorted(
     items: list[Tree], ranks: dict[Identity, int], identity: Callable[[Tree], Identity]
 ) -> list[Tree]:
-    """Return items by rank; one without a rank goes before what stands before it, as in Go."""
+    """Return items by rank; one without a rank goes before its predecessors, as in Go."""
     keys = [ranks.get(identity(item)) for item in items]
     if None not in keys:
         return sorted(items, key=lambda item: ranks[identity(item)])
@@ -321,7 +331,7 @@ def _interleaved(
     ranks: dict[Identity, int],
     identity: Callable[[Tree], Identity],
 ) -> list[Tree]:
-    """Return both lists in one, an item of the left before the first of the right after it."""
+    """Return both lists merged; a left item goes before the first right item with a higher rank."""
     result: list[Tree] = []
     waiting = list(reversed(left))
     for item in right:

@@ -1,4 +1,4 @@
-"""What changed from one object to another."""
+"""Structured merge, reading: changes between objects, the fields of an object, and its validity."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.apiserver.patching.structured_merge import ItemError, step_to
 
 
 class Comparison(NamedTuple):
-    """The fields that one object lost, changed and gained. No field is in two of the sets."""
+    """The removed, modified and added fields; the sets are disjoint."""
 
     removed: FieldSet
     modified: FieldSet
@@ -25,7 +25,7 @@ class Comparison(NamedTuple):
         return Comparison(FieldSet(), FieldSet(), FieldSet())
 
     def without(self, fields: FieldSet) -> Comparison:
-        """Return the comparison with some fields, and what is below them, left out."""
+        """Return the comparison without some fields and what is below them."""
         return Comparison(*(part.without(fields) for part in self))
 
 
@@ -38,7 +38,7 @@ def compare(shape: Shape, old: Tree, new: Tree) -> Comparison:
 
 
 def _at(shape: Shape, old: Tree, new: Tree, step: Element, into: Comparison) -> None:
-    """Note what changed at a step and below it."""
+    """Record what changed at an element and below."""
     if old is new or (old == new and shape.is_plain):
         return
     if old is ABSENT:
@@ -53,7 +53,7 @@ def _at(shape: Shape, old: Tree, new: Tree, step: Element, into: Comparison) -> 
 
 
 def _all(shape: Shape, value: Tree, step: Element, into: FieldSet) -> None:
-    """Note that everything at a step and below it came, or went."""
+    """Record everything at an element and below."""
     into.members.add(step)
     form = _form(shape, value)
     if not value or form is None:
@@ -93,7 +93,7 @@ def _form(shape: Shape, value: Tree) -> ListForm | MapForm | None:
 def _in_form(
     form: ListForm | MapForm | None, old: Tree, new: Tree, step: Element, into: Comparison
 ) -> None:
-    """Note what changed in one form of a value that was there before and still is."""
+    """Record what changed in one form of a value that exists before and after."""
     below = Comparison.empty()
     match form:
         case MapForm():
@@ -158,7 +158,7 @@ def _in_list(form: ListForm, old: list[Tree], new: list[Tree], into: Comparison)
 def _twins(
     form: ListForm, lost: list[Tree], gained: list[Tree], step: Element, into: Comparison
 ) -> None:
-    """Note what changed where several items have one key: they count as one value."""
+    """Record changes of items with the same key, which count as one value."""
     if len(lost) > 1 and len(gained) > 1:
         if not same(lost, gained):
             into.modified.members.add(step)
@@ -179,11 +179,11 @@ def _by_step(form: ListForm, items: list[Tree]) -> dict[Element, list[Tree]]:
     return result
 
 
-# ---- from mooring.apiserver.patching.structured.fields: Which fields an object has.
+# --- fields ---------------------------------------------------------------------------------------
 
 
 def fields_of(shape: Shape, value: Tree) -> FieldSet:
-    """Return the set of every leaf and every item in an object."""
+    """Return the set of all leaves and items of an object."""
     result = FieldSet()
     if isinstance(value, dict) and shape.map is not None:
         _of_map(shape.map, value, result)
@@ -191,7 +191,7 @@ def fields_of(shape: Shape, value: Tree) -> FieldSet:
 
 
 def _add(shape: Shape, value: Tree, step: Element, into: FieldSet) -> None:
-    """Add what is at a step and below it."""
+    """Add an element and what is below it."""
     if isinstance(value, dict) and shape.map is not None:
         if shape.map.is_atomic:
             into.members.add(step)
@@ -211,7 +211,7 @@ def _add(shape: Shape, value: Tree, step: Element, into: FieldSet) -> None:
 
 
 def _is_leaf(shape: Shape) -> bool:
-    """Whether a value that is neither the shape's list nor its map stands for itself.
+    """Return whether a value that is neither the shape's list nor its map is a leaf.
 
     A null has the first form that the shape knows: a map, a scalar, a list.
     """
@@ -243,17 +243,17 @@ def _of_list(form: ListForm, value: list[Tree], into: FieldSet) -> None:
     into.members.update(steps)
     for step, item in zip(steps, value, strict=True):
         if len(steps) != len(into.members) and steps.count(step) > 1:
-            continue  # twins have no fields of their own
+            continue  # items with the same key have no fields of their own
         _add(form.element, item, step, into)
 
 
-# ---- from mooring.apiserver.patching.structured.validating: Whether a value has its shape.
+# --- validation -----------------------------------------------------------------------------------
 
-Finding = tuple[str, str]  # the place, and what is wrong there
+Finding = tuple[str, str]  # the path, and the error
 
 
 class ShapeError(ValueError):
-    """A value that does not have its shape; the text names every place."""
+    """A value that does not have its shape; the text lists every error."""
 
     def __init__(self, findings: list[Finding]) -> None:
         lines = [f"{place}: {fact}" if place else fact for place, fact in findings]
@@ -261,7 +261,7 @@ class ShapeError(ValueError):
 
 
 def check(shape: Shape, value: Tree, *, duplicates: bool = False) -> None:
-    """Raise ShapeError unless the value has the shape; items may come twice if told so."""
+    """Raise ShapeError unless the value has the shape."""
     if findings := list(_findings(shape, value, duplicates)):
         raise ShapeError(findings)
 

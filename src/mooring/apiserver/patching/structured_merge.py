@@ -1,4 +1,4 @@
-"""The step to an item of a list: by its keys, or by its value."""
+"""Structured merge, writing: an applied object merged into a live one, and fields removed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import msgspec
 
 from mooring.apiserver.patching import field_set
 from mooring.apiserver.patching.field_set import Element, FieldSet
-from mooring.apiserver.patching.json_values import ABSENT, Tree, quoted
+from mooring.apiserver.patching.json_values import ABSENT, Tree
 from mooring.apiserver.patching.shapes import ListForm, MapForm, Relation, Shape
+from mooring.kit.go_quote import go_quote
 
 
 class ItemError(ValueError):
-    """An item that has no step."""
+    """An item that has no path element."""
 
 
 def step_to(form: ListForm, item: Tree) -> Element:
-    """Return the step to an item of a set or keyed list, or raise ItemError."""
+    """Return the path element of an item of a set or keyed list, or raise ItemError."""
     if form.relation is Relation.SET:
         return _by_value(item)
     if item is None:
@@ -25,7 +26,7 @@ def step_to(form: ListForm, item: Tree) -> Element:
     defaults = form.key_defaults
     try:
         values = [item[key] if key in item else defaults[key] for key in form.keys]
-    except KeyError:  # A key without a default is left out.
+    except KeyError:  # A key without a default is missing.
         return _by_some_keys(form, item)
     return field_set.by_keys(form.keys, values)
 
@@ -34,7 +35,7 @@ def _by_some_keys(form: ListForm, item: dict[str, Tree]) -> Element:
     known = {**form.key_defaults, **item}
     keys = [key for key in form.keys if key in known]
     if not keys:
-        names = " ".join(map(quoted, form.keys))
+        names = " ".join(map(go_quote, form.keys))
         raise ItemError(
             f"associative list with keys has an element that omits all key fields [{names}]"
             " (and doesn't have default values for any key fields)"
@@ -54,11 +55,11 @@ def _by_value(item: Tree) -> Element:
             return field_set.by_value(item)
 
 
-# ---- from mooring.apiserver.patching.structured.merging: An applied object merged into a live one.
+# --- merge ----------------------------------------------------------------------------------------
 
 
 def merge(shape: Shape, live: Tree, applied: Tree) -> Tree:
-    """Return the live value with what is applied; nothing is taken away.
+    """Return the live value with the applied one merged in; nothing is removed.
 
     A list whose items are told apart is in the order of the applied one, with other items
     where they were.
@@ -95,7 +96,7 @@ def _merged_maps(form: MapForm, live: Tree, applied: Tree) -> Tree:
     for name, value in applied.items():
         declared = form.fields.get(name)
         shape = declared.shape if declared is not None else form.element
-        assert shape is not None  # the applied object was checked
+        assert shape is not None  # the applied object is valid
         present = live.get(name, ABSENT)
         result = merge(shape, present, value)
         merged[name] = result
@@ -114,7 +115,7 @@ def _merged_lists(form: ListForm, live: Tree, applied: Tree) -> Tree:
 
 
 class _Weaver:
-    """Puts two lists together: the order of the applied one rules, the live one fills in.
+    """Merges two lists: the applied one determines the order, the live one fills in.
 
     Both lists are walked at once. An item of both is taken when the applied list comes to it;
     an item of the live one alone is taken where it stands.
@@ -126,10 +127,10 @@ class _Weaver:
         self._live_steps = [step_to(form, item) for item in live]
         self._live_items: dict[Element, Tree] = {}
         for step, item in zip(self._live_steps, live, strict=True):
-            # Of twins none is merged: it is unknown which is meant.
+            # Items with the same key are not merged: it is unknown which one is meant.
             self._live_items[step] = None if step in self._live_items else item
         self._applied = {step_to(form, item): item for item in applied}
-        # Items of both lists that the applied one has still to come to, the next one last.
+        # Items of both lists that the applied one has yet to reach, the next one last.
         self._shared = [step for step in self._applied if step in self._live_items][::-1]
         self._taken: set[Element] = set()
 
@@ -157,7 +158,7 @@ class _Weaver:
         return merged
 
     def _is_out_of_turn(self, step: Element, wanted: Element) -> bool:
-        """Whether an item of both lists comes later, or has come."""
+        """Return whether an item of both lists comes later, or has come."""
         return step != wanted and bool(self._shared) and self._shared[-1] != step
 
     def _take(self, step: Element) -> Tree:
@@ -167,13 +168,13 @@ class _Weaver:
         return merge(self._element, self._live_items.get(step, ABSENT), self._applied[step])
 
 
-# ---- from mooring.apiserver.patching.structured.removing: An object without some of its fields.
+# --- removal --------------------------------------------------------------------------------------
 
 _encode = msgspec.json.Encoder(enc_hook=float).encode
 
 
 def remove(shape: Shape, value: Tree, fields: FieldSet) -> Tree:
-    """Return the value without the fields; a list or map that lost everything is null."""
+    """Return the value without some fields; an emptied list or map becomes null."""
     if isinstance(value, dict) and shape.map is not None:
         return _map(shape.map, value, fields)
     if isinstance(value, list) and shape.list is not None:
@@ -212,15 +213,15 @@ def _list(form: ListForm, value: list[Tree], fields: FieldSet) -> Tree:
 
 
 def without_emptied(shape: Shape, value: Tree) -> Tree:
-    """Return the value without lists and maps that are null, as Go keeps it."""
+    """Return the value without null lists and maps, as in Go."""
     return _without_emptied(shape, value) if _may_hold_null(value) else value
 
 
 def _may_hold_null(value: Tree) -> bool:
-    """Tell whether there may be a null somewhere; few objects have one, and text tells quickly."""
+    """Return whether there may be a null; few objects have one, and the text is fast to search."""
     try:
         return b"null" in _encode(value)
-    except (TypeError, ValueError, OverflowError):  # a number that msgspec does not know
+    except (TypeError, ValueError, OverflowError):  # a number that msgspec cannot encode
         return True
 
 
@@ -244,7 +245,7 @@ def _map_without_emptied(form: MapForm, value: dict[str, Tree]) -> Tree:
         shape = declared.shape if declared is not None else form.element
         if item is None and shape is not None and not shape.scalar:
             is_same = False
-            if declared is None:  # a key of a map stays, with nothing in it
+            if declared is None:  # a map keeps the key, with an empty value
                 kept[name] = {}
             continue
         cleaned = item if shape is None else _without_emptied(shape, item)

@@ -1,4 +1,12 @@
-"""An object in another version of its kind, with the shape that it has there."""
+"""Updater: what apply and update do to field owners (structured merge, without metadata rules).
+
+Steps of an apply:
+
+1. Merge the applied object into the live one; nothing is removed yet.
+2. The manager owns exactly what it applied.
+3. Prune: remove what it applied last time and not now, unless somebody owns it.
+4. A change of what others own is a conflict, or with force they lose it.
+"""
 
 from __future__ import annotations
 
@@ -48,33 +56,33 @@ def in_version(value: TypedObject, api_version: str) -> TypedObject | None:
     if shape is None or (api_version, name) not in CATALOGUE:
         return None
     here = CATALOGUE.find(str(tree.get("apiVersion")), name)
-    # Also where both versions are alike: what is written then is what a server would write, with
-    # fields that are always there, which matters to what counts as present.
+    # Convert even if both versions are alike: the result has the fields that a server always
+    # writes, which matters for what counts as present.
     converted = from_hub(to_hub(decode_tree(tree, here.struct).value, here), api_version)
     return TypedObject(shape, to_tree(converted))
 
 
-# ---- from mooring.apiserver.patching.owning.conflicts: What speaks against an apply: fields that others own and that it would change.
+# --- conflicts ------------------------------------------------------------------------------------
 
 
-class ConflictError(Exception):  # noqa: N818  # it is one
-    """The fields in question, by owner."""
+class ManagerConflict(Exception):  # noqa: N818  # it is one
+    """Fields that others own and an apply would change, by owner."""
 
     def __init__(self, fields: Mapping[FieldOwner, FieldSet]) -> None:
         super().__init__("conflict")
         self.fields = dict(sorted(fields.items(), key=lambda item: item[0].identifier))
 
-    def without(self, allowed: FieldSet) -> ConflictError | None:
-        """Return what is left when some fields may be taken, or None."""
+    def without(self, allowed: FieldSet) -> ManagerConflict | None:
+        """Return the conflict without allowed fields; None if nothing is left."""
         left = {}
         for owner, fields in self.fields.items():
             paths = [path for path in fields.paths() if path not in allowed]
             if paths:
                 left[owner] = FieldSet.of(*paths)
-        return ConflictError(left) if left else None
+        return ManagerConflict(left) if left else None
 
     def to_error(self) -> PatchError:
-        """Return the answer of the server."""
+        """Return the error that the client gets."""
         found = [(owner, path) for owner, set_ in self.fields.items() for path in set_.paths()]
         causes = tuple(
             PatchCause(FIELD_MANAGER_CONFLICT, f"conflict with {owner}", _shown(path))
@@ -98,11 +106,11 @@ def _shown(path: Path) -> str:
     return "".join(map(field_set.shown, path))
 
 
-# ---- from mooring.apiserver.patching.owning.reconciling: Field sets that were written when a list or map was not yet one value.
+# --- atomic lists and maps ------------------------------------------------------------------------
 
 
 def with_atomic_parents(fields: FieldSet, shape: Shape) -> FieldSet:
-    """Return the set in which what is one value is owned as one."""
+    """Return the set in which atomic lists and maps are owned as a whole."""
     if fields.reconciled_for is shape:  # Sets are shared by many objects.
         return fields
     wholes: list[Path] = []
@@ -115,7 +123,7 @@ def with_atomic_parents(fields: FieldSet, shape: Shape) -> FieldSet:
 
 
 def _find(fields: FieldSet, shape: Shape, path: Path, wholes: list[Path]) -> None:
-    """Gather the places of lists and maps that are one value and have fields below them."""
+    """Collect the paths of atomic lists and maps that have fields below them."""
     for step, below in fields.children.items():
         there = _shape_at(shape, step)
         if there is None:
@@ -144,11 +152,11 @@ def _is_whole(shape: Shape) -> bool:
     return shape.list is not None and shape.list.relation is Relation.ATOMIC
 
 
-# ---- from mooring.apiserver.patching.owning.updating: What apply and update do to the owners of fields (structured merge, without metadata rules).
+# --- apply and update -----------------------------------------------------------------------------
 
 
 class OwnerUpdate(NamedTuple):
-    """Who changes an object, in which version, and which fields it cannot change."""
+    """An owner's update: the version, and the fields that it cannot change."""
 
     owner: FieldOwner
     api_version: str
@@ -157,37 +165,37 @@ class OwnerUpdate(NamedTuple):
 
 
 def update(
-    live: TypedObject, new: TypedObject, ledger: ManagedFields, request: OwnerUpdate
+    live: TypedObject, new: TypedObject, managed: ManagedFields, request: OwnerUpdate
 ) -> None:
-    """Enter in the ledger that the owner changed an object from live to new."""
-    _reconcile(live, ledger)
-    change = _settle(live, new, ledger, request._replace(force=True))
-    mine = ledger.shares.get(request.owner)
+    """Record that an owner changed an object from live to new."""
+    _reconcile(live, managed)
+    change = _settle(live, new, managed, request._replace(force=True))
+    mine = managed.sets.get(request.owner)
     fields = FieldSet() if mine is None else mine.fields - change.removed
     fields = (fields | change.modified | change.added).without(request.reset)
     if fields.is_empty:
-        ledger.shares.pop(request.owner, None)
+        managed.sets.pop(request.owner, None)
     else:
-        ledger.shares[request.owner] = VersionedSet(fields, request.api_version)
+        managed.sets[request.owner] = VersionedSet(fields, request.api_version)
 
 
 def apply(
-    live: TypedObject, applied: TypedObject, ledger: ManagedFields, request: OwnerUpdate
+    live: TypedObject, applied: TypedObject, managed: ManagedFields, request: OwnerUpdate
 ) -> TypedObject:
-    """Return the live object with what is applied, or raise Conflicted; keep the ledger."""
-    _reconcile(live, ledger)
+    """Return the live object with the applied one merged in, or raise ManagerConflict."""
+    _reconcile(live, managed)
     merged = live.with_tree(merge(live.shape, live.tree, applied.tree))
-    last = ledger.shares.get(request.owner)
+    last = managed.sets.get(request.owner)
     fields = fields_of(applied.shape, applied.tree).without(request.reset)
-    ledger.shares[request.owner] = VersionedSet(fields, request.api_version)
+    managed.sets[request.owner] = VersionedSet(fields, request.api_version)
     if last is not None and _lost_something(last, fields, request):
-        merged = _pruned(merged, ledger, last, request)
-    _settle(live, merged, ledger, request)
+        merged = _pruned(merged, managed, last, request)
+    _settle(live, merged, managed, request)
     return merged
 
 
 def _lost_something(last: VersionedSet, fields: FieldSet, request: OwnerUpdate) -> bool:
-    """Whether a manager may have had what it does not apply now.
+    """Return whether a manager may own what it does not apply now.
 
     What is applied names the items and keys above all that it names. So if nothing of the last
     share is missing, nothing can be taken away, and the long way round can be spared.
@@ -197,56 +205,56 @@ def _lost_something(last: VersionedSet, fields: FieldSet, request: OwnerUpdate) 
     return not (last.fields - fields).is_empty
 
 
-def _reconcile(live: TypedObject, ledger: ManagedFields) -> None:
-    """Bring shares to what lists and maps mean now; drop those in versions that are gone."""
-    for owner, share in list(ledger.shares.items()):
-        there = in_version(live, share.api_version)
+def _reconcile(live: TypedObject, managed: ManagedFields) -> None:
+    """Adapt field sets to atomic lists and maps; drop those of versions that are gone."""
+    for owner, owned in list(managed.sets.items()):
+        there = in_version(live, owned.api_version)
         if there is None:
-            del ledger.shares[owner]
+            del managed.sets[owner]
             continue
-        ledger.shares[owner] = share._replace(fields=with_atomic_parents(share.fields, there.shape))
+        managed.sets[owner] = owned._replace(fields=with_atomic_parents(owned.fields, there.shape))
 
 
 def _settle(
-    live: TypedObject, new: TypedObject, ledger: ManagedFields, request: OwnerUpdate
+    live: TypedObject, new: TypedObject, managed: ManagedFields, request: OwnerUpdate
 ) -> Comparison:
-    """Take from other owners what changed, or raise Conflicted; return what changed."""
+    """Take changed fields from other owners, or raise ManagerConflict; return the changes."""
     change = compare(live.shape, live.tree, new.tree).without(request.reset)
     changes = {request.api_version: change}
     conflicts: dict[FieldOwner, FieldSet] = {}
-    for owner, share in ledger.shares.items():
+    for owner, owned in managed.sets.items():
         if owner == request.owner:
             continue
-        there = changes.get(share.api_version)
+        there = changes.get(owned.api_version)
         if there is None:
-            there = _change_in(share.api_version, live, new).without(request.reset)
-            changes[share.api_version] = there
-        taken = share.fields & (there.modified | there.added)
+            there = _change_in(owned.api_version, live, new).without(request.reset)
+            changes[owned.api_version] = there
+        taken = owned.fields & (there.modified | there.added)
         if not taken.is_empty:
             conflicts[owner] = taken
     if conflicts and not request.force:
-        raise ConflictError(conflicts)
-    for owner in list(ledger.shares):
-        gone = changes[ledger.shares[owner].api_version].removed if owner != request.owner else None
-        _take(ledger, owner, conflicts.get(owner), gone)
+        raise ManagerConflict(conflicts)
+    for owner in list(managed.sets):
+        gone = changes[managed.sets[owner].api_version].removed if owner != request.owner else None
+        _take(managed, owner, conflicts.get(owner), gone)
     return change
 
 
-def _take(ledger: ManagedFields, owner: FieldOwner, *taken: FieldSet | None) -> None:
-    """Take fields from an owner; one that has none left is none."""
-    share = ledger.shares[owner]
-    fields = share.fields
+def _take(managed: ManagedFields, owner: FieldOwner, *taken: FieldSet | None) -> None:
+    """Take fields from an owner; drop an owner that has none left."""
+    owned = managed.sets[owner]
+    fields = owned.fields
     for part in taken:
         fields = fields if part is None else fields - part
     if fields.is_empty:
-        del ledger.shares[owner]
-    elif fields is not share.fields:
-        ledger.shares[owner] = share._replace(fields=fields)
+        del managed.sets[owner]
+    elif fields is not owned.fields:
+        managed.sets[owner] = owned._replace(fields=fields)
 
 
 def _change_in(api_version: str, live: TypedObject, new: TypedObject) -> Comparison:
     old, later = in_version(live, api_version), in_version(new, api_version)
-    assert old is not None  # shares in versions that are gone were dropped
+    assert old is not None  # `_reconcile` dropped versions that are gone
     assert later is not None
     return compare(old.shape, old.tree, later.tree)
 
@@ -255,15 +263,15 @@ def _change_in(api_version: str, live: TypedObject, new: TypedObject) -> Compari
 
 
 def _pruned(
-    merged: TypedObject, ledger: ManagedFields, last: VersionedSet, request: OwnerUpdate
+    merged: TypedObject, managed: ManagedFields, last: VersionedSet, request: OwnerUpdate
 ) -> TypedObject:
-    """Return the object without what was applied last time and nobody owns now."""
+    """Return the object without fields that were applied last time and nobody owns now."""
     there = in_version(merged, last.api_version)
     if there is None:
         return merged
     last_fields = last.fields.with_named_fields(there.shape)
     pruned = there.with_tree(remove(there.shape, there.tree, last_fields))
-    pruned = _with_owned(there, pruned, ledger, last.api_version)
+    pruned = _with_owned(there, pruned, managed, last.api_version)
     pruned = _with_dangling(there, pruned, last)
     back = in_version(pruned, request.api_version)
     assert back is not None
@@ -271,14 +279,14 @@ def _pruned(
 
 
 def _with_owned(
-    merged: TypedObject, pruned: TypedObject, ledger: ManagedFields, first: str
+    merged: TypedObject, pruned: TypedObject, managed: ManagedFields, first: str
 ) -> TypedObject:
-    """Return the pruned object with what it lost and somebody owns."""
+    """Return the pruned object with the lost fields that somebody owns."""
     owned: dict[str, FieldSet] = {}
-    for share in ledger.shares.values():
-        known = owned.get(share.api_version)
-        owned[share.api_version] = share.fields if known is None else known | share.fields
-    # First the version in which it was pruned: what is converted then is whole again.
+    for each in managed.sets.values():
+        known = owned.get(each.api_version)
+        owned[each.api_version] = each.fields if known is None else known | each.fields
+    # Start with the version in which it was pruned: conversions restore the others.
     for version in sorted(owned, key=lambda version: (version != first, version)):
         here, lost = in_version(merged, version), in_version(pruned, version)
         if here is None or lost is None:
@@ -292,7 +300,7 @@ def _with_owned(
 
 
 def _with_dangling(merged: TypedObject, pruned: TypedObject, last: VersionedSet) -> TypedObject:
-    """Return the object without what the manager itself had; what nobody owns stays."""
+    """Return the object without the manager's own lost fields; fields without owner stay."""
     there = in_version(pruned, last.api_version)
     if there is None:
         return merged
@@ -303,16 +311,16 @@ def _with_dangling(merged: TypedObject, pruned: TypedObject, last: VersionedSet)
     return merged.with_tree(remove(shape, merged.tree, mine))
 
 
-# ---- from mooring.apiserver.patching.owning.lastapplied: The annotation of client-side apply: how kubectl's objects come to server-side apply.
+# --- kubectl's last-applied annotation ------------------------------------------------------------
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
-KUBECTL = "kubectl"  # the manager that this is done for
+KUBECTL = "kubectl"  # the manager that the annotation matters to
 
 _ANNOTATIONS_SIZE_MAX = 256 * 1024
 
 
 def allowed_fields(live: TypedObject, api_version: str) -> FieldSet | None:
-    """Return the fields that kubectl applied itself and nobody changed since, if it says so."""
+    """Return the fields that kubectl applied and nobody changed since; None without annotation."""
     text = _annotations(live.tree).get(ANNOTATION)
     if not isinstance(text, str) or not text:
         return None
@@ -332,7 +340,7 @@ def allowed_fields(live: TypedObject, api_version: str) -> FieldSet | None:
 
 
 def with_last_applied(tree: Tree, applied: Tree) -> Tree:
-    """Return the object with the annotation brought up to date, if it has one."""
+    """Return the object with its annotation updated, if it has one."""
     annotations = _annotations(tree)
     if not annotations.get(ANNOTATION):
         return tree
@@ -354,7 +362,7 @@ def _size(text: str) -> int:
 
 
 def _encoded(applied: Tree) -> str:
-    """Return the applied object as kubectl would have kept it."""
+    """Return the applied object as kubectl writes it."""
     annotations = _annotations(applied)
     if ANNOTATION in annotations:
         kept = {key: value for key, value in annotations.items() if key != ANNOTATION}

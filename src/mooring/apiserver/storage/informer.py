@@ -1,4 +1,4 @@
-"""Keeping up with what is stored, for those who must know it without asking.
+"""Informers: caches that follow the store of this server.
 
 What is kept may be a moment old, as in Kubernetes. When a watch breaks, everything is read anew,
 and what is not there any more is forgotten.
@@ -23,17 +23,17 @@ AGAIN_AFTER_S = 0.5
 
 
 class EventHandler(Protocol):
-    """Who is told of objects."""
+    """Handles added, updated and removed objects."""
 
     def put(self, value: Any) -> None:
-        """Take an object, new or changed."""
+        """Handle an object, new or changed."""
 
     def remove(self, value: Any) -> None:
-        """Forget an object."""
+        """Handle the removal of an object."""
 
 
 class StoreInformer:
-    """Hands what is stored to a keeper, for as long as it runs."""
+    """Lists and watches resources, and passes objects to a handler."""
 
     def __init__(
         self,
@@ -46,18 +46,18 @@ class StoreInformer:
         self._registry = registry
         self._resources = resources
         self._keeper = keeper
-        self._remembered = remembered  # what must be known of an object to forget it
+        self._remembered = remembered  # what `remove` needs of an object
         self._known: dict[str, dict[str, Any]] = {}  # by resource, by key
-        self._loaded: dict[str, int] = {}  # the revisions that were read first, by resource
+        self._loaded: dict[str, int] = {}  # list revisions by resource
 
     async def load(self) -> None:
-        """Read everything once: before this is done a server must not answer."""
+        """List everything once, before the server answers requests."""
         with without_collector():
             for resource in self._resources:
                 self._loaded[resource.prefix] = await self._read(resource)
 
     async def run(self) -> None:
-        """Follow everything until cancelled."""
+        """Watch everything until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for resource in self._resources:
                 tasks.create_task(self._follow(resource))
@@ -72,7 +72,7 @@ class StoreInformer:
             await asyncio.sleep(AGAIN_AFTER_S)
 
     async def _read(self, resource: Resource) -> int:
-        """Take all objects of a resource, forget those that are gone, and return the revision."""
+        """List a resource, remove objects that are gone, and return the revision."""
         page = await self._registry.store.list(resource.prefix)
         known = self._known.setdefault(resource.prefix, {})
         for key in known.keys() - {entry.key for entry in page.entries}:

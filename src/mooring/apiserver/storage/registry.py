@@ -1,4 +1,4 @@
-"""Objects in the store: read, written and watched as values of their hub versions.
+"""Registry: objects in the store, as values of their hub versions.
 
 An object is stored as JSON of its hub version, without a resourceVersion: that is the revision of
 its entry. JSON of drivers within it is stored as they wrote it. Changes are tried again when
@@ -28,7 +28,7 @@ SHARED_BYTES_MAX = 16 * 2**20  # as they are stored
 UID = b'"uid":"'
 UID_WITHIN_BYTES = 4096  # names are shorter
 
-Change = Callable[[Any], Awaitable[Any]]  # the stored object -> what it is to be
+ObjectChange = Callable[[Any], Awaitable[Any]]  # stored object -> new object
 
 
 class Registry:
@@ -37,12 +37,12 @@ class Registry:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._shared = LRU[tuple[str, int], Any](SHARED_MAX, SHARED_BYTES_MAX)
-        # Who is shown an object soon after it was stored gets its text, with the revision put in.
+        # Responses soon after a write reuse the stored text, with the revision inserted.
         self._texts = LRU[tuple[str, str], tuple[Any, Entry]](SHARED_MAX, SHARED_BYTES_MAX)
         self._written = LRU[bytes, Any](SHARED_MAX, SHARED_BYTES_MAX)  # without revisions
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Any:
-        """Return an object, or raise that there is none."""
+        """Return an object, or raise 404."""
         return self.read_shared(resource, await self._entry(resource, namespace, name))
 
     async def find(self, resource: Resource, namespace: str, name: str) -> Any | None:
@@ -60,8 +60,10 @@ class Registry:
             raise already_exists(resource.about, metadata.name) from None
         return self.read_shared(resource, entry)
 
-    async def change(self, resource: Resource, namespace: str, name: str, change: Change) -> Any:
-        """Store what a change makes of an object; try again if it was changed meanwhile.
+    async def change(
+        self, resource: Resource, namespace: str, name: str, change: ObjectChange
+    ) -> Any:
+        """Store what a change makes of an object; retry if it was changed meanwhile.
 
         An object that was to be deleted and that nothing holds any longer goes with the change.
         """
@@ -70,7 +72,7 @@ class Registry:
             old = self.read_shared(resource, entry)
             new = await change(old)
             value = self._note(new)
-            # With the same length, they may differ in the order of keys only.
+            # With the same length, they may differ in key order only.
             is_same_length = len(value) == len(entry.value)
             if value == entry.value or (is_same_length and _bare(new) == _bare(old)):
                 return old  # Nothing is written, and watches see nothing.
@@ -89,7 +91,7 @@ class Registry:
         raise conflict(resource.about, name, MODIFIED)
 
     async def replace(self, resource: Resource, value: Any) -> Any:
-        """Store a newer version of an object that is otherwise as it was read, and return it."""
+        """Store a newer version of an object unless it changed since it was read."""
         metadata = value.metadata
         key = resource.key(metadata.namespace, metadata.name)
         expected = int(metadata.resource_version)
@@ -102,7 +104,7 @@ class Registry:
         return self.read_shared(resource, entry)
 
     async def remove(self, resource: Resource, value: Any) -> Any:
-        """Delete an object that is as it was read, and return it with the revision of that."""
+        """Delete an object unless it changed since it was read; return it with the new revision."""
         metadata = value.metadata
         key = resource.key(metadata.namespace, metadata.name)
         try:
@@ -119,7 +121,7 @@ class Registry:
         return with_revision(decode_json(entry.value, struct).value, entry.revision)
 
     def read_shared(self, resource: Resource, entry: Entry) -> Any:
-        """Return the object of an entry; the same one for all who ask for it at about this time."""
+        """Return the object of an entry from the cache that all requests share."""
         which = (entry.key, entry.revision)
         value = self._shared.get(which)
         if value is None:
@@ -133,14 +135,14 @@ class Registry:
         return value
 
     def text_of(self, value: Any) -> bytes | None:
-        """Return the JSON of an object in its hub version, if it is one that was shared lately."""
+        """Return the JSON of an object in its hub version, if it is cached."""
         known = self._texts.get((value.metadata.uid, value.metadata.resource_version))
         if known is None or known[0] is not value:
             return None
         return text_with_revision(known[1], value.api_version, value.kind)
 
     def _note(self, value: Any) -> bytes:
-        """Return an object as it is stored; whoever reads that soon gets this object."""
+        """Return an object as it is stored, and cache it for the next read."""
         bare = _bare(value)
         stored = encode_stored_json(bare)
         self._written.put(stored, bare, len(stored))
@@ -154,12 +156,12 @@ class Registry:
 
 
 def _bare(value: Any) -> Any:
-    """Return an object without the version that it has from the store."""
+    """Return an object without its resourceVersion."""
     return replace(value, metadata=replace(value.metadata, resource_version=""))
 
 
 def is_released(value: Any) -> bool:
-    """Return whether an object is to be deleted and nothing holds it."""
+    """Return whether an object is marked as deleted and nothing holds it."""
     metadata = value.metadata
     if metadata.deletion_timestamp is None or metadata.finalizers:
         return False
@@ -175,7 +177,7 @@ def written(value: Any) -> bytes:
 
 
 def text_with_revision(entry: Entry, api_version: str, kind: str) -> bytes | None:
-    """Return a stored object as JSON with its revision; None if it is not as most are.
+    """Return a stored object as JSON with its revision; None if it must be decoded.
 
     The revision comes after the uid. What comes before are names in quotes, in which a quote is
     escaped: so the first `"uid":"` is the key.

@@ -1,4 +1,4 @@
-"""Objects as tables, with the columns and cells that Kubernetes prints.
+"""Tables: objects as rows, with the columns and cells that Kubernetes prints.
 
     asked_form      whether a client wants tables, metadata or whole objects
     table_of        a list of objects as a table

@@ -1,4 +1,4 @@
-"""The columns of tables, and what a printer of a kind is made of."""
+"""Columns and printers of tables, and the texts in their cells: ages, labels, selectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Cell = str | int | bool
 
 
 class Column(Closed, frozen=True, gc=False):
-    """A column: narrow tables show those of priority 0 only."""
+    """A column; narrow tables show those of priority 0 only."""
 
     name: str = always("")
     type: str = always("string")
@@ -26,7 +26,7 @@ class Column(Closed, frozen=True, gc=False):
 
 
 class RowCondition(Closed, frozen=True, gc=False):
-    """What is to be said of a row as a whole."""
+    """A condition of a row."""
 
     type: str = always("")
     status: str = always("")
@@ -69,13 +69,13 @@ IMAGES = wide("Images", "Images of the containers in the template.")
 SELECTOR = wide("Selector", "Labels by which pods are found.")
 
 
-# ---- from mooring.apiserver.tables.ages: Spans of time in few letters, as kubectl shows them: 42s, 6m31s, 3h10m, 2d4h, 3y12d.
+# --- ages -----------------------------------------------------------------------------------------
 
 UNKNOWN = "<unknown>"
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 
-# Up to so many seconds a span is shown in a unit, and in a smaller one beside it if there is one.
+# Durations below so many seconds are shown in a unit, and in a smaller one if there is one.
 _SCALES = (
     (2 * _MINUTE, 1, "s", 0, ""),
     (10 * _MINUTE, _MINUTE, "m", 1, "s"),
@@ -89,12 +89,12 @@ _SCALES = (
 
 
 def age(since: Timestamp | None, now: Timestamp) -> str:
-    """Return how long ago something was."""
+    """Return the age since a time."""
     return UNKNOWN if since is None or since.is_zero else span(since, now)
 
 
 def span(start: Timestamp, end: Timestamp) -> str:
-    """Return how long it is from one instant to another."""
+    """Return the duration between two times in kubectl's short form."""
     seconds = int((end.instant - start.instant).total_seconds())
     if seconds < -1:
         return "<invalid>"
@@ -106,7 +106,7 @@ def span(start: Timestamp, end: Timestamp) -> str:
     return f"{seconds // _YEAR}y"
 
 
-# ---- from mooring.apiserver.tables.selectors: Labels and selectors as the cells of tables show them.
+# --- labels and selectors -------------------------------------------------------------------------
 
 _OPERATORS = {"In": "in", "NotIn": "notin"}
 
@@ -117,13 +117,13 @@ def labels_text(labels: Mapping[str, str]) -> str:
 
 
 def selector_text(selector: LabelSelector | None) -> str:
-    """Return a selector in the language of kubectl's -l, and `<none>` if it says nothing."""
+    """Return a selector in the syntax of kubectl's -l, or `<none>`."""
     text = plain_selector_text(selector)
     return "<error>" if text is None else text or NONE
 
 
 def plain_selector_text(selector: LabelSelector | None) -> str | None:
-    """Return a selector in the language of kubectl's -l; None if it is not valid."""
+    """Return a selector in the syntax of kubectl's -l; None if it is invalid."""
     if selector is None:
         return ""
     if isinstance(read_selector(selector), SelectorFault):

@@ -1,4 +1,4 @@
-"""The other kinds of core as rows: nodes, namespaces, events, quotas and what holds data."""
+"""Table printers of core, scheduling, node.k8s.io, coordination and rbac, and of plain kinds."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ SECRET = Printer(
 )
 
 
-# ---- from mooring.apiserver.tables.others: Kinds of scheduling, node.k8s.io, coordination and rbac as rows, and those with only an age.
+# --- other groups ---------------------------------------------------------------------------------
 
 # --- only the age -----------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ def _name_and_date(value: Any, _: Timestamp) -> list[Cell]:
     return [value.metadata.name, str(value.metadata.creation_timestamp or NO_TIME)]
 
 
-# What Kubernetes has no printer for.
+# Kinds for which Kubernetes has no printer.
 UNKNOWN_KIND = Printer(
     (NAME, Column(name="Created At", type="date", description="When the object was created.")),
     _name_and_date,

@@ -1,4 +1,4 @@
-"""The kinds of resource.k8s.io as rows."""
+"""Table printers of resource.k8s.io."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _pool_status_request(request: ResourcePoolStatusRequest, now: Timestamp) -> 
 
 
 def _ending(status: ResourcePoolStatusRequestStatus) -> Condition | None:
-    """Return the condition that says how the request ended."""
+    """Return the condition that ended the request."""
     endings = (c for c in status.conditions if c.type in ("Complete", "Failed"))
     return next((c for c in endings if c.status == "True"), None)
 

@@ -1,4 +1,4 @@
-"""Objects as a table: the answer to those who accept `as=Table`.
+"""Table and PartialObjectMetadata: the responses to clients that accept them.
 
 Objects come as they are stored; what a row holds of them, if it holds them whole, is in the
 version that was asked for.
@@ -36,12 +36,12 @@ class PartialObjectMetadata(Closed, frozen=True, gc=False):
 
 
 def metadata_of(value: Any, version: str) -> PartialObjectMetadata:
-    """Return what is told of an object."""
+    """Return the metadata of an object."""
     return PartialObjectMetadata(api_version=version, metadata=value.metadata)
 
 
 class Include(Enum):
-    """How much of its object a row holds; the values are those of `includeObject`."""
+    """How much of its object a row holds: the values of `includeObject`."""
 
     NONE = "None"
     METADATA = "Metadata"
@@ -49,7 +49,7 @@ class Include(Enum):
 
 
 class Row(Closed, frozen=True, gc=False):
-    """What is shown of one object, and the object."""
+    """The cells of one object, and the object."""
 
     cells: list[Cell] = always([])
     conditions: tuple[RowCondition, ...] = ()
@@ -57,7 +57,7 @@ class Row(Closed, frozen=True, gc=False):
 
 
 class Table(Closed, frozen=True, gc=False):
-    """Objects of one kind as rows; `encode_json` writes it."""
+    """Objects of one kind as rows."""
 
     kind: str = always("Table")
     api_version: str = always(VERSIONS[0])
@@ -113,7 +113,7 @@ def table_of(
     include: Include = Include.METADATA,
     headers: bool = True,
 ) -> Table:
-    """Return a list as a table; the list's metadata says where it ends and goes on."""
+    """Return a list as a table."""
     printer = _printer(kind)
     return Table(
         api_version=version,
@@ -139,7 +139,7 @@ def table_of_one(
     include: Include = Include.METADATA,
     headers: bool = True,
 ) -> Table:
-    """Return one object as a table, as it is got or as it comes in an event of a watch.
+    """Return one object, or one event of a watch, as a table.
 
     Only the first event of a watch has headers. A bookmark is an empty object of the kind.
     """

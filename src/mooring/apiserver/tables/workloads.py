@@ -1,4 +1,4 @@
-"""What makes pods, as rows: deployments, replica sets, daemon sets, stateful sets, jobs."""
+"""Table printers of workloads: deployments, replica sets, daemon sets, stateful sets, jobs."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _job(job: Job, now: Timestamp) -> list[Cell]:
 
 
 def _job_status(job: Job) -> str:
-    """Return the first of these that is so."""
+    """Return the first status that holds."""
     holds: dict[str, bool] = {}
     for condition in job.status.conditions:
         holds.setdefault(condition.type, condition.status == "True")

@@ -30,7 +30,7 @@ from mooring.store.errors import RevisionError
 from mooring.validation.errors import Errors, forbidden, not_supported
 
 TOKEN_FORMAT = "meta.k8s.io/v1"  # noqa: S105  # of continue tokens
-PAGE = 500  # how many entries are read at once where some are left out
+PAGE = 500  # entries that are read at once for a selection
 LIST_OPTIONS = About("listoptions", "ListOptions", "meta.k8s.io")
 
 REVISION_MAX = 2**64 - 1
@@ -49,21 +49,21 @@ CONTINUE_EXPIRED = (
     "inconsistent list - objects that were created, modified, or deleted between the time the "
     "first chunk was returned and now may show up in the list."
 )
-NOW = -1  # the revision of a token with which a list goes on at whatever is the newest
+NOW = -1  # in a token: resume the list at the newest revision
 
 
 class ListOptions(NamedTuple):
-    """What a list is asked for."""
+    """The options of a list."""
 
     limit: int = 0
     continue_: str = ""
     revision: str = ""
     match: str = ""
-    wants_initial: bool | None = None  # of a watch
+    wants_initial: bool | None = None  # for watches
 
 
 class ListPage(NamedTuple):
-    """A part of a list."""
+    """A page of a list."""
 
     entries: Sequence[Entry]
     revision: int
@@ -85,9 +85,9 @@ async def list_entries(
     selection: Selection,
     options: ListOptions,
 ) -> ListPage:
-    """Return a page of the objects that are selected."""
+    """Return a page of the selected objects."""
     if options.revision == "0" and not options.match:
-        options = options._replace(limit=0)  # As Kubernetes answers from its cache: at once.
+        options = options._replace(limit=0)  # Kubernetes' watch cache has no pages.
     store, prefix = registry.store, resource.below(namespace)
     start = await _start(store, prefix, options)
     if selection.is_everything:
@@ -112,7 +112,7 @@ async def _selected(
     options: ListOptions,
     start: _Start,
 ) -> ListPage:
-    """Return a page of objects of which others are left out: read on until it is full."""
+    """Return a page of selected objects, reading entries until it is full."""
     kept: list[Entry] = []
     after, at = start
     while True:
@@ -157,13 +157,13 @@ async def _check_reached(store: Store, revision: int) -> None:
 
 
 def _check(options: ListOptions) -> None:
-    """Refuse options that exclude each other."""
+    """Raise 422 for options that exclude each other."""
     if errors := _faults(options):
         raise invalid(LIST_OPTIONS, "", errors)
 
 
 def check_watch(options: ListOptions) -> None:
-    """Refuse options of a watch that exclude each other."""
+    """Raise 422 for watch options that exclude each other."""
     if errors := _watch_faults(options):
         raise invalid(LIST_OPTIONS, "", errors)
 
@@ -206,7 +206,7 @@ def _watch_faults(options: ListOptions) -> Errors:
 
 
 def read_revision(text: str) -> int:
-    """Return the revision that a client names; 0 if it names none."""
+    """Return the revision in a resourceVersion; 0 if it is empty."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
@@ -231,14 +231,14 @@ def _expired(options: ListOptions) -> Exception:
 
 
 def encode_token(revision: int, key: str) -> str:
-    """Return the token for what comes after a key, at a revision."""
+    """Return the token of the entries after a key, at a revision."""
     content = {"v": TOKEN_FORMAT, "rv": revision, "start": f"/{key}\0"}
     text = json.dumps(content, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
 
 def decode_token(token: str) -> tuple[int, str]:
-    """Return the revision and the last key of a token, or raise that it is none."""
+    """Return the revision and the last key of a token, or raise 400."""
     try:
         text = base64.urlsafe_b64decode((token + "=" * (-len(token) % 4)).encode())
     except (binascii.Error, ValueError):
@@ -264,7 +264,7 @@ def _bad_token(why: str) -> StatusError:
 
 
 def _json_fault(text: bytes) -> str:
-    """Return why a text is no JSON, as Go says it."""
+    """Return Go's error for a text that is not JSON."""
     first = text.lstrip()[:1]
     if not first:
         return "unexpected end of JSON input"

@@ -1,6 +1,12 @@
-"""The fields that field selectors may name, by kind, with Kubernetes' words for others.
+"""Label and field selectors of lists and watches, with Kubernetes' messages for invalid ones.
 
-# label: what a selector calls a field; some are older names
+selector        = [ requirement *( "," requirement ) ]
+requirement     = key | "!" key | key ("=" | "==" | "!=" | ">" | "<") [ value ]
+                | key ("in" | "notin") "(" [ value ] *( "," [ value ] ) ")"
+field selector  = [ term ] *( "," [ term ] )
+term            = label ("=" | "==" | "!=") value       # with \\, \\= and \\\\ for the characters
+
+# label: the name that a field selector uses for a field; some are deprecated names
 """
 
 from __future__ import annotations
@@ -16,10 +22,11 @@ from mooring.api.kinds import Kind
 from mooring.api.labels import EVERYTHING, Selector, joined, requirement_faults
 from mooring.api.nodeselector import NodeSelectorRequirement
 from mooring.api.resource.v1 import ResourceSlice
+from mooring.apiserver.errors import LabelSelectorError
 from mooring.apiserver.http.status import StatusError, bad_request
 from mooring.apiserver.resources import Resource
 
-Fields = Mapping[str, str]  # fields, and an object's values
+Fields = Mapping[str, str]  # values by field
 
 NAME, NAMESPACE = "metadata.name", "metadata.namespace"
 
@@ -27,7 +34,7 @@ _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion"
 
 
 def field_of(kind: Kind, label: str) -> str | None:
-    """Return the field that a label means for a kind; None if it means none."""
+    """Return the field of a label for a kind; None if the label is not supported."""
     more = _LABELS.get((kind.group, kind.name))
     if more is None:
         return label if label in (NAME, NAMESPACE) else None
@@ -37,7 +44,7 @@ def field_of(kind: Kind, label: str) -> str | None:
 
 
 def unknown_label(kind: Kind, label: str) -> str:
-    """Return what is said of a label that means nothing."""
+    """Return the error message for an unsupported label."""
     if (kind.group, kind.name) not in _LABELS:
         return f'"{label}" is not a known field selector: only "{NAME}", "{NAMESPACE}"'
     if kind.name == "ResourceSlice":
@@ -48,7 +55,7 @@ def unknown_label(kind: Kind, label: str) -> str:
 
 
 def fields_of(value: Any, *, namespaced: bool) -> Fields:
-    """Return what field selectors can ask of an object."""
+    """Return the selectable fields of an object."""
     fields = {NAME: value.metadata.name}
     if namespaced:
         fields[NAMESPACE] = value.metadata.namespace
@@ -127,7 +134,7 @@ def _same(fields: Fields) -> dict[str, str]:
     return {field: field for field in fields}
 
 
-# By group and kind; labels of metadata are for every kind. Others have no more than those.
+# By group and kind. Every kind has the labels of metadata; other kinds have only those.
 _LABELS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("", "Event"): _same(_of_event(Event())),
     ("", "Namespace"): _same(_of_namespace(Namespace())),
@@ -135,7 +142,7 @@ _LABELS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("", "Pod"): {
         **_same(_of_pod(Pod())),
         "spec.host": "spec.nodeName",
-        "status.podIPs": "status.podIPs",  # Accepted, and no pod has it, as in Kubernetes.
+        "status.podIPs": "status.podIPs",  # Accepted, but no pod has it, as in Kubernetes.
     },
     ("", "Secret"): _same(_of_secret(Secret())),
     ("batch", "Job"): _same(_of_job(Job())),
@@ -149,7 +156,7 @@ _LABELS: Mapping[tuple[str, str], Mapping[str, str]] = {
 }
 
 
-# ---- from mooring.apiserver.labelselectors: Label selectors of lists and watches, read from their texts, with Kubernetes' words for faults.
+# --- label selectors ------------------------------------------------------------------------------
 
 _TOKEN = re.compile(r"[ \t\r\n]*(?P<token>[^ \t\r\n,()=!<>]+|==|!=|[=!(),<>])")
 _SIGNS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
@@ -158,17 +165,13 @@ _BINARY = "in, notin, =, ==, !=, gt, lt"
 _END = ""
 
 
-class LabelSelectorError(Exception):
-    """A text that is no label selector."""
-
-
 def read_labels(text: str) -> Selector:
-    """Return the selector of a text, or raise why it is none."""
+    """Return the selector of a text, or raise LabelSelectorError."""
     return EVERYTHING.and_requirements(_Reader(text.partition("\0")[0]).selector())
 
 
 class _Reader:
-    """Reads one text, token by token."""
+    """Parses one text, token by token."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [found["token"] for found in _TOKEN.finditer(text)]
@@ -232,7 +235,7 @@ class _Reader:
         return token
 
     def _values(self) -> tuple[str, ...]:
-        """Return the values in parentheses; one that is left out is the empty one."""
+        """Return the values in parentheses; a missing one is empty."""
         opening = self._take()
         if opening != "(":
             raise LabelSelectorError(f"found '{opening}' expected: '('")
@@ -273,7 +276,7 @@ def _unexpected(token: str, expected: str) -> LabelSelectorError:
     return LabelSelectorError(f"found '{token}', expected: {expected}")
 
 
-# ---- from mooring.apiserver.selectors: What lists and watches select: by labels (mooring.apiserver.labelselectors) and by fields.
+# --- selections -----------------------------------------------------------------------------------
 
 _TERM = re.compile(r"((?:[^\\,]|\\.|\\\Z)*)(?:,|\Z)", re.DOTALL)
 _SPLIT = re.compile(r"(?P<label>.*?)(?P<sign>!=|==|=)(?P<value>.*)", re.DOTALL)
@@ -281,7 +284,7 @@ _ESCAPED = "\\,="
 
 
 class FieldTerm(NamedTuple):
-    """A field that must, or must not, have a value."""
+    """A field that must or must not have a value."""
 
     field: str
     value: str
@@ -289,19 +292,19 @@ class FieldTerm(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """What a list or a watch is about."""
+    """The selection of a list or watch."""
 
     labels: Selector = EVERYTHING
     fields: tuple[FieldTerm, ...] = ()
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether everything is selected."""
         return self.labels.is_empty and not self.fields
 
     @property
     def name(self) -> str | None:
-        """The only name that is meant, if one is."""
+        """The name of the only selected object, if there is one."""
         for term in self.fields:
             if term.field == "metadata.name" and term.is_wanted:
                 return term.value
@@ -318,7 +321,7 @@ class Selection(NamedTuple):
 
 
 def read_selection(label_text: str, field_text: str, resource: Resource, version: str) -> Selection:
-    """Return what the texts select, or raise the Status that Kubernetes answers with."""
+    """Return the selection of two selectors, or raise 400."""
     try:
         labels = read_labels(label_text)
     except LabelSelectorError as fault:
@@ -332,9 +335,9 @@ def read_selection(label_text: str, field_text: str, resource: Resource, version
 
 
 def required_fields(text: str) -> dict[str, str]:
-    """Return the fields that a selector wants to have a value; what cannot be read wants nothing.
+    """Return the values that a selector requires of fields; {} if it is invalid.
 
-    Whoever decides what a user may looks at it before the resource is known.
+    Authorizers need them before the resource is known.
     """
     try:
         terms = _read_terms(text)
@@ -364,7 +367,7 @@ def _supported(term: FieldTerm, kind: Kind) -> FieldTerm:
 
 
 def _unescaped(text: str) -> str:
-    """Return a value without the backslashes that stand before its characters."""
+    """Return a value without its escapes."""
     found, place = "", 0
     while place < len(text):
         character = text[place]

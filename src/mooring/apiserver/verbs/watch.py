@@ -1,4 +1,4 @@
-"""Watches: changes of the store as events about objects that are selected.
+"""Watches: changes of the store as events about the selected objects.
 
     before   after     event
     no       yes       ADDED
@@ -34,13 +34,13 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 BOOKMARK_EVERY_S = 60
 BOOKMARK_BEFORE_END_S = 2
-INITIAL_BATCH = 100  # initial events that are sent at once
+INITIAL_BATCH = 100  # initial events in one batch
 
 TOO_OLD = "too old resource version: {wanted} ({current})"
 
 
 class WatchOptions(NamedTuple):
-    """What a watch is asked for."""
+    """The options of a watch."""
 
     revision: str = ""
     allows_bookmarks: bool = False
@@ -49,14 +49,14 @@ class WatchOptions(NamedTuple):
 
 
 class WatchEvent(NamedTuple):
-    """One event: about an object, a bookmark at a revision, or the error that ends the watch."""
+    """An event: an object, a bookmark at a revision, or the error that ends the watch."""
 
     type: str
     value: Any = None
     revision: int = 0
     is_initial_end: bool = False
     status: Status | None = None
-    is_change: bool = False  # others may be told the same
+    is_change: bool = False  # other watches may send the same event
 
 
 Batch = Sequence[WatchEvent]
@@ -69,7 +69,7 @@ async def open_watch(
     selection: Selection,
     options: WatchOptions,
 ) -> AsyncIterator[Batch]:
-    """Return the events of a watch, until the store ends it or the caller has enough."""
+    """Return the events of a watch, until the store or the caller ends it."""
     wanted = read_revision(options.revision)
     current = await registry.store.revision()
     if options.wants_initial is None and wanted == 0:
@@ -113,17 +113,17 @@ async def _events(
             if batch:
                 yield batch
     except SlowWatcherError:
-        # The client did not keep up; it lists again and begins anew.
+        # The client did not keep up; it lists again.
         yield (WatchEvent(ERROR, status=too_old("the watch did not keep up").status),)
     except ClosedError:
-        return  # Its time is up, or the server stops; clients come again.
+        return  # Its time is up, or the server stops; clients reconnect.
     finally:
         timers.cancel()
         events.close()
 
 
 class _Timers:
-    """Have bookmarks sent, so that clients need not go far back, and end a watch in time."""
+    """Requests bookmarks, so that clients need not go far back, and ends the watch in time."""
 
     def __init__(self, events: Watch, options: WatchOptions) -> None:
         self._events = events
@@ -139,7 +139,7 @@ class _Timers:
                 self._handles["last"] = self._loop.call_later(last_s, events.request_progress)
 
     def cancel(self) -> None:
-        """Do nothing more."""
+        """Cancel all timers."""
         for handle in self._handles.values():
             handle.cancel()
 
@@ -150,12 +150,12 @@ class _Timers:
 
 
 class _Follower:
-    """Turns changes into events about what is selected."""
+    """Turns changes into events about the selected objects."""
 
     def __init__(
         self, registry: Registry, resource: Resource, selection: Selection, wanted: int
     ) -> None:
-        self._wanted = wanted  # may be to come: what is until then is not told
+        self._wanted = wanted  # may be in the future: earlier changes are skipped
         self._registry = registry
         self._resource = resource
         self._selection = selection
@@ -165,11 +165,11 @@ class _Follower:
         return self._registry.read(self._resource, entry)
 
     def notices(self, events: Iterable[Event]) -> list[WatchEvent]:
-        """Return what changes mean for the watch."""
+        """Return the events of changes."""
         return [notice for notice in map(self.notice, events) if notice is not None]
 
     def notice(self, event: Event) -> WatchEvent | None:
-        """Return what a change means for the watch, if anything."""
+        """Return the event of a change; None if it is not selected."""
         if event.revision <= self._wanted and not isinstance(event, Progress):
             return None
         match event:
