@@ -21,8 +21,8 @@ from mooring.apiserver.http.negotiation import AcceptClause, read_accept
 from mooring.apiserver.resources import (
     CREATE,
     REVIEWS,
+    Resource,
     Review,
-    Served,
     Subresource,
     categories_of,
     subresource_of,
@@ -50,7 +50,7 @@ _GROUPS = (
 class Discovery:
     """The discovery documents by path and form."""
 
-    def __init__(self, resources: Iterable[Served], reviews: Iterable[Review] = REVIEWS) -> None:
+    def __init__(self, resources: Iterable[Resource], reviews: Iterable[Review] = REVIEWS) -> None:
         self._resources = tuple(resources)
         self._reviews = tuple(reviews)
         self._groups = self._versions_by_group()
@@ -173,11 +173,11 @@ def _form(clause: AcceptClause) -> DiscoveryForm | None:
 
 # --- resources of a version -----------------------------------------------------------------------
 
-DiscoveryEntry = Served | Review
+DiscoveryEntry = Resource | Review
 
 
 def entries_of(
-    resources: Iterable[Served], reviews: Iterable[Review], group: str, version: str
+    resources: Iterable[Resource], reviews: Iterable[Review], group: str, version: str
 ) -> list[DiscoveryEntry]:
     """Return the resources and reviews of a version, by name."""
     found: list[DiscoveryEntry] = [r for r in resources if r.group == group and version in r.kinds]
@@ -216,7 +216,7 @@ def _flat(plural: str, kind: str, namespaced: bool, verbs: tuple[str, ...]) -> T
     }
 
 
-def _flat_resource(resource: Served, kind: Kind) -> list[Tree]:
+def _flat_resource(resource: Resource, kind: Kind) -> list[Tree]:
     verbs = verbs_of(resource.plural)
     whole = _flat(resource.plural, kind.name, kind.namespaced, verbs)
     is_stored = verbs != CREATE
@@ -225,7 +225,7 @@ def _flat_resource(resource: Served, kind: Kind) -> list[Tree]:
     return [{**whole, **_names(resource, kind), **stored}, *parts]
 
 
-def _flat_part(resource: Served, kind: Kind, name: str) -> Tree:
+def _flat_part(resource: Resource, kind: Kind, name: str) -> Tree:
     part = subresource_of(name)
     foreign = {"group": part.group, "version": part.version} if part.group else {}
     return {
@@ -238,7 +238,7 @@ def _flat_part(resource: Served, kind: Kind, name: str) -> Tree:
     }
 
 
-def _names(resource: Served, kind: Kind) -> Tree:
+def _names(resource: Resource, kind: Kind) -> Tree:
     """Return the short names and categories of a resource, if it has any."""
     categories = categories_of(resource.group, resource.plural)
     names = {"shortNames": kind.short_names, "categories": categories}
@@ -280,7 +280,7 @@ def _nested_review(review: Review) -> Tree:
     return _nested(review.plural, review.kind, review.namespaced, CREATE)
 
 
-def _nested_resource(resource: Served, kind: Kind) -> Tree:
+def _nested_resource(resource: Resource, kind: Kind) -> Tree:
     whole = _nested(resource.plural, kind.name, kind.namespaced, verbs_of(resource.plural))
     parts = [
         _nested_part(subresource_of(name), kind, name) for name in sorted(resource.subresources)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -200,26 +200,6 @@ _CATEGORIES = {
     ("apps", "statefulsets"): ("all",),
     ("batch", "jobs"): ("all",),
 }
-
-
-class Served(Protocol):
-    """One resource of a group, in all versions in which it is served."""
-
-    @property
-    def group(self) -> str:
-        """The API group; empty for core."""
-
-    @property
-    def plural(self) -> str:
-        """The plural, as in paths."""
-
-    @property
-    def kinds(self) -> Mapping[str, Kind]:
-        """The kinds of its objects, by version."""
-
-    @property
-    def subresources(self) -> frozenset[str]:
-        """The subresources that are served."""
 
 
 class Subresource(NamedTuple):

@@ -191,8 +191,8 @@ class Log(Protocol):
         """Take a note; never waits and never raises."""
 
 
-class Trail(Protocol):
-    """The audit trail of one request."""
+class Trail:
+    """The audit trail of one request; this one records nothing."""
 
     def authenticated(self, user: User | None, asked: RequestAttributes) -> None:
         """Note the user and the attributes of the request."""
@@ -202,6 +202,7 @@ class Trail(Protocol):
 
     def answered(self, answer: Response | StreamingResponse) -> Response | StreamingResponse:
         """Note the response; of a stream, its end too."""
+        return answer
 
 
 class Audit(Protocol):
@@ -235,7 +236,7 @@ class Auditor:
         given = request.headers.get(ID_HEADER, "")
         is_good = 0 < len(given) <= ID_LENGTH_MAX and given.isprintable()
         audit_id = given if is_good else self._new_id()
-        return _Trail(self._policy, self._log, self._now, request, audit_id)
+        return _LoggedTrail(self._policy, self._log, self._now, request, audit_id)
 
 
 def log_families(written: Callable[[], int], lost: Callable[[], int]) -> Iterator[metrics.Family]:
@@ -256,7 +257,7 @@ def log_families(written: Callable[[], int], lost: Callable[[], int]) -> Iterato
     )
 
 
-class _Trail:
+class _LoggedTrail(Trail):
     def __init__(
         self,
         policy: AuditPolicy,
@@ -336,20 +337,9 @@ class NoAudit:
     """Audits nothing."""
 
     def trail(self, request: Request) -> Trail:  # noqa: ARG002
-        """Return a trail that does nothing."""
+        """Return a trail that records nothing."""
         return _NO_TRAIL
 
 
-class _NoTrail:
-    def authenticated(self, user: User | None, asked: RequestAttributes) -> None:
-        pass
-
-    def authorized(self, decision: Decision) -> None:
-        pass
-
-    def answered(self, answer: Response | StreamingResponse) -> Response | StreamingResponse:
-        return answer
-
-
-_NO_TRAIL: Final = _NoTrail()
+_NO_TRAIL: Final = Trail()
 NO_AUDIT: Final = NoAudit()

@@ -9,7 +9,7 @@ from mooring.apiserver.patching import field_set, json_values
 from mooring.apiserver.patching.field_set import Element, FieldSet
 from mooring.apiserver.patching.json_values import ABSENT, Tree, same
 from mooring.apiserver.patching.shapes import ListForm, MapForm, Relation, Shape
-from mooring.apiserver.patching.structured_merge import ItemError, step_to
+from mooring.apiserver.patching.structured_merge import ItemError, form_of, step_to
 
 
 class Comparison(NamedTuple):
@@ -46,7 +46,7 @@ def _at(shape: Shape, old: Tree, new: Tree, step: Element, into: Comparison) -> 
     elif new is ABSENT:
         _all(shape, old, step, into.removed)
     else:
-        first, second = _form(shape, old), _form(shape, new)
+        first, second = form_of(shape, old), form_of(shape, new)
         _in_form(first, old, new, step, into)
         if second is not first:
             _in_form(second, old, new, step, into)
@@ -55,7 +55,7 @@ def _at(shape: Shape, old: Tree, new: Tree, step: Element, into: Comparison) -> 
 def _all(shape: Shape, value: Tree, step: Element, into: FieldSet) -> None:
     """Record everything at an element and below."""
     into.members.add(step)
-    form = _form(shape, value)
+    form = form_of(shape, value)
     if not value or form is None:
         return
     below = FieldSet()
@@ -78,16 +78,6 @@ def _all(shape: Shape, value: Tree, step: Element, into: FieldSet) -> None:
                 below.members.add(item_step)
     if below.members:
         into.children[step] = below
-
-
-def _form(shape: Shape, value: Tree) -> ListForm | MapForm | None:
-    if isinstance(value, list) and shape.list is not None:
-        return shape.list
-    if isinstance(value, str | int | float) and shape.scalar:
-        return None
-    if shape.map is not None:
-        return shape.map
-    return None if shape.scalar else shape.list
 
 
 def _in_form(

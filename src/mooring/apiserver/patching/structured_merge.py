@@ -68,7 +68,7 @@ def merge(shape: Shape, live: Tree, applied: Tree) -> Tree:
         return applied
     if applied is ABSENT or (applied == live and shape.is_plain):
         return live
-    match _form(shape, applied):
+    match form_of(shape, applied):
         case MapForm() as form if not form.is_atomic:
             return _merged_maps(form, live, applied)
         case ListForm() as form if form.relation is not Relation.ATOMIC:
@@ -77,7 +77,8 @@ def merge(shape: Shape, live: Tree, applied: Tree) -> Tree:
             return applied
 
 
-def _form(shape: Shape, value: Tree) -> ListForm | MapForm | None:
+def form_of(shape: Shape, value: Tree) -> ListForm | MapForm | None:
+    """Return the form of a shape that a value has; None for scalars."""
     if isinstance(value, list) and shape.list is not None:
         return shape.list
     if isinstance(value, str | int | float) and shape.scalar:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mooring.apiserver.auth.role_reconciler import ClusterRoleAggregator
-from tests.apiserver.guarded import RBAC, World, within
+from tests.apiserver.rbac_server import RBAC, World, within
 
 ROLES = f"{RBAC}/clusterroles"
 

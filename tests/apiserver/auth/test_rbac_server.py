@@ -11,7 +11,7 @@ import pytest
 
 from mooring.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
 from mooring.apiserver.http.messages import Request, Response
-from tests.apiserver.guarded import CLAIMS, RBAC, SLICES, World, within
+from tests.apiserver.rbac_server import CLAIMS, RBAC, SLICES, World, within
 
 
 def test_nobody_sees_health_and_version_and_nothing_else(tmp_path: Path) -> None:
