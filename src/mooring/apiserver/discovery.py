@@ -60,7 +60,7 @@ class Discovery:
     def find(self, path: str, accept: str = "", *, address: str = "") -> Document | None:
         """Return the document of a path in the preferred form; None if there is none.
 
-        The address is the one by which clients reach the server; `/api` tells it.
+        The address is where clients reach the server; `/api` has it.
         """
         path = path.rstrip("/")
         form = preferred_form(accept)

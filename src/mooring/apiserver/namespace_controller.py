@@ -1,11 +1,10 @@
 """Namespaces: creating those of the system, and emptying those that are deleted.
 
-A namespace that is deleted takes no new objects. Its content is deleted, pods before all else;
-when the last of it is gone the namespace goes, too. What keeps it is told in its conditions.
+A deleted namespace takes no new objects. Its content is deleted, pods first; when nothing remains,
+the namespace goes too. Its conditions say what remains.
 
-The server does this itself, and no controller beside it: only who reads the store can be sure that
-nothing is left. A program with a copy could let go of a namespace whose last objects it has not
-seen yet.
+The server does this itself, because only a reader of the store can be sure that nothing remains. A
+controller with a cache could release a namespace whose last objects it has not seen yet.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from mooring.store.errors import StoreError
 LOG = logging.getLogger(__name__)
 
 ALWAYS_THERE = ("default", "kube-node-lease", "kube-public", "kube-system")
-AGAIN_AFTER_S = 1.0
+RETRY_AFTER_S = 1.0
 PODS = "pods"
 
 BACKGROUND = DeleteOptions(propagation_policy="Background")
@@ -68,7 +67,7 @@ class NamespaceController:
             while True:
                 with suppress(StoreError, StatusError):
                     await self._follow()
-                await asyncio.sleep(AGAIN_AFTER_S)
+                await asyncio.sleep(RETRY_AFTER_S)
         finally:
             for task in self._ending.values():
                 task.cancel()
@@ -101,16 +100,16 @@ class NamespaceController:
             try:
                 remains = await self._empty(name)
                 if remains.is_empty:
-                    await self._let_go(name)
+                    await self._remove_finalizer(name)
                     return
-                await self._tell(name, remains)
+                await self._write_conditions(name, remains)
             except StatusError as error:
                 if error.status.reason == "NotFound":
                     return
                 LOG.warning("namespace %s: %s", name, error)
             except StoreError as error:
                 LOG.warning("namespace %s: %s", name, error)
-            await asyncio.sleep(AGAIN_AFTER_S)
+            await asyncio.sleep(RETRY_AFTER_S)
 
     async def _empty(self, name: str) -> Remains:
         """Delete all objects of a namespace, and return what remains."""
@@ -149,16 +148,16 @@ class NamespaceController:
                 left.append(deleted.value)
         return left
 
-    async def _tell(self, name: str, remains: Remains) -> None:
+    async def _write_conditions(self, name: str, remains: Remains) -> None:
         """Write what remains into the conditions; unchanged conditions are not written."""
 
-        async def told(old: Namespace) -> Namespace:
+        async def with_conditions(old: Namespace) -> Namespace:
             conditions = conditions_of(remains, old.status.conditions, self._server.now())
             return replace(old, status=replace(old.status, conditions=conditions))
 
-        await self._server.registry.change(self._resource, "", name, told)
+        await self._server.registry.change(self._resource, "", name, with_conditions)
 
-    async def _let_go(self, name: str) -> None:
+    async def _remove_finalizer(self, name: str) -> None:
         async def released(old: Namespace) -> Namespace:
             held = tuple(f for f in old.spec.finalizers if f != server_defaults.NAMESPACE_FINALIZER)
             return replace(old, spec=replace(old.spec, finalizers=held))

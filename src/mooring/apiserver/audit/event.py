@@ -1,7 +1,7 @@
 """Audit events: lines of the audit log, in the form of audit.k8s.io/v1.
 
-A note is what a request leaves at once; its line is made later, beside requests, for that takes
-time where bodies are in it.
+A request leaves a note at once; the thread of the log builds the event later, because decoding
+bodies takes time.
 """
 
 from __future__ import annotations
@@ -189,11 +189,11 @@ def _reference(asked: RequestAttributes, sent: Any) -> Tree | UnsetType:
 
 def _status(note: AuditNote, bodies: _Bodies) -> Tree:
     status: Tree = {"metadata": {}}
-    told = bodies.answered
-    if note.code >= 400 and isinstance(told, dict) and told.get("kind") == "Status":
+    answered = bodies.answered
+    if note.code >= 400 and isinstance(answered, dict) and answered.get("kind") == "Status":
         for key in ("status", "message", "reason", "details"):
-            if told.get(key):
-                status[key] = told[key]
+            if answered.get(key):
+                status[key] = answered[key]
     status["code"] = note.code
     return status
 

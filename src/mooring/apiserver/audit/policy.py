@@ -1,8 +1,8 @@
 """The audit policy: which requests are logged, and how much of each.
 
-The first rule that matches a request decides; a request that none matches is not noted. Bodies of
-Secrets and tokens are noted only by a rule that names these resources: a rule for everything does
-not put passwords into a log.
+The first rule that matches a request decides; a request that no rule matches is not logged. Bodies
+of Secrets and tokens are logged only by a rule that names these resources: a rule for everything
+does not put passwords into a log.
 """
 
 from __future__ import annotations

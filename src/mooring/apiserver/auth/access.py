@@ -1,4 +1,4 @@
-"""What a user wants to do, and the contract of whoever decides it.
+"""Access: what a user wants to do, and the contract of authorizers.
 
     RequestAttributes ─ access_of(user, …) ─ ResourceAccess | PathAccess ─ Authorizer ─ Decision
 

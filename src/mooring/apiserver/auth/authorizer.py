@@ -66,7 +66,7 @@ WATCHED_RESOURCES: Final = (
 
 
 class Sender(NamedTuple):
-    """What a connection tells about a client, besides the headers by name."""
+    """What is known about a client besides its headers by name."""
 
     certificate: bytes | None = None  # verified by TLS
     headers: tuple[tuple[str, str], ...] = ()  # names in lower case, in order, with repetitions

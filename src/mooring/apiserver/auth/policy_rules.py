@@ -154,9 +154,9 @@ Roles = Mapping[str, ClusterRole]  # by name
 
 
 def aggregated(role: ClusterRole, roles: Roles) -> tuple[PolicyRule, ...]:
-    """Return the rules of a role: its own, or those of all roles it is made of.
+    """Return the rules of a role: its own, or those of all roles that it aggregates.
 
-    Roles that it is made of may be made of others in turn, even in a circle.
+    Aggregated roles may aggregate others in turn, even in a cycle.
     """
     rules = {_content(rule): rule for rule in _Gathering(roles).rules_of(role)}
     return tuple(rules.values())

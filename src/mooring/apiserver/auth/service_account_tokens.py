@@ -214,14 +214,14 @@ def _refuse_object(what: str, found: Any, wanted: BoundReference, now: Timestamp
 
 def _extra(claims: TokenClaims) -> dict[str, tuple[str, ...]]:
     bound = claims.bound
-    told = (
+    values = (
         (POD_NAME, bound.pod and bound.pod.name),
         (POD_UID, bound.pod and bound.pod.uid),
         (NODE_NAME, bound.node and bound.node.name),
         (NODE_UID, bound.node and bound.node.uid),
         (CREDENTIAL_ID, claims.jti and f"JTI={claims.jti}"),
     )
-    return {key: (value,) for key, value in told if value}
+    return {key: (value,) for key, value in values if value}
 
 
 # --- keys -----------------------------------------------------------------------------------------

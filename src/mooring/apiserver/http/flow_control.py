@@ -1,18 +1,17 @@
-"""Seats for requests at work, shared fairly among users.
+"""Flow control: seats for requests in flight, shared fairly among users.
 
-There are so many seats for requests that read, so many for those that write, and so many for
-watches. A user gets one more as long as they have fewer than twice what is free:
+Reads, writes and watches have seats of their own. A user gets another seat while they hold fewer
+than twice the number of free seats:
 
     one busy user      2/3 of the seats, 1/3 stays free for others
     two                2/5 each, 1/5 stays free
     n                  2/(2n+1) each
 
-So whoever comes new finds a seat, however many requests others send, as long as there are more
-seats than users; and nothing must be known or set up beforehand. Who finds none is told to come
-again (429, Retry-After). Members of system:masters go by the number of seats alone: who mends a
-cluster must get in.
+So a new user finds a seat, however many requests others send, as long as there are more seats than
+users; nothing needs to be configured. A request without a seat gets 429 with Retry-After. Members
+of system:masters are bound by the number of seats alone: who repairs a cluster must get in.
 
-It is known in networks as the dynamic threshold by which ports share the memory of a switch.
+Networks know this as the dynamic threshold by which ports share the memory of a switch.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from mooring.apiserver.http.status import too_many_requests
 from mooring.kit.metrics import Family, Level
 
 FREE_SEATS_FACTOR = 2
-AGAIN_AFTER_S = 1
+RETRY_AFTER_S = 1
 
 
 class RequestClass(Enum):
@@ -61,18 +60,18 @@ class FlowControl:
         self._by_user: Counter[tuple[RequestClass, str]] = Counter()
         self.refused: Counter[RequestClass] = Counter()
 
-    def taken(self, sort: RequestClass) -> int:
+    def taken(self, kind: RequestClass) -> int:
         """Return how many seats of a class are taken."""
-        return self._taken[sort]
+        return self._taken[kind]
 
     @contextmanager
-    def seat(self, user: User, sort: RequestClass) -> Iterator[None]:
+    def seat(self, user: User, kind: RequestClass) -> Iterator[None]:
         """Hold a seat within a block, or raise 429."""
-        self.take(user, sort)
+        self.take(user, kind)
         try:
             yield
         finally:
-            self.leave(user, sort)
+            self.leave(user, kind)
 
     def families(self) -> Iterator[Family]:
         """Yield the metrics of seats."""
@@ -88,26 +87,26 @@ class FlowControl:
             "mooring_apiserver_dropped_requests_total",
             "Requests that found no seat and were answered with 429, by kind.",
             ("request_kind",),
-            lambda: {(sort.value,): self.refused[sort] for sort in RequestClass},
+            lambda: {(kind.value,): self.refused[kind] for kind in RequestClass},
             is_counter=True,
         )
 
-    def take(self, user: User, sort: RequestClass) -> None:
+    def take(self, user: User, kind: RequestClass) -> None:
         """Take a seat, or raise 429 if there is none for the user."""
-        free = self._seats_max[sort] - self._taken[sort]
-        is_over = self._by_user[sort, user.name] >= FREE_SEATS_FACTOR * free
+        free = self._seats_max[kind] - self._taken[kind]
+        is_over = self._by_user[kind, user.name] >= FREE_SEATS_FACTOR * free
         if free <= 0 or (is_over and MASTERS not in user.groups):
-            self.refused[sort] += 1
-            raise too_many_requests(AGAIN_AFTER_S)
-        self._taken[sort] += 1
-        self._by_user[sort, user.name] += 1
+            self.refused[kind] += 1
+            raise too_many_requests(RETRY_AFTER_S)
+        self._taken[kind] += 1
+        self._by_user[kind, user.name] += 1
 
-    def leave(self, user: User, sort: RequestClass) -> None:
+    def leave(self, user: User, kind: RequestClass) -> None:
         """Release a seat."""
-        self._taken[sort] -= 1
-        self._by_user[sort, user.name] -= 1
-        if not self._by_user[sort, user.name]:
-            del self._by_user[sort, user.name]  # keeps no entries of users without seats
+        self._taken[kind] -= 1
+        self._by_user[kind, user.name] -= 1
+        if not self._by_user[kind, user.name]:
+            del self._by_user[kind, user.name]  # keeps no entries of users without seats
 
 
 def request_class(method: str, verb: str) -> RequestClass:

@@ -72,9 +72,9 @@ class ContainerEndpoint(NamedTuple):
         """Host and port, as in URLs."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
-    def path(self, door: str) -> str:
+    def path(self, endpoint: str) -> str:
         """Return the path of an endpoint of the node."""
-        parts = (door, self.namespace, self.pod, self.container)
+        parts = (endpoint, self.namespace, self.pod, self.container)
         return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 

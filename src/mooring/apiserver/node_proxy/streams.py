@@ -256,7 +256,7 @@ def _fields_of(request: Request) -> list[tuple[str, str]]:
 
 
 def _request(
-    place: ContainerEndpoint, door: str, fields: list[tuple[str, str]], request: Request
+    place: ContainerEndpoint, endpoint: str, fields: list[tuple[str, str]], request: Request
 ) -> bytes:
     flags = [
         (_FLAGS[name], "1")
@@ -267,7 +267,7 @@ def _request(
     query = urlencode(sorted(flags) + words)
     passed = [(name, request.headers[name]) for name in _PASSED if name in request.headers]
     lines = (
-        f"{request.method} {place.path(door)}?{query} HTTP/1.1",
+        f"{request.method} {place.path(endpoint)}?{query} HTTP/1.1",
         f"Host: {place.authority}",
         "Connection: Upgrade",
         f"Upgrade: {request.headers['upgrade']}",

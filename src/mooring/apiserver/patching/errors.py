@@ -1,7 +1,7 @@
 """Errors of patches.
 
-PatchError   a value: what the server answers (doors of this room return it)
-Refusal      an exception that carries one, inside the room only
+PatchError     a value: the Status that the client gets, returned by the entry points
+PatchRefused   an exception that carries it, inside this package only
 """
 
 from __future__ import annotations

@@ -149,8 +149,8 @@ class FieldManager:
     def update(self, live: Tree | None, new: Tree, *, manager: str, now: str) -> Tree:
         """Return an object with managedFields, after it was created, replaced or patched.
 
-        Both objects are as the codec writes them. Never refuses: if owners cannot be told, those
-        of the live object stay.
+        Both objects are as the codec writes them. Never fails: if managers cannot be computed, the
+        live object's stay.
         """
         if live is None and (created := self._created(new, manager, now)) is not None:
             return created

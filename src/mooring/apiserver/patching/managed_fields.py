@@ -126,10 +126,10 @@ def _read_entry(index: int, entry: dict[str, Tree]) -> tuple[FieldOwner, Version
             raise ManagedFieldsError(
                 f"invalid fieldsType {go_quote(str(other))} in managed fields entry {index}"
             )
-    told = entry.get("fieldsV1") or {}
-    text = told if isinstance(told, Raw) else None
+    fields_v1 = entry.get("fieldsV1") or {}
+    text = fields_v1 if isinstance(fields_v1, Raw) else None
     try:
-        fields = from_json(told) if text is None else _from_text(bytes(text))
+        fields = from_json(fields_v1) if text is None else _from_text(bytes(text))
     except ElementError as error:
         raise ManagedFieldsError(f"error decoding set: {error}") from None
     owner = FieldOwner(

@@ -61,8 +61,7 @@ def _by_value(item: Tree) -> Element:
 def merge(shape: Shape, live: Tree, applied: Tree) -> Tree:
     """Return the live value with the applied one merged in; nothing is removed.
 
-    A list whose items are told apart is in the order of the applied one, with other items
-    where they were.
+    A keyed list or set has the order of the applied one, with other items where they were.
     """
     if live is ABSENT:
         return applied
@@ -119,7 +118,7 @@ class _Weaver:
     """Merges two lists: the applied one determines the order, the live one fills in.
 
     Both lists are walked at once. An item of both is taken when the applied list comes to it;
-    an item of the live one alone is taken where it stands.
+    an item of the live list only is taken at its position.
     """
 
     def __init__(self, form: ListForm, live: list[Tree], applied: list[Tree]) -> None:

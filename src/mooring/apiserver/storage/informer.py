@@ -1,7 +1,7 @@
 """Informers: caches that follow the store of this server.
 
-What is kept may be a moment old, as in Kubernetes. When a watch breaks, everything is read anew,
-and what is not there any more is forgotten.
+A cache may be a moment old, as in Kubernetes. When a watch breaks, the informer lists everything
+again and removes objects that are gone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mooring.store.errors import StoreError
 
 LOG = logging.getLogger(__name__)
 
-AGAIN_AFTER_S = 0.5
+RETRY_AFTER_S = 0.5
 
 
 class EventHandler(Protocol):
@@ -39,13 +39,13 @@ class StoreInformer:
         self,
         registry: Registry,
         resources: Sequence[Resource],
-        keeper: EventHandler,
+        handler: EventHandler,
         *,
         remembered: Callable[[Any], Any] = lambda value: value,
     ) -> None:
         self._registry = registry
         self._resources = resources
-        self._keeper = keeper
+        self._handler = handler
         self._remembered = remembered  # what `remove` needs of an object
         self._known: dict[str, dict[str, Any]] = {}  # by resource, by key
         self._loaded: dict[str, int] = {}  # list revisions by resource
@@ -69,17 +69,17 @@ class StoreInformer:
                 await self._watch(resource, revision or await self._read(resource))
             except StoreError as error:
                 LOG.warning("following %s: %s", resource.plural, error)
-            await asyncio.sleep(AGAIN_AFTER_S)
+            await asyncio.sleep(RETRY_AFTER_S)
 
     async def _read(self, resource: Resource) -> int:
         """List a resource, remove objects that are gone, and return the revision."""
         page = await self._registry.store.list(resource.prefix)
         known = self._known.setdefault(resource.prefix, {})
         for key in known.keys() - {entry.key for entry in page.entries}:
-            self._keeper.remove(known.pop(key))
+            self._handler.remove(known.pop(key))
         for entry in page.entries:
             value = self._registry.read(resource, entry)
-            self._keeper.put(value)
+            self._handler.put(value)
             known[entry.key] = self._remembered(value)
         return page.revision
 
@@ -91,11 +91,11 @@ class StoreInformer:
                 match event:
                     case Put(entry):
                         value = registry.read_shared(resource, entry)
-                        self._keeper.put(value)
+                        self._handler.put(value)
                         known[entry.key] = self._remembered(value)
                     case Deletion(previous):
                         gone = known.pop(previous.key, None)
                         if gone is not None:
-                            self._keeper.remove(gone)
+                            self._handler.remove(gone)
         finally:
             watch.close()

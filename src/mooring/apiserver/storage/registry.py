@@ -1,8 +1,8 @@
 """Registry: objects in the store, as values of their hub versions.
 
 An object is stored as JSON of its hub version, without a resourceVersion: that is the revision of
-its entry. JSON of drivers within it is stored as they wrote it. Changes are tried again when
-somebody else was faster, unless the client named the revision that it wants to change.
+its entry. JSON of drivers within it keeps their text. A write is retried if the object was changed
+meanwhile, unless the client named the revision to change.
 """
 
 from __future__ import annotations

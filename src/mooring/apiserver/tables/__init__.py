@@ -7,7 +7,7 @@
     Include         how much of its object a row holds; read_include reads it
     metadata_of     the metadata of an object alone; metadata_list of several
 
-How each kind is printed stands in a module beside this one; `table` knows which.
+The modules beside this one hold the printers; `table` maps kinds to them.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 resourceVersion and resourceVersionMatch mean, as in Kubernetes:
 
-    neither                     what is there now
-    0, or NotOlderThan          what is there now, which is not older
-    Exact                       what was there at the revision
-    continue                    the next page of a list, at the revision of its first
+    neither                     the newest revision
+    0, or NotOlderThan          the newest revision, which is not older
+    Exact                       that revision
+    continue                    the next page of a list, at the revision of its first page
 
-A continue token names that revision and the last key; it is the client's to keep and not to read.
-If the revision is forgotten by then, the refusal has a token with which the list goes on as it is.
+A continue token holds that revision and the last key; clients keep it and do not read it. If the
+revision is compacted by then, the error has a token that resumes the list at the newest revision.
 """
 
 from __future__ import annotations

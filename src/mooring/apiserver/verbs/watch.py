@@ -3,15 +3,15 @@
     before   after     event
     no       yes       ADDED
     yes      yes       MODIFIED
-    yes      no        DELETED, with the object as it was and the revision of the change
+    yes      no        DELETED, with the old object and the revision of the change
     no       no        none
 
-A watch without a resourceVersion begins with what is there, as ADDED, as does one that asks for
-initial events; then comes a bookmark that says so, if bookmarks are allowed. Others come every
-minute, and shortly before the watch's time is up.
+A watch without a resourceVersion, or with initial events, begins with the current objects as ADDED;
+then a bookmark marks their end, if bookmarks are allowed. More bookmarks come every minute, and
+shortly before the watch ends.
 
-Events come in batches, as the store has them: many changes at once are one batch, so that they can
-be sent at once. Objects are shared by all watches that are told of them.
+Events come in batches, as the store has them, so that many changes are sent at once. All watches
+share the decoded objects.
 """
 
 from __future__ import annotations
