@@ -16,20 +16,19 @@ from mooring.api.rbac import (
     Subject,
 )
 from mooring.api.resource.v1 import ResourceSlice, ResourceSliceSpec
-from mooring.apiserver.authentication.users import (
+from mooring.apiserver.auth.access import PrivilegedGroup, UnionAuthorizer
+from mooring.apiserver.auth.bootstrap_policy import bootstrap_objects, node_rules
+from mooring.apiserver.auth.node_authorizer import NodeAuthorizer, NodeGraph
+from mooring.apiserver.auth.rbac import RBACPolicy
+from mooring.apiserver.auth.users import (
+    ANONYMOUS,
     AUTHENTICATED,
-    NOBODY,
     NODE_NAME,
     NODES,
+    User,
     authenticated,
     service_account_groups,
 )
-from mooring.apiserver.authorization.access import Chain, Masters
-from mooring.apiserver.authorization.bootstrap import bootstrap_objects
-from mooring.apiserver.authorization.bootstrap.objects import node_rules
-from mooring.apiserver.authorization.nodes import NodeAuthorizer, NodeTies
-from mooring.apiserver.authorization.rbac import Policy
-from mooring.apiserver.calls import User
 
 TEAM = "team"
 GATES = Gates.parse()
@@ -50,7 +49,7 @@ def known(name: str) -> User:
 
 
 USERS = {
-    "anonymous": NOBODY,
+    "anonymous": ANONYMOUS,
     "authenticated": known("somebody"),
     "view": known("viewer"),
     "edit": known("editor"),
@@ -65,9 +64,9 @@ USERS = {
 class Cluster(NamedTuple):
     """What decides in the tests."""
 
-    policy: Policy
-    ties: NodeTies
-    authorizer: Chain
+    policy: RBACPolicy
+    ties: NodeGraph
+    authorizer: UnionAuthorizer
 
 
 def binding(role: str, user: User, namespace: str = TEAM) -> RoleBinding:
@@ -115,15 +114,15 @@ def slice_of(node: str | None, name: str) -> ResourceSlice:
 
 def cluster() -> Cluster:
     """Return a new cluster with its roles, the users' bindings, and a pod on each of two nodes."""
-    policy = Policy(bootstrap_objects(GATES))
+    policy = RBACPolicy(bootstrap_objects(GATES))
     for role in ("view", "edit", "admin"):
         policy.put(binding(role, USERS[role]))
     policy.put(cluster_binding("mooring:dra-driver", DRIVER))
     policy.put(cluster_binding("cluster-admin", USERS["cluster-admin"]))
-    ties = NodeTies()
+    ties = NodeGraph()
     ties.put_pod(pod_on("node-a", "one", "one"))
     ties.put_pod(pod_on("node-b", "foreign", "foreign"))
     ties.put_slice(slice_of("node-a", "one"))
     ties.put_slice(slice_of("node-b", "foreign"))
     nodes = NodeAuthorizer(ties, node_rules(GATES))
-    return Cluster(policy, ties, Chain(Masters(), nodes, policy))
+    return Cluster(policy, ties, UnionAuthorizer(PrivilegedGroup(), nodes, policy))

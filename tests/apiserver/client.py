@@ -14,15 +14,14 @@ from urllib.parse import urlsplit
 
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.app import Application
-from mooring.apiserver.auditing import NO_AUDIT, Audit
-from mooring.apiserver.fairness import Seats
-from mooring.apiserver.limits import Limits
-from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
-from mooring.apiserver.resources import Resources
-from mooring.apiserver.runtimeconfig import RuntimeConfig
-from mooring.apiserver.security import AdminToken, AllowAll, Security
-from mooring.apiserver.server import make_application, make_service, with_admission
+from mooring.apiserver.audit import NO_AUDIT, Audit
+from mooring.apiserver.auth.authorizer import AccessControl, AdminToken, AlwaysAllow
+from mooring.apiserver.http.app import Application
+from mooring.apiserver.http.flow_control import Seats
+from mooring.apiserver.namespace_controller import NamespaceController, create_system_namespaces
+from mooring.apiserver.resources import Resources, RuntimeConfig
+from mooring.apiserver.server import make_application, make_server_context, with_admission
+from mooring.apiserver.settings import Limits
 from mooring.store.sqlite import open_sqlite
 
 START = Timestamp.parse("2026-11-15T12:00:00Z")
@@ -132,7 +131,7 @@ class Client:
         self._stack = AsyncExitStack()
         self.now = START
         self._watches: list[Watch] = []
-        security: Security = AdminToken(TOKEN) if guarded else AllowAll()
+        security: AccessControl = AdminToken(TOKEN) if guarded else AlwaysAllow()
         self._runtime = runtime
         self._gates = gates or Gates.parse()
         self.app: Application = self.run(self._open(folder, security, limits, seats, audit))
@@ -140,7 +139,7 @@ class Client:
     async def _open(
         self,
         folder: Path,
-        security: Security,
+        security: AccessControl,
         limits: Limits | None,
         seats: Seats | None,
         audit: Audit,
@@ -148,12 +147,14 @@ class Client:
         self.store = await self._stack.enter_async_context(open_sqlite(folder))
         gates = self._gates
         resources = Resources(serves=lambda kind: self._runtime.serves(kind, gates))
-        service = make_service(self.store, now=lambda: self.now, gates=gates, resources=resources)
+        service = make_server_context(
+            self.store, now=lambda: self.now, gates=gates, resources=resources
+        )
         self.service = with_admission(service)
-        await make_namespaces(self.service)
+        await create_system_namespaces(self.service)
         assert self.service.admission is not None
         await self.service.admission.prepare()
-        going_on = (NamespaceEnd(self.service).run(), self.service.admission.run())
+        going_on = (NamespaceController(self.service).run(), self.service.admission.run())
         self._tasks = {asyncio.create_task(each) for each in going_on}
         return make_application(
             self.service,

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from mooring.api.catalogue import SERVED
 from mooring.api.kinds import Kind
+from mooring.apiserver.resources import Resource
 
 _MORE = {"Pod": ("binding", "eviction"), "ServiceAccount": ("token",), "Namespace": ("finalize",)}
-
-
-class Resource(NamedTuple):
-    """A resource in all its versions."""
-
-    group: str
-    plural: str
-    kinds: Mapping[str, Kind]
-    subresources: frozenset[str]
 
 
 def everything(*, extensions: bool = True) -> list[Resource]:

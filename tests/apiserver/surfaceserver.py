@@ -18,7 +18,7 @@ from mooring.api.meta import ListMeta
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.discovery import Discovery, version_document
-from mooring.apiserver.documents import Document
+from mooring.apiserver.http.messages import Document
 from mooring.apiserver.openapi import Moved, OpenAPI
 from mooring.apiserver.tables import table_of
 from tests.apiserver.everything import everything

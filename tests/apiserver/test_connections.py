@@ -16,15 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver import certificates
-from mooring.apiserver.app import Application
-from mooring.apiserver.certificates import Pair
-from mooring.apiserver.credentials import Folder
-from mooring.apiserver.limits import Limits
-from mooring.apiserver.network import NetworkServer
-from mooring.apiserver.security import AllowAll
-from mooring.apiserver.server import make_application, make_service
-from mooring.apiserver.tls import server_context
+from mooring.apiserver.auth import certificates
+from mooring.apiserver.auth.authorizer import AlwaysAllow
+from mooring.apiserver.auth.certificates import Pair
+from mooring.apiserver.auth.credentials import CredentialsFolder
+from mooring.apiserver.http.app import Application
+from mooring.apiserver.http.uvicorn_server import NetworkServer, tls_context
+from mooring.apiserver.server import make_application, make_server_context
+from mooring.apiserver.settings import Limits
 from mooring.kit.connections import PLAIN_HTTP, Manners, listen, prepare
 from mooring.store.sqlite import open_sqlite
 from tests.apiserver.test_secure_server import running as running_securely
@@ -90,8 +89,8 @@ async def serving(
 ) -> AsyncIterator[Server]:
     context = None
     if folder is not None:
-        Folder(folder).ensure(NOW)
-        context = server_context(folder)
+        CredentialsFolder(folder).ensure(NOW)
+        context = tls_context(folder)
     network = NetworkServer(
         cast("Application", application or Simple(say_ok)),
         "127.0.0.1",
@@ -162,7 +161,7 @@ def with_application(
 ) -> bytes:
     async def run() -> bytes:
         async with open_sqlite(folder) as store:
-            application = make_application(make_service(store), AllowAll(), limits=limits)
+            application = make_application(make_server_context(store), AlwaysAllow(), limits=limits)
             async with serving(application) as server:
                 return await scenario(server)
 

@@ -12,18 +12,17 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver import certificates
-from mooring.apiserver.authentication import peers
-from mooring.apiserver.authentication.users import CREDENTIAL_ID
-from mooring.apiserver.certificates import CertificateError, Pair
-from mooring.apiserver.credentials import (
+from mooring.apiserver.auth import authenticator, certificates
+from mooring.apiserver.auth.certificates import Pair
+from mooring.apiserver.auth.credentials import (
     ADMIN,
     KUBELET_CLIENT,
     Credentials,
-    CredentialsError,
-    Folder,
+    CredentialsFolder,
+    kubeconfig,
 )
-from mooring.apiserver.kubeconfig import kubeconfig
+from mooring.apiserver.auth.users import CREDENTIAL_ID
+from mooring.apiserver.errors import CertificateError, CredentialsError
 
 # TLS itself looks at the clock.
 NOW = Timestamp(datetime.now(UTC).replace(microsecond=0))
@@ -40,7 +39,7 @@ def authority() -> Pair:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
-    return Folder(tmp_path_factory.mktemp("pki")).ensure(NOW)
+    return CredentialsFolder(tmp_path_factory.mktemp("pki")).ensure(NOW)
 
 
 def der(pem: bytes) -> bytes:
@@ -53,7 +52,7 @@ def der(pem: bytes) -> bytes:
 
 def test_a_client_certificate_names_the_user_and_its_groups(authority: Pair) -> None:
     pair = certificates.client_certificate(authority, "ann", ("dev", "ops"), NOW)
-    user = peers.user_of(der(pair.certificate))
+    user = authenticator.certificate_user(der(pair.certificate))
     assert user is not None
     assert (user.name, user.groups) == ("ann", ("dev", "ops"))
     assert user.extra[CREDENTIAL_ID][0].startswith("X509SHA256=")
@@ -61,13 +60,13 @@ def test_a_client_certificate_names_the_user_and_its_groups(authority: Pair) -> 
 
 def test_a_server_certificate_makes_nobody_a_user(authority: Pair) -> None:
     pair = certificates.server_certificate(authority, NOW)
-    assert peers.user_of(der(pair.certificate)) is None
-    assert peers.user_of(der(authority.certificate)) is None
+    assert authenticator.certificate_user(der(pair.certificate)) is None
+    assert authenticator.certificate_user(der(authority.certificate)) is None
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", b"\x30\x82\x01\x00", b"x" * 100_000])
 def test_what_is_no_certificate_makes_nobody_a_user(data: bytes) -> None:
-    assert peers.user_of(data) is None
+    assert authenticator.certificate_user(data) is None
 
 
 def test_a_server_is_known_by_loopback_and_further_names(authority: Pair) -> None:
@@ -99,7 +98,7 @@ def test_no_certificate_outlives_its_authority(authority: Pair) -> None:
 
 def test_files_are_for_their_owner_only_and_no_drafts_stay(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "pki"
-    Folder(folder).ensure(NOW)
+    CredentialsFolder(folder).ensure(NOW)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     files = list(folder.iterdir())
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
@@ -107,25 +106,25 @@ def test_files_are_for_their_owner_only_and_no_drafts_stay(tmp_path: Path) -> No
 
 
 def test_what_is_there_is_kept(tmp_path: Path) -> None:
-    first = Folder(tmp_path).ensure(NOW)
+    first = CredentialsFolder(tmp_path).ensure(NOW)
     clients = ("admin", "scheduler", "controller-manager", KUBELET_CLIENT)
     assert first.renewed == ("ca", "server", *clients, "sa")
-    again = Folder(tmp_path).ensure(later(days=100))
+    again = CredentialsFolder(tmp_path).ensure(later(days=100))
     assert again.renewed == ()
     assert (again.server, again.clients) == (first.server, first.clients)
     assert again.signing_key.public.id == first.signing_key.public.id
 
 
 def test_what_expires_soon_is_renewed_by_the_same_authority(tmp_path: Path) -> None:
-    first = Folder(tmp_path).ensure(NOW)
-    renewed = Folder(tmp_path).ensure(later(days=310))
+    first = CredentialsFolder(tmp_path).ensure(NOW)
+    renewed = CredentialsFolder(tmp_path).ensure(later(days=310))
     assert renewed.renewed == ("server", "admin", "scheduler", "controller-manager", KUBELET_CLIENT)
     assert renewed.authority == first.authority
 
 
 def test_an_authority_is_renewed_with_its_key(tmp_path: Path) -> None:
-    first = Folder(tmp_path).ensure(NOW)
-    renewed = Folder(tmp_path).ensure(later(days=3640))
+    first = CredentialsFolder(tmp_path).ensure(NOW)
+    renewed = CredentialsFolder(tmp_path).ensure(later(days=3640))
     assert "ca" in renewed.renewed
     assert renewed.authority.key == first.authority.key
     old = first.clients[ADMIN].certificate
@@ -133,18 +132,18 @@ def test_an_authority_is_renewed_with_its_key(tmp_path: Path) -> None:
 
 
 def test_a_new_name_makes_a_new_server_certificate(tmp_path: Path) -> None:
-    Folder(tmp_path).ensure(NOW)
-    more = Folder(tmp_path).ensure(NOW, names=("host.example",))
+    CredentialsFolder(tmp_path).ensure(NOW)
+    more = CredentialsFolder(tmp_path).ensure(NOW, names=("host.example",))
     assert more.renewed == ("server",)
-    assert Folder(tmp_path).ensure(NOW, names=("host.example",)).renewed == ()
+    assert CredentialsFolder(tmp_path).ensure(NOW, names=("host.example",)).renewed == ()
 
 
 def test_a_key_without_its_certificate_is_made_good(tmp_path: Path) -> None:
-    first = Folder(tmp_path).ensure(NOW)
+    first = CredentialsFolder(tmp_path).ensure(NOW)
     (tmp_path / "server.key").write_bytes(certificates.new_key())
     (tmp_path / "admin.crt").write_bytes(b"half a cert")
     (tmp_path / "ca.crt").unlink()
-    again = Folder(tmp_path).ensure(NOW)
+    again = CredentialsFolder(tmp_path).ensure(NOW)
     assert again.renewed == ("ca", "server", "admin")
     assert again.authority.key == first.authority.key
 
@@ -153,25 +152,25 @@ def test_a_key_without_its_certificate_is_made_good(tmp_path: Path) -> None:
     ("name", "part"), [("ca.key", "not a private key"), ("sa.key", "not a private key")]
 )
 def test_a_key_that_cannot_be_read_is_never_replaced(tmp_path: Path, name: str, part: str) -> None:
-    Folder(tmp_path).ensure(NOW)
+    CredentialsFolder(tmp_path).ensure(NOW)
     (tmp_path / name).write_bytes(b"nonsense")
     with pytest.raises(CredentialsError, match=part) as caught:
-        Folder(tmp_path).ensure(NOW)
+        CredentialsFolder(tmp_path).ensure(NOW)
     assert name in str(caught.value)
     assert (tmp_path / name).read_bytes() == b"nonsense"
 
 
 def test_a_lost_key_of_the_authority_is_an_error(tmp_path: Path) -> None:
-    Folder(tmp_path).ensure(NOW)
+    CredentialsFolder(tmp_path).ensure(NOW)
     (tmp_path / "ca.key").unlink()
     with pytest.raises(CredentialsError, match=r"ca\.key: missing"):
-        Folder(tmp_path).ensure(NOW)
+        CredentialsFolder(tmp_path).ensure(NOW)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CredentialsError, match="file"):
-        Folder(tmp_path / "file" / "pki").ensure(NOW)
+        CredentialsFolder(tmp_path / "file" / "pki").ensure(NOW)
 
 
 # --- TLS ------------------------------------------------------------------------------------------
@@ -222,7 +221,7 @@ def test_a_client_and_a_server_know_each_other_over_tls(
 ) -> None:
     peer = peer_of(made, made.clients[ADMIN], tmp_path, host)
     assert peer is not None
-    user = peers.user_of(peer)
+    user = authenticator.certificate_user(peer)
     assert user is not None
     assert (user.name, user.groups) == ("kubernetes-admin", ("system:masters",))
 

@@ -8,15 +8,14 @@ from typing import NamedTuple
 import pytest
 
 from mooring.api.catalogue import ASKED
-from mooring.apiserver.authorization.access import (
+from mooring.apiserver.auth.access import (
     Access,
     Allowed,
     PathAccess,
     ResourceAccess,
-    resource_access,
 )
-from mooring.apiserver.calls import User
-from mooring.apiserver.paths import Target
+from mooring.apiserver.auth.users import User
+from mooring.apiserver.http.messages import Target
 from mooring.apiserver.resources import Resources
 from tests.apiserver.cast import TEAM, USERS, Cluster, cluster
 
@@ -85,7 +84,16 @@ def target_of(thing: str, verb: str, *, name: str = "one", namespace: str = TEAM
 def access_of(row: Row, user: User, verb: str, *, namespace: str = TEAM) -> Access:
     if row.is_path:
         return PathAccess(user, verb, row.thing)
-    return resource_access(user, verb, target_of(row.thing, verb, namespace=namespace))
+    target = target_of(row.thing, verb, namespace=namespace)
+    return ResourceAccess(
+        user,
+        verb,
+        target.group,
+        target.resource,
+        target.subresource,
+        target.namespace,
+        target.name,
+    )
 
 
 def allowed(access: Access, world: Cluster = WORLD) -> bool:

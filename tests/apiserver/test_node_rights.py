@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.apiserver.guarded import CLAIMS, SLICES, World, within
+from tests.apiserver.rbac_server import CLAIMS, SLICES, World, within
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/namespaces/default/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

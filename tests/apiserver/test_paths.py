@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.apiserver.fairness import Seats
-from mooring.apiserver.limits import Limits
+from mooring.apiserver.http.flow_control import Seats
+from mooring.apiserver.settings import Limits
 from tests.apiserver.client import CLASSES, CONFIG_MAPS, Client, config_map, device_class
 
 

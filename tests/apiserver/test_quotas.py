@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.admission import charging, recounting
-from mooring.apiserver.exchange import Answer, Request
-from mooring.apiserver.security import AllowAll
-from mooring.apiserver.server import make_application, make_service, with_admission
+from mooring.apiserver.admission import quota_charges, quota_controller
+from mooring.apiserver.auth.authorizer import AlwaysAllow
+from mooring.apiserver.http.messages import Request, Response
+from mooring.apiserver.server import make_application, make_server_context, with_admission
 from tests.apiserver.client import (
     CLAIMS,
     CLASSES,
@@ -104,7 +104,7 @@ def test_other_bounds_count_anew(client: Client) -> None:
 def test_many_objects_are_counted_page_by_page(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recounting, "PAGE_SIZE", 2)
+    monkeypatch.setattr(quota_controller, "PAGE_SIZE", 2)
     for number in range(5):
         client.post(CLAIMS, claim(f"c{number}"))
     set_up(client, {COUNT: "9"})
@@ -276,7 +276,7 @@ def test_bounds_hold_however_many_ask_at_once(client: Client, bound: int) -> Non
     async def create(number: int) -> int:
         body = json.dumps(claim(f"c{number}")).encode()
         answer = await router.answer(Request("POST", CLAIMS, {}, headers, body))
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, Response)
         if number % 10 == 0:
             await recount(client)
         return answer.status
@@ -320,10 +320,10 @@ def test_bounds_hold_while_objects_come_and_go(client: Client) -> None:
 def test_bounds_hold_when_another_server_charges_too(client: Client) -> None:
     set_up(client, {COUNT: "3"})
     set_up(client, {COUNT: "4", DEVICES: "9"}, "wide")
-    other = with_admission(make_service(client.store, now=lambda: client.now))
+    other = with_admission(make_server_context(client.store, now=lambda: client.now))
     assert other.admission is not None
     client.run(other.admission.prepare())  # It follows nothing: all it knows gets old.
-    router = make_application(other, AllowAll()).router
+    router = make_application(other, AlwaysAllow()).router
     headers = {"content-type": "application/json"}
     codes = []
     for number in range(5):
@@ -342,7 +342,7 @@ def test_bounds_hold_when_another_server_charges_too(client: Client) -> None:
 def test_a_writer_that_gives_up_leaves_no_trace(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(charging, "LINGER_S", 0.1)
+    monkeypatch.setattr(quota_charges, "LINGER_S", 0.1)
     set_up(client, {COUNT: "10"})
     router = client.app.router
     headers = {"content-type": "application/json"}

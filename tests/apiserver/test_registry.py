@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from mooring.api.codec import encode_json
 from mooring.api.core import Pod
 from mooring.api.meta import ObjectMeta
-from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.server import make_service
+from mooring.apiserver.server import make_server_context
+from mooring.apiserver.storage.registry import Registry
 from mooring.store.sqlite import open_sqlite
 
 
 async def played(folder: Path, play: Any) -> None:
     async with open_sqlite(folder) as store:
-        service = make_service(store)
+        service = make_server_context(store)
         await play(service.registry, service.resources.of("", "pods"))
 
 

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 import yaml
 
-from mooring.apiserver import certificates
-from mooring.apiserver.authentication.statictokens import read_tokens
-from mooring.apiserver.certificates import Pair
+from mooring.apiserver.auth import certificates
+from mooring.apiserver.auth.certificates import Pair
+from mooring.apiserver.auth.users import read_tokens
 from mooring.apiserver.server import _now, serve
 from mooring.apiserver.settings import Settings
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mooring.api import protobuf
-from tests.apiserver.guarded import World, within
+from tests.apiserver.rbac_server import World, within
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 TOKEN = f"{ACCOUNTS}/robot/token"

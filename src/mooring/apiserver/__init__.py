@@ -1,1 +1,24 @@
-"""The API server: what becomes of requests, and what clients read besides objects."""
+"""The API server.
+
+    request ─► http (app, router) ─► verbs ─► admission ─► storage (registry) ─► store
+                  │      │                                      │
+                  │      └─ auth: who is it, may they           └─► verbs.watch, storage.informer
+                  └─ http.uvicorn_server: the network
+
+server                assembles and runs a server from its settings
+settings              how a server runs
+server_context        what handlers need besides the request
+http                  messages, routing, negotiation, encoding, flow control, the network
+verbs                 get, list, watch, create, update, patch, delete, and subresources
+admission             everything between a decoded body and the stored object
+auth                  authentication, authorization, reviews and credentials
+audit                 the audit log
+storage               objects in the store
+patching              patches and field managers
+tables                objects as tables
+resources             what is served
+discovery, openapi    documents about what is served
+node_proxy            logs and commands of containers, by their nodes
+namespace_controller  system namespaces, and the end of deleted ones
+errors                the tree of errors
+"""

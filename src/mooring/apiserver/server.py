@@ -1,4 +1,4 @@
-"""A server that runs: the store, the application, the network, and what goes on beside them."""
+"""Assembly of a server: store, handlers, access control, controllers and the network."""
 
 from __future__ import annotations
 
@@ -17,40 +17,49 @@ from msgspec.structs import replace
 
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.admission import Admission
-from mooring.apiserver.app import Application
-from mooring.apiserver.auditing import NO_AUDIT, Audit, AuditLog, Auditor
-from mooring.apiserver.authentication.authenticator import Authenticator
-from mooring.apiserver.authentication.serviceaccounts import Issuer
-from mooring.apiserver.authentication.tokenrequests import Signing
-from mooring.apiserver.credentials import ADMIN, KUBELET_CLIENT, Credentials, Folder
+from mooring.apiserver.admission.chain import AdmissionPlugins
+from mooring.apiserver.audit import NO_AUDIT, Audit, AuditLog, Auditor
+from mooring.apiserver.auth.authenticator import Authenticator
+from mooring.apiserver.auth.authorizer import (
+    AccessControl,
+    AdminToken,
+    AlwaysAllow,
+    AuthorizerInformer,
+    ClusterAuthorizer,
+    RBACAccessControl,
+    core_object_reader,
+)
+from mooring.apiserver.auth.credentials import (
+    ADMIN,
+    KUBELET_CLIENT,
+    Credentials,
+    CredentialsFolder,
+    admin_token,
+    kubeconfig,
+    write_privately,
+)
+from mooring.apiserver.auth.role_reconciler import ClusterRoleAggregator, reconcile_bootstrap_policy
+from mooring.apiserver.auth.service_account_tokens import Issuer
+from mooring.apiserver.auth.token_requests import TokenSigner
 from mooring.apiserver.discovery import Discovery, version_document
-from mooring.apiserver.fairness import Seats, Turnstile
-from mooring.apiserver.guard import Guard
-from mooring.apiserver.guarding import GuardFollower, RoleSecurity, finder, make_roles
-from mooring.apiserver.kubeconfig import kubeconfig as secure_kubeconfig
-from mooring.apiserver.limits import WATCH_S, Limits
-from mooring.apiserver.namespaces import NamespaceEnd, make_namespaces
+from mooring.apiserver.http.app import Application
+from mooring.apiserver.http.flow_control import FlowControl, Seats
+from mooring.apiserver.http.non_resource import StaticDocuments
+from mooring.apiserver.http.router import Router
+from mooring.apiserver.namespace_controller import NamespaceController, create_system_namespaces
+from mooring.apiserver.node_proxy.connection import CertificateFiles, NodeIdentity
 from mooring.apiserver.openapi import OpenAPI
-from mooring.apiserver.plainaccess import admin_token, kubeconfig, write_private
-from mooring.apiserver.reaching.contract import CertificateFiles, NodeIdentity
-from mooring.apiserver.registry import Registry
-from mooring.apiserver.resources import Resources
-from mooring.apiserver.rolekeeping import RoleKeeper
-from mooring.apiserver.router import Fixed, Router
-from mooring.apiserver.runtimeconfig import RuntimeConfig
-from mooring.apiserver.security import AdminToken, AllowAll, Security
-from mooring.apiserver.served import REVIEWS, Review
-from mooring.apiserver.service import Service
-from mooring.apiserver.settings import Settings
-from mooring.apiserver.stores import open_store
-from mooring.apiserver.upkeep import compact_regularly
+from mooring.apiserver.resources import REVIEWS, Resources, Review, RuntimeConfig
+from mooring.apiserver.server_context import ServerContext
+from mooring.apiserver.settings import WATCH_S, Limits, Settings
+from mooring.apiserver.storage.registry import Registry
+from mooring.apiserver.storage.store import compact_regularly, open_store
 from mooring.kit.go_platform import go_arch, go_os
 from mooring.kit.naming import new_suffix, new_uid
 from mooring.store.contract import Store
 
 if TYPE_CHECKING:
-    from mooring.apiserver.network import NetworkServer
+    from mooring.apiserver.http.uvicorn_server import NetworkServer
 
 KUBECONFIG_FILE = "kubeconfig"
 CREDENTIALS_FOLDER = "pki"
@@ -58,7 +67,7 @@ STORE_FOLDER = "store"
 RENEW_EVERY_S = 12 * 3600
 
 
-def make_service(
+def make_server_context(
     store: Store,
     *,
     gates: Gates | None = None,
@@ -66,10 +75,10 @@ def make_service(
     extensions: bool = True,
     resources: Resources | None = None,
     watch_s: Callable[[], int] = lambda: WATCH_S,
-) -> Service:
-    """Return what the verbs need, on a store."""
+) -> ServerContext:
+    """Return the context of handlers on a store."""
     gates = gates or Gates.parse()
-    return Service(
+    return ServerContext(
         registry=Registry(store),
         resources=resources or Resources(serves=partial(RuntimeConfig().serves, gates=gates)),
         gates=gates,
@@ -81,22 +90,22 @@ def make_service(
     )
 
 
-def with_admission(service: Service) -> Service:
-    """Return a service that completes what is new and charges quotas; it must be prepared."""
-    admission = Admission(
-        service.registry,
-        service.resources,
-        gates=service.gates,
-        now=service.now,
-        new_uid=service.new_uid,
-        new_suffix=service.new_suffix,
+def with_admission(server: ServerContext) -> ServerContext:
+    """Return a context with admission plugins, which must be prepared before use."""
+    admission = AdmissionPlugins(
+        server.registry,
+        server.resources,
+        gates=server.gates,
+        now=server.now,
+        new_uid=server.new_uid,
+        new_suffix=server.new_suffix,
     )
-    return replace(service, admission=admission)
+    return replace(server, admission=admission)
 
 
 def make_application(
-    service: Service,
-    security: Security,
+    server: ServerContext,
+    access_control: AccessControl,
     *,
     address: str = "",
     limits: Limits | None = None,
@@ -104,18 +113,20 @@ def make_application(
     audit: Audit = NO_AUDIT,
     reviews: tuple[Review, ...] = REVIEWS,
 ) -> Application:
-    """Return the ASGI application of a service."""
-    fixed = Fixed(
-        discovery=Discovery(service.resources, reviews),
-        openapi=OpenAPI(service.resources, reviews),
+    """Return the ASGI application of a server."""
+    documents = StaticDocuments(
+        discovery=Discovery(server.resources, reviews),
+        openapi=OpenAPI(server.resources, reviews),
         version=version_document(
             python_version=platform.python_version(),
             platform=f"{go_os(platform.system())}/{go_arch(platform.machine())}",
         ),
         address=address,
     )
-    turnstile = Turnstile(seats or Seats())
-    router = Router(service, security, fixed, turnstile=turnstile, audit=audit, reviews=reviews)
+    flow_control = FlowControl(seats or Seats())
+    router = Router(
+        server, access_control, documents, flow_control=flow_control, audit=audit, reviews=reviews
+    )
     return Application(router, limits or Limits())
 
 
@@ -133,8 +144,8 @@ class Assembled(NamedTuple):
     """A server without a network."""
 
     application: Application
-    service: Service
-    credentials: Credentials | None  # None: without roles
+    service: ServerContext
+    credentials: Credentials | None  # None: without RBAC
 
 
 @asynccontextmanager
@@ -144,7 +155,7 @@ async def assembled(
     now: Callable[[], Timestamp] | None = None,
     store: Store | None = None,
 ) -> AsyncIterator[Assembled]:
-    """Give a server with all that goes on beside it, but for the network.
+    """Yield a server with all its controllers, without the network.
 
     Without a store it opens the one of its settings.
     """
@@ -152,27 +163,29 @@ async def assembled(
     async with AsyncExitStack() as stack:
         if store is None:
             store = await stack.enter_async_context(_store_of(settings))
-        service = with_admission(_service(settings, store, now))
-        await make_namespaces(service)
-        assert service.admission is not None
-        await service.admission.prepare()
-        _beside(service.admission.run(), stack)
+        server = with_admission(_server_context(settings, store, now))
+        await create_system_namespaces(server)
+        assert server.admission is not None
+        await server.admission.prepare()
+        _run_task(server.admission.run(), stack)
         if settings.ends_namespaces:
-            _beside(NamespaceEnd(service).run(), stack)
+            _run_task(NamespaceController(server).run(), stack)
         if settings.kept_s:
-            _beside(compact_regularly(store, settings.kept_s), stack)
+            _run_task(compact_regularly(store, settings.kept_s), stack)
         credentials: Credentials | None = None
         if settings.has_roles:
-            service, security, credentials = await _guarded(settings, service, stack)
+            server, security, credentials = await _with_rbac(settings, server, stack)
         else:
-            security = AllowAll() if settings.allows_all else AdminToken(_token(settings))
-        application = _application(settings, service, security, stack)
-        yield Assembled(application, service, credentials)
+            security = (
+                AlwaysAllow() if settings.allows_all else AdminToken(admin_token(settings.data_dir))
+            )
+        application = _application(settings, server, security, stack)
+        yield Assembled(application, server, credentials)
 
 
 async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: None) -> None:
-    """Run a server until it is told to stop; `on_start` gets its URL."""
-    from mooring.apiserver.network import NetworkServer
+    """Run a server until it is stopped; `on_start` gets its URL."""
+    from mooring.apiserver.http.uvicorn_server import NetworkServer
 
     async with assembled(settings) as made, AsyncExitStack() as stack:
         credentials = made.credentials
@@ -180,10 +193,10 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
             made.application,
             settings.address,
             settings.port,
-            context=None if credentials is None else _context(settings),
+            context=None if credentials is None else _tls_context(settings),
             manners=settings.manners,
         )
-        _beside(_tell(server, settings, credentials, on_start), stack)
+        _run_task(_announce(server, settings, credentials, on_start), stack)
         try:
             await server.serve()
         except asyncio.CancelledError:
@@ -194,17 +207,17 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
 
 @asynccontextmanager
 async def listening(made: Assembled, settings: Settings) -> AsyncIterator[str]:
-    """Have an assembled server listen for as long as a block lasts; give its URL.
+    """Listen with an assembled server while a block lasts; yield its URL.
 
-    The kubeconfig is written then. In a main thread, signals are the server's.
+    The kubeconfig is written by then. In a main thread, the server handles signals.
     """
-    from mooring.apiserver.network import NetworkServer
+    from mooring.apiserver.http.uvicorn_server import NetworkServer
 
-    context = None if made.credentials is None else _context(settings)
+    context = None if made.credentials is None else _tls_context(settings)
     server = NetworkServer(made.application, settings.address, settings.port, context=context)
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with AsyncExitStack() as stack:
-        _beside(_tell(server, settings, made.credentials, url.set_result), stack)
+        _run_task(_announce(server, settings, made.credentials, url.set_result), stack)
         serving = asyncio.create_task(server.serve())
         await asyncio.wait((serving, url), return_when=asyncio.FIRST_COMPLETED)
         try:
@@ -216,11 +229,11 @@ async def listening(made: Assembled, settings: Settings) -> AsyncIterator[str]:
             await asyncio.gather(serving, return_exceptions=True)
 
 
-def _service(
+def _server_context(
     settings: Settings, store: Store, now: Callable[[], Timestamp] | None = None
-) -> Service:
+) -> ServerContext:
     shortest_s = settings.watch_s_min
-    return make_service(
+    return make_server_context(
         store,
         gates=settings.gates,
         now=now,
@@ -228,13 +241,13 @@ def _service(
             serves=partial(settings.runtime.serves, gates=settings.gates),
             event_ttl_s=settings.event_ttl_s,
         ),
-        # Not all watches that began together end together.
+        # Watches that began together should not all end together.
         watch_s=lambda: shortest_s + secrets.randbelow(max(shortest_s, 1)),
     )
 
 
 def _application(
-    settings: Settings, service: Service, security: Security, stack: AsyncExitStack
+    settings: Settings, server: ServerContext, security: AccessControl, stack: AsyncExitStack
 ) -> Application:
     audit: Audit = NO_AUDIT
     if settings.auditing is not None:
@@ -243,7 +256,7 @@ def _application(
         stack.callback(log.close)
         audit = Auditor(policy, log, _now_exactly)
     application = make_application(
-        service,
+        server,
         security,
         address=f"{settings.advertised or settings.address}:{settings.port}",
         limits=settings.limits,
@@ -256,34 +269,34 @@ def _application(
     return application
 
 
-def _beside(work: Coroutine[Any, Any, None], stack: AsyncExitStack) -> None:
-    """Have something done as long as the stack is open."""
+def _run_task(work: Coroutine[Any, Any, None], stack: AsyncExitStack) -> None:
+    """Run a task while the stack is open."""
     stack.push_async_callback(_stopped, asyncio.create_task(work))
 
 
-async def _guarded(
-    settings: Settings, service: Service, stack: AsyncExitStack
-) -> tuple[Service, Security, Credentials]:
-    """Return a service that asks a guard, the guard's security, and what it is known by."""
+async def _with_rbac(
+    settings: Settings, server: ServerContext, stack: AsyncExitStack
+) -> tuple[ServerContext, AccessControl, Credentials]:
+    """Return a context with RBAC, its access control, and the credentials of the server."""
     credentials = _credentials(settings)
-    guard = Guard(settings.gates)
-    service = replace(service, guard=guard, nodes=_node_identity(settings))
-    await make_roles(service)
-    keeper = RoleKeeper(service.registry, service.resources)
-    await keeper.prepare()
-    _beside(keeper.run(), stack)
-    follower = GuardFollower(service, guard)
-    await follower.load()
-    _beside(follower.run(), stack)
+    guard = ClusterAuthorizer(settings.gates)
+    server = replace(server, guard=guard, nodes=_node_identity(settings))
+    await reconcile_bootstrap_policy(server)
+    aggregator = ClusterRoleAggregator(server.registry, server.resources)
+    await aggregator.prepare()
+    _run_task(aggregator.run(), stack)
+    informer = AuthorizerInformer(server, guard)
+    await informer.load()
+    _run_task(informer.run(), stack)
     audiences = settings.audiences or (settings.issuer,)
     issuer = Issuer(settings.issuer, (credentials.signing_key.public,), audiences)
-    service = replace(service, signing=Signing(credentials.signing_key, issuer))
-    authenticator = Authenticator(issuer, finder(service), service.now, settings.tokens)
-    return service, RoleSecurity(guard, authenticator), credentials
+    server = replace(server, signing=TokenSigner(credentials.signing_key, issuer))
+    authenticator = Authenticator(issuer, core_object_reader(server), server.now, settings.tokens)
+    return server, RBACAccessControl(guard, authenticator), credentials
 
 
 def _credentials(settings: Settings) -> Credentials:
-    """Return the credentials; the certificate is for all that the server is called."""
+    """Return the credentials; the certificate is valid for all names of the server."""
     names, addresses = [], []
     for name in (settings.address, settings.advertised, *settings.names):
         try:
@@ -292,7 +305,7 @@ def _credentials(settings: Settings) -> Credentials:
             names.append(name)
         else:
             addresses += [] if address.is_unspecified else [str(address)]
-    folder = Folder(settings.data_dir / CREDENTIALS_FOLDER)
+    folder = CredentialsFolder(settings.data_dir / CREDENTIALS_FOLDER)
     return folder.ensure(_now(), names=tuple(filter(None, names)), addresses=tuple(addresses))
 
 
@@ -303,7 +316,7 @@ def _node_identity(settings: Settings) -> NodeIdentity:
 
 
 async def _renew(settings: Settings, context: ssl.SSLContext) -> None:
-    """Renew credentials in time; new connections get the new certificate."""
+    """Renew credentials before they expire; new connections use the new certificate."""
     folder = settings.data_dir / CREDENTIALS_FOLDER
     while True:
         await asyncio.sleep(RENEW_EVERY_S)
@@ -313,7 +326,7 @@ async def _renew(settings: Settings, context: ssl.SSLContext) -> None:
 
 @asynccontextmanager
 async def _store_of(settings: Settings) -> AsyncIterator[Store]:
-    """Open the store; a folder has one server, whose credentials it holds, with etcd as well."""
+    """Open the store; also with etcd, a folder has one server, whose credentials it holds."""
     folder = settings.data_dir / STORE_FOLDER
     if settings.etcd is None:
         async with open_store(folder, None) as store:
@@ -326,13 +339,13 @@ async def _store_of(settings: Settings) -> AsyncIterator[Store]:
             yield store
 
 
-def _context(settings: Settings) -> ssl.SSLContext:
-    from mooring.apiserver.tls import server_context
+def _tls_context(settings: Settings) -> ssl.SSLContext:
+    from mooring.apiserver.http.uvicorn_server import tls_context
 
-    return server_context(settings.data_dir / CREDENTIALS_FOLDER)
+    return tls_context(settings.data_dir / CREDENTIALS_FOLDER)
 
 
-async def _tell(
+async def _announce(
     server: NetworkServer,
     settings: Settings,
     credentials: Credentials | None,
@@ -343,20 +356,20 @@ async def _tell(
     host = _reached_at(settings)
     if credentials is None:
         url = f"http://{host}:{server.port}"
-        token = "" if settings.allows_all else _token(settings)
-        text = kubeconfig(url, token)
+        token = "" if settings.allows_all else admin_token(settings.data_dir)
+        text = kubeconfig(url, None, ADMIN, token)
     else:
         url = f"https://{host}:{server.port}"
         authority, admin = credentials.authority.certificate, credentials.clients[ADMIN]
-        text = secure_kubeconfig(url, authority, ADMIN, admin)
-    write_private(settings.data_dir / KUBECONFIG_FILE, text)
+        text = kubeconfig(url, authority, ADMIN, admin)
+    write_privately(settings.data_dir / KUBECONFIG_FILE, text.encode())
     on_start(url)
     if server.context is not None:
         await _renew(settings, server.context)
 
 
 def _reached_at(settings: Settings) -> str:
-    """Return the address that clients use, as URLs have it."""
+    """Return the host of the URL that clients use."""
     address = settings.advertised or settings.address
     loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
     address = loopback.get(address, address)
@@ -368,9 +381,6 @@ async def _stopped(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-# --- what is new ----------------------------------------------------------------------------------
-
-
 def _now() -> Timestamp:
     return Timestamp(datetime.now(UTC).replace(microsecond=0))
 
@@ -379,5 +389,5 @@ def _now_exactly() -> Timestamp:
     return Timestamp(datetime.now(UTC))
 
 
-def _token(settings: Settings) -> str:
-    return admin_token(settings.data_dir)
+# MOVED
+make_service = make_server_context  # MOVED

@@ -1,4 +1,4 @@
-"""How a server is to run, as values."""
+"""The settings of a server."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mooring.api.gates import Gates
-from mooring.apiserver.auditing.log import Rotation
-from mooring.apiserver.auditing.policy import DEFAULT_POLICY, Policy
-from mooring.apiserver.authentication.statictokens import StaticTokens
-from mooring.apiserver.fairness import Seats
-from mooring.apiserver.limits import WATCH_S, Limits
-from mooring.apiserver.resources import EVENT_TTL_S
-from mooring.apiserver.runtimeconfig import RuntimeConfig
-from mooring.apiserver.upkeep import KEPT_S
+from mooring.apiserver.audit.auditor import Rotation
+from mooring.apiserver.audit.policy import DEFAULT_POLICY, AuditPolicy
+from mooring.apiserver.auth.users import StaticTokens
+from mooring.apiserver.http.flow_control import Seats
+from mooring.apiserver.resources import EVENT_TTL_S, RuntimeConfig
 from mooring.kit.connections import Manners
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
+WATCH_S = 1800  # the duration of watches that name none
+KEPT_S = 300.0  # how far back watches and continued lists can go, at least
+
+
+class Limits(NamedTuple):
+    """Bounds on the size and the duration of requests."""
+
+    body_bytes_max: int = 3 * 1024 * 1024
+    bodies_bytes_max: int = 256 * 1024 * 1024  # of all requests that are being read
+    request_s: float = 60.0
+    watches_max: int = 10_000
 
 
 class Etcd(NamedTuple):
-    """Where an etcd is, which of its keys are ours, and the files for TLS."""
+    """The endpoints of an etcd, the prefix of our keys, and the files for TLS."""
 
     servers: tuple[str, ...]
     root: str = "/mooring/"
@@ -30,26 +38,26 @@ class Etcd(NamedTuple):
 
 
 class Auditing(NamedTuple):
-    """Where requests are noted, which, and when the file is turned over."""
+    """The audit log: its file, its policy, and its rotation."""
 
     path: str  # - is standard output
-    policy: Policy = DEFAULT_POLICY
+    policy: AuditPolicy = DEFAULT_POLICY
     rotation: Rotation = Rotation()
 
 
 class Settings(NamedTuple):
-    """All about one server."""
+    """All settings of one server."""
 
     data_dir: Path
     address: str = "127.0.0.1"
     port: int = 6443
-    advertised: str = ""  # the address that others reach it by, if it is not the one above
+    advertised: str = ""  # the address that clients use, if it differs from `address`
     names: tuple[str, ...] = ()  # further names and addresses of its certificate
     etcd: Etcd | None = None
     gates: Gates = Gates.parse()
     runtime: RuntimeConfig = RuntimeConfig()
     allows_all: bool = False
-    has_roles: bool = False  # TLS, certificates and tokens, roles; else one token, without TLS
+    has_roles: bool = False  # TLS, certificates, tokens and RBAC; else one token, without TLS
     tokens: StaticTokens = StaticTokens({})
     issuer: str = ISSUER
     audiences: tuple[str, ...] = ()  # of tokens, besides the issuer
@@ -58,6 +66,6 @@ class Settings(NamedTuple):
     manners: Manners = Manners()
     watch_s_min: int = WATCH_S
     event_ttl_s: int = EVENT_TTL_S
-    ends_namespaces: bool = True  # else a controller elsewhere must empty those that are deleted
-    kept_s: float = KEPT_S  # how far back watches can go, at the least; 0: for ever
+    ends_namespaces: bool = True  # False: another controller empties deleted namespaces
+    kept_s: float = KEPT_S  # how far back watches can go, at least; 0: without bound
     auditing: Auditing | None = None

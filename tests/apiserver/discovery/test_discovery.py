@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from mooring.apiserver.discovery import Discovery
-from mooring.apiserver.discovery.accept import Form, preferred_form
-from mooring.apiserver.served import version_order
+from mooring.apiserver.discovery import Discovery, DiscoveryForm, preferred_form
+from mooring.apiserver.resources import version_order
 from tests.apiserver.everything import everything
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -20,23 +19,23 @@ DISCOVERY = Discovery(everything())
 @pytest.mark.parametrize(
     ("accept", "form"),
     [
-        ("", Form.LEGACY),
-        ("*/*", Form.LEGACY),
-        ("application/json", Form.LEGACY),
-        (f"{V2},application/json", Form.V2),
-        (f"{V2BETA1},application/json", Form.V2BETA1),
-        (f"{V2},{V2BETA1},application/json", Form.V2),
-        (f"application/json,{V2}", Form.LEGACY),
-        (f"application/json;q=0.5,{V2}", Form.V2),
+        ("", DiscoveryForm.LEGACY),
+        ("*/*", DiscoveryForm.LEGACY),
+        ("application/json", DiscoveryForm.LEGACY),
+        (f"{V2},application/json", DiscoveryForm.V2),
+        (f"{V2BETA1},application/json", DiscoveryForm.V2BETA1),
+        (f"{V2},{V2BETA1},application/json", DiscoveryForm.V2),
+        (f"application/json,{V2}", DiscoveryForm.LEGACY),
+        (f"application/json;q=0.5,{V2}", DiscoveryForm.V2),
         ("application/json;as=APIGroupDiscoveryList;v=v3;g=apidiscovery.k8s.io", None),
-        ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Form.LEGACY),
-        ("application/vnd.kubernetes.protobuf,application/json", Form.LEGACY),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", DiscoveryForm.LEGACY),
+        ("application/vnd.kubernetes.protobuf,application/json", DiscoveryForm.LEGACY),
         ("application/vnd.kubernetes.protobuf", None),
         ("application/json;q=0", None),
         ("application/json;q=much", None),
     ],
 )
-def test_the_first_form_that_there_is_is_given(accept: str, form: Form | None) -> None:
+def test_the_first_form_that_there_is_is_given(accept: str, form: DiscoveryForm | None) -> None:
     assert preferred_form(accept) == form
 
 

@@ -22,10 +22,11 @@ from mooring.apiserver.patching import (
     apply_patch,
     with_times_kept,
 )
-from mooring.apiserver.patching.fieldset import FieldSet, from_json, to_json
-from mooring.apiserver.patching.structured import compare, fields_of, merge, remove
+from mooring.apiserver.patching.field_set import FieldSet, from_json, to_json
+from mooring.apiserver.patching.json_values import same
+from mooring.apiserver.patching.structured_compare import compare, fields_of
+from mooring.apiserver.patching.structured_merge import merge, remove
 from mooring.apiserver.patching.tables import find_shape, table
-from mooring.apiserver.patching.values import same
 from tests.apiserver.patching.diffs import json_patch_back, strategic_diff
 from tests.apiserver.patching.makers import LATER, POD, apply, owners, pod, written
 

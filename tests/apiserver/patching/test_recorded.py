@@ -20,7 +20,7 @@ from mooring.apiserver.patching import (
     read_applied,
     with_times_kept,
 )
-from mooring.apiserver.patching.fieldset import from_json, to_json
+from mooring.apiserver.patching.field_set import from_json, to_json
 from mooring.validation.admission import read_hub
 from mooring.validation.context import Context
 from tests.apiserver.patching.recorded import Write, writes

@@ -15,7 +15,7 @@ from mooring.api.codec import decode_tree, encode_json
 from mooring.api.meta import ObjectMeta
 from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.apiserver.tables import Include, columns_of, table_of, table_of_one
-from mooring.apiserver.tables.ages import age, span
+from mooring.apiserver.tables.columns import age, span
 
 NOW = Timestamp.parse("2026-11-15T12:00:00Z")
 CREATED = "2026-11-15T11:00:00Z"

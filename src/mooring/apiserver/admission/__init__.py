@@ -1,14 +1,11 @@
-"""What becomes of new objects before they are stored, beyond rules and permissions.
+"""Admission: everything between a decoded body and the stored object.
 
-admission        the door: completes new objects, and charges what is written to quotas
-memory           what admission knows without asking the store
-priorities       priority classes give pods and groups their priorities
-accounts         service accounts give pods their identity
-runtime_classes  what the runtime class of a pod adds to it
-charging         quotas have room for what is written, or it is refused
-recounting       the status of quotas stays right, whatever happens
+chain               the order of all steps, and the plugins
+server_defaults     values that the server itself sets
+node_restriction    NodeRestriction: what nodes may write
+service_account     ServiceAccount and DefaultTolerationSeconds, and default accounts
+classes             Priority and RuntimeClass
+quota_controller    ResourceQuota: charging writes, and recounting quotas
+quota_charges       the queue of charges in a namespace
+cache               objects that plugins read
 """
-
-from mooring.apiserver.admission.admission import Admission
-
-__all__ = ["Admission"]

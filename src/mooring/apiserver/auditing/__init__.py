@@ -1,24 +1,8 @@
-"""Who did what, and what came of it: one line of JSON for each request that the policy names.
+"""MOVED."""
 
-policy      which requests, and how much of them
-events      one line, as audit.k8s.io/v1 has it
-trail       a request on its way, and what is noted of it
-log         the file, written beside requests and turned over in time
-"""
+from mooring.apiserver.audit import DEFAULT_POLICY as DEFAULT_POLICY  # noqa
+from mooring.apiserver.audit import AuditPolicyError as PolicyError  # noqa
+from mooring.apiserver.audit import Rotation as Rotation  # noqa
+from mooring.apiserver.audit import read_policy as read_policy  # noqa
 
-from mooring.apiserver.auditing.log import AuditLog, Rotation
-from mooring.apiserver.auditing.policy import DEFAULT_POLICY, Policy, PolicyError, read_policy
-from mooring.apiserver.auditing.trail import NO_AUDIT, Audit, Auditor, NoAudit
-
-__all__ = [
-    "DEFAULT_POLICY",
-    "NO_AUDIT",
-    "Audit",
-    "AuditLog",
-    "Auditor",
-    "NoAudit",
-    "Policy",
-    "PolicyError",
-    "Rotation",
-    "read_policy",
-]
+__all__ = ["DEFAULT_POLICY", "PolicyError", "Rotation", "read_policy"]  # noqa

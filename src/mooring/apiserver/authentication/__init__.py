@@ -1,1 +1,1 @@
-"""Who asks: certificates, tokens, and users who act as others."""
+"""MOVED."""

@@ -1,4 +1,4 @@
-"""Patches of objects, and who owns their fields: trees in, trees out.
+"""Patches of objects, and the managers of their fields: trees in, trees out.
 
     apply_patch     JSON patch, merge patch and strategic merge patch
     FieldManager    server-side apply, and the owners of fields after every other write
@@ -12,7 +12,9 @@ What lists and maps mean is in `tables`: one table a group, from the Go types of
 
 from __future__ import annotations
 
-from mooring.apiserver.patching.door import (
+from mooring.apiserver.patching.errors import PatchCause, PatchError
+from mooring.apiserver.patching.field_manager import FieldManager, manager_name, with_times_kept
+from mooring.apiserver.patching.patch import (
     APPLY_PATCH,
     CONTENT_TYPES,
     JSON_PATCH,
@@ -21,10 +23,6 @@ from mooring.apiserver.patching.door import (
     apply_patch,
     read_applied,
 )
-from mooring.apiserver.patching.errors import Cause, PatchError
-from mooring.apiserver.patching.owning import FieldManager
-from mooring.apiserver.patching.owning.fieldmanager import with_times_kept
-from mooring.apiserver.patching.owning.managername import manager_name
 
 __all__ = [
     "APPLY_PATCH",
@@ -32,8 +30,8 @@ __all__ = [
     "JSON_PATCH",
     "MERGE_PATCH",
     "STRATEGIC_MERGE_PATCH",
-    "Cause",
     "FieldManager",
+    "PatchCause",
     "PatchError",
     "apply_patch",
     "manager_name",

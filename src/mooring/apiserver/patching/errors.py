@@ -1,7 +1,7 @@
-"""How a patch is refused.
+"""Errors of patches.
 
-PatchError   a value: what the server answers (doors of this room return it)
-Refusal      an exception that carries one, inside the room only
+PatchError     a value: the Status that the client gets, returned by the entry points
+PatchRefused   an exception that carries it, inside this package only
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FIELD_MANAGER_CONFLICT = "FieldManagerConflict"
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
-class Cause(Struct, frozen=True):
+class PatchCause(Struct, frozen=True):
     """One cause in the details of a Status."""
 
     reason: str
@@ -22,33 +22,33 @@ class Cause(Struct, frozen=True):
 
 
 class PatchError(Struct, frozen=True):
-    """The Status that a patch is refused with."""
+    """The Status of a patch that fails."""
 
     status: int
     reason: str
     message: str
-    causes: tuple[Cause, ...] = ()
-    detail: str = ""  # what Kubernetes leaves out of its answer; for logs
+    causes: tuple[PatchCause, ...] = ()
+    detail: str = ""  # for logs; Kubernetes' response leaves it out
 
 
-class Refusal(Exception):  # noqa: N818  # it is one
-    """Carries a PatchError to the door."""
+class PatchRefused(Exception):  # noqa: N818  # it is one
+    """Carries a PatchError to the entry points of the package."""
 
     def __init__(self, error: PatchError) -> None:
         super().__init__(error.message)
         self.error = error
 
 
-def bad_request(message: str) -> Refusal:
-    """Return the refusal of what cannot be understood."""
-    return Refusal(PatchError(400, "BadRequest", message))
+def bad_request(message: str) -> PatchRefused:
+    """Return 400: the patch is malformed."""
+    return PatchRefused(PatchError(400, "BadRequest", message))
 
 
-def unprocessable(detail: str) -> Refusal:
-    """Return the refusal of a patch that does not apply; Kubernetes does not say why."""
-    return Refusal(PatchError(422, "Invalid", _REJECTED, detail=detail))
+def unprocessable(detail: str) -> PatchRefused:
+    """Return 422: the patch does not apply; Kubernetes' message does not say why."""
+    return PatchRefused(PatchError(422, "Invalid", _REJECTED, detail=detail))
 
 
-def too_large(message: str) -> Refusal:
-    """Return the refusal of what is beyond a limit."""
-    return Refusal(PatchError(413, "RequestEntityTooLarge", message))
+def too_large(message: str) -> PatchRefused:
+    """Return 413: the patch exceeds a limit."""
+    return PatchRefused(PatchError(413, "RequestEntityTooLarge", message))

@@ -1,4 +1,4 @@
-"""Objects as tables, with the columns and cells that Kubernetes prints.
+"""Tables: objects as rows, with the columns and cells that Kubernetes prints.
 
     asked_form      whether a client wants tables, metadata or whole objects
     table_of        a list of objects as a table
@@ -7,44 +7,33 @@
     Include         how much of its object a row holds; read_include reads it
     metadata_of     the metadata of an object alone; metadata_list of several
 
-How each kind is printed stands in a module beside this one; `table` knows which.
+The modules beside this one hold the printers; `table` maps kinds to them.
 """
 
 from __future__ import annotations
 
-from mooring.apiserver.tables.asked import Asked, Form, asked_form, read_include
 from mooring.apiserver.tables.columns import Column
-from mooring.apiserver.tables.partial import (
-    VERSIONS,
-    PartialObjectMetadata,
-    PartialObjectMetadataList,
-    metadata_list,
-    metadata_of,
-)
 from mooring.apiserver.tables.table import (
+    VERSIONS,
     Include,
+    PartialObjectMetadata,
     Row,
     Table,
     columns_of,
+    metadata_of,
     table_of,
     table_of_one,
 )
 
 __all__ = [
     "VERSIONS",
-    "Asked",
     "Column",
-    "Form",
     "Include",
     "PartialObjectMetadata",
-    "PartialObjectMetadataList",
     "Row",
     "Table",
-    "asked_form",
     "columns_of",
-    "metadata_list",
     "metadata_of",
-    "read_include",
     "table_of",
     "table_of_one",
 ]

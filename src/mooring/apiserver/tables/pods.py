@@ -1,4 +1,4 @@
-"""Pods as rows: what kubectl shows of a pod is worked out here, from all its containers."""
+"""Table printer of pods: their status is computed from all containers, as kubectl shows it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from mooring.api.core import ContainerStateTerminated, ContainerStatus, Pod
 from mooring.api.core.podstatus import FAILED, POD_SCHEDULED, SUCCEEDED
 from mooring.api.timestamp import NO_TIME, Timestamp
-from mooring.apiserver.tables.ages import age
 from mooring.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -15,6 +14,7 @@ from mooring.apiserver.tables.columns import (
     Cell,
     Printer,
     RowCondition,
+    age,
     text,
     wide,
 )
@@ -36,10 +36,10 @@ _COLUMNS = (
 
 
 class _Start(NamedTuple):
-    """How far the init containers are."""
+    """The progress of the init containers."""
 
-    reason: str  # of the one that holds the pod up, if one does
-    ready: int  # of those that run as long as the pod
+    reason: str  # of the init container that is not done
+    ready: int  # sidecars
     restarts: int
     last_restart: Timestamp
     sidecar_restarts: int
@@ -99,7 +99,7 @@ def _summary(pod: Pod) -> _Summary:
 
 
 def _start(pod: Pod) -> _Start:
-    """Return what the init containers are doing, up to the first that is not done."""
+    """Return the state of the init containers, up to the first that is not done."""
     sidecars = {container.name for container in pod.spec.init_containers if container.is_sidecar}
     reason, ready = "", 0
     seen: list[ContainerStatus] = []
@@ -134,9 +134,9 @@ def _init_reason(status: ContainerStatus, progress: str) -> str:
 
 
 def _main(pod: Pod, reason: str) -> tuple[str, int]:
-    """Return what the containers are doing, and how many are ready.
+    """Return the reason of the containers, and how many are ready.
 
-    The first container that has something to say has the last word.
+    The first container with a reason wins.
     """
     fault, ready = "", 0
     for status in reversed(pod.status.container_statuses):
@@ -156,7 +156,7 @@ def _main(pod: Pod, reason: str) -> tuple[str, int]:
 
 
 def _own_reason(pod: Pod) -> str:
-    """Return what the pod says of itself, whatever its containers do."""
+    """Return the pod's own reason, whatever its containers do."""
     status = pod.status
     if any(c.type == POD_SCHEDULED and c.reason == GATED for c in status.conditions):
         return GATED

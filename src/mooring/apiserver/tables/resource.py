@@ -1,4 +1,4 @@
-"""The kinds of resource.k8s.io as rows."""
+"""Table printers of resource.k8s.io."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from mooring.api.resource.v1alpha3 import (
     ResourcePoolStatusRequestStatus,
 )
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.tables.ages import age
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, Printer, number, text
+from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, Printer, age, number, text
 
 
 def _claim(claim: ResourceClaim, now: Timestamp) -> list[Cell]:
@@ -97,7 +96,7 @@ def _pool_status_request(request: ResourcePoolStatusRequest, now: Timestamp) -> 
 
 
 def _ending(status: ResourcePoolStatusRequestStatus) -> Condition | None:
-    """Return the condition that says how the request ended."""
+    """Return the condition that ended the request."""
     endings = (c for c in status.conditions if c.type in ("Complete", "Failed"))
     return next((c for c in endings if c.status == "True"), None)
 

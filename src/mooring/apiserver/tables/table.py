@@ -1,4 +1,4 @@
-"""Objects as a table: the answer to those who accept `as=Table`.
+"""Table and PartialObjectMetadata: the responses to clients that accept them.
 
 Objects come as they are stored; what a row holds of them, if it holds them whole, is in the
 version that was asked for.
@@ -15,18 +15,33 @@ from msgspec import Raw
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import encode_json
 from mooring.api.kinds import Kind
-from mooring.api.meta import ListMeta
+from mooring.api.meta import ListMeta, ObjectMeta
 from mooring.api.structs import Closed, always
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.tables import controllers, core, others, pods, resource
+from mooring.apiserver.tables import core, pods, resource, workloads
 from mooring.apiserver.tables.columns import Cell, Column, Printer, RowCondition
-from mooring.apiserver.tables.partial import VERSIONS, PartialObjectMetadata, metadata_of
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
+VERSIONS = ("meta.k8s.io/v1", "meta.k8s.io/v1beta1")
+
+
+class PartialObjectMetadata(Closed, frozen=True, gc=False):
+    """The metadata of an object of any kind."""
+
+    kind: str = always("PartialObjectMetadata")
+    api_version: str = always(VERSIONS[0])
+    metadata: ObjectMeta = always(ObjectMeta())
+
+
+def metadata_of(value: Any, version: str) -> PartialObjectMetadata:
+    """Return the metadata of an object."""
+    return PartialObjectMetadata(api_version=version, metadata=value.metadata)
+
+
 class Include(Enum):
-    """How much of its object a row holds; the values are those of `includeObject`."""
+    """How much of its object a row holds: the values of `includeObject`."""
 
     NONE = "None"
     METADATA = "Metadata"
@@ -34,7 +49,7 @@ class Include(Enum):
 
 
 class Row(Closed, frozen=True, gc=False):
-    """What is shown of one object, and the object."""
+    """The cells of one object, and the object."""
 
     cells: list[Cell] = always([])
     conditions: tuple[RowCondition, ...] = ()
@@ -42,7 +57,7 @@ class Row(Closed, frozen=True, gc=False):
 
 
 class Table(Closed, frozen=True, gc=False):
-    """Objects of one kind as rows; `encode_json` writes it."""
+    """Objects of one kind as rows."""
 
     kind: str = always("Table")
     api_version: str = always(VERSIONS[0])
@@ -52,34 +67,34 @@ class Table(Closed, frozen=True, gc=False):
 
 
 _PRINTERS: dict[str, Printer] = {
-    "ClusterRoleBinding": others.ROLE_BINDING,
-    "CompositePodGroup": others.COMPOSITE_POD_GROUP,
+    "ClusterRoleBinding": core.ROLE_BINDING,
+    "CompositePodGroup": core.COMPOSITE_POD_GROUP,
     "ConfigMap": core.CONFIG_MAP,
-    "DaemonSet": controllers.DAEMON_SET,
-    "Deployment": controllers.DEPLOYMENT,
-    "DeviceClass": others.PLAIN,
+    "DaemonSet": workloads.DAEMON_SET,
+    "Deployment": workloads.DEPLOYMENT,
+    "DeviceClass": core.PLAIN,
     "DeviceTaintRule": resource.DEVICE_TAINT_RULE,
     "Event": core.EVENT,
-    "Job": controllers.JOB,
-    "Lease": others.LEASE,
+    "Job": workloads.JOB,
+    "Lease": core.LEASE,
     "Namespace": core.NAMESPACE,
     "Node": core.NODE,
     "Pod": pods.POD,
-    "PodGroup": others.POD_GROUP,
-    "PriorityClass": others.PRIORITY_CLASS,
-    "ReplicaSet": controllers.REPLICA_SET,
+    "PodGroup": core.POD_GROUP,
+    "PriorityClass": core.PRIORITY_CLASS,
+    "ReplicaSet": workloads.REPLICA_SET,
     "ResourceClaim": resource.RESOURCE_CLAIM,
-    "ResourceClaimTemplate": others.PLAIN,
+    "ResourceClaimTemplate": core.PLAIN,
     "ResourcePoolStatusRequest": resource.RESOURCE_POOL_STATUS_REQUEST,
     "ResourceQuota": core.RESOURCE_QUOTA,
     "ResourceSlice": resource.RESOURCE_SLICE,
-    "RoleBinding": others.ROLE_BINDING,
-    "RuntimeClass": others.RUNTIME_CLASS,
-    "Scale": controllers.SCALE,
+    "RoleBinding": core.ROLE_BINDING,
+    "RuntimeClass": core.RUNTIME_CLASS,
+    "Scale": workloads.SCALE,
     "Secret": core.SECRET,
-    "ServiceAccount": others.PLAIN,
-    "StatefulSet": controllers.STATEFUL_SET,
-    "Workload": others.PLAIN,
+    "ServiceAccount": core.PLAIN,
+    "StatefulSet": workloads.STATEFUL_SET,
+    "Workload": core.PLAIN,
 }
 
 
@@ -98,7 +113,7 @@ def table_of(
     include: Include = Include.METADATA,
     headers: bool = True,
 ) -> Table:
-    """Return a list as a table; the list's metadata says where it ends and goes on."""
+    """Return a list as a table."""
     printer = _printer(kind)
     return Table(
         api_version=version,
@@ -124,7 +139,7 @@ def table_of_one(
     include: Include = Include.METADATA,
     headers: bool = True,
 ) -> Table:
-    """Return one object as a table, as it is got or as it comes in an event of a watch.
+    """Return one object, or one event of a watch, as a table.
 
     Only the first event of a watch has headers. A bookmark is an empty object of the kind.
     """
@@ -141,7 +156,7 @@ def table_of_one(
 
 
 def _printer(kind: Kind) -> Printer:
-    return _PRINTERS.get(kind.name, others.UNKNOWN_KIND)
+    return _PRINTERS.get(kind.name, core.UNKNOWN_KIND)
 
 
 def _held(

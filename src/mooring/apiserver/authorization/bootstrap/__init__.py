@@ -1,5 +1,5 @@
-"""The roles and bindings that a new cluster starts with: tables, and how they become objects."""
+"""MOVED."""
 
-from mooring.apiserver.authorization.bootstrap.objects import bootstrap_objects, reconciled
+from mooring.apiserver.auth.bootstrap_policy import bootstrap_objects as bootstrap_objects  # noqa
 
-__all__ = ["bootstrap_objects", "reconciled"]
+__all__ = ["bootstrap_objects"]  # noqa

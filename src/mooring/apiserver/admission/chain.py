@@ -1,0 +1,339 @@
+"""Admission: everything between a decoded body and the stored object, in one place and in order.
+
+    create                                update, patch, apply          other writes
+    ──────────────────────────────────    ─────────────────────────     ───────────────
+    NamespaceLifecycle                    KeepPriority
+    ServiceAccount, Priority,
+      RuntimeClass (if invalid: below)
+    strategy: prepare, default,           strategy: prepare, default,
+      drop disabled fields, validate        drop, validate
+    NamespaceLabel                        NamespaceLabel
+    NodeRestriction, RBAC escalation      NodeRestriction, escalation   NodeRestriction, escalation
+    managed fields                        DefaultPriorityClass
+    ServerDefaults                        ResourceQuota, charged
+    ServiceAccount, Priority,             managed fields
+      DefaultTolerationSeconds,
+      RuntimeClass
+    ResourceQuota, charged while stored
+
+- The strategy of a kind (`mooring.validation`) is REST strategy: it knows the object alone.
+- A plugin with a name of Kubernetes does what that plugin does; each has a module beside this one.
+- Kubernetes runs ServiceAccount, Priority and RuntimeClass before validation. Here they run after
+  it, on the stored form; for an invalid object they run first, because an unknown service account,
+  priority class or runtime class is 403 Forbidden whatever else is wrong.
+- Values that ServerDefaults and the plugins set have no field manager; NamespaceLabel's have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from mooring.api.catalogue import to_hub
+from mooring.api.core import Pod
+from mooring.api.gates import Gate, Gates
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.admission import server_defaults
+from mooring.apiserver.admission.cache import WATCHED_RESOURCES, AdmissionCache
+from mooring.apiserver.admission.classes import PriorityAdmission, RuntimeClassAdmission
+from mooring.apiserver.admission.node_restriction import (
+    AdmissionAttributes,
+    Operation,
+    refuse_node_write,
+)
+from mooring.apiserver.admission.quota_controller import QuotaController
+from mooring.apiserver.admission.service_account import ServiceAccountAdmission, with_pod_defaults
+from mooring.apiserver.auth.rbac import RBAC_KINDS, RoleWrite, refuse_escalation
+from mooring.apiserver.auth.users import User, node_of
+from mooring.apiserver.http.status import (
+    MODIFIED,
+    About,
+    StatusCause,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    not_found,
+)
+from mooring.apiserver.resources import Resources
+from mooring.apiserver.storage.informer import StoreInformer
+from mooring.apiserver.storage.registry import Registry
+from mooring.apiserver.verbs.managed_fields import is_unchanged_apply, with_updated_owners
+from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest
+from mooring.validation.admission import (
+    CONFLICT,
+    GENERATED_SUFFIX,
+    admit_create,
+    admit_status,
+    admit_update,
+)
+from mooring.validation.admission import Admission as StrategyResult
+from mooring.validation.context import AllowEverything, Context, StatusAuthorizer
+
+if TYPE_CHECKING:
+    from mooring.apiserver.auth.authorizer import ClusterAuthorizer
+    from mooring.apiserver.server_context import ServerContext
+
+GENERATED_PREFIX_MAX = 63 - len(GENERATED_SUFFIX)
+
+_NO_CHARGE: AbstractAsyncContextManager[None] = nullcontext()
+
+
+def strategy_context(
+    server: ServerContext, request: ResourceRequest, namespace: Any | None, *, verb: str
+) -> Context:
+    """Return what the strategy of a kind needs to know about a request."""
+    labels = {} if namespace is None else namespace.metadata.labels
+    authorizer: StatusAuthorizer = AllowEverything()
+    if server.guard is not None:
+        where = request.target.namespace
+        authorizer = server.guard.claim_status(request.user, verb=verb, namespace=where)
+    return Context(
+        gates=server.gates,
+        now=server.now(),
+        extensions=server.extensions,
+        namespace_is_admin=labels.get(ADMIN_NAMESPACE_LABEL) == "true",
+        authorizer=authorizer,
+        verb=verb,
+    )
+
+
+# --- create ---------------------------------------------------------------------------------------
+
+
+def run_create_strategy(
+    server: ServerContext, request: ResourceRequest, body: DecodedBody, namespace: Any | None
+) -> StrategyResult:
+    """Return what the strategy makes of a new object; it may be invalid."""
+    context = strategy_context(server, request, namespace, verb="create")
+    name = request.target.namespace or "default"
+    return admit_create(body.value, request.kind, context, namespace=name)
+
+
+async def admit_new(
+    server: ServerContext,
+    request: ResourceRequest,
+    body: DecodedBody,
+    strategy: StrategyResult,
+    namespace: Any | None,
+    *,
+    is_applied: bool,
+) -> Any:
+    """Return a new object that may be stored, or raise why not; `is_applied`: it has managers."""
+    if strategy.refused is None and request.resource.namespaced:
+        _check_namespace(server, request, namespace, body.value.metadata)
+    name = _name_of(body.value.metadata, server)
+    if strategy.errors:
+        await _mutate(server, request, to_hub(body.value, request.kind), is_valid=False)
+    stored = _accepted(strategy, request, name)
+    metadata = replace(
+        stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=server.now()
+    )
+    new = server_defaults.with_namespace_label(replace(stored, metadata=metadata))
+    await admit_write(server, request, Operation.CREATE, new=new)
+    if not is_applied:
+        new = with_updated_owners(None, new, request, server.now())
+    return await _mutate(server, request, server_defaults.with_server_defaults(new, body.value))
+
+
+async def _mutate(
+    server: ServerContext, request: ResourceRequest, new: Any, *, is_valid: bool = True
+) -> Any:
+    """Run the mutating plugins; without plugins, pods get the defaults of an empty account."""
+    if server.admission is not None:
+        return await server.admission.mutate(request, new, is_valid=is_valid)
+    return with_pod_defaults(new, server.new_suffix()) if isinstance(new, Pod) else new
+
+
+def charged(
+    server: ServerContext, request: ResourceRequest, new: Any
+) -> AbstractAsyncContextManager[None]:
+    """Return a context that charges quotas for an object that is stored within."""
+    return _NO_CHARGE if server.admission is None else server.admission.charged(request, new)
+
+
+def _check_namespace(
+    server: ServerContext, request: ResourceRequest, namespace: Any | None, metadata: ObjectMeta
+) -> None:
+    """NamespaceLifecycle: refuse objects in a namespace that does not exist or is terminating."""
+    name = request.target.namespace
+    if namespace is None:
+        raise not_found(server.resources.of("", "namespaces").about, name)
+    if namespace.metadata.deletion_timestamp is not None:
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        cause = StatusCause(
+            reason="NamespaceTerminating",
+            message=f"namespace {name} is being terminated",
+            field="metadata.namespace",
+        )
+        shown = metadata.name or metadata.generate_name
+        raise forbidden(request.resource.about, shown, why, (cause,))
+
+
+def _name_of(metadata: ObjectMeta, server: ServerContext) -> str:
+    """Return the name of a new object, generated before anything is checked."""
+    if metadata.name or not metadata.generate_name:
+        return metadata.name
+    prefix = metadata.generate_name.encode()[:GENERATED_PREFIX_MAX]
+    return f"{prefix.decode(errors='replace')}{server.new_suffix()}"
+
+
+def _accepted(strategy: StrategyResult, request: ResourceRequest, name: str) -> Any:
+    """Return the object of a strategy, or raise why it is refused."""
+    if strategy.refused == CONFLICT:
+        raise conflict(request.resource.about, name, MODIFIED)
+    if strategy.refused is not None:
+        raise bad_request(strategy.refused)
+    if strategy.errors:
+        raise invalid(request.resource.about, name, strategy.errors)
+    return strategy.stored
+
+
+# --- update and other writes ----------------------------------------------------------------------
+
+
+def run_update_strategy(
+    request: ResourceRequest, body: DecodedBody, old: Any, context: Context
+) -> StrategyResult:
+    """Return what the strategy makes of a changed object; it may be invalid."""
+    admit = admit_status if request.target.subresource == "status" else admit_update
+    return admit(server_defaults.with_kept_priority(body.value, old), old, request.kind, context)
+
+
+async def admit_changed(
+    server: ServerContext,
+    request: ResourceRequest,
+    body: DecodedBody,
+    strategy: StrategyResult,
+    old: Any,
+    *,
+    is_applied: bool,
+) -> Any:
+    """Return a changed object that may be stored, or raise why not."""
+    new = _accepted(strategy, request, request.target.name)
+    if request.target.subresource != "status":
+        new = server_defaults.with_namespace_label(new)
+    await admit_write(server, request, Operation.UPDATE, new=new, old=old)
+    if server.admission is not None:
+        await server.admission.admit_change(request, new, old)
+    if is_applied:
+        entries = to_hub(body.value, request.kind).metadata.managed_fields
+        applied = replace(new, metadata=replace(new.metadata, managed_fields=entries))
+        return old if is_unchanged_apply(old, applied) else applied
+    return with_updated_owners(old, new, request, server.now())
+
+
+async def admit_write(
+    server: ServerContext,
+    request: ResourceRequest,
+    operation: Operation,
+    *,
+    new: Any = None,
+    old: Any = None,
+    pod: Pod | None = None,
+) -> None:
+    """NodeRestriction and RBAC escalation: raise why the user may not write this content."""
+    if server.guard is None:
+        return
+    node = None
+    if isinstance(new, Pod) and (name := node_of(request.user)):
+        node = await server.registry.find(server.resources.of("", "nodes"), "", name)
+    change = AdmissionAttributes(operation, request.target, new, old, pod, node)
+    check_write(server.guard, request.user, change)
+
+
+def check_write(guard: ClusterAuthorizer, user: User, change: AdmissionAttributes) -> None:
+    """Raise 403 if NodeRestriction or the escalation check refuses a write."""
+    target, new = change.target, change.new
+    reason = refuse_node_write(user, change)
+    is_write = change.operation is not Operation.DELETE
+    if reason is None and is_write and isinstance(new, RBAC_KINDS):
+        write = RoleWrite(user, target, new, change.old)
+        reason = refuse_escalation(write, policy=guard.policy, authorizer=guard.authorizer)
+    if reason is not None:
+        name = target.name
+        if not name and new is not None:
+            name = new.metadata.name or new.metadata.generate_name
+        raise forbidden(About(target.resource, "", target.group), name, reason)
+
+
+# --- plugins --------------------------------------------------------------------------------------
+
+
+class AdmissionPlugins:
+    """The plugins that read other objects, with their cache and controllers."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        resources: Resources,
+        *,
+        gates: Gates,
+        now: Callable[[], Timestamp],
+        new_uid: Callable[[], str],
+        new_suffix: Callable[[], str],
+    ) -> None:
+        cache = AdmissionCache()
+        watched = [resources.of(group, plural) for group, plural in WATCHED_RESOURCES]
+        self._informer = StoreInformer(registry, watched, cache)
+        self._accounts = ServiceAccountAdmission(
+            registry, resources, cache, now=now, new_uid=new_uid, new_suffix=new_suffix
+        )
+        self._priorities = PriorityAdmission(
+            registry, resources, cache, gates=gates, now=now, new_uid=new_uid
+        )
+        self._runtimes = RuntimeClassAdmission(registry, resources, cache)
+        has_extended = gates.enabled(Gate.DRA_EXTENDED_RESOURCE)
+        self._quotas = QuotaController(
+            registry, resources, cache, now=now, has_extended=has_extended
+        )
+
+    async def prepare(self) -> None:
+        """Create the system priority classes and fill the cache, before the server answers."""
+        await self._priorities.create_system_classes()
+        await self._informer.load()
+        await self._accounts.make_missing()
+
+    async def run(self) -> None:
+        """Run the informer and the controllers until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._informer.run())
+            tasks.create_task(self._accounts.run())
+            tasks.create_task(self._quotas.run())
+
+    async def recount(self, namespace: str) -> None:
+        """Bring the status of all quotas of a namespace up to date now."""
+        await self._quotas.recount(namespace)
+
+    async def mutate(self, request: ResourceRequest, new: Any, *, is_valid: bool) -> Any:
+        """Return a new object with what the plugins set, or raise why it is forbidden.
+
+        An invalid object is checked for the existence of its account and classes only.
+        """
+        account = None
+        if isinstance(new, Pod):
+            account = await self._accounts.find_for(request, new)
+        new = await self._priorities.admit(request, new)
+        if account is not None:
+            new = self._accounts.admit(new, account)
+        if isinstance(new, Pod):
+            new = await self._runtimes.admit(request, new, is_valid=is_valid)
+        return new
+
+    async def admit_change(self, request: ResourceRequest, new: Any, old: Any) -> None:
+        """Raise why a change is forbidden; charge quotas for what it uses in addition."""
+        if request.target.subresource:
+            return
+        self._priorities.check_default(request, new)
+        async with self._quotas.charged(request, new, old):
+            pass
+
+    def charged(self, request: ResourceRequest, new: Any) -> AbstractAsyncContextManager[None]:
+        """Return a context that charges quotas for an object that is stored within."""
+        return self._quotas.charged(request, new)

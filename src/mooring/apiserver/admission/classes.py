@@ -1,0 +1,274 @@
+"""The Priority and RuntimeClass plugins: what the classes that an object names add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.core import Pod, PodSpec, Toleration
+from mooring.api.core.placement import NO_EXECUTE
+from mooring.api.gates import Gate, Gates
+from mooring.api.meta import ObjectMeta
+from mooring.api.runtimeclass import GROUP as NODE
+from mooring.api.runtimeclass import RuntimeClass, Scheduling
+from mooring.api.scheduling import GROUP as SCHEDULING
+from mooring.api.scheduling import CompositePodGroup, PodGroup, PriorityClass
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.admission.cache import AdmissionCache
+from mooring.apiserver.resources import Resources
+from mooring.apiserver.storage.registry import Registry
+from mooring.apiserver.verbs.resource_request import ResourceRequest
+from mooring.claims.refusals import Refused
+from mooring.kit.go_quote import go_quote
+
+PREEMPT = "PreemptLowerPriority"
+
+# The server creates them: without them nothing that a cluster needs would have a higher priority
+# than what users run.
+SYSTEM_CLASSES = (
+    PriorityClass(
+        metadata=ObjectMeta(name="system-node-critical"),
+        value=2_000_001_000,
+        description=(
+            "Used for system critical pods that must not be moved from their current node."
+        ),
+        preemption_policy=PREEMPT,
+    ),
+    PriorityClass(
+        metadata=ObjectMeta(name="system-cluster-critical"),
+        value=2_000_000_000,
+        description=(
+            "Used for system critical pods that must run in the cluster, but can be moved to "
+            "another node if necessary."
+        ),
+        preemption_policy=PREEMPT,
+    ),
+)
+
+
+_POD = (
+    "the integer value of priority ({given}) must not be provided in pod spec; priority admission "
+    "controller computed {computed} from the given PriorityClass name"
+)
+_GROUP = (
+    "priority set in the {noun} ({given}) must match the priority computed ({computed}) based on "
+    "the priority class set in the spec"
+)
+_POLICY = (
+    "the string value of PreemptionPolicy ({given}) must not be provided in {noun} spec; priority "
+    "admission controller computed {computed} from the given PriorityClass name"
+)
+_OTHER_OVERHEAD = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+_NO_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+
+
+class PriorityAdmission:
+    """Gives pods and pod groups the priority of their class, else of the default class, else 0."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        resources: Resources,
+        cache: AdmissionCache,
+        *,
+        gates: Gates,
+        now: Callable[[], Timestamp],
+        new_uid: Callable[[], str],
+    ) -> None:
+        self._registry = registry
+        self._resource = resources.of(SCHEDULING, "priorityclasses")
+        self._classes = cache.priorities
+        self._gates = gates
+        self._now = now
+        self._new_uid = new_uid
+
+    async def create_system_classes(self) -> None:
+        """Create the system priority classes that are missing."""
+        for wanted in SYSTEM_CLASSES:
+            if await self._registry.find(self._resource, "", wanted.metadata.name) is None:
+                metadata = replace(
+                    wanted.metadata,
+                    uid=self._new_uid(),
+                    generation=1,
+                    creation_timestamp=self._now(),
+                )
+                await self._registry.create(self._resource, replace(wanted, metadata=metadata))
+
+    async def admit(self, request: ResourceRequest, new: Any) -> Any:
+        """Return a new object with its priority, or raise 403."""
+        self.check_default(request, new)
+        if not takes_priority(new, self._gates):
+            return new
+        result = prioritized(new, await self._class_of(request, new), self._gates)
+        if isinstance(result, Refused):
+            raise request.forbidden(new, result.reason)
+        return result
+
+    def check_default(self, request: ResourceRequest, new: Any) -> None:
+        """Raise 403 if there would be two default classes."""
+        if isinstance(new, PriorityClass):
+            reason = second_default(new, self._classes.values())
+            if reason is not None:
+                raise request.forbidden(new, reason)
+
+    async def _class_of(self, request: ResourceRequest, new: Any) -> PriorityClass | None:
+        name = new.spec.priority_class_name
+        if not name:
+            return default_class(self._classes.values())
+        found = self._classes.get(name) or await self._registry.find(self._resource, "", name)
+        if found is None:
+            raise request.forbidden(new, f"no PriorityClass with name {name} was found")
+        return found
+
+
+def takes_priority(value: Any, gates: Gates) -> bool:
+    """Return whether an object gets a priority from a class."""
+    match value:
+        case Pod():
+            return True
+        case PodGroup():
+            return gates.enabled(Gate.GENERIC_WORKLOAD)
+        case CompositePodGroup():
+            return gates.enabled(Gate.COMPOSITE_POD_GROUP)
+    return False
+
+
+def default_class(classes: Iterable[PriorityClass]) -> PriorityClass | None:
+    """Return the class of objects that name none; the lowest, should there be several."""
+    return min(
+        (each for each in classes if each.global_default),
+        key=lambda each: (each.value, each.metadata.name),
+        default=None,
+    )
+
+
+def prioritized(value: Any, found: PriorityClass | None, gates: Gates) -> Any | Refused:
+    """Return an object with the priority of its class, or why its own values are refused."""
+    spec = value.spec
+    name, priority, policy = "", 0, PREEMPT
+    if found is not None:
+        name, priority = found.metadata.name, found.value
+        policy = found.preemption_policy or PREEMPT
+    noun = "pod" if isinstance(value, Pod) else _group_noun(value)
+    if spec.priority is not None and spec.priority != priority:
+        words = _POD if isinstance(value, Pod) else _GROUP
+        return Refused(words.format(given=spec.priority, computed=priority, noun=noun))
+    spec = replace(spec, priority=priority, priority_class_name=name)
+    if not isinstance(value, Pod) and not gates.enabled(Gate.POD_GROUP_PREEMPTION_POLICY):
+        return replace(value, spec=spec)
+    if spec.preemption_policy is not None and spec.preemption_policy != policy:
+        given = spec.preemption_policy
+        return Refused(_POLICY.format(given=given, computed=policy, noun=noun))
+    return replace(value, spec=replace(spec, preemption_policy=policy))
+
+
+def _group_noun(value: Any) -> str:
+    return "pod group" if isinstance(value, PodGroup) else "composite pod group"
+
+
+def second_default(new: PriorityClass, classes: Iterable[PriorityClass]) -> str | None:
+    """Return why a class may not be the default: another class is."""
+    known = default_class(each for each in classes if each.metadata.name != new.metadata.name)
+    if not new.global_default or known is None:
+        return None
+    name = known.metadata.name
+    return f"PriorityClass {name} is already marked as default. Only one default can exist"
+
+
+# --- runtime classes ------------------------------------------------------------------------------
+
+
+class RuntimeClassAdmission:
+    """Gives pods the overhead, node selector and tolerations of their runtime class."""
+
+    def __init__(self, registry: Registry, resources: Resources, cache: AdmissionCache) -> None:
+        self._registry = registry
+        self._resource = resources.of(NODE, "runtimeclasses")
+        self._classes = cache.runtimes
+
+    async def admit(self, request: ResourceRequest, pod: Pod, *, is_valid: bool) -> Pod:
+        """Return a pod with what its runtime class adds, or raise 403."""
+        runtime = await self._class_of(request, pod)
+        has_overhead = runtime is not None and runtime.overhead is not None
+        if is_valid and pod.spec.overhead and not has_overhead:
+            raise request.forbidden(pod, _NO_OVERHEAD)
+        result = with_runtime(pod, runtime)
+        if isinstance(result, Refused):
+            raise request.forbidden(pod, result.reason)
+        return result
+
+    async def _class_of(self, request: ResourceRequest, pod: Pod) -> RuntimeClass | None:
+        name = pod.spec.runtime_class_name
+        if name is None:
+            return None
+        found = self._classes.get(name)
+        if found is None and name:
+            found = await self._registry.find(self._resource, "", name)
+        if found is None:
+            why = f"pod rejected: RuntimeClass {go_quote(name)} not found"
+            raise request.forbidden(pod, why)
+        return found
+
+
+def with_runtime(pod: Pod, runtime: RuntimeClass | None) -> Pod | Refused:
+    """Return a pod with what its runtime class adds, or why they conflict."""
+    spec = pod.spec
+    overhead = None if runtime is None else runtime.overhead
+    if overhead is not None:
+        if spec.overhead and spec.overhead != overhead.pod_fixed:
+            return Refused(_OTHER_OVERHEAD)
+        spec = replace(spec, overhead=overhead.pod_fixed)
+    if runtime is not None and runtime.scheduling is not None:
+        scheduled = _scheduled(spec, runtime.scheduling)
+        if isinstance(scheduled, Refused):
+            return scheduled
+        spec = scheduled
+    return replace(pod, spec=spec)
+
+
+def _scheduled(spec: PodSpec, scheduling: Scheduling) -> PodSpec | Refused:
+    for key, value in scheduling.node_selector.items():
+        own = spec.node_selector.get(key, value)
+        if own != value:
+            return Refused(
+                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
+                f"pod.spec.nodeSelector[{key}] = {own}"
+            )
+    return replace(
+        spec,
+        node_selector={**spec.node_selector, **scheduling.node_selector},
+        tolerations=_merged((*spec.tolerations, *scheduling.tolerations)),
+    )
+
+
+def _merged(tolerations: Sequence[Toleration]) -> tuple[Toleration, ...]:
+    """Return the tolerations that no other one covers; of equal ones the first."""
+    merged: list[Toleration] = []
+    for position, toleration in enumerate(tolerations):
+        later = (other for other in tolerations[position + 1 :] if other != toleration)
+        if not any(_covers(other, toleration) for other in (*merged, *later)):
+            merged.append(toleration)
+    return tuple(merged)
+
+
+def _covers(wide: Toleration, narrow: Toleration) -> bool:
+    """Return whether one toleration tolerates everything that another one does."""
+    if wide == narrow:
+        return True
+    matches_all = not wide.key and wide.operator == "Exists"
+    if wide.key != narrow.key and not matches_all:
+        return False
+    if wide.effect not in ("", narrow.effect) or not _lasts_longer(wide, narrow):
+        return False
+    if wide.operator in ("", "Equal"):
+        return narrow.operator == "Equal" and narrow.value == wide.value
+    return wide.operator == "Exists"
+
+
+def _lasts_longer(wide: Toleration, narrow: Toleration) -> bool:
+    if wide.effect != NO_EXECUTE or wide.toleration_seconds is None:
+        return True
+    seconds = narrow.toleration_seconds
+    return seconds is not None and seconds <= wide.toleration_seconds

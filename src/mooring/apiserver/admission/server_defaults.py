@@ -1,0 +1,66 @@
+"""Values that the server itself sets on objects that it admits.
+
+Namespace   is active, has a finalizer until it is empty, and a label with its name
+PodGroup    has a finalizer until its pods have ended
+Job         selects its pods by its uid, and has their labels
+Pod         keeps its priority where an update leaves it out
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.batch import Job
+from mooring.api.core import Namespace, Pod
+from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
+from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
+from mooring.validation.workloads import with_selector
+
+NAMESPACE_FINALIZER = "kubernetes"
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+def with_namespace_label(value: Any) -> Any:
+    """Return a namespace with the label of its name; the author of the write manages the label."""
+    if not isinstance(value, Namespace):
+        return value
+    metadata = value.metadata
+    labels = {**metadata.labels, NAMESPACE_LABEL: metadata.name}
+    return replace(value, metadata=replace(metadata, labels=labels))
+
+
+def with_server_defaults(value: Any, written: Any) -> Any:
+    """Return a new object with server defaults, which no field manager owns.
+
+    A job gets the labels of its pods if its author wrote none.
+    """
+    match value:
+        case Namespace():
+            held = NamespaceSpec(finalizers=(NAMESPACE_FINALIZER,))
+            return replace(value, spec=held, status=NamespaceStatus(phase=ACTIVE))
+        case PodGroup():
+            return _protected(value)
+        case Job():
+            return with_selector(value, shares_labels=not written.metadata.labels)
+    return value
+
+
+def with_kept_priority(value: Any, old: Any) -> Any:
+    """Return a changed pod with the priority that its author need not repeat."""
+    if not isinstance(value, Pod):
+        return value
+    spec, before = value.spec, old.spec
+    priority = before.priority if spec.priority is None else spec.priority
+    policy = spec.preemption_policy or before.preemption_policy
+    return replace(value, spec=replace(spec, priority=priority, preemption_policy=policy))
+
+
+def _protected(value: PodGroup) -> PodGroup:
+    """Return a group with the finalizer that a controller removes when its pods have ended."""
+    held = value.metadata.finalizers
+    if PROTECTION_FINALIZER in held:
+        return value
+    finalizers = (*held, PROTECTION_FINALIZER)
+    return replace(value, metadata=replace(value.metadata, finalizers=finalizers))

@@ -1,0 +1,300 @@
+"""The credentials of a server and of nodes, in folders: made once, renewed before they expire.
+
+ca.crt ca.key            the certificate authority
+server.crt server.key    the server's own certificate
+sa.key                   signs service account tokens
+NAME.crt NAME.key        client certificates: admin, scheduler, controller-manager, and the one that
+                         the server shows to nodes
+
+A node has a folder of its own, with ca.crt, client.crt, client.key, serving.crt, serving.key and a
+kubeconfig. A server without TLS has a token for its administrator instead.
+
+All files are for their owner only, and are replaced atomically. A reader sees the old files or the
+new ones; a key and certificate that do not match, because the machine stopped between the two
+writes, are made anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.auth import certificates
+from mooring.apiserver.auth.certificates import Pair
+from mooring.apiserver.auth.service_account_tokens import SigningKey
+from mooring.apiserver.auth.users import MASTERS, NODE_PREFIX, NODES
+from mooring.apiserver.errors import CertificateError, CredentialsError, SigningKeyError
+from mooring.kit.atomic_file import replace_file
+from mooring.kit.extras import optional_imports
+
+with optional_imports():
+    from cryptography.hazmat.primitives import serialization
+
+PRIVATE_FOLDER = 0o700
+
+ADMIN = "admin"
+KUBELET_CLIENT = "apiserver-kubelet-client"  # the server's certificate for connections to nodes
+CLIENTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (ADMIN, "kubernetes-admin", (MASTERS,)),
+    ("scheduler", "system:kube-scheduler", ()),
+    ("controller-manager", "system:kube-controller-manager", ()),
+    (KUBELET_CLIENT, "kube-apiserver-kubelet-client", ("kubeadm:cluster-admins",)),
+)
+TOKEN_FILE = "admin-token"  # noqa: S105  # a file name
+CLUSTER = "mooring"
+
+
+class Credentials(NamedTuple):
+    """The credentials of a server."""
+
+    authority: Pair
+    server: Pair
+    signing_key: SigningKey
+    clients: dict[str, Pair]
+    renewed: tuple[str, ...] = ()  # made or renewed by this call
+
+
+class NodeCredentials(NamedTuple):
+    """The credentials of a node, as a client and as a server."""
+
+    client: Pair  # system:node:NAME
+    serving: Pair
+    renewed: tuple[str, ...] = ()
+
+
+class CredentialsFolder:
+    """The credential files of a server or of a node."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def ensure(
+        self, now: Timestamp, *, names: Sequence[str] = (), addresses: Sequence[str] = ()
+    ) -> Credentials:
+        """Return the credentials; make or renew those that are missing or due."""
+        self._make()
+        renewed: list[str] = []
+        authority = self._authority(now, renewed)
+        server = partial(
+            certificates.server_certificate, authority, now, names=names, addresses=addresses
+        )
+        wanted = frozenset((*names, *addresses))
+        own = self._pair("server", authority, now, server, renewed, names=wanted)
+        clients = {}
+        for name, user, groups in CLIENTS:
+            client = partial(certificates.client_certificate, authority, user, groups, now)
+            clients[name] = self._pair(name, authority, now, client, renewed)
+        return Credentials(authority, own, self._signing_key(renewed), clients, tuple(renewed))
+
+    def ensure_node(
+        self, authority: Pair, node: str, now: Timestamp, *, hosts: Sequence[str]
+    ) -> NodeCredentials:
+        """Return the credentials of a node; make or renew those that are missing or due."""
+        self._make()
+        renewed: list[str] = []
+        user = f"{NODE_PREFIX}{node}"
+        write_privately(self.path / "ca.crt", authority.certificate)
+        client = partial(certificates.client_certificate, authority, user, (NODES,), now)
+        serving = partial(certificates.serving_certificate, authority, user, (NODES,), hosts, now)
+        return NodeCredentials(
+            self._pair("client", authority, now, client, renewed, user=user),
+            self._pair(
+                "serving", authority, now, serving, renewed, names=frozenset(hosts), user=user
+            ),
+            tuple(renewed),
+        )
+
+    def authority(self) -> Pair:
+        """Return the certificate authority in this folder, or raise CredentialsError."""
+        found = self._read_pair("ca")
+        if found is None or not _is_match(found):
+            raise CredentialsError(f"{self.path / 'ca.crt'}: there is no authority")
+        return found
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CredentialsError(f"{self.path}: {error.strerror}") from None
+
+    def _authority(self, now: Timestamp, renewed: list[str]) -> Pair:
+        """Return the authority. Its key never changes: all issued credentials depend on it."""
+        found = self._read_pair("ca")
+        if (
+            found is not None
+            and _is_match(found)
+            and not certificates.is_due(found.certificate, now)
+        ):
+            return found
+        key = self._read("ca.key")
+        if key is None and (self.path / "ca.crt").exists():
+            raise CredentialsError(f"{self.path / 'ca.key'}: missing, though there is a ca.crt")
+        renewed.append("ca")
+        try:
+            made = certificates.authority_certificate(key or certificates.new_key(), now)
+        except CertificateError as error:
+            raise CredentialsError(f"{self.path / 'ca.key'}: {error}") from None
+        return self._write_pair("ca", made)
+
+    def _pair(
+        self,
+        name: str,
+        authority: Pair,
+        now: Timestamp,
+        make: Callable[[], Pair],
+        renewed: list[str],
+        *,
+        names: frozenset[str] = frozenset(),
+        user: str = "",
+    ) -> Pair:
+        found = self._read_pair(name)
+        if (
+            found is not None
+            and not certificates.is_due(found.certificate, now)
+            and certificates.is_signed_by(found.certificate, authority.certificate)
+            and _is_match(found)
+            and names <= certificates.names_of(found.certificate)
+            and user in ("", certificates.user_of(found.certificate))
+        ):
+            return found
+        renewed.append(name)
+        try:
+            return self._write_pair(name, make())
+        except CertificateError as error:
+            raise CredentialsError(f"{self.path / f'{name}.crt'}: {error}") from None
+
+    def _signing_key(self, renewed: list[str]) -> SigningKey:
+        pem = self._read("sa.key")
+        if pem is None:
+            renewed.append("sa")
+            pem = certificates.new_key()
+            write_privately(self.path / "sa.key", pem)
+        try:
+            return SigningKey.from_pem(pem)
+        except SigningKeyError as error:
+            raise CredentialsError(f"{self.path / 'sa.key'}: {error}") from None
+
+    def _read_pair(self, name: str) -> Pair | None:
+        certificate, key = self._read(f"{name}.crt"), self._read(f"{name}.key")
+        return None if certificate is None or key is None else Pair(certificate, key)
+
+    def _write_pair(self, name: str, pair: Pair) -> Pair:
+        write_privately(self.path / f"{name}.key", pair.key)
+        write_privately(self.path / f"{name}.crt", pair.certificate)
+        return pair
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return (self.path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CredentialsError(f"{self.path / name}: {error.strerror}") from None
+
+
+def write_privately(path: Path, data: bytes) -> None:
+    """Replace a file that only its owner can read, or raise CredentialsError."""
+    try:
+        replace_file(path, data)
+    except OSError as error:
+        raise CredentialsError(f"{path}: {error.strerror}") from None
+
+
+def _is_match(pair: Pair) -> bool:
+    """Return whether a key and a certificate match."""
+    try:
+        key = serialization.load_pem_private_key(pair.key, password=None)
+        return certificates.public_key_of(pair.certificate) == key.public_key()
+    except (ValueError, TypeError):
+        return False
+
+
+def admin_token(data_dir: Path) -> str:
+    """Return the administrator's token in a folder, made if there is none."""
+    path = data_dir / TOKEN_FILE
+    if not path.exists():
+        write_privately(path, f"{secrets.token_urlsafe(32)}\n".encode())
+    return path.read_text().strip()
+
+
+# --- nodes and kubeconfig files -------------------------------------------------------------------
+
+
+class NodeFolder(NamedTuple):
+    """The files of a node."""
+
+    kubeconfig: Path
+    certificate: Path
+    key: Path
+    authority: Path
+    renewed: tuple[str, ...] = ()
+
+
+def write_node_folder(
+    folder: Path, *, node: str, hosts: Sequence[str], server: str, pki: Path, now: Timestamp
+) -> NodeFolder:
+    """Write the credentials of a node that are missing or due, or raise CredentialsError.
+
+    `hosts` are the names and addresses of its endpoint, `pki` is the server's credentials folder.
+    """
+    authority = CredentialsFolder(pki).authority()
+    made = CredentialsFolder(folder).ensure_node(authority, node, now, hosts=hosts)
+    text = kubeconfig(server, authority.certificate, f"{NODE_PREFIX}{node}", made.client)
+    write_privately(folder / "kubeconfig", text.encode())
+    return NodeFolder(
+        folder / "kubeconfig",
+        folder / "serving.crt",
+        folder / "serving.key",
+        folder / "ca.crt",
+        made.renewed,
+    )
+
+
+def kubeconfig(
+    server: str,
+    authority: bytes | None,
+    user: str,
+    credentials: Pair | str,
+    *,
+    namespace: str = "default",
+) -> str:
+    """Return the text of a kubeconfig with a client certificate, or with a token."""
+    context = f"{user}@{CLUSTER}"
+    cluster = {"server": server}
+    if authority is not None:
+        cluster["certificate-authority-data"] = _text(authority)
+    tree = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CLUSTER, "cluster": cluster}],
+        "users": [{"name": user, "user": _user(credentials)}],
+        "contexts": [
+            {
+                "name": context,
+                "context": {"cluster": CLUSTER, "user": user, "namespace": namespace},
+            }
+        ],
+        "current-context": context,
+    }
+    text: str = yaml.safe_dump(tree, sort_keys=False)
+    return text
+
+
+def _user(credentials: Pair | str) -> dict[str, Any]:
+    if isinstance(credentials, str):
+        return {"token": credentials} if credentials else {}
+    return {
+        "client-certificate-data": _text(credentials.certificate),
+        "client-key-data": _text(credentials.key),
+    }
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

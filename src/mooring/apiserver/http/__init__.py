@@ -1,0 +1,13 @@
+"""HTTP: from bytes to a request, and from a result to bytes.
+
+messages            paths, requests, responses and documents
+status              Status errors, with Kubernetes' messages
+app                 the ASGI application: bodies, gzip, streams, timeouts
+router              authentication, flow control, authorization, then the handler
+non_resource        discovery, OpenAPI, health, version, metrics
+negotiation         the representation of a response
+response_encoder    objects, lists and events as bytes
+flow_control        seats for requests, shared among users
+metrics             counts of requests
+uvicorn_server      the listener, with TLS
+"""

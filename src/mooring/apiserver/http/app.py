@@ -1,0 +1,251 @@
+"""The ASGI application: bounded bodies, gzip, streams and timeouts."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qsl
+
+from msgspec.structs import replace
+
+from mooring.apiserver.http.messages import Request, Response, StreamingResponse
+from mooring.apiserver.http.response_encoder import error_response
+from mooring.apiserver.http.router import Router
+from mooring.apiserver.http.status import (
+    StatusError,
+    bad_request,
+    timed_out,
+    too_large,
+    too_many_requests,
+)
+from mooring.apiserver.settings import Limits
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Upstream = Callable[[bytes], Awaitable[None]]
+
+GZIP_FROM_BYTES = 128 * 1024
+GZIP_LEVEL = 1
+QUERY_FIELDS_MAX = 100
+
+PEER = "mooring.peer"  # the key of the client's certificate in a scope
+TAKE_OVER = "mooring.take_over"  # the key of the function that hands over the connection
+READ_BYTES = 64 * 1024
+STALLED_S = 60.0
+
+
+class Application:
+    """Serves a router over ASGI."""
+
+    def __init__(self, router: Router, limits: Limits = Limits()) -> None:  # noqa: B008
+        self.router = router
+        self._limits = limits
+        self._metrics = router.metrics
+        self._stopping = asyncio.Event()
+        self._bodies_bytes = 0
+
+    def stop_streams(self) -> None:
+        """End all watches, so that a stopping server need not wait for them."""
+        self._stopping.set()
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return None
+        request = _head(scope)
+        answer = await self._answer(request, receive)
+        if not isinstance(answer, StreamingResponse):
+            return await _send(answer, request, send)
+        if self._metrics.watches >= self._limits.watches_max:
+            await _close(answer.chunks)
+            return await _send(error_response(too_many_requests(5), request), request, send)
+        if answer.upstream is not None:
+            return await self._tunnel(answer, answer.upstream, scope)
+        return await self._stream(answer, receive, send)
+
+    async def _answer(self, request: Request, receive: Receive) -> Response | StreamingResponse:
+        try:
+            async with asyncio.timeout(self._limits.request_s):
+                body = await self._body(request, receive)
+                return await self.router.answer(replace(request, body=body))
+        except TimeoutError:
+            return error_response(timed_out(), request)
+        except StatusError as error:
+            return error_response(error, request)
+
+    async def _body(self, request: Request, receive: Receive) -> bytes:
+        bytes_max = self._limits.body_bytes_max
+        length = request.headers.get("content-length", "0")
+        if length.isdigit() and int(length[:18]) > bytes_max:
+            raise too_large(bytes_max)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise bad_request("the client went away")
+                part = message.get("body", b"")
+                size += len(part)
+                self._bodies_bytes += len(part)
+                if size > bytes_max:
+                    raise too_large(bytes_max)
+                if self._bodies_bytes > self._limits.bodies_bytes_max:
+                    raise too_many_requests(1)
+                parts.append(part)
+                if not message.get("more_body", False):
+                    return _unpacked(b"".join(parts), request, bytes_max)
+        finally:
+            self._bodies_bytes -= size
+
+    # --- streams ------------------------------------------------------------------------------
+
+    async def _stream(self, answer: StreamingResponse, receive: Receive, send: Send) -> None:
+        await self._until_over(answer, _send_chunks(answer, send), _gone(receive))
+        if self._stopping.is_set():
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _tunnel(
+        self, answer: StreamingResponse, upstream: Upstream, scope: MutableMapping[str, Any]
+    ) -> None:
+        """Copy bytes both ways until one side ends."""
+        reader, writer = scope[TAKE_OVER]()
+        try:
+            down, up = _carry_down(answer.chunks, writer), _carry_up(reader, upstream)
+            await self._until_over(answer, down, up)
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _until_over(
+        self,
+        answer: StreamingResponse,
+        down: Coroutine[Any, Any, None],
+        up: Coroutine[Any, Any, None],
+    ) -> None:
+        """Run both directions until one ends or the server stops."""
+        self._metrics.watches += 1
+        stopping = asyncio.create_task(self._stopping.wait())
+        tasks = {asyncio.create_task(down), asyncio.create_task(up), stopping}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._metrics.watches -= 1
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await _close(answer.chunks)
+
+
+def _head(scope: MutableMapping[str, Any]) -> Request:
+    headers = tuple(
+        [
+            (name.decode("latin-1").lower(), value.decode("latin-1"))
+            for name, value in scope["headers"]
+        ]
+    )
+    query = _query(scope.get("query_string", b""))
+    return Request(
+        scope["method"],
+        scope["path"],
+        query,
+        dict(headers),
+        certificate=scope.get(PEER),
+        all_headers=headers,
+        uri=_uri(scope),
+        client=(scope.get("client") or ("",))[0],
+    )
+
+
+def _query(text: bytes) -> dict[str, str]:
+    """Return the fields of a query; of repeated fields the first one."""
+    if not text:
+        return {}
+    fields = parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=None)
+    return dict(reversed(fields[:QUERY_FIELDS_MAX]))
+
+
+def _uri(scope: MutableMapping[str, Any]) -> str:
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    query: bytes = scope.get("query_string", b"")
+    return (path + b"?" + query if query else path).decode("latin-1")
+
+
+def _unpacked(body: bytes, request: Request, bytes_max: int) -> bytes:
+    """Return a body, decompressed if it is gzip; the bound holds for the result."""
+    if request.headers.get("content-encoding", "").lower() != "gzip":
+        return body
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        whole = unpacking.decompress(body, bytes_max + 1)
+    except zlib.error as error:
+        raise bad_request(f"the body is not valid gzip: {error}") from None
+    if len(whole) > bytes_max:
+        raise too_large(bytes_max)
+    return whole
+
+
+async def _carry_down(chunks: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
+    async for chunk in chunks:
+        writer.write(chunk)
+        async with asyncio.timeout(STALLED_S):
+            await writer.drain()
+
+
+async def _carry_up(reader: asyncio.StreamReader, upstream: Upstream) -> None:
+    while data := await reader.read(READ_BYTES):
+        try:
+            await upstream(data)
+        except TimeoutError:
+            return
+        except OSError:
+            continue  # The node takes no more, but its last bytes must still reach the client.
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _close(chunks: AsyncIterator[bytes]) -> None:
+    close = getattr(chunks, "aclose", None)
+    if close is not None:
+        with suppress(RuntimeError):
+            await close()
+
+
+async def _send(answer: Response, request: Request, send: Send) -> None:
+    body, headers = answer.body, [*answer.headers, ("Content-Type", answer.content_type)]
+    wants_gzip = "gzip" in request.headers.get("accept-encoding", "")
+    if wants_gzip and len(body) >= GZIP_FROM_BYTES:
+        body = await asyncio.to_thread(gzip.compress, body, GZIP_LEVEL)
+        headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    headers.append(("Content-Length", str(len(body))))
+    if request.method == "HEAD":
+        body = b""
+    await send(_start(answer.status, headers))
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _send_chunks(answer: StreamingResponse, send: Send) -> None:
+    headers = [*answer.headers, ("Content-Type", answer.content_type)]
+    await send(_start(200, headers))
+    # Clients wait for the headers before they wait for events.
+    await send({"type": "http.response.body", "body": b"", "more_body": True})
+    async for chunk in answer.chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _start(status: int, headers: list[tuple[str, str]]) -> Message:
+    encoded = [
+        (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
+        for name, value in headers
+    ]
+    return {"type": "http.response.start", "status": status, "headers": encoded}

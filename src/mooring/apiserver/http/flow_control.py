@@ -1,0 +1,116 @@
+"""Flow control: seats for requests in flight, shared fairly among users.
+
+Reads, writes and watches have seats of their own. A user gets another seat while they hold fewer
+than twice the number of free seats:
+
+    one busy user      2/3 of the seats, 1/3 stays free for others
+    two                2/5 each, 1/5 stays free
+    n                  2/(2n+1) each
+
+So a new user finds a seat, however many requests others send, as long as there are more seats than
+users; nothing needs to be configured. A request without a seat gets 429 with Retry-After. Members
+of system:masters are bound by the number of seats alone: who repairs a cluster must get in.
+
+Networks know this as the dynamic threshold by which ports share the memory of a switch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+from msgspec import Struct
+
+from mooring.apiserver.auth.users import MASTERS, User
+from mooring.apiserver.http.status import too_many_requests
+from mooring.kit.metrics import Family, Level
+
+FREE_SEATS_FACTOR = 2
+RETRY_AFTER_S = 1
+
+
+class RequestClass(Enum):
+    """The class of a request; each class has its own seats."""
+
+    READING = "readOnly"
+    WRITING = "mutating"
+    WATCHING = "watch"
+
+
+class Seats(Struct, frozen=True):
+    """The number of seats of each class."""
+
+    reading_max: int = 400
+    writing_max: int = 200
+    watching_max: int = 10_000
+
+
+class FlowControl:
+    """Assigns seats to requests."""
+
+    def __init__(self, seats: Seats = Seats()) -> None:  # noqa: B008
+        self._seats_max = {
+            RequestClass.READING: seats.reading_max,
+            RequestClass.WRITING: seats.writing_max,
+            RequestClass.WATCHING: seats.watching_max,
+        }
+        self._taken = dict.fromkeys(RequestClass, 0)
+        self._by_user: Counter[tuple[RequestClass, str]] = Counter()
+        self.refused: Counter[RequestClass] = Counter()
+
+    def taken(self, kind: RequestClass) -> int:
+        """Return how many seats of a class are taken."""
+        return self._taken[kind]
+
+    @contextmanager
+    def seat(self, user: User, kind: RequestClass) -> Iterator[None]:
+        """Hold a seat within a block, or raise 429."""
+        self.take(user, kind)
+        try:
+            yield
+        finally:
+            self.leave(user, kind)
+
+    def families(self) -> Iterator[Family]:
+        """Yield the metrics of seats."""
+        yield Level(
+            "apiserver_current_inflight_requests",
+            "Requests at work, by kind: readOnly or mutating.",
+            ("request_kind",),
+            lambda: {
+                (s.value,): self._taken[s] for s in (RequestClass.READING, RequestClass.WRITING)
+            },
+        )
+        yield Level(
+            "mooring_apiserver_dropped_requests_total",
+            "Requests that found no seat and were answered with 429, by kind.",
+            ("request_kind",),
+            lambda: {(kind.value,): self.refused[kind] for kind in RequestClass},
+            is_counter=True,
+        )
+
+    def take(self, user: User, kind: RequestClass) -> None:
+        """Take a seat, or raise 429 if there is none for the user."""
+        free = self._seats_max[kind] - self._taken[kind]
+        is_over = self._by_user[kind, user.name] >= FREE_SEATS_FACTOR * free
+        if free <= 0 or (is_over and MASTERS not in user.groups):
+            self.refused[kind] += 1
+            raise too_many_requests(RETRY_AFTER_S)
+        self._taken[kind] += 1
+        self._by_user[kind, user.name] += 1
+
+    def leave(self, user: User, kind: RequestClass) -> None:
+        """Release a seat."""
+        self._taken[kind] -= 1
+        self._by_user[kind, user.name] -= 1
+        if not self._by_user[kind, user.name]:
+            del self._by_user[kind, user.name]  # keeps no entries of users without seats
+
+
+def request_class(method: str, verb: str) -> RequestClass:
+    """Return the class of a request while it is answered."""
+    if verb in ("get", "list", "watch") or method in ("GET", "HEAD"):
+        return RequestClass.READING
+    return RequestClass.WRITING

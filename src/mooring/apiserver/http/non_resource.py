@@ -1,0 +1,135 @@
+"""Paths that are not resources: discovery, OpenAPI, health, version and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import msgspec
+
+from mooring.apiserver.auth.access import RequestAttributes
+from mooring.apiserver.discovery import Discovery
+from mooring.apiserver.http.messages import (
+    NO_CACHE,
+    NOT_FOUND_TEXT,
+    PLAIN_TEXT,
+    Document,
+    Request,
+    Response,
+    text_response,
+)
+from mooring.apiserver.http.metrics import Metrics
+from mooring.apiserver.http.status import method_not_allowed, not_acceptable
+from mooring.apiserver.openapi import Moved, OpenAPI
+from mooring.kit.metrics import PROMETHEUS
+from mooring.store.contract import Store
+from mooring.store.errors import StoreError
+
+HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
+
+
+class StaticDocuments(NamedTuple):
+    """Documents that do not change while the server runs."""
+
+    discovery: Discovery
+    openapi: OpenAPI
+    version: Document
+    address: str = ""  # where clients reach the server, for `/api`
+
+
+class NonResourcePaths:
+    """Answers requests for paths that are not resources."""
+
+    def __init__(
+        self,
+        documents: StaticDocuments,
+        versions: Collection[tuple[str, str]],
+        metrics: Metrics,
+        store: Store,
+    ) -> None:
+        self._documents = documents
+        self._versions = versions  # groups and versions
+        self._metrics = metrics
+        self._store = store
+
+    async def answer(self, request: Request) -> Response:
+        """Return the response to a request, or raise its Status."""
+        path = request.path
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
+        if _first_segment(path) in HEALTH_PATHS:
+            return await self._health(path, request)
+        match path.rstrip("/") or "/":
+            case "/version":
+                return _document_response(self._documents.version, request)
+            case "/metrics":
+                revision = await self._store.revision()
+                return Response(self._metrics.text(revision).encode(), 200, PROMETHEUS)
+            case "/":
+                return Response(msgspec.json.encode({"paths": self._root_paths()}))
+        return self._document(request)
+
+    def _document(self, request: Request) -> Response:
+        path, accept = request.path, request.accept
+        openapi, discovery = self._documents.openapi, self._documents.discovery
+        if path in openapi:
+            found = openapi.find(path, accept, request.query.get("hash", ""))
+            if isinstance(found, Moved):
+                headers = (*NO_CACHE, ("Location", found.location))
+                return Response(b"", 301, PLAIN_TEXT, headers)
+        elif path in discovery:
+            found = discovery.find(path, accept, address=self._documents.address)
+        else:
+            return text_response(NOT_FOUND_TEXT, 404)
+        if found is None:
+            raise not_acceptable(("application/json", "application/yaml"))
+        return _document_response(found, request)
+
+    def _root_paths(self) -> list[str]:
+        groups = {f"/apis/{g}" if g else "/api" for g, _ in self._versions}
+        versions = {f"/apis/{g}/{v}" if g else f"/api/{v}" for g, v in self._versions}
+        others = {"/apis", *HEALTH_PATHS, "/metrics", "/openapi/v2", "/openapi/v3", "/version"}
+        return sorted(groups | versions | others)
+
+    async def _health(self, path: str, request: Request) -> Response:
+        checks = {"ping": True, "store": await self._is_store_healthy()}
+        endpoint, _, name = path.strip("/").partition("/")
+        if name and name not in checks:
+            return text_response(NOT_FOUND_TEXT, 404)
+        selected = {name: checks[name]} if name else checks
+        lines = "".join(
+            f"[{'+' if is_ok else '-'}]{check} {'ok' if is_ok else 'failed'}\n"
+            for check, is_ok in selected.items()
+        )
+        if not all(selected.values()):
+            return text_response(f"{lines}{endpoint} check failed\n", 500)
+        if "verbose" in request.query:
+            return text_response(f"{lines}{endpoint} check passed\n")
+        return text_response("ok")
+
+    async def _is_store_healthy(self) -> bool:
+        try:
+            await self._store.revision()
+        except StoreError:
+            return False
+        return True
+
+
+def path_attributes(request: Request) -> RequestAttributes:
+    """Return the attributes of a request; access to a health path includes its checks."""
+    verb = request.method.lower() if request.method != "HEAD" else "get"
+    first = _first_segment(request.path)
+    return RequestAttributes(verb, path=first if first in HEALTH_PATHS else request.path)
+
+
+def _first_segment(path: str) -> str:
+    return f"/{path.strip('/').partition('/')[0]}"
+
+
+def _document_response(document: Document, request: Request) -> Response:
+    headers = tuple(
+        (name, value) for name, value in document.headers.items() if name != "Content-Type"
+    )
+    if document.is_known(request.headers.get("if-none-match", "")):
+        return Response(b"", 304, document.content_type, headers)
+    return Response(document.body, 200, document.content_type, headers)

@@ -1,0 +1,257 @@
+"""ResponseEncoder: objects, lists and watch events as bytes, in the negotiated representation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import yaml
+
+from mooring.api import protobuf
+from mooring.api.catalogue import from_hub
+from mooring.api.codec import encode_json, to_tree
+from mooring.api.kinds import Kind
+from mooring.api.meta import ListMeta, ObjectMeta
+from mooring.api.raw_fields import to_raw_tree
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.http.messages import JSON, NO_CACHE, Headers, Request, Response
+from mooring.apiserver.http.negotiation import (
+    PROTOBUF,
+    YAML,
+    ObjectForm,
+    Representation,
+    error_representation,
+)
+from mooring.apiserver.http.status import StatusError, bad_request
+from mooring.apiserver.storage.registry import text_with_revision
+from mooring.apiserver.tables import Include, PartialObjectMetadata, table_of, table_of_one
+from mooring.apiserver.verbs.watch import BOOKMARK, ERROR, INITIAL_EVENTS_END, WatchEvent
+from mooring.kit.lru import LRU
+from mooring.store.contract import Entry
+
+EVENTS_MAX = 2048
+EVENTS_BYTES_MAX = 16 * 2**20
+WARNING_LENGTH_MAX = 256
+WARNINGS_LENGTH_MAX = 4096
+
+TextOf = Callable[[Any], bytes | None]  # the JSON of an object, if it is cached
+
+# Events by revision, type, API version and media type.
+EncodedEvents = LRU[tuple[int, str, str, str], bytes]
+
+
+def new_encoded_events() -> EncodedEvents:
+    """Return the cache of encoded events that watches share."""
+    return EncodedEvents(EVENTS_MAX, EVENTS_BYTES_MAX)
+
+
+class ResponseEncoder:
+    """Encodes objects of one kind in one representation."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        form: Representation,
+        now: Timestamp,
+        include: Include = Include.METADATA,
+        encoded: EncodedEvents | None = None,
+        text_of: TextOf = lambda _: None,
+    ) -> None:
+        self._kind = kind
+        self._form = form
+        self._now = now
+        self._include = include
+        self._encoded = encoded if form.shape is ObjectForm.OBJECT else None
+        self._text_of = text_of if form.shape is ObjectForm.OBJECT and form.media == JSON else None
+        self._had_headers = False
+
+    # --- one object ---------------------------------------------------------------------------
+
+    def one(self, value: Any) -> bytes:
+        """Return the encoding of an object in its hub version."""
+        text = self._text(value)
+        return as_bytes(self._shown(value), self._form.media) if text is None else text + b"\n"
+
+    def _text(self, value: Any) -> bytes | None:
+        """Return the stored text of an object, if the representation is the stored one."""
+        if self._text_of is None or value.api_version != self._kind.api_version:
+            return None
+        return self._text_of(value)
+
+    def _shown(self, value: Any, *, headers: bool = True) -> Any:
+        form = self._form
+        if form.shape is ObjectForm.TABLE:
+            return table_of_one(
+                self._kind,
+                value,
+                self._now,
+                version=form.version,
+                include=self._include,
+                headers=headers,
+            )
+        if form.is_partial:
+            return PartialObjectMetadata(api_version=form.version, metadata=value.metadata)
+        return from_hub(value, self._kind.api_version)
+
+    # --- lists --------------------------------------------------------------------------------
+
+    def stored(self, entries: Sequence[Entry], metadata: ListMeta) -> bytes | None:
+        """Return a list straight from stored entries; None if they must be decoded.
+
+        Objects are stored as JSON of their hub version, so such lists need no decoding.
+        """
+        form, kind = self._form, self._kind
+        if form.media != JSON or form.shape is not ObjectForm.OBJECT:
+            return None
+        head = len(f'{{"apiVersion":"{kind.api_version}","kind":"{kind.name}",')
+        items = []
+        for entry in entries:
+            text = text_with_revision(entry, kind.api_version, kind.name)
+            if text is None:
+                return None
+            items.append(b"{" + text[head:])  # The list names the kind, so its items need not.
+        return self._list(b",".join(items), metadata)
+
+    def many(self, values: Sequence[Any], metadata: ListMeta) -> bytes:
+        """Return the encoding of a list."""
+        form = self._form
+        if form.shape is ObjectForm.TABLE:
+            table = table_of(
+                self._kind,
+                values,
+                self._now,
+                metadata=metadata,
+                version=form.version,
+                include=self._include,
+            )
+            return as_bytes(table, form.media)
+        shown = [self._shown(value) for value in values]
+        if form.media == PROTOBUF:
+            items = [_untyped(to_raw_tree(value)) for value in shown]
+            head = self._list_head()
+            return protobuf.encode({**head, "metadata": to_tree(metadata), "items": items})
+        body = self._list(b",".join(self._item(value) for value in shown), metadata)
+        return _yaml(body) if form.media == YAML else body
+
+    def _list(self, items: bytes, metadata: ListMeta) -> bytes:
+        start = msgspec.json.encode(self._list_head())[:-1]
+        return b'%s,"metadata":%s,"items":[%s]}\n' % (start, encode_json(metadata), items)
+
+    def _list_head(self) -> dict[str, str]:
+        if self._form.is_partial:
+            return {"kind": "PartialObjectMetadataList", "apiVersion": self._form.version}
+        return {"kind": f"{self._kind.name}List", "apiVersion": self._kind.api_version}
+
+    def _item(self, value: Any) -> bytes:
+        """Return an item of a list, without the kind that the list names."""
+        body = encode_json(value)
+        if self._form.is_partial:
+            return body
+        head = f'{{"apiVersion":"{value.api_version}","kind":"{value.kind}",'.encode()
+        if body.startswith(head):
+            return b"{" + body[len(head) :]
+        return msgspec.json.encode(_untyped(msgspec.json.decode(body)))
+
+    # --- watches ------------------------------------------------------------------------------
+
+    def event(self, event: WatchEvent) -> bytes:
+        """Return the encoding of an event; one that many watches send is encoded once."""
+        if self._encoded is None or not event.is_change:
+            return self._event(event)
+        which = (event.revision, event.type, self._kind.api_version, self._form.media)
+        encoded = self._encoded.get(which)
+        if encoded is None:
+            encoded = self._event(event)
+            self._encoded.put(which, encoded, len(encoded))
+        return encoded
+
+    def _event(self, event: WatchEvent) -> bytes:
+        if event.is_change and (text := self._text(event.value)) is not None:
+            return b'{"type":"%s","object":%s}\n' % (event.type.encode(), text)
+        shown: Any = event.status
+        if event.type == BOOKMARK:
+            shown = self._shown(self._bookmark(event), headers=self._is_first())
+        elif event.type != ERROR:
+            shown = self._shown(event.value, headers=self._is_first())
+        if self._form.media == PROTOBUF:
+            return protobuf.encode_event(event.type, protobuf.encode_object(shown))
+        body = encode_json(shown)
+        if event.type == BOOKMARK and self._form.shape is ObjectForm.OBJECT:
+            body = body.replace(b":[]", b":null")  # Go's nil slices
+        return b'{"type":"%s","object":%s}\n' % (event.type.encode(), body)
+
+    def _is_first(self) -> bool:
+        is_first, self._had_headers = not self._had_headers, True
+        return is_first
+
+    def _bookmark(self, event: WatchEvent) -> Any:
+        annotations = {INITIAL_EVENTS_END: "true"} if event.is_initial_end else {}
+        struct: Any = self._kind.struct
+        return struct(
+            api_version=self._kind.api_version,
+            kind=self._kind.name,
+            metadata=ObjectMeta(resource_version=str(event.revision), annotations=annotations),
+        )
+
+
+def as_bytes(value: Any, media: str) -> bytes:
+    """Return the encoding of a struct."""
+    if media == PROTOBUF:
+        return protobuf.encode_object(value)
+    body = encode_json(value)
+    return _yaml(body) if media == YAML else body + b"\n"
+
+
+def tree_bytes(tree: dict[str, Any], media: str) -> bytes:
+    """Return the encoding of a tree."""
+    if media == PROTOBUF:
+        return protobuf.encode(tree)
+    body = msgspec.json.encode(tree)
+    return _yaml(body) if media == YAML else body + b"\n"
+
+
+def read_include(text: str) -> Include:
+    """Return how much of its object a table row holds, or raise 400."""
+    try:
+        return Include(text) if text else Include.METADATA
+    except ValueError:
+        raise bad_request(f'unrecognized includeObject value: "{text[:32]}"') from None
+
+
+def _untyped(tree: dict[str, Any]) -> dict[str, Any]:
+    tree.pop("apiVersion", None)
+    tree.pop("kind", None)
+    return tree
+
+
+def _yaml(body: bytes) -> bytes:
+    tree = msgspec.json.decode(body)
+    text: str = yaml.dump(tree, sort_keys=True, allow_unicode=True, Dumper=yaml.CSafeDumper)
+    return text.encode()
+
+
+def error_response(error: StatusError, request: Request) -> Response:
+    """Return the response for an error, in a representation that the client accepts."""
+    status = error.status
+    is_406 = status.reason == "NotAcceptable"
+    form = Representation() if is_406 else error_representation(request.accept)
+    headers: Headers = NO_CACHE
+    if status.details is not None and status.details.retry_after_seconds:
+        headers += (("Retry-After", str(status.details.retry_after_seconds)),)
+    headers += warning_headers(error.warnings)
+    return Response(as_bytes(status, form.media), status.code, form.media, headers)
+
+
+def warning_headers(warnings: tuple[str, ...]) -> Headers:
+    """Return Warning headers, each warning once and all within bounds."""
+    kept: list[tuple[str, str]] = []
+    length = 0
+    for text in dict.fromkeys(warnings):
+        clean = "".join(c if c.isprintable() and ord(c) < 0x7F else "?" for c in text)
+        clean = clean[:WARNING_LENGTH_MAX].replace("\\", "\\\\").replace('"', '\\"')
+        length += len(clean)
+        if length > WARNINGS_LENGTH_MAX:
+            break
+        kept.append(("Warning", f'299 - "{clean}"'))
+    return tuple(kept)

@@ -1,0 +1,267 @@
+"""Router: the path of a request through the server.
+
+    request ─ authenticate ─ flow control ─ authorize ─┬─ negotiate ─ verb (verbs.dispatch)
+                                                       ├─ review (auth.reviews)
+                                                       ├─ pods/log, exec, attach (node_proxy)
+                                                       └─ other paths (http.non_resource)
+
+Every error is a Status, in a representation that the client accepts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+from msgspec.structs import replace
+
+from mooring.api.catalogue import CATALOGUE
+from mooring.apiserver.audit import NO_AUDIT, Audit
+from mooring.apiserver.audit.auditor import Trail
+from mooring.apiserver.auth.access import Allowed, RequestAttributes, access_forbidden, access_of
+from mooring.apiserver.auth.authorizer import AccessControl, Sender
+from mooring.apiserver.auth.reviews import answer_review
+from mooring.apiserver.auth.users import User
+from mooring.apiserver.http.flow_control import FlowControl, RequestClass, request_class
+from mooring.apiserver.http.messages import (
+    NOT_FOUND_TEXT,
+    ClosingStream,
+    Request,
+    Response,
+    StreamingResponse,
+    Target,
+    parse_path,
+    text_response,
+    without_watch,
+)
+from mooring.apiserver.http.metrics import Metrics, RequestLabels, request_labels
+from mooring.apiserver.http.negotiation import negotiate
+from mooring.apiserver.http.non_resource import NonResourcePaths, StaticDocuments, path_attributes
+from mooring.apiserver.http.response_encoder import error_response, tree_bytes
+from mooring.apiserver.http.status import (
+    StatusError,
+    bad_request,
+    internal,
+    method_not_allowed,
+    timed_out,
+    too_many_requests,
+    unauthorized,
+    unavailable,
+    unknown_resource,
+)
+from mooring.apiserver.node_proxy.streams import answer_by_node, is_answered_by_node, is_tunnel
+from mooring.apiserver.resources import REVIEWS, Resource, Review
+from mooring.apiserver.server_context import ServerContext
+from mooring.apiserver.verbs.dispatch import check_verb, perform, verb_of
+from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
+from mooring.apiserver.verbs.selectors import required_fields
+from mooring.store.errors import (
+    BadRequestError,
+    ClosedError,
+    NoRoomError,
+    OverloadedError,
+    StoreError,
+    UnavailableError,
+)
+
+LOG = logging.getLogger(__name__)
+
+WATCH = "watch"
+
+
+class Router:
+    """Answers requests."""
+
+    def __init__(
+        self,
+        server: ServerContext,
+        access_control: AccessControl,
+        documents: StaticDocuments,
+        *,
+        flow_control: FlowControl | None = None,
+        audit: Audit = NO_AUDIT,
+        reviews: tuple[Review, ...] = REVIEWS,
+    ) -> None:
+        self.metrics = Metrics()
+        self._flow_control = flow_control or FlowControl()
+        self.metrics.sources.append(self._flow_control.families)
+        self._audit = audit
+        self._server = server
+        self._access_control = access_control
+        self._reviews = {(r.group, r.version, r.plural): r for r in reviews}
+        self._versions = {(r.group, version) for r in server.resources for version in r.kinds}
+        self._versions |= {(r.group, r.version) for r in reviews}
+        store = server.registry.store
+        self._paths = NonResourcePaths(documents, self._versions, self.metrics, store)
+
+    async def answer(self, request: Request) -> Response | StreamingResponse:
+        """Return the response to a request; never raises."""
+        watched_path = without_watch(request.path)
+        target = parse_path(watched_path or request.path)
+        verb = verb_of(request.method, target.name if target else "-", dict(request.query))
+        if watched_path is not None:
+            verb = WATCH
+        trail = self._audit.trail(request)
+        try:
+            response = await self._answer(request, target, verb, trail)
+        except asyncio.CancelledError:  # It timed out, or the client has disconnected.
+            trail.answered(error_response(timed_out(), request))
+            raise
+        except StatusError as error:
+            response = error_response(error, request)
+        except StoreError as error:
+            response = error_response(_store_error(error), request)
+        except Exception:
+            LOG.exception("%s %s", request.method, request.path)
+            fault = internal("the server could not do it; its log says more")
+            response = error_response(fault, request)
+        labels = self._labels(request, verb, target)
+        self.metrics.requests.add(*labels, str(response.status))
+        if isinstance(response, StreamingResponse):
+            ended = self.metrics.begun(labels)
+            response = response._replace(chunks=ClosingStream(response.chunks, ended))
+        return trail.answered(response)
+
+    def _labels(self, request: Request, verb: str, target: Target | None) -> RequestLabels:
+        """Return the metric labels of a request."""
+        if target is None or (target.group, target.version) not in self._versions:
+            return request_labels(request, verb, None, ())
+        if target[:3] in self._reviews:
+            return request_labels(request, verb, target, ())
+        resource = self._server.resources.find(*target[:3])
+        if resource is None:
+            return request_labels(request, verb, target._replace(resource=""), ())
+        return request_labels(request, verb, target, resource.subresources)
+
+    async def _answer(
+        self, request: Request, target: Target | None, verb: str, trail: Trail
+    ) -> Response | StreamingResponse:
+        attributes = (
+            path_attributes(request) if target is None else _attributes(verb, target, request)
+        )
+        sender = Sender(request.certificate, request.all_headers or tuple(request.headers.items()))
+        try:
+            user = await self._access_control.authenticate(request.headers, sender)
+        except StatusError:
+            trail.authenticated(None, attributes)
+            raise
+        trail.authenticated(user, attributes)
+        if user is None:
+            raise unauthorized()
+        with self._flow_control.seat(user, request_class(request.method, verb)):
+            if verb == WATCH and request.method not in ("GET", "HEAD"):
+                raise method_not_allowed()
+            self._authorize(user, attributes, trail)
+            if verb == "get" and is_tunnel(target):  # It starts a command, too.
+                self._authorize(user, attributes._replace(verb="create"), trail)
+            if target is None:
+                return await self._paths.answer(request)
+            response = await self._resource(request, target, verb, user)
+        if isinstance(response, StreamingResponse):
+            return await self._with_seat(response, user)
+        return response
+
+    def _authorize(self, user: User, attributes: RequestAttributes, trail: Trail) -> None:
+        access = access_of(user, attributes)
+        decision = self._access_control.authorizer.authorize(access)
+        trail.authorized(decision)
+        if not isinstance(decision, Allowed):
+            raise access_forbidden(access, decision.reason)
+
+    async def _with_seat(self, response: StreamingResponse, user: User) -> StreamingResponse:
+        """Return a watch that has a seat of its own while it is open."""
+        try:
+            self._flow_control.take(user, RequestClass.WATCHING)
+        except StatusError:
+            await ClosingStream(response.chunks, lambda: None).aclose()
+            raise
+        leave = partial(self._flow_control.leave, user, RequestClass.WATCHING)
+        return response._replace(chunks=ClosingStream(response.chunks, leave))
+
+    async def _resource(
+        self, request: Request, target: Target, verb: str, user: User
+    ) -> Response | StreamingResponse:
+        review = self._reviews.get((target.group, target.version, target.resource))
+        if review is not None:
+            return await self._review(request, target, review, user)
+        resource = self._server.resources.find(target.group, target.version, target.resource)
+        if resource is None or _is_misplaced(target, resource):
+            if (target.group, target.version) in self._versions:
+                raise unknown_resource()
+            return text_response(NOT_FOUND_TEXT, 404)
+        if resource.plural == "namespaces":
+            target = target._replace(namespace="")
+        resource_request = _resource_request(request, target, resource, user)
+        if is_answered_by_node(target):
+            check_verb(resource_request, verb)
+            return await answer_by_node(self._server, target, request)
+        is_list = verb in ("list", "watch")
+        form = negotiate(request.accept, is_watch=verb == "watch", is_list=is_list)
+        resource_request = replace(resource_request, form=form)
+        check_verb(resource_request, verb)
+        return await perform(self._server, resource_request, verb)
+
+    async def _review(
+        self, request: Request, target: Target, review: Review, user: User
+    ) -> Response:
+        if request.method != "POST":
+            raise method_not_allowed()
+        form = negotiate(request.accept)
+        any_resource = next(self._server.resources.all())
+        resource_request = _resource_request(request, target, any_resource, user)
+        kind = CATALOGUE.find(f"{review.group}/{review.version}", review.kind)
+        answer = await answer_review(
+            kind,
+            read_plain_tree(resource_request, kind.api_version, kind.name),
+            user,
+            self._access_control,
+            namespace=target.namespace,
+            manager=resource_request.manager,
+            now=self._server.now(),
+        )
+        return Response(tree_bytes(answer, form.media), 201, form.media)
+
+
+def _resource_request(
+    request: Request, target: Target, resource: Resource, user: User
+) -> ResourceRequest:
+    return ResourceRequest(
+        target=target,
+        resource=resource,
+        user=user,
+        query=request.query,
+        agent=request.headers.get("user-agent", ""),
+        content_type=request.headers.get("content-type", ""),
+        body=request.body,
+    )
+
+
+def _attributes(verb: str, target: Target, request: Request) -> RequestAttributes:
+    """Return the attributes of a request; a field selector may name the object of a list."""
+    group, version, resource, namespace, name, subresource = target
+    attributes = RequestAttributes(verb, group, version, resource, subresource, namespace, name)
+    if verb not in ("list", "watch", "deletecollection"):
+        return attributes
+    fields = required_fields(request.query.get("fieldSelector", ""))
+    return attributes._replace(name=name or fields.get("metadata.name", ""), fields=fields)
+
+
+def _is_misplaced(target: Target, resource: Resource) -> bool:
+    """Return whether a path has a namespace where there is none, or none where one is needed."""
+    if resource.plural == "namespaces":
+        return False
+    if resource.namespaced:
+        return bool(target.name) and not target.namespace
+    return bool(target.namespace)
+
+
+def _store_error(error: StoreError) -> StatusError:
+    match error:
+        case OverloadedError():
+            return too_many_requests(1)
+        case BadRequestError():
+            return bad_request(str(error))
+        case NoRoomError() | ClosedError() | UnavailableError():
+            return unavailable(str(error))
+    return internal(str(error))

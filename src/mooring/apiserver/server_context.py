@@ -1,0 +1,45 @@
+"""ServerContext: what handlers need besides the request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct, field
+
+from mooring.api.gates import Gates
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.admission.chain import AdmissionPlugins
+from mooring.apiserver.auth.authorizer import ClusterAuthorizer
+from mooring.apiserver.auth.token_requests import TokenSigner
+from mooring.apiserver.http.response_encoder import EncodedEvents, new_encoded_events
+from mooring.apiserver.node_proxy.connection import NodeIdentity
+from mooring.apiserver.resources import Resources
+from mooring.apiserver.settings import WATCH_S
+from mooring.apiserver.storage.registry import Registry
+
+NAMESPACES = ("", "namespaces")
+
+
+class ServerContext(Struct, frozen=True):
+    """A server without its network."""
+
+    registry: Registry
+    resources: Resources
+    gates: Gates
+    now: Callable[[], Timestamp]
+    new_uid: Callable[[], str]
+    new_suffix: Callable[[], str]
+    extensions: bool = True
+    guard: ClusterAuthorizer | None = None  # None: no NodeRestriction and no escalation checks
+    signing: TokenSigner | None = None  # None: no service account tokens
+    admission: AdmissionPlugins | None = None  # None: no quotas, and only default classes
+    nodes: NodeIdentity | None = None  # None: nodes cannot be reached
+    watch_s: Callable[[], int] = lambda: WATCH_S  # the duration of watches that name none
+    encoded_events: EncodedEvents = field(default_factory=new_encoded_events)  # shared by watches
+
+    async def namespace(self, name: str) -> Any | None:
+        """Return a namespace, if it exists."""
+        if not name:
+            return None
+        return await self.registry.find(self.resources.of(*NAMESPACES), "", name)

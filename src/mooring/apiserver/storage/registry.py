@@ -1,0 +1,196 @@
+"""Registry: objects in the store, as values of their hub versions.
+
+An object is stored as JSON of its hub version, without a resourceVersion: that is the revision of
+its entry. JSON of drivers within it keeps their text. A write is retried if the object was changed
+meanwhile, unless the client named the revision to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.codec import decode_json, encode_stored_json
+from mooring.api.core import Namespace
+from mooring.api.raw_json import in_one_line
+from mooring.apiserver.http.status import MODIFIED, already_exists, conflict, not_found
+from mooring.apiserver.resources import Resource
+from mooring.kit.lru import LRU
+from mooring.store.contract import Entry, Store
+from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
+
+RETRIES_MAX = 16
+SHARED_MAX = 2048  # objects that watches share
+SHARED_BYTES_MAX = 16 * 2**20  # as they are stored
+
+UID = b'"uid":"'
+UID_WITHIN_BYTES = 4096  # names are shorter
+
+ObjectChange = Callable[[Any], Awaitable[Any]]  # stored object -> new object
+
+
+class Registry:
+    """The objects of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._shared = LRU[tuple[str, int], Any](SHARED_MAX, SHARED_BYTES_MAX)
+        # Responses soon after a write reuse the stored text, with the revision inserted.
+        self._texts = LRU[tuple[str, str], tuple[Any, Entry]](SHARED_MAX, SHARED_BYTES_MAX)
+        self._written = LRU[bytes, Any](SHARED_MAX, SHARED_BYTES_MAX)  # without revisions
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Any:
+        """Return an object, or raise 404."""
+        return self.read_shared(resource, await self._entry(resource, namespace, name))
+
+    async def find(self, resource: Resource, namespace: str, name: str) -> Any | None:
+        """Return an object, or None."""
+        entry = await self.store.get(resource.key(namespace, name))
+        return None if entry is None else self.read_shared(resource, entry)
+
+    async def create(self, resource: Resource, value: Any) -> Any:
+        """Store a new object and return it with its revision."""
+        metadata = value.metadata
+        key = resource.key(metadata.namespace, metadata.name)
+        try:
+            entry = await self.store.create(key, self._note(value), ttl_s=resource.ttl_s)
+        except KeyExistsError:
+            raise already_exists(resource.about, metadata.name) from None
+        return self.read_shared(resource, entry)
+
+    async def change(
+        self, resource: Resource, namespace: str, name: str, change: ObjectChange
+    ) -> Any:
+        """Store what a change makes of an object; retry if it was changed meanwhile.
+
+        An object that was to be deleted and that nothing holds any longer goes with the change.
+        """
+        for _ in range(RETRIES_MAX):
+            entry = await self._entry(resource, namespace, name)
+            old = self.read_shared(resource, entry)
+            new = await change(old)
+            value = self._note(new)
+            # With the same length, they may differ in key order only.
+            is_same_length = len(value) == len(entry.value)
+            if value == entry.value or (is_same_length and _bare(new) == _bare(old)):
+                return old  # Nothing is written, and watches see nothing.
+            try:
+                if is_released(new):
+                    deletion = await self.store.delete(entry.key, expected=entry.revision)
+                    return with_revision(new, deletion.revision)
+                stored = await self.store.update(
+                    entry.key, value, expected=entry.revision, ttl_s=resource.ttl_s
+                )
+                return self.read_shared(resource, stored)
+            except ConflictError:
+                continue
+            except KeyMissingError:
+                raise not_found(resource.about, name) from None
+        raise conflict(resource.about, name, MODIFIED)
+
+    async def replace(self, resource: Resource, value: Any) -> Any:
+        """Store a newer version of an object unless it changed since it was read."""
+        metadata = value.metadata
+        key = resource.key(metadata.namespace, metadata.name)
+        expected = int(metadata.resource_version)
+        try:
+            entry = await self.store.update(key, self._note(value), expected=expected)
+        except ConflictError:
+            raise conflict(resource.about, metadata.name, MODIFIED) from None
+        except KeyMissingError:
+            raise not_found(resource.about, metadata.name) from None
+        return self.read_shared(resource, entry)
+
+    async def remove(self, resource: Resource, value: Any) -> Any:
+        """Delete an object unless it changed since it was read; return it with the new revision."""
+        metadata = value.metadata
+        key = resource.key(metadata.namespace, metadata.name)
+        try:
+            deletion = await self.store.delete(key, expected=int(metadata.resource_version))
+        except ConflictError:
+            raise conflict(resource.about, metadata.name, MODIFIED) from None
+        except KeyMissingError:
+            raise not_found(resource.about, metadata.name) from None
+        return with_revision(value, deletion.revision)
+
+    def read(self, resource: Resource, entry: Entry) -> Any:
+        """Return the object of an entry, with its revision."""
+        struct: type[Any] = resource.hub_struct
+        return with_revision(decode_json(entry.value, struct).value, entry.revision)
+
+    def read_shared(self, resource: Resource, entry: Entry) -> Any:
+        """Return the object of an entry from the cache that all requests share."""
+        which = (entry.key, entry.revision)
+        value = self._shared.get(which)
+        if value is None:
+            made = self._written.get(entry.value)
+            value = (
+                self.read(resource, entry) if made is None else with_revision(made, entry.revision)
+            )
+            self._shared.put(which, value, len(entry.value))
+            version = (value.metadata.uid, value.metadata.resource_version)
+            self._texts.put(version, (value, entry), len(entry.value))
+        return value
+
+    def text_of(self, value: Any) -> bytes | None:
+        """Return the JSON of an object in its hub version, if it is cached."""
+        known = self._texts.get((value.metadata.uid, value.metadata.resource_version))
+        if known is None or known[0] is not value:
+            return None
+        return text_with_revision(known[1], value.api_version, value.kind)
+
+    def _note(self, value: Any) -> bytes:
+        """Return an object as it is stored, and cache it for the next read."""
+        bare = _bare(value)
+        stored = encode_stored_json(bare)
+        self._written.put(stored, bare, len(stored))
+        return stored
+
+    async def _entry(self, resource: Resource, namespace: str, name: str) -> Entry:
+        entry = await self.store.get(resource.key(namespace, name))
+        if entry is None:
+            raise not_found(resource.about, name)
+        return entry
+
+
+def _bare(value: Any) -> Any:
+    """Return an object without its resourceVersion."""
+    return replace(value, metadata=replace(value.metadata, resource_version=""))
+
+
+def is_released(value: Any) -> bool:
+    """Return whether an object is marked as deleted and nothing holds it."""
+    metadata = value.metadata
+    if metadata.deletion_timestamp is None or metadata.finalizers:
+        return False
+    if isinstance(value, Namespace) and value.spec.finalizers:
+        return False
+    return not metadata.deletion_grace_period_seconds
+
+
+def written(value: Any) -> bytes:
+    """Return an object as it is stored."""
+    bare = replace(value, metadata=replace(value.metadata, resource_version=""))
+    return encode_stored_json(bare)
+
+
+def text_with_revision(entry: Entry, api_version: str, kind: str) -> bytes | None:
+    """Return a stored object as JSON with its revision; None if it must be decoded.
+
+    The revision comes after the uid. What comes before are names in quotes, in which a quote is
+    escaped: so the first `"uid":"` is the key.
+    """
+    value = in_one_line(entry.value)
+    head = f'{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"name":'.encode()
+    place = value.find(UID, len(head), len(head) + UID_WITHIN_BYTES)
+    if place < 0 or not value.startswith(head):
+        return None
+    after = value.index(b'"', place + len(UID)) + 1
+    return b'%s,"resourceVersion":"%d"%s' % (value[:after], entry.revision, value[after:])
+
+
+def with_revision(value: Any, revision: int) -> Any:
+    """Return an object with the revision that it was stored at."""
+    return replace(value, metadata=replace(value.metadata, resource_version=str(revision)))

@@ -1,0 +1,209 @@
+"""Table printers of workloads: deployments, replica sets, daemon sets, stateful sets, jobs."""
+
+from __future__ import annotations
+
+from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from mooring.api.autoscaling import Scale
+from mooring.api.batch import Job
+from mooring.api.core import PodTemplateSpec
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.tables.columns import (
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    NAME,
+    SELECTOR,
+    Cell,
+    Printer,
+    age,
+    labels_text,
+    number,
+    plain_selector_text,
+    selector_text,
+    span,
+    text,
+)
+
+_WIDE = (CONTAINERS, IMAGES, SELECTOR)
+
+
+def _containers(template: PodTemplateSpec) -> list[Cell]:
+    """Return the names and the images of the containers."""
+    containers = template.spec.containers
+    return [
+        ",".join(container.name for container in containers),
+        ",".join(container.image for container in containers),
+    ]
+
+
+def _deployment(value: Deployment, now: Timestamp) -> list[Cell]:
+    spec, status = value.spec, value.status
+    selector = plain_selector_text(spec.selector)
+    return [
+        value.metadata.name,
+        f"{status.ready_replicas}/{spec.replicas or 0}",
+        status.updated_replicas,
+        status.available_replicas,
+        age(value.metadata.creation_timestamp, now),
+        *_containers(spec.template),
+        "<invalid>" if selector is None else selector,
+    ]
+
+
+DEPLOYMENT = Printer(
+    (
+        NAME,
+        text("Ready", "Pods that are ready, of those wanted."),
+        text("Up-to-date", "Pods of the newest template."),
+        text("Available", "Pods that have been ready long enough."),
+        AGE,
+        *_WIDE,
+    ),
+    _deployment,
+)
+
+
+def _replica_set(value: ReplicaSet, now: Timestamp) -> list[Cell]:
+    return [
+        value.metadata.name,
+        value.spec.replicas or 0,
+        value.status.replicas,
+        value.status.ready_replicas,
+        age(value.metadata.creation_timestamp, now),
+        *_containers(value.spec.template),
+        selector_text(value.spec.selector),
+    ]
+
+
+REPLICA_SET = Printer(
+    (
+        NAME,
+        number("Desired", "Pods that are wanted."),
+        number("Current", "Pods that there are."),
+        number("Ready", "Pods that are ready."),
+        AGE,
+        *_WIDE,
+    ),
+    _replica_set,
+)
+
+
+def _daemon_set(value: DaemonSet, now: Timestamp) -> list[Cell]:
+    status = value.status
+    return [
+        value.metadata.name,
+        status.desired_number_scheduled,
+        status.current_number_scheduled,
+        status.number_ready,
+        status.updated_number_scheduled,
+        status.number_available,
+        labels_text(value.spec.template.spec.node_selector),
+        age(value.metadata.creation_timestamp, now),
+        *_containers(value.spec.template),
+        selector_text(value.spec.selector),
+    ]
+
+
+DAEMON_SET = Printer(
+    (
+        NAME,
+        number("Desired", "Nodes that should have a pod."),
+        number("Current", "Nodes that should have a pod and have one."),
+        number("Ready", "Nodes that have a pod that is ready."),
+        number("Up-to-date", "Nodes that have a pod of the newest template."),
+        number("Available", "Nodes that have a pod that has been ready long enough."),
+        text("Node Selector", "Labels of the nodes that get a pod."),
+        AGE,
+        *_WIDE,
+    ),
+    _daemon_set,
+)
+
+
+def _stateful_set(value: StatefulSet, now: Timestamp) -> list[Cell]:
+    return [
+        value.metadata.name,
+        f"{value.status.ready_replicas}/{value.spec.replicas or 0}",
+        age(value.metadata.creation_timestamp, now),
+        *_containers(value.spec.template),
+    ]
+
+
+STATEFUL_SET = Printer(
+    (NAME, text("Ready", "Pods that are ready, of those wanted."), AGE, CONTAINERS, IMAGES),
+    _stateful_set,
+)
+
+
+def _job(job: Job, now: Timestamp) -> list[Cell]:
+    return [
+        job.metadata.name,
+        _job_status(job),
+        _completions(job),
+        _job_duration(job, now),
+        age(job.metadata.creation_timestamp, now),
+        *_containers(job.spec.template),
+        selector_text(job.spec.selector),
+    ]
+
+
+def _job_status(job: Job) -> str:
+    """Return the first status that holds."""
+    holds: dict[str, bool] = {}
+    for condition in job.status.conditions:
+        holds.setdefault(condition.type, condition.status == "True")
+    holds["Terminating"] = job.metadata.deletion_timestamp is not None
+    order = (
+        "Complete",
+        "Failed",
+        "Terminating",
+        "Suspended",
+        "FailureTarget",
+        "SuccessCriteriaMet",
+    )
+    return next((status for status in order if holds.get(status)), "Running")
+
+
+def _completions(job: Job) -> str:
+    succeeded, parallelism = job.status.succeeded, job.spec.parallelism or 0
+    if job.spec.completions is not None:
+        return f"{succeeded}/{job.spec.completions}"
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+
+
+def _job_duration(job: Job, now: Timestamp) -> str:
+    start = job.status.start_time
+    return "" if start is None else span(start, job.status.completion_time or now)
+
+
+JOB = Printer(
+    (
+        NAME,
+        text("Status", "How far the job is."),
+        text("Completions", "Pods that succeeded, of those that must."),
+        text("Duration", "Time that the job has taken, or took."),
+        AGE,
+        *_WIDE,
+    ),
+    _job,
+)
+
+
+def _scale(value: Scale, now: Timestamp) -> list[Cell]:
+    return [
+        value.metadata.name,
+        value.spec.replicas,
+        value.status.replicas,
+        age(value.metadata.creation_timestamp, now),
+    ]
+
+
+SCALE = Printer(
+    (
+        text("Name", NAME.description),
+        number("Desired", "Pods that are wanted."),
+        number("Available", "Pods that there are."),
+        AGE,
+    ),
+    _scale,
+)

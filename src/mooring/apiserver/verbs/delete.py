@@ -1,0 +1,259 @@
+"""Delete: objects go at once, or are marked until nothing holds them any more.
+
+finalizers                  an object with finalizers is marked; it goes with the last of them
+grace period                pods on nodes get time to stop; then their node deletes them
+propagation policy          Orphan and Foreground add a finalizer, which the garbage collector
+                            removes when it has done its part; Background removes both
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.codec import decode_tree
+from mooring.api.core import Namespace, Pod
+from mooring.api.core.namespace import TERMINATING
+from mooring.api.errors import ApiError
+from mooring.api.structs import Closed, Int64
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.admission.chain import admit_write
+from mooring.apiserver.admission.node_restriction import Operation
+from mooring.apiserver.http.status import (
+    MODIFIED,
+    StatusError,
+    bad_request,
+    conflict,
+    forbidden,
+    precondition_failed,
+)
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.server_context import ServerContext
+from mooring.apiserver.storage.registry import RETRIES_MAX, is_released, with_revision
+from mooring.apiserver.verbs.list import ListOptions, list_entries
+from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
+from mooring.apiserver.verbs.selectors import Selection
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+POLICIES = {"Orphan": ORPHAN, "Foreground": FOREGROUND, "Background": ""}
+SYSTEM_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+
+
+class Preconditions(Closed, frozen=True):
+    """The uid and resourceVersion that the object must have."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(Closed, frozen=True):
+    """The options of a delete request."""
+
+    kind: str = ""
+    api_version: str = ""
+    grace_period_seconds: Int64 | None = None
+    preconditions: Preconditions | None = None
+    orphan_dependents: bool | None = None
+    propagation_policy: str | None = None
+    dry_run: tuple[str, ...] = ()
+    ignore_store_read_error_with_cluster_breaking_potential: bool | None = None
+
+
+Admit = Callable[[Any], Awaitable[None]]
+
+
+class DeletedObject(NamedTuple):
+    """An object that is gone, or that is marked as deleted."""
+
+    value: Any
+    is_gone: bool
+
+
+def read_delete_options(request: ResourceRequest) -> DeleteOptions:
+    """Return the delete options of a request, from its body or its query."""
+    tree = read_plain_tree(request, "v1", "DeleteOptions")
+    return checked_options(tree, request.query)
+
+
+def checked_options(tree: Any, query: Any) -> DeleteOptions:
+    """Return delete options, or raise 400 if they are invalid."""
+    try:
+        options = decode_tree(tree, DeleteOptions).value
+    except ApiError as error:
+        raise bad_request(f"the options cannot be read: {error}") from None
+    policy = options.propagation_policy or query.get("propagationPolicy") or None
+    if policy is not None and policy not in POLICIES:
+        raise bad_request(
+            f'invalid propagationPolicy "{policy[:32]}": must be Orphan, Background or Foreground'
+        )
+    grace = options.grace_period_seconds
+    if grace is None and query.get("gracePeriodSeconds"):
+        text = query["gracePeriodSeconds"]
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise bad_request("gracePeriodSeconds: must be a number of seconds")
+        grace = int(text)
+    if policy is None and options.orphan_dependents is not None:
+        policy = "Orphan" if options.orphan_dependents else "Background"
+    return replace(options, propagation_policy=policy, grace_period_seconds=grace)
+
+
+async def delete(server: ServerContext, request: ResourceRequest) -> DeletedObject:
+    """Delete the object that a request names."""
+    options = read_delete_options(request)
+    is_dry_run = request.is_dry_run or "All" in options.dry_run
+    target = request.target
+    admit = partial(_admit_delete, server, request)
+    return await delete_object(
+        server, request.resource, target.namespace, target.name, options, is_dry_run, admit
+    )
+
+
+async def delete_object(
+    server: ServerContext,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    options: DeleteOptions,
+    is_dry_run: bool = False,
+    admit: Admit | None = None,
+) -> DeletedObject:
+    """Delete an object, retrying if it was changed meanwhile; `admit` may refuse it."""
+    if resource.plural == "namespaces" and name in SYSTEM_NAMESPACES:
+        raise forbidden(resource.about, name, "this namespace may not be deleted")
+    has_revision = options.preconditions and options.preconditions.resource_version
+    for _ in range(RETRIES_MAX):
+        old = await server.registry.get(resource, namespace, name)
+        if admit is not None:
+            await admit(old)
+        _check_preconditions(resource, old, options)
+        new = marked(old, options, server.now())
+        if is_dry_run:
+            return DeletedObject(new, is_released(new))
+        try:
+            if is_released(new):
+                gone = await server.registry.remove(resource, old)
+                revision = int(gone.metadata.resource_version)
+                # Of objects that go at once, only pods show the mark.
+                shown = new if isinstance(new, Pod) else old
+                return DeletedObject(with_revision(shown, revision), True)
+            return DeletedObject(await _mark(server, resource, old, new), False)
+        except StatusError as error:
+            if error.status.reason != "Conflict" or has_revision:
+                raise
+    raise conflict(resource.about, name, MODIFIED)
+
+
+async def _admit_delete(server: ServerContext, request: ResourceRequest, old: Any) -> None:
+    await admit_write(server, request, Operation.DELETE, old=old)
+
+
+async def _mark(server: ServerContext, resource: Resource, old: Any, new: Any) -> Any:
+    async def change(current: Any) -> Any:
+        if current.metadata.resource_version != old.metadata.resource_version:
+            raise conflict(resource.about, old.metadata.name, MODIFIED)
+        return new
+
+    metadata = old.metadata
+    return await server.registry.change(resource, metadata.namespace, metadata.name, change)
+
+
+async def delete_collection(
+    server: ServerContext, request: ResourceRequest, selection: Selection, list_options: ListOptions
+) -> list[Any]:
+    """Delete all selected objects, and return them as they were."""
+    options = read_delete_options(request)
+    is_dry_run = request.is_dry_run or "All" in options.dry_run
+    namespace = request.target.namespace
+    admit = partial(_admit_delete, server, request)
+    page = await list_entries(server.registry, request.resource, namespace, selection, list_options)
+    values = [server.registry.read(request.resource, entry) for entry in page.entries]
+    for value in values:
+        metadata = value.metadata
+        try:
+            await delete_object(
+                server,
+                request.resource,
+                metadata.namespace,
+                metadata.name,
+                options,
+                is_dry_run,
+                admit,
+            )
+        except StatusError as error:
+            if error.status.reason != "NotFound":
+                raise
+    return values
+
+
+def _check_preconditions(resource: Resource, value: Any, options: DeleteOptions) -> None:
+    wanted = options.preconditions
+    if wanted is None:
+        return
+    found = value.metadata
+    if wanted.uid is not None and wanted.uid != found.uid:
+        raise precondition_failed(resource.about, found.name, "UID", wanted.uid, found.uid)
+    version = wanted.resource_version
+    if version is not None and version != found.resource_version:
+        raise precondition_failed(
+            resource.about, found.name, "ResourceVersion", version, found.resource_version
+        )
+
+
+def marked(old: Any, options: DeleteOptions, now: Timestamp) -> Any:
+    """Return an object marked as deleted; marking it again changes nothing."""
+    metadata = old.metadata
+    grace = _grace_s(old, options)
+    held = _finalizers(metadata.finalizers, options.propagation_policy)
+    when, generation = metadata.deletion_timestamp, metadata.generation
+    before_s = metadata.deletion_grace_period_seconds
+    if when is None:
+        when = _after(now, grace)
+        generation = generation + 1 if generation else 0
+    elif before_s is not None and grace < before_s:
+        when = _after(when, grace - before_s)
+    else:
+        grace = before_s or 0
+    metadata = replace(
+        metadata,
+        deletion_timestamp=when,
+        deletion_grace_period_seconds=grace,
+        finalizers=held,
+        generation=generation,
+    )
+    new = replace(old, metadata=metadata)
+    if isinstance(new, Namespace):
+        new = replace(new, status=replace(new.status, phase=TERMINATING))
+        if new.spec.finalizers or held:
+            metadata = replace(metadata, deletion_grace_period_seconds=None)
+            new = replace(new, metadata=metadata)
+    return new
+
+
+def _finalizers(held: tuple[str, ...], policy: str | None) -> tuple[str, ...]:
+    if policy is None:
+        return held
+    others = tuple(name for name in held if name not in (ORPHAN, FOREGROUND))
+    wanted = POLICIES[policy]
+    return (*others, wanted) if wanted else others
+
+
+def _grace_s(value: Any, options: DeleteOptions) -> int:
+    """Return the grace period of an object; only pods on nodes have one."""
+    if not isinstance(value, Pod):
+        return 0
+    is_over = value.status.phase in ("Succeeded", "Failed")
+    if not value.spec.node_name or is_over:
+        return 0
+    wanted = options.grace_period_seconds
+    if wanted is None:
+        wanted = value.spec.termination_grace_period_seconds
+    return 30 if wanted is None else max(wanted, 0)
+
+
+def _after(time: Timestamp, seconds: int) -> Timestamp:
+    return Timestamp(time.instant + timedelta(seconds=seconds))

@@ -1,0 +1,256 @@
+"""Dispatch of verbs: perform a request for a resource, and encode its response."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from mooring.api.autoscaling import SCALE, Scale
+from mooring.api.gointegers import parse_int64
+from mooring.api.meta import ListMeta
+from mooring.apiserver.auth.token_requests import IssuedToken
+from mooring.apiserver.http.messages import NO_CACHE, Response, StreamingResponse
+from mooring.apiserver.http.negotiation import PROTOBUF
+from mooring.apiserver.http.response_encoder import (
+    ResponseEncoder,
+    as_bytes,
+    read_include,
+    warning_headers,
+)
+from mooring.apiserver.http.status import (
+    Status,
+    StatusDetails,
+    bad_request,
+    method_not_allowed,
+    unknown_resource,
+)
+from mooring.apiserver.resources import subresource_of, verbs_of
+from mooring.apiserver.server_context import ServerContext
+from mooring.apiserver.verbs.delete import DeletedObject, delete, delete_collection
+from mooring.apiserver.verbs.list import ListOptions, check_watch, list_entries
+from mooring.apiserver.verbs.patch import patch
+from mooring.apiserver.verbs.resource_request import ResourceRequest
+from mooring.apiserver.verbs.selectors import read_selection
+from mooring.apiserver.verbs.subresources import (
+    SCALE_SUBRESOURCE,
+    bind,
+    evict,
+    finalize,
+    read_scale,
+    request_token,
+    write_scale,
+)
+from mooring.apiserver.verbs.watch import Batch, WatchOptions, open_watch
+from mooring.apiserver.verbs.write import WrittenObject, create, replace_object
+
+WATCH_TIMEOUT_MAX_S = 24 * 3600
+LIMIT_MAX = 2**31 - 1
+
+_INITIAL = "sendInitialEvents"
+
+_METHODS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
+
+
+def verb_of(method: str, name: str, query: dict[str, str]) -> str:
+    """Return the verb of a method; "" if it has none."""
+    if method in ("GET", "HEAD") and not name:
+        return "watch" if is_true(query, "watch") else "list"
+    if method == "DELETE":
+        return "delete" if name else "deletecollection"
+    return _METHODS.get(method, "")
+
+
+def is_true(query: Mapping[str, str], name: str) -> bool:
+    """Return whether a query sets a flag: to anything but false and 0."""
+    return name in query and query[name].lower() not in ("0", "false")
+
+
+def check_verb(request: ResourceRequest, verb: str) -> None:
+    """Raise unless the resource or subresource supports the verb."""
+    target, resource = request.target, request.resource
+    if target.subresource:
+        if target.subresource not in resource.subresources:
+            raise unknown_resource()
+        if verb not in subresource_of(target.subresource).verbs:
+            raise method_not_allowed()
+        return
+    is_for_all = verb in ("create", "list", "deletecollection")
+    is_misplaced = verb != "watch" and is_for_all == bool(target.name)
+    if verb not in verbs_of(resource.plural) or is_misplaced:
+        raise method_not_allowed()
+
+
+async def perform(
+    server: ServerContext, request: ResourceRequest, verb: str
+) -> Response | StreamingResponse:
+    """Perform a request and return the response."""
+    subresource = request.target.subresource
+    encoder = _encoder(
+        server, request
+    )  # first: a request that cannot be answered must not be performed
+    match verb:
+        case "get" if subresource == SCALE_SUBRESOURCE:
+            return _scale(server, request, await read_scale(server, request))
+        case "update" | "patch" if subresource == SCALE_SUBRESOURCE:
+            return _scale(
+                server, request, await write_scale(server, request, is_patch=verb == "patch")
+            )
+        case "get":
+            registry, target = server.registry, request.target
+            value = await registry.get(request.resource, target.namespace, target.name)
+            return Response(encoder.one(value), content_type=request.form.media)
+        case "list":
+            return await _list(server, request)
+        case "watch":
+            return await _watch(server, request)
+        case "create" if subresource == "binding" or request.resource.plural == "bindings":
+            return _status(await bind(server, request), request)
+        case "create" if subresource == "eviction":
+            return _status(await evict(server, request), request)
+        case "create" if subresource == "token":
+            return _issued(await request_token(server, request), request)
+        case "create":
+            return _written(server, request, await create(server, request))
+        case "update" if subresource == "finalize":
+            return _written(server, request, await finalize(server, request))
+        case "update":
+            return _written(server, request, await replace_object(server, request))
+        case "patch":
+            return _written(server, request, await patch(server, request))
+        case "delete":
+            return _deleted(server, request, await delete(server, request))
+        case "deletecollection":
+            selection = _selection(request)
+            values = await delete_collection(server, request, selection, _list_options(request))
+            return Response(encoder.many(values, ListMeta()), content_type=request.form.media)
+    raise method_not_allowed()
+
+
+# --- reads ----------------------------------------------------------------------------------------
+
+
+def _encoder(server: ServerContext, request: ResourceRequest) -> ResponseEncoder:
+    include = read_include(request.query.get("includeObject", ""))
+    text_of = server.registry.text_of
+    return ResponseEncoder(
+        request.kind, request.form, server.now(), include, server.encoded_events, text_of
+    )
+
+
+def _selection(request: ResourceRequest) -> Any:
+    query, name = request.query, request.target.name
+    fields = query.get("fieldSelector", "")
+    if name and not fields:  # a watch of one object
+        fields = f"metadata.name={name}"
+    selection = read_selection(
+        query.get("labelSelector", ""), fields, request.resource, request.target.version
+    )
+    if name and selection.name != name:
+        raise bad_request("fieldSelector metadata.name doesn't match requested name")
+    return selection
+
+
+def _list_options(request: ResourceRequest) -> ListOptions:
+    query = request.query
+    return ListOptions(
+        limit=_number(query.get("limit", ""), LIMIT_MAX),
+        continue_=query.get("continue", ""),
+        revision=query.get("resourceVersion", ""),
+        match=query.get("resourceVersionMatch", ""),
+        wants_initial=is_true(query, _INITIAL) if _INITIAL in query else None,
+    )
+
+
+async def _list(server: ServerContext, request: ResourceRequest) -> Response:
+    options = _list_options(request)
+    selection = _selection(request)
+    encoder = _encoder(server, request)
+    page = await list_entries(
+        server.registry, request.resource, request.target.namespace, selection, options
+    )
+    metadata = ListMeta(
+        resource_version=str(page.revision),
+        continue_=page.continue_,
+        remaining_item_count=page.remaining,
+    )
+    body = encoder.stored(page.entries, metadata)
+    if body is None:
+        values = [server.registry.read(request.resource, entry) for entry in page.entries]
+        body = encoder.many(values, metadata)
+    return Response(body, content_type=request.form.media)
+
+
+async def _watch(server: ServerContext, request: ResourceRequest) -> StreamingResponse:
+    list_options = _list_options(request)
+    timeout_s = _number(request.query.get("timeoutSeconds", ""), WATCH_TIMEOUT_MAX_S)
+    check_watch(list_options)
+    options = WatchOptions(
+        revision=list_options.revision,
+        allows_bookmarks=is_true(request.query, "allowWatchBookmarks"),
+        wants_initial=list_options.wants_initial,
+        timeout_s=timeout_s or server.watch_s(),
+    )
+    encoder = _encoder(server, request)
+    batches = await open_watch(
+        server.registry, request.resource, request.target.namespace, _selection(request), options
+    )
+    media = request.form.media
+    content_type = f"{media};stream=watch" if media == PROTOBUF else media
+    return StreamingResponse(_chunks(batches, encoder), content_type)
+
+
+async def _chunks(batches: AsyncIterator[Batch], encoder: ResponseEncoder) -> AsyncIterator[bytes]:
+    """Yield the events of a watch as bytes, one chunk for each batch."""
+    try:
+        async for batch in batches:
+            yield b"".join(map(encoder.event, batch))
+    finally:
+        await batches.aclose()  # type: ignore[attr-defined]
+
+
+def _number(text: str, maximum: int) -> int:
+    """Return a number of a query, clamped to 0 … maximum."""
+    if not text:
+        return 0
+    number = parse_int64(text)
+    if number is None:
+        raise bad_request(f'strconv.ParseInt: parsing "{text[:32]}": invalid syntax')
+    return max(0, min(number, maximum))
+
+
+# --- writes ---------------------------------------------------------------------------------------
+
+
+def _written(server: ServerContext, request: ResourceRequest, written: WrittenObject) -> Response:
+    body = _encoder(server, request).one(written.value)
+    headers = NO_CACHE + warning_headers(written.warnings)
+    return Response(body, 201 if written.is_new else 200, request.form.media, headers)
+
+
+def _issued(issued: IssuedToken, request: ResourceRequest) -> Response:
+    media = request.form.media
+    headers = NO_CACHE + warning_headers(issued.warnings)
+    return Response(as_bytes(issued.value, media), 201, media, headers)
+
+
+def _status(status: Status, request: ResourceRequest) -> Response:
+    media = request.form.media
+    return Response(as_bytes(status, media), status.code or 200, media)
+
+
+def _scale(server: ServerContext, request: ResourceRequest, scale: Scale) -> Response:
+    include = read_include(request.query.get("includeObject", ""))
+    encoder = ResponseEncoder(SCALE, request.form, server.now(), include)
+    return Response(encoder.one(scale), content_type=request.form.media)
+
+
+def _deleted(server: ServerContext, request: ResourceRequest, deleted: DeletedObject) -> Response:
+    if not deleted.is_gone or request.resource.returns_deleted:
+        return Response(
+            _encoder(server, request).one(deleted.value), content_type=request.form.media
+        )
+    about, metadata = request.resource.about, deleted.value.metadata
+    details = StatusDetails(
+        name=metadata.name, group=about.group, kind=about.plural, uid=metadata.uid
+    )
+    return _status(Status(status="Success", details=details), request)

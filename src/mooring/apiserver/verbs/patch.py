@@ -1,0 +1,222 @@
+"""Patch and apply: a patch becomes the body of an update.
+
+    JSON patch, merge patch, strategic merge patch ─ patched tree ─┐
+    server-side apply ─ merged tree, with its field managers ──────┴─ decoded ─ verbs.write
+
+Patches in the forms of the KEPs are rewritten to the released forms, as bodies are: a client that
+applies such a manifest again sends what it does not find in the stored object, which has the
+released form.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.api.catalogue import from_hub
+from mooring.api.codec import decode_tree, parse_json, to_tree
+from mooring.api.documents import NumberText
+from mooring.api.errors import ApiError
+from mooring.api.gates import Gates
+from mooring.api.kinds import Kind
+from mooring.api.raw_fields import holds_raw, raws_of
+from mooring.api.raw_json import keep_written, remarshal
+from mooring.api.reading import read_tree
+from mooring.api.seedforms import Rewritten, rewrite
+from mooring.apiserver.http.status import (
+    StatusCause,
+    StatusDetails,
+    bad_request,
+    failure,
+    not_found,
+    unsupported_patch,
+    warned,
+)
+from mooring.apiserver.patching import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    PatchError,
+    apply_patch,
+    read_applied,
+)
+from mooring.apiserver.server_context import ServerContext
+from mooring.apiserver.verbs.managed_fields import (
+    bare_tree,
+    field_manager_of,
+    owned_tree,
+    read_entries,
+    with_owners,
+)
+from mooring.apiserver.verbs.resource_request import (
+    DecodedBody,
+    ResourceRequest,
+    validated,
+    with_type,
+    without_places,
+)
+from mooring.apiserver.verbs.write import WrittenObject, change_object, create_decoded, other_name
+
+MANAGED_FIELDS = b"managedFields"
+
+
+async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObject:
+    """Change an object by a patch of any type."""
+    media = request.content_type.partition(";")[0].strip()
+    if media == APPLY_PATCH:
+        return await _apply(server, request)
+    released = ReleasedForm(request.body)
+    if server.extensions:
+        released = released_patch(request.body, media, request.kind, server.gates)
+
+    def patched(live: Any) -> DecodedBody:
+        api_version = request.kind.api_version
+        sets_owners = MANAGED_FIELDS in released.content
+        tree = to_tree(from_hub(live, api_version)) if sets_owners else bare_tree(live, api_version)
+        result = patched_tree(apply_patch(request.kind, media, released.content, tree))
+        body = _decoded(_with_raws(result, live, request, media), request, server, released)
+        if sets_owners:
+            return body
+        return body._replace(value=with_owners(body.value, live.metadata.managed_fields))
+
+    return await change_object(server, request, patched, verb="patch")
+
+
+async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObject:
+    released = ReleasedForm(patched_tree(read_applied(request.body)))
+    if server.extensions:
+        released = released_tree(released.content, request.kind, server.gates)
+    if not request.query.get("fieldManager"):
+        raise bad_request("fieldManager is required for apply patch")
+    manager = field_manager_of(request.kind, request.target.subresource)
+    force = request.query.get("force", "") in ("true", "1")
+
+    def merged(live: Any | None) -> DecodedBody:
+        ours = () if live is None else live.metadata.managed_fields
+        tree = None if live is None else owned_tree(live, request.kind.api_version, ours=ours)
+        now = str(server.now())
+        result = patched_tree(
+            manager.apply(tree, released.content, manager=request.manager, force=force, now=now)
+        )
+        entries = read_entries(result["metadata"].pop("managedFields", ()))
+        body = _decoded(_with_raws(result, live, request, APPLY_PATCH), request, server, released)
+        with warned(body.warnings):
+            return _named(body._replace(value=with_owners(body.value, entries)), request)
+
+    target = request.target
+    live = await server.registry.find(request.resource, target.namespace, target.name)
+    if live is None:
+        if target.subresource:
+            raise not_found(request.resource.about, target.name)
+        return await create_decoded(server, request, merged(None), is_applied=True)
+    return await change_object(server, request, merged, verb="patch", is_applied=True)
+
+
+def patched_tree(result: Any) -> Any:
+    """Return the tree of a patch, or raise the Status of its error."""
+    if not isinstance(result, PatchError):
+        return result
+    if result.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+        raise unsupported_patch()
+    causes = tuple(
+        StatusCause(reason=c.reason, message=c.message, field=c.field) for c in result.causes
+    )
+    details = None if result.status == HTTPStatus.BAD_REQUEST else StatusDetails(causes=causes)
+    raise failure(HTTPStatus(result.status), result.reason, result.message, details)
+
+
+def _with_raws(tree: Any, live: Any, request: ResourceRequest, media: str) -> Any:
+    """Return a patched tree whose raw JSON has the text that Kubernetes gives it."""
+    if not holds_raw(request.kind.struct):
+        return tree
+    tree = deepcopy(tree)  # It shares parts with the live tree.
+    if media in (JSON_PATCH, MERGE_PATCH):
+        keep_written(tree, raws_of(live))
+    else:
+        remarshal(tree)
+    return tree
+
+
+def _decoded(
+    tree: Any, request: ResourceRequest, server: ServerContext, released: ReleasedForm
+) -> DecodedBody:
+    with warned(released.warnings):
+        try:
+            tree = with_type(tree, request)
+            reading = read_tree(tree, gates=server.gates, extensions=server.extensions)
+        except (ApiError, RecursionError) as error:
+            raise bad_request(str(error)) from None
+        body = validated(reading, request)
+    return body._replace(warnings=(*released.warnings, *body.warnings))
+
+
+def _named(body: DecodedBody, request: ResourceRequest) -> DecodedBody:
+    """Return an applied object with the name of its URL, or raise that it has another."""
+    name = body.value.metadata.name
+    if name and name != request.target.name:
+        raise other_name(name, request)
+    metadata = replace(body.value.metadata, name=request.target.name)
+    return body._replace(value=replace(body.value, metadata=metadata))
+
+
+# --- forms of the KEPs ----------------------------------------------------------------------------
+
+
+class ReleasedForm(NamedTuple):
+    """A patch or an applied object in the released form, with warnings about the rewrite."""
+
+    content: Any
+    warnings: tuple[str, ...] = ()
+
+
+def released_patch(body: bytes, media: str, kind: Kind, gates: Gates) -> ReleasedForm:
+    """Return the body of a patch; JSON patches stay as they are."""
+    if media not in (MERGE_PATCH, STRATEGIC_MERGE_PATCH):
+        return ReleasedForm(body)
+    try:
+        patch = parse_json(body)
+    except ApiError:
+        return ReleasedForm(body)  # Applying it reports the error.
+    if not isinstance(patch, dict):
+        return ReleasedForm(body)
+    found = released_tree(patch, kind, gates, is_part=True)
+    if found.content is patch:
+        return ReleasedForm(body)
+    return ReleasedForm(msgspec.json.encode(found.content, enc_hook=_as_written), found.warnings)
+
+
+def _as_written(value: Any) -> Any:
+    """Encode a number that is not an integer as the client wrote it."""
+    if isinstance(value, NumberText):
+        return msgspec.Raw(value.text.encode())
+    raise NotImplementedError(type(value).__name__)
+
+
+def released_tree(tree: Any, kind: Kind, gates: Gates, *, is_part: bool = False) -> ReleasedForm:
+    """Return a whole or partial object; the same one if there is nothing to rewrite."""
+    if not isinstance(tree, dict):
+        return ReleasedForm(tree)
+    typed = {**tree, "apiVersion": kind.api_version, "kind": kind.name}
+    rewritten = rewrite(typed, gates=gates, is_part=is_part)
+    released = _without_rejected(rewritten, kind)
+    if released is typed or rewritten.errors:
+        return ReleasedForm(tree)
+    head = {name: tree[name] for name in ("apiVersion", "kind") if name in tree}
+    rest = {name: value for name, value in released.items() if name not in ("apiVersion", "kind")}
+    return ReleasedForm({**head, **rest}, tuple(str(notice) for notice in rewritten.warnings))
+
+
+def _without_rejected(rewritten: Rewritten, kind: Kind) -> Any:
+    """Return a rewritten object without fields that a warning says no release has."""
+    warned_of = {notice.segments for notice in rewritten.warnings}
+    struct: type[Any] = kind.struct
+    try:
+        unknown = decode_tree(rewritten.tree, struct).unknown
+    except ApiError:
+        return rewritten.tree  # Applying it reports the error.
+    return without_places(rewritten.tree, (place for place in unknown if place in warned_of))

@@ -1,0 +1,290 @@
+"""ResourceRequest: a request as the verbs see it, and the decoding of its body.
+
+Field validation: strict decoding errors (unknown and duplicate fields) are ignored, reported as
+warnings, or refused, as `fieldValidation` says. Structs of foreign kinds declare only the fields
+that Mooring uses; the tables of `patching` know all fields, so unknown ones are found by them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from mooring.api import protobuf
+from mooring.api.codec import Place, decode_tree, has_extra, to_tree
+from mooring.api.documents import CORE, KUBERNETES, Document, read
+from mooring.api.documents.schemas import Schema
+from mooring.api.errors import ApiError, DecodeError
+from mooring.api.gates import Gates
+from mooring.api.kinds import Kind
+from mooring.api.raw_fields import holds_raw
+from mooring.api.raw_json import keep_texts, remarshal
+from mooring.api.reading import (
+    UNKNOWN_FIELDS_MAX,
+    Reading,
+    read_document,
+    read_tree,
+    unknown_field,
+)
+from mooring.api.structs import Open
+from mooring.api.typed_json import go_words
+from mooring.apiserver.auth.users import User
+from mooring.apiserver.http.messages import JSON, Target
+from mooring.apiserver.http.negotiation import OBJECT_TYPES, YAML, Representation
+from mooring.apiserver.http.status import (
+    StatusError,
+    bad_request,
+    forbidden,
+    unsupported_media,
+    warned,
+)
+from mooring.apiserver.patching import manager_name, shapes
+from mooring.apiserver.patching.shapes import Shape
+from mooring.apiserver.patching.tables import find_shape
+from mooring.apiserver.resources import Resource
+
+SHOWN_MAX = 256
+MANAGER_BYTES_MAX = 128
+
+IGNORE, WARN, STRICT = "Ignore", "Warn", "Strict"
+
+
+class ResourceRequest(Struct, frozen=True):
+    """A request for a resource."""
+
+    target: Target
+    resource: Resource
+    user: User
+    query: Mapping[str, str]
+    agent: str = ""
+    content_type: str = JSON
+    body: bytes = b""
+    form: Representation = Representation()
+
+    @property
+    def kind(self) -> Kind:
+        """The kind in the version of the request."""
+        return self.resource.kinds[self.target.version]
+
+    @property
+    def manager(self) -> str:
+        """The field manager of the request."""
+        named = self.query.get("fieldManager", "")
+        if len(named.encode()) > MANAGER_BYTES_MAX or not named.isprintable():
+            raise bad_request(
+                "fieldManager: Invalid value: not printable, or longer than 128 bytes"
+            )
+        return manager_name(named, self.agent) or "unknown"
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether the request stores nothing."""
+        wanted = self.query.get("dryRun", "")
+        if wanted not in ("", "All"):
+            raise bad_request(f'invalid dryRun: must be "All", not "{wanted[:32]}"')
+        return wanted == "All"
+
+    @property
+    def field_validation(self) -> str:
+        """Ignore, Warn or Strict: what strict decoding errors lead to."""
+        wanted = self.query.get("fieldValidation") or WARN
+        if wanted not in (IGNORE, WARN, STRICT):
+            raise bad_request(
+                f'invalid fieldValidation: "{wanted[:32]}" is none of Ignore, Strict, Warn'
+            )
+        return wanted
+
+    def forbidden(self, value: Any, why: str) -> StatusError:
+        """Return 403 Forbidden for an object of the request."""
+        metadata = value.metadata
+        return forbidden(self.resource.about, metadata.name or metadata.generate_name, why)
+
+
+class DecodedBody(NamedTuple):
+    """The object of a request, with warnings about its text."""
+
+    value: Any
+    warnings: tuple[str, ...] = ()
+
+
+def read_body(request: ResourceRequest, *, gates: Gates, extensions: bool) -> DecodedBody:
+    """Return the object of a request, or raise 400 if it cannot be decoded."""
+    try:
+        reading = _reading(request, gates=gates, extensions=extensions)
+    except (ApiError, RecursionError) as error:
+        raise bad_request(
+            f'{request.kind.name} in version "{request.target.version}" cannot be handled as a '
+            f"{request.kind.name}: {error}"
+        ) from None
+    return validated(reading, request)
+
+
+def read_plain_tree(request: ResourceRequest, api_version: str, kind: str) -> Any:
+    """Return the tree of a body that is not an object of the resource, such as DeleteOptions."""
+    if not request.body:
+        return {}
+    media = request.content_type.partition(";")[0].strip().lower() or JSON
+    try:
+        if media == protobuf.CONTENT_TYPE:
+            return protobuf.decode(request.body, api_version=api_version, kind=kind).tree
+        if media not in (JSON, YAML):
+            raise unsupported_media(OBJECT_TYPES)
+        documents = list(read(request.body, source="body", schema=KUBERNETES))
+    except (ApiError, RecursionError) as error:
+        raise bad_request(f"the body of the request cannot be read: {error}") from None
+    if len(documents) != 1 or not isinstance(documents[0].tree, dict):
+        raise bad_request(f"the body of the request must be one {kind}")
+    return documents[0].tree
+
+
+def validated(reading: Reading, request: ResourceRequest) -> DecodedBody:
+    """Return an object that passes the field validation of its request, or raise 400."""
+    reading = _without_unknown(reading)
+    strict = [remark.message for remark in reading.remarks if remark.is_strict]
+    others = [remark.message for remark in reading.remarks if not remark.is_strict]
+    mode = request.field_validation
+    warnings = (*others, *(strict if mode == WARN else ()))
+    with warned(warnings):
+        if reading.problems:
+            raise bad_request("; ".join(problem.message for problem in reading.problems))
+        if strict and mode == STRICT:
+            raise bad_request(
+                f'{request.kind.name} in version "{request.target.version}" cannot be handled as a '
+                f"{request.kind.name}: strict decoding error: {', '.join(strict)}"
+            )
+    return DecodedBody(reading.value, warnings)
+
+
+def _without_unknown(reading: Reading) -> Reading:
+    """Return a reading without unknown fields that an open struct kept."""
+    kind = reading.kind
+    shape = find_shape(kind.api_version, kind.name) if issubclass(kind.struct, Open) else None
+    if shape is None or reading.problems or not has_extra(reading.value):
+        return reading  # The tables have all fields that our structs declare.
+    tree = to_tree(reading.value)
+    places = list(islice(_unknown_fields(shape, tree), UNKNOWN_FIELDS_MAX))
+    if not places:
+        return reading
+    struct: type[Any] = kind.struct
+    value = decode_tree(without_places(tree, places), struct).value
+    remarks = (*reading.remarks, *map(unknown_field, places))
+    return reading._replace(value=value, remarks=remarks)
+
+
+def _reading(request: ResourceRequest, *, gates: Gates, extensions: bool) -> Reading:
+    media = request.content_type.partition(";")[0].strip().lower() or JSON
+    if media == protobuf.CONTENT_TYPE:
+        tree = protobuf.decode(request.body).tree
+        return read_tree(with_type(tree, request), gates=gates, extensions=extensions)
+    if media not in (JSON, YAML):
+        raise unsupported_media(OBJECT_TYPES)
+    document = _document(request, CORE if extensions else KUBERNETES)
+    with_type(document.tree, request)
+    if holds_raw(request.kind.struct):
+        if media == JSON:
+            keep_texts(document.tree, request.body)
+        else:
+            remarshal(document.tree)
+    try:
+        return read_document(document, gates=gates, extensions=extensions)
+    except DecodeError as error:
+        words = go_words(document.tree, request.kind.api_version, request.kind.name)
+        raise DecodeError(words or str(error), error.place) from None
+
+
+def _document(request: ResourceRequest, schema: Schema) -> Document:
+    try:
+        documents = list(read(request.body, source="body", schema=schema))
+    except (ApiError, RecursionError) as error:
+        raise _unreadable(request, _fault(request.body) or str(error)) from None
+    if len(documents) != 1:
+        raise _unreadable(request, "one object is expected")
+    return documents[0]
+
+
+def _fault(body: bytes) -> str:
+    """Return Go's message for truncated JSON; "" for other bodies."""
+    try:
+        json.loads(body)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(error.doc.rstrip()):
+            shown = error.doc[:SHOWN_MAX]
+            return f"unexpected end of JSON input ({shown})"
+    except (ValueError, RecursionError):
+        pass
+    return ""
+
+
+def _unreadable(request: ResourceRequest, why: str) -> StatusError:
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {request.kind.name}): "
+        f"couldn't get version/kind; json parse error: {why}"
+    )
+
+
+def with_type(tree: Any, request: ResourceRequest) -> Any:
+    """Return the tree with the apiVersion and kind of the URL, or raise that it has others."""
+    if not isinstance(tree, dict):
+        raise _unreadable(request, "not an object")
+    kind = request.kind
+    version, name = tree.get("apiVersion") or kind.api_version, tree.get("kind") or kind.name
+    if name != kind.name:
+        raise _wrong_kind(str(version), str(name), kind)
+    if version != kind.api_version:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({kind.api_version})"
+        )
+    tree["apiVersion"], tree["kind"] = version, name
+    return tree
+
+
+def _wrong_kind(version: str, name: str, kind: Kind) -> StatusError:
+    short = version.rpartition("/")[2]
+    group = kind.group.partition(".")[0] or "core"
+    return bad_request(
+        f'{name} in version "{short}" cannot be handled as a {kind.name}: converting '
+        f"({short}.{name}) to ({group}.{kind.name}): unknown conversion"
+    )
+
+
+# --- unknown fields ------------------------------------------------------------------------------
+
+
+def _unknown_fields(shape: Shape, tree: Any, place: Place = ()) -> Iterator[Place]:
+    """Yield the places of fields that a shape does not have."""
+    if shape is shapes.JSON or shape is shapes.DEDUCED:
+        return
+    if isinstance(tree, list) and shape.list is not None:
+        for index, item in enumerate(tree):
+            yield from _unknown_fields(shape.list.element, item, (*place, index))
+    elif isinstance(tree, dict) and shape.map is not None:
+        for name, value in tree.items():
+            field = shape.map.fields.get(name)
+            below = field.shape if field is not None else shape.map.element
+            if below is None:
+                yield (*place, name)
+            else:
+                yield from _unknown_fields(below, value, (*place, name))
+
+
+def without_places(tree: Any, places: Iterable[Place]) -> Any:
+    """Return a tree without some places; it shares everything else with the original."""
+    for place in places:
+        tree = _without(tree, place)
+    return tree
+
+
+def _without(tree: Any, place: Place) -> Any:
+    first, *rest = place
+    if isinstance(tree, list) and isinstance(first, int):
+        return [_without(v, tuple(rest)) if i == first else v for i, v in enumerate(tree)]
+    if not isinstance(tree, dict) or first not in tree:
+        return tree
+    if not rest:
+        return {name: value for name, value in tree.items() if name != first}
+    return {**tree, first: _without(tree[first], tuple(rest))}

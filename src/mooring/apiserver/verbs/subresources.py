@@ -1,0 +1,280 @@
+"""Subresources that act on an object, and the scale of workloads.
+
+pods/binding             assigns a pod to a node
+pods/eviction            deletes a pod; there are no disruption budgets
+namespaces/finalize      sets the finalizers of a namespace
+serviceaccounts/token    issues a token for an account, bound to an object or not
+*/scale                  reads and writes the number of replicas; its writer manages that field
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.authentication import API_VERSION, TokenRequest
+from mooring.api.autoscaling import SCALE, Scale, ScaleSpec, ScaleStatus
+from mooring.api.codec import decode_tree, to_tree
+from mooring.api.core import Binding, Namespace, Node, Pod
+from mooring.api.core.podstatus import PodCondition
+from mooring.api.errors import ApiError
+from mooring.api.fieldpath import root
+from mooring.api.meta import ObjectMeta
+from mooring.apiserver.admission.chain import admit_write
+from mooring.apiserver.admission.node_restriction import Operation
+from mooring.apiserver.auth.token_requests import IssuedToken, TokenObjects, bound_lookup, issue
+from mooring.apiserver.http.status import (
+    MODIFIED,
+    About,
+    Status,
+    bad_request,
+    conflict,
+    invalid,
+    unknown_resource,
+)
+from mooring.apiserver.patching import apply_patch
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.server_context import ServerContext
+from mooring.apiserver.storage.registry import with_revision
+from mooring.apiserver.tables.columns import plain_selector_text
+from mooring.apiserver.verbs.delete import checked_options, delete_object
+from mooring.apiserver.verbs.managed_fields import with_updated_owners
+from mooring.apiserver.verbs.patch import patched_tree
+from mooring.apiserver.verbs.resource_request import ResourceRequest, read_body, read_plain_tree
+from mooring.apiserver.verbs.write import WrittenObject, other_name
+from mooring.validation.errors import invalid as invalid_value
+
+DONE = Status(status="Success", code=201)
+SCALE_SUBRESOURCE = "scale"
+TOKEN_REQUEST = "TokenRequest"  # noqa: S105  # a kind
+
+_ALREADY_BOUND = "pod {name} is already assigned to node {node!r}"
+_GATED = "pod {name} has non-empty .spec.schedulingGates"
+_DELETED = "pod {name} is being deleted, cannot be assigned to a host"
+_SCALE = About("scales", "Scale", "autoscaling")
+_NEGATIVE = "must be greater than or equal to 0"
+
+
+async def bind(server: ServerContext, request: ResourceRequest) -> Status:
+    """Assign a pod to a node."""
+    try:
+        tree = read_plain_tree(request, "v1", "Binding")
+        binding = decode_tree(tree, Binding).value
+    except ApiError as error:
+        raise bad_request(f"the binding cannot be read: {error}") from None
+    name = request.target.name or binding.metadata.name
+    if binding.metadata.name and binding.metadata.name != name:
+        raise bad_request("name in URL does not match name in Binding object")
+    node = binding.target.name
+    if not node or binding.target.kind not in ("", "Node"):
+        raise bad_request("target: must name a Node")
+    pods = server.resources.of("", "pods")
+
+    async def bound(pod: Pod) -> Pod:
+        return _bound(pod, binding, pods, server)
+
+    if not request.is_dry_run:
+        await server.registry.change(pods, request.target.namespace, name, bound)
+    return DONE
+
+
+def _bound(pod: Pod, binding: Binding, pods: Resource, server: ServerContext) -> Pod:
+    metadata, wanted = pod.metadata, binding.metadata
+    if wanted.uid and wanted.uid != metadata.uid:
+        why = f"Precondition failed: UID in precondition: {wanted.uid}, UID in object meta: "
+        raise conflict(pods.about, metadata.name, f"{why}{metadata.uid}")
+    if metadata.deletion_timestamp is not None:
+        raise conflict(pods.about, metadata.name, _DELETED.format(name=metadata.name))
+    if pod.spec.node_name:
+        why = _ALREADY_BOUND.format(name=metadata.name, node=pod.spec.node_name)
+        raise conflict(pods.about, metadata.name, why.replace("'", '"'))
+    if pod.spec.scheduling_gates:
+        raise conflict(pods.about, metadata.name, _GATED.format(name=metadata.name))
+    scheduled = PodCondition(type="PodScheduled", status="True", last_transition_time=server.now())
+    return replace(
+        pod,
+        metadata=replace(
+            metadata,
+            labels={**metadata.labels, **wanted.labels},
+            annotations={**metadata.annotations, **wanted.annotations},
+        ),
+        spec=replace(pod.spec, node_name=binding.target.name),
+        status=replace(
+            pod.status,
+            conditions=_with_condition(pod.status.conditions, scheduled),
+            nominated_node_name="",  # A nomination must not outlive the assignment.
+        ),
+    )
+
+
+def _with_condition(
+    conditions: tuple[PodCondition, ...], new: PodCondition
+) -> tuple[PodCondition, ...]:
+    """Return conditions with a new one, which replaces the old one of its type."""
+    if all(each.type != new.type for each in conditions):
+        return (*conditions, new)
+    return tuple(new if each.type == new.type else each for each in conditions)
+
+
+async def evict(server: ServerContext, request: ResourceRequest) -> Status:
+    """Delete a pod."""
+    tree = read_plain_tree(request, "policy/v1", "Eviction")
+    options = checked_options(tree.get("deleteOptions") or {}, request.query)
+    is_dry_run = request.is_dry_run or "All" in options.dry_run
+    target = request.target
+
+    admit = partial(_admit_eviction, server, request)
+    await delete_object(
+        server, request.resource, target.namespace, target.name, options, is_dry_run, admit
+    )
+    return DONE
+
+
+async def _admit_eviction(server: ServerContext, request: ResourceRequest, pod: Pod) -> None:
+    await admit_write(server, request, Operation.CREATE, pod=pod)
+
+
+async def finalize(server: ServerContext, request: ResourceRequest) -> WrittenObject:
+    """Set the finalizers of a namespace; without any, a deleted namespace is gone."""
+    body = read_body(request, gates=server.gates, extensions=server.extensions)
+
+    async def finalized(old: Namespace) -> Any:
+        spec = replace(old.spec, finalizers=body.value.spec.finalizers)
+        return replace(old, spec=spec)
+
+    target = request.target
+    if request.is_dry_run:
+        return WrittenObject(await server.registry.get(request.resource, "", target.name))
+    return WrittenObject(await server.registry.change(request.resource, "", target.name, finalized))
+
+
+# --- tokens ---------------------------------------------------------------------------------------
+
+
+async def request_token(server: ServerContext, request: ResourceRequest) -> IssuedToken:
+    """Return a TokenRequest with its token, or raise why there is none."""
+    signing = server.signing
+    if signing is None:
+        raise unknown_resource()
+    token_request = _read_token_request(request)
+    namespace = request.target.namespace
+    account = await server.registry.get(request.resource, namespace, request.target.name)
+    bound = await _bound_object(server, token_request, namespace)
+    pod = bound if isinstance(bound, Pod) else None
+    await admit_write(server, request, Operation.CREATE, new=token_request, pod=pod)
+    return issue(
+        token_request,
+        TokenObjects(account, bound, await _node_of(server, pod)),
+        key=signing.key,
+        issuer=signing.issuer,
+        now=server.now(),
+        token_id=server.new_uid(),
+        seconds_max=signing.seconds_max,
+    )
+
+
+def _read_token_request(request: ResourceRequest) -> TokenRequest:
+    tree = read_plain_tree(request, API_VERSION, TOKEN_REQUEST)
+    version, kind = tree.get("apiVersion") or API_VERSION, tree.get("kind") or TOKEN_REQUEST
+    if (version, kind) != (API_VERSION, TOKEN_REQUEST):
+        raise bad_request(f"the body of the request must be a {TOKEN_REQUEST} of {API_VERSION}")
+    try:
+        return decode_tree({**tree, "apiVersion": version, "kind": kind}, TokenRequest).value
+    except ApiError as error:
+        raise bad_request(f"the {TOKEN_REQUEST} cannot be read: {error}") from None
+
+
+async def _bound_object(
+    server: ServerContext, token_request: TokenRequest, namespace: str
+) -> Any | None:
+    where = bound_lookup(token_request, namespace)
+    if where is None:
+        return None
+    resource = server.resources.of("", where.plural)
+    return await server.registry.find(resource, where.namespace, where.name)
+
+
+async def _node_of(server: ServerContext, pod: Pod | None) -> Node | None:
+    if pod is None or not pod.spec.node_name:
+        return None
+    resource = server.resources.of("", "nodes")
+    found: Node | None = await server.registry.find(resource, "", pod.spec.node_name)
+    return found
+
+
+# --- scale ----------------------------------------------------------------------------------------
+
+
+def scale_of(value: Any) -> Scale:
+    """Return the scale of a workload."""
+    metadata = value.metadata
+    return Scale(
+        metadata=ObjectMeta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+            creation_timestamp=metadata.creation_timestamp,
+        ),
+        spec=ScaleSpec(replicas=value.spec.replicas or 0),
+        status=ScaleStatus(
+            replicas=value.status.replicas,
+            selector=plain_selector_text(value.spec.selector) or "",
+        ),
+    )
+
+
+async def read_scale(server: ServerContext, request: ResourceRequest) -> Scale:
+    """Return the scale of a stored workload."""
+    target = request.target
+    return scale_of(await server.registry.get(request.resource, target.namespace, target.name))
+
+
+async def write_scale(server: ServerContext, request: ResourceRequest, *, is_patch: bool) -> Scale:
+    """Set the number of replicas of a workload from a body or a patch."""
+    target, registry = request.target, server.registry
+
+    async def scaled(old: Any) -> Any:
+        wanted = _wanted(request, scale_of(old), is_patch=is_patch)
+        version = wanted.metadata.resource_version
+        if version and version != old.metadata.resource_version:
+            raise conflict(request.resource.about, target.name, MODIFIED)
+        new = _with_replicas(old, wanted.spec.replicas)
+        await admit_write(server, request, Operation.UPDATE, new=new, old=old)
+        return with_updated_owners(old, new, request, server.now())
+
+    if request.is_dry_run:
+        old = await registry.get(request.resource, target.namespace, target.name)
+        new = with_revision(await scaled(old), int(old.metadata.resource_version))
+    else:
+        new = await registry.change(request.resource, target.namespace, target.name, scaled)
+    return scale_of(new)
+
+
+def _wanted(request: ResourceRequest, current: Scale, *, is_patch: bool) -> Scale:
+    """Return the scale that a request asks for, or raise why it is invalid."""
+    if is_patch:
+        patched = apply_patch(SCALE, request.content_type, request.body, to_tree(current))
+        tree = patched_tree(patched)
+    else:
+        tree = read_plain_tree(request, SCALE.api_version, SCALE.name)
+    try:
+        wanted = decode_tree(tree, Scale).value
+    except ApiError as fault:
+        raise bad_request(f"the Scale cannot be read: {fault}") from None
+    name, replicas = wanted.metadata.name, wanted.spec.replicas
+    if name != current.metadata.name:
+        raise other_name(name, request)
+    if replicas < 0:
+        error = invalid_value(root("spec.replicas"), replicas, _NEGATIVE)
+        raise invalid(_SCALE, name, [error])
+    return wanted
+
+
+def _with_replicas(old: Any, replicas: int) -> Any:
+    if old.spec.replicas == replicas:
+        return old
+    metadata = replace(old.metadata, generation=old.metadata.generation + 1)
+    return replace(old, metadata=metadata, spec=replace(old.spec, replicas=replicas))

@@ -1,0 +1,199 @@
+"""Watches: changes of the store as events about the selected objects.
+
+    before   after     event
+    no       yes       ADDED
+    yes      yes       MODIFIED
+    yes      no        DELETED, with the old object and the revision of the change
+    no       no        none
+
+A watch without a resourceVersion, or with initial events, begins with the current objects as ADDED;
+then a bookmark marks their end, if bookmarks are allowed. More bookmarks come every minute, and
+shortly before the watch ends.
+
+Events come in batches, as the store has them, so that many changes are sent at once. All watches
+share the decoded objects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from mooring.apiserver.http.status import Status, too_new, too_old
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.registry import Registry, with_revision
+from mooring.apiserver.verbs.list import ListOptions, ListPage, list_entries, read_revision
+from mooring.apiserver.verbs.selectors import Selection
+from mooring.store.contract import Deletion, Entry, Event, Progress, Put, Watch
+from mooring.store.errors import ClosedError, SlowWatcherError, TooOldError
+
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+BOOKMARK, ERROR = "BOOKMARK", "ERROR"
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+BOOKMARK_EVERY_S = 60
+BOOKMARK_BEFORE_END_S = 2
+INITIAL_BATCH = 100  # initial events in one batch
+
+TOO_OLD = "too old resource version: {wanted} ({current})"
+
+
+class WatchOptions(NamedTuple):
+    """The options of a watch."""
+
+    revision: str = ""
+    allows_bookmarks: bool = False
+    wants_initial: bool | None = None
+    timeout_s: float | None = None
+
+
+class WatchEvent(NamedTuple):
+    """An event: an object, a bookmark at a revision, or the error that ends the watch."""
+
+    type: str
+    value: Any = None
+    revision: int = 0
+    is_initial_end: bool = False
+    status: Status | None = None
+    is_change: bool = False  # other watches may send the same event
+
+
+Batch = Sequence[WatchEvent]
+
+
+async def open_watch(
+    registry: Registry,
+    resource: Resource,
+    namespace: str,
+    selection: Selection,
+    options: WatchOptions,
+) -> AsyncIterator[Batch]:
+    """Return the events of a watch, until the store or the caller ends it."""
+    wanted = read_revision(options.revision)
+    current = await registry.store.revision()
+    if options.wants_initial is None and wanted == 0:
+        options = options._replace(wants_initial=True)
+    if wanted > current and options.wants_initial:
+        return _ended(WatchEvent(ERROR, status=too_new(wanted, current).status))
+    page = None
+    after = min(wanted or current, current)
+    if options.wants_initial:
+        page = await list_entries(registry, resource, namespace, selection, ListOptions())
+        after = page.revision
+    try:
+        events = await registry.store.watch(resource.below(namespace), after=after)
+    except TooOldError:
+        text = TOO_OLD.format(wanted=wanted, current=current)
+        return _ended(WatchEvent(ERROR, status=too_old(text).status))
+    follower = _Follower(registry, resource, selection, wanted)
+    return _events(follower, page, events, options)
+
+
+async def _ended(notice: WatchEvent) -> AsyncIterator[Batch]:
+    yield (notice,)
+
+
+async def _events(
+    follower: _Follower, page: ListPage | None, events: Watch, options: WatchOptions
+) -> AsyncIterator[Batch]:
+    timers = _Timers(events, options)
+    try:
+        if page is not None:
+            for start in range(0, len(page.entries), INITIAL_BATCH):
+                part = page.entries[start : start + INITIAL_BATCH]
+                yield [WatchEvent(ADDED, follower.read(entry), entry.revision) for entry in part]
+            if options.wants_initial and options.allows_bookmarks:
+                yield (WatchEvent(BOOKMARK, revision=page.revision, is_initial_end=True),)
+        del page  # It may be large, and a watch may be long.
+        while True:
+            batch = follower.notices(await events.batch())
+            if not options.allows_bookmarks:
+                batch = [notice for notice in batch if notice.type != BOOKMARK]
+            if batch:
+                yield batch
+    except SlowWatcherError:
+        # The client did not keep up; it lists again.
+        yield (WatchEvent(ERROR, status=too_old("the watch did not keep up").status),)
+    except ClosedError:
+        return  # Its time is up, or the server stops; clients reconnect.
+    finally:
+        timers.cancel()
+        events.close()
+
+
+class _Timers:
+    """Requests bookmarks, so that clients need not go far back, and ends the watch in time."""
+
+    def __init__(self, events: Watch, options: WatchOptions) -> None:
+        self._events = events
+        self._loop = asyncio.get_running_loop()
+        self._handles: dict[str, asyncio.TimerHandle] = {}
+        if options.allows_bookmarks:
+            self._tick()
+        if options.timeout_s is not None:
+            self._handles["end"] = self._loop.call_later(options.timeout_s, events.close)
+        if options.allows_bookmarks and options.timeout_s is not None:
+            last_s = options.timeout_s - BOOKMARK_BEFORE_END_S
+            if last_s > 0:
+                self._handles["last"] = self._loop.call_later(last_s, events.request_progress)
+
+    def cancel(self) -> None:
+        """Cancel all timers."""
+        for handle in self._handles.values():
+            handle.cancel()
+
+    def _tick(self) -> None:
+        if "tick" in self._handles:
+            self._events.request_progress()
+        self._handles["tick"] = self._loop.call_later(BOOKMARK_EVERY_S, self._tick)
+
+
+class _Follower:
+    """Turns changes into events about the selected objects."""
+
+    def __init__(
+        self, registry: Registry, resource: Resource, selection: Selection, wanted: int
+    ) -> None:
+        self._wanted = wanted  # may be in the future: earlier changes are skipped
+        self._registry = registry
+        self._resource = resource
+        self._selection = selection
+
+    def read(self, entry: Entry) -> Any:
+        """Return the object of an entry."""
+        return self._registry.read(self._resource, entry)
+
+    def notices(self, events: Iterable[Event]) -> list[WatchEvent]:
+        """Return the events of changes."""
+        return [notice for notice in map(self.notice, events) if notice is not None]
+
+    def notice(self, event: Event) -> WatchEvent | None:
+        """Return the event of a change; None if it is not selected."""
+        if event.revision <= self._wanted and not isinstance(event, Progress):
+            return None
+        match event:
+            case Progress(revision=revision):
+                return WatchEvent(BOOKMARK, revision=revision)
+            case Deletion(previous=previous, revision=revision):
+                old = self._selected(previous)
+                return None if old is None else self._gone(old, revision)
+            case Put(entry=entry, previous=previous):
+                new = self._selected(entry)
+                if new is not None:
+                    kind = MODIFIED if self._was_selected(previous) else ADDED
+                    return WatchEvent(kind, new, entry.revision, is_change=True)
+                old = None if previous is None else self._selected(previous)
+                return None if old is None else self._gone(old, entry.revision)
+
+    def _was_selected(self, previous: Entry | None) -> bool:
+        if previous is None or self._selection.is_everything:
+            return previous is not None
+        return self._selected(previous) is not None
+
+    def _gone(self, old: Any, revision: int) -> WatchEvent:
+        return WatchEvent(DELETED, with_revision(old, revision), revision, is_change=True)
+
+    def _selected(self, entry: Entry) -> Any | None:
+        value = self._registry.read_shared(self._resource, entry)
+        return value if self._selection.means(value, self._resource) else None

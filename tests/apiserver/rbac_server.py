@@ -1,0 +1,123 @@
+"""A server behind certificates, tokens and roles, asked through its router."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.auth import certificates
+from mooring.apiserver.auth.authenticator import Authenticator
+from mooring.apiserver.auth.authorizer import (
+    AuthorizerInformer,
+    ClusterAuthorizer,
+    RBACAccessControl,
+    core_object_reader,
+)
+from mooring.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
+from mooring.apiserver.auth.service_account_tokens import Issuer, SigningKey
+from mooring.apiserver.auth.token_requests import TokenSigner
+from mooring.apiserver.auth.users import read_tokens
+from mooring.apiserver.discovery import Discovery, version_document
+from mooring.apiserver.http.messages import Request, Response
+from mooring.apiserver.http.non_resource import StaticDocuments
+from mooring.apiserver.http.router import Router
+from mooring.apiserver.namespace_controller import create_system_namespaces
+from mooring.apiserver.openapi import OpenAPI
+from mooring.apiserver.server import make_server_context
+from mooring.apiserver.server_context import ServerContext
+from mooring.store.sqlite import open_sqlite
+
+NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
+TOKENS = read_tokens(
+    "root,root,1,system:masters\nann,ann,2\nnode-a,system:node:node-a,3,system:nodes\n"
+    "scheduler,system:kube-scheduler,4\n"
+)
+KEY = SigningKey.from_pem(certificates.new_key())
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+
+
+class Telling(ClusterAuthorizer):
+    """A guard that says when it was told something."""
+
+    def __init__(self, gates: Any) -> None:
+        super().__init__(gates)
+        self.told = asyncio.Event()
+
+    def put(self, value: Any) -> None:
+        super().put(value)
+        self.told.set()
+
+    def remove(self, value: Any) -> None:
+        super().remove(value)
+        self.told.set()
+
+
+class World(NamedTuple):
+    """A server without a network."""
+
+    service: ServerContext
+    guard: Telling
+    follower: AuthorizerInformer
+    router: Router
+
+    async def ask(
+        self, method: str, path: str, who: str = "", body: Any = None, **headers: str
+    ) -> tuple[int, Any]:
+        """Return the status and the body of an answer; the guard knows all that was written."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if who:
+            sent["authorization"] = f"Bearer {who}"
+        path, _, query = path.partition("?")
+        fields = dict(part.split("=", 1) for part in query.split("&")) if query else {}
+        data = _bytes_of(body)
+        sent.setdefault("content-type", "application/json")
+        answer = await self.router.answer(Request(method, path, fields, sent, data))
+        assert isinstance(answer, Response)
+        await self.follower.load()
+        is_json = answer.content_type.startswith("application/json")
+        return answer.status, msgspec.json.decode(answer.body) if is_json else answer.body
+
+
+@asynccontextmanager
+async def open_world(folder: Path) -> AsyncIterator[World]:
+    async with open_sqlite(folder) as store:
+        bare = make_server_context(store, now=lambda: NOW)
+        guard = Telling(bare.gates)
+        issuer = Issuer("https://x", (KEY.public,), ("https://x",))
+        service = replace(bare, guard=guard, signing=TokenSigner(KEY, issuer))
+        await create_system_namespaces(service)
+        await reconcile_bootstrap_policy(service)
+        follower = AuthorizerInformer(service, guard)
+        await follower.load()
+        authenticator = Authenticator(issuer, core_object_reader(service), service.now, TOKENS)
+        fixed = StaticDocuments(
+            Discovery(service.resources),
+            OpenAPI(service.resources),
+            version_document(python_version="3", platform="p"),
+        )
+        router = Router(service, RBACAccessControl(guard, authenticator), fixed)
+        yield World(service, guard, follower, router)
+
+
+def within(folder: Path, scenario: Callable[[World], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with open_world(folder) as world:
+            await scenario(world)
+
+    asyncio.run(run())
+
+
+def _bytes_of(body: Any) -> bytes:
+    if body is None:
+        return b""
+    return body if isinstance(body, bytes) else msgspec.json.encode(body)

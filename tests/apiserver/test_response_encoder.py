@@ -1,0 +1,75 @@
+"""Lists straight from the store say what lists of objects say."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.catalogue import CATALOGUE
+from mooring.api.meta import ListMeta
+from mooring.apiserver.http.negotiation import Representation
+from mooring.apiserver.http.response_encoder import ResponseEncoder
+from mooring.apiserver.verbs.list import ListOptions, ListPage, list_entries
+from mooring.apiserver.verbs.selectors import Selection
+from mooring.store.contract import Entry
+from tests.apiserver.client import (
+    CLAIMS,
+    CLASSES,
+    CONFIG_MAPS,
+    PODS,
+    SLICES,
+    START,
+    Client,
+    claim,
+    config_map,
+    device_class,
+    pod,
+    resource_slice,
+)
+
+METADATA = ListMeta(resource_version="9")
+ODD = {"a/b": '"uid":"x"', "c": "\\\u2028{}"}
+
+
+def page_of(client: Client, group: str, plural: str) -> ListPage:
+    resource = client.service.resources.of(group, plural)
+    registry = client.service.registry
+    page: ListPage = client.run(list_entries(registry, resource, "", Selection(), ListOptions()))
+    return page
+
+
+@pytest.mark.parametrize(
+    ("group", "plural"),
+    [
+        ("resource.k8s.io", "deviceclasses"),
+        ("resource.k8s.io", "resourceclaims"),
+        ("resource.k8s.io", "resourceslices"),
+        ("", "pods"),
+        ("", "configmaps"),
+        ("", "namespaces"),
+    ],
+)
+def test_stored_objects_are_listed_as_read_ones_are(
+    client: Client, group: str, plural: str
+) -> None:
+    client.post(CLASSES, device_class(annotations=ODD))
+    client.post(CLAIMS, claim(annotations=ODD, labels={"uid": "u"}))
+    client.post(SLICES, resource_slice("a"))
+    client.post(PODS, pod(node="n"))
+    client.post(CONFIG_MAPS, config_map(annotations=ODD))
+    resource = client.service.resources.of(group, plural)
+    for version, kind in resource.kinds.items():
+        painter = ResponseEncoder(kind, Representation(), START)
+        entries = page_of(client, group, plural).entries
+        assert entries
+        values = [client.service.registry.read(resource, entry) for entry in entries]
+        stored = painter.stored(entries, METADATA)
+        if kind.api_version == resource.hub_version:
+            assert stored == painter.many(values, METADATA)
+        else:
+            assert stored is None, version
+
+
+def test_what_is_not_stored_as_usual_is_read() -> None:
+    value = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}'
+    painter = ResponseEncoder(CATALOGUE.find("v1", "ConfigMap"), Representation(), START)
+    assert painter.stored([Entry("/k", value, 1, 1)], METADATA) is None
