@@ -10,14 +10,14 @@ from mooring.api.codec import decode_tree, to_tree
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.api.typed_json import read_parts
-from mooring.validation.admission import (
+from mooring.validation.registry import (
     Admission,
     admit_create,
     admit_status,
     admit_update,
     with_revision,
 )
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 Tree = dict[str, Any]
 

@@ -17,7 +17,7 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.resource import v1
 from mooring.api.timestamp import Timestamp
-from mooring.validation.admission import (
+from mooring.validation.registry import (
     CONFLICT,
     WRONG_NAMESPACE,
     Admission,
@@ -28,7 +28,7 @@ from mooring.validation.admission import (
     strategy_of,
     with_revision,
 )
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 from tests.strategies import instances
 
 NOW = Timestamp(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))

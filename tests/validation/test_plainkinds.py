@@ -13,7 +13,7 @@ from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree
 from mooring.api.protobuf.table import kind_named
 from mooring.api.typed_json import read_parts
-from mooring.validation.admission import admit_create, admit_status, admit_update, with_revision
+from mooring.validation.registry import admit_create, admit_status, admit_update, with_revision
 from tests.strategies import trees
 from tests.validation.plainobjects import (
     CONTEXT,

@@ -17,30 +17,14 @@ from mooring.api.scheduling import (
     to_hub,
     v1alpha2,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.validation.admission import admit_create
-from mooring.validation.context import Context
 from mooring.validation.errors import Errors
-from mooring.validation.podgroup import (
-    CompositePodGroupStrategy,
-    PodGroupStrategy,
-    WorkloadStrategy,
-    default_pod_group,
-    default_preemption,
-    prepare_pod_group_create,
-    prepare_pod_group_status_update,
-    prepare_pod_group_update,
-    prepare_workload,
-    validate_pod_group_create,
-    validate_pod_group_status_update,
-    validate_pod_group_update,
-    validate_workload_create,
-    validate_workload_update,
-)
-from tests.validation.pods import GATES, LABEL, SUBDOMAIN, Tree, texts, without
+from mooring.validation.pod_group import CompositePodGroupStrategy, PodGroupStrategy
+from mooring.validation.registry import admit_create
+from mooring.validation.workload import WorkloadStrategy
+from tests.validation.pods import CONTEXT, GATES, LABEL, SUBDOMAIN, Tree, texts, under, without
 
 OFF = without(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS)
-CONTEXT = Context(gates=GATES, now=Timestamp.parse("2026-01-01T00:00:00Z"))
+GROUPS, WORKLOADS = PodGroupStrategy(), WorkloadStrategy()
 META = {"name": "g", "namespace": "default", "resourceVersion": "1"}
 GANG = {"gang": {"minCount": 2}}
 
@@ -57,15 +41,16 @@ def group(spec: Tree | None = None, status: Tree | None = None) -> PodGroup:
         "spec": {"schedulingPolicy": GANG, **(spec or {})},
         "status": status or {},
     }
-    return default_preemption(default_pod_group(decode_tree(tree, PodGroup).value), GATES)
+    value = GROUPS.default(decode_tree(tree, PodGroup).value, "", CONTEXT.now)
+    return GROUPS.default_features(value, GATES)
 
 
 def created(spec: Tree) -> list[str]:
-    return texts(validate_pod_group_create(group(spec), gates=GATES))
+    return texts(GROUPS.check_create(group(spec), CONTEXT))
 
 
 def updated(new: Tree, old: Tree) -> list[str]:
-    return texts(validate_pod_group_update(group(new), group(old), gates=GATES))
+    return texts(GROUPS.check_update(group(new), group(old), CONTEXT))
 
 
 # --- groups -------------------------------------------------------------------------------
@@ -167,7 +152,7 @@ def test_groups_that_are_wrong_are_refused(spec: Tree, expected: list[str]) -> N
 
 def test_a_group_must_have_a_disruption_mode() -> None:
     value = decode_tree({"metadata": META, "spec": {"schedulingPolicy": GANG}}, PodGroup).value
-    found = texts(validate_pod_group_create(value, gates=GATES))
+    found = texts(GROUPS.check_create(value, CONTEXT))
     assert found == ["spec.disruptionMode: Required value"]
 
 
@@ -176,7 +161,7 @@ def test_a_mode_that_only_v1alpha2_could_spell_is_refused() -> None:
         disruption_mode="Never", scheduling_policy=PodGroupSchedulingPolicy(basic=_basic())
     )
     value = to_hub(v1alpha2.PodGroup(metadata=group().metadata, spec=spec))
-    assert texts(validate_pod_group_create(value, gates=GATES)) == [
+    assert texts(GROUPS.check_create(value, CONTEXT)) == [
         'spec.disruptionMode: Invalid value: "": must specify one of: `single`, `all`'
     ]
 
@@ -254,7 +239,7 @@ STATUSES = "status.resourceClaimStatuses"
 )  # fmt: skip
 def test_statuses_of_groups_name_their_claims(status: Tree, expected: list[str]) -> None:
     spec = {"resourceClaims": [claim()]}
-    found = validate_pod_group_status_update(group(spec, status), group(spec), gates=GATES)
+    found = GROUPS.check_status(group(spec, status), group(spec), CONTEXT)
     assert texts(found) == expected
 
 
@@ -263,32 +248,32 @@ def test_a_claim_status_that_was_wrong_already_is_let_be() -> None:
     wrong = {"name": "c", "resourceClaimName": "_"}
     old = group(spec, {"resourceClaimStatuses": [wrong]})
     new = group(spec, {"resourceClaimStatuses": [wrong, {"name": "d"}]})
-    assert validate_pod_group_status_update(new, old, gates=GATES) == []
+    assert GROUPS.check_status(new, old, CONTEXT) == []
 
 
 def test_users_do_not_set_the_status() -> None:
     old = group(status={"conditions": [CONDITION]})
-    assert prepare_pod_group_create(old, gates=GATES).status == group().status
-    assert prepare_pod_group_update(group(), old, gates=GATES).status == old.status
+    assert GROUPS.prepare_create(old, CONTEXT).status == group().status
+    assert GROUPS.prepare_update(group(), old, CONTEXT).status == old.status
     new = group({"priority": 1}, {"conditions": []})
-    prepared = prepare_pod_group_status_update(new, old, gates=GATES)
+    prepared = GROUPS.prepare_status(new, old, CONTEXT)
     assert (prepared.spec, prepared.status) == (old.spec, new.status)
 
 
 def test_claims_are_dropped_while_their_feature_is_off_unless_they_are_in_use() -> None:
     plain, claiming = group(), group({"resourceClaims": [claim()]})
-    assert prepare_pod_group_create(claiming, gates=OFF) == plain
-    assert prepare_pod_group_create(claiming, gates=GATES) == claiming
-    assert prepare_pod_group_update(claiming, plain, gates=OFF) == plain
-    assert prepare_pod_group_update(claiming, claiming, gates=OFF) == claiming
+    assert GROUPS.prepare_create(claiming, under(OFF)) == plain
+    assert GROUPS.prepare_create(claiming, CONTEXT) == claiming
+    assert GROUPS.prepare_update(claiming, plain, under(OFF)) == plain
+    assert GROUPS.prepare_update(claiming, claiming, under(OFF)) == claiming
 
 
 def test_claim_statuses_are_dropped_while_their_feature_is_off_unless_there_are_claims() -> None:
     status = {"resourceClaimStatuses": [{"name": "c"}]}
     new = group({"resourceClaims": [claim()]}, status)
-    dropped = prepare_pod_group_status_update(new, group(), gates=OFF)
+    dropped = GROUPS.prepare_status(new, group(), under(OFF))
     assert dropped.status == group().status
-    kept = prepare_pod_group_status_update(new, group({"resourceClaims": [claim()]}), gates=OFF)
+    kept = GROUPS.prepare_status(new, group({"resourceClaims": [claim()]}), under(OFF))
     assert kept.status == new.status
 
 
@@ -387,7 +372,7 @@ def accepted(errors: Errors) -> bool:
     ],
 )
 def test_workloads_that_are_right_are_accepted(value: Workload) -> None:
-    assert accepted(validate_workload_create(value, gates=GATES))
+    assert accepted(WORKLOADS.check_create(value, CONTEXT))
 
 
 TEMPLATES = "spec.podGroupTemplates"
@@ -443,7 +428,7 @@ COMPOSITES = "spec.compositePodGroupTemplates"
     ],
 )  # fmt: skip
 def test_workloads_that_are_wrong_are_refused(value: Workload, expected: list[str] | None) -> None:
-    found = texts(validate_workload_create(value, gates=GATES))
+    found = texts(WORKLOADS.check_create(value, CONTEXT))
     if expected is None:
         assert found[0].startswith(f"{COMPOSITES}[0]: Invalid value: [{{")
         assert found[0].endswith(": maximum template hierarchy depth is 4")
@@ -452,7 +437,7 @@ def test_workloads_that_are_wrong_are_refused(value: Workload, expected: list[st
 
 
 def test_templates_of_one_list_have_different_names() -> None:
-    found = texts(validate_workload_create(workload(template(), template()), gates=GATES))
+    found = texts(WORKLOADS.check_create(workload(template(), template()), CONTEXT))
     assert found == [
         (
             f"{TEMPLATES}[1]: Duplicate value: "
@@ -491,16 +476,16 @@ def test_templates_of_one_list_have_different_names() -> None:
 def test_only_the_counts_of_a_workload_may_change(
     old: Workload, new: Workload, expected: list[str]
 ) -> None:
-    assert texts(validate_workload_update(new, old, gates=GATES)) == expected
+    assert texts(WORKLOADS.check_update(new, old, CONTEXT)) == expected
 
 
 def test_claims_of_templates_are_dropped_while_their_feature_is_off_unless_in_use() -> None:
     plain = workload(template("a"), template("b"))
     claiming = workload(template("a", resourceClaims=[claim()]), template("b"))
     both = workload(*(template(name, resourceClaims=[claim()]) for name in "ab"))
-    assert prepare_workload(both, None, gates=GATES) == both
-    assert prepare_workload(both, None, gates=OFF) == plain
-    assert prepare_workload(both, claiming, gates=OFF) == claiming
+    assert WORKLOADS.prepare_create(both, CONTEXT) == both
+    assert WORKLOADS.prepare_create(both, under(OFF)) == plain
+    assert WORKLOADS.prepare_update(both, claiming, under(OFF)) == claiming
 
 
 def test_claims_of_templates_below_composite_ones_are_dropped_too() -> None:
@@ -508,9 +493,9 @@ def test_claims_of_templates_below_composite_ones_are_dropped_too() -> None:
         inner = template("c", resourceClaims=list(claims))
         return workload(over("a", over("b", inner), template("d", resourceClaims=list(claims))))
 
-    dropped = prepare_workload(nested(claim()), None, gates=OFF)
+    dropped = WORKLOADS.prepare_create(nested(claim()), under(OFF))
     assert [_claims(dropped), _claims(nested())] == [0, 0]
-    assert _claims(prepare_workload(nested(claim()), nested(claim()), gates=OFF)) == 2
+    assert _claims(WORKLOADS.prepare_update(nested(claim()), nested(claim()), under(OFF))) == 2
 
 
 def _claims(value: Workload) -> int:
@@ -535,11 +520,11 @@ FEATURES: dict[Gate, tuple[str, Any]] = {
 def test_a_field_of_a_group_is_dropped_while_its_feature_is_off_unless_in_use(gate: Gate) -> None:
     name, value = FEATURES[gate]
     using, off = group({name: value}), without(gate)
-    dropped = to_tree(prepare_pod_group_create(using, gates=off).spec)
+    dropped = to_tree(GROUPS.prepare_create(using, under(off)).spec)
     assert to_tree(using.spec)[name] == value
     assert name not in dropped
-    assert prepare_pod_group_create(using, gates=GATES) == using
-    assert prepare_pod_group_update(using, using, gates=off) == using
+    assert GROUPS.prepare_create(using, CONTEXT) == using
+    assert GROUPS.prepare_update(using, using, under(off)) == using
 
 
 @pytest.mark.parametrize("gate", list(FEATURES)[:3])
@@ -555,17 +540,17 @@ def test_a_field_of_a_template_is_dropped_while_its_feature_is_off_unless_in_use
     ):
         shown = str(value)
         assert shown in str(to_tree(using))
-        assert shown not in str(to_tree(prepare_workload(using, None, gates=off)))
-        assert prepare_workload(using, using, gates=off) == using
+        assert shown not in str(to_tree(WORKLOADS.prepare_create(using, under(off))))
+        assert WORKLOADS.prepare_update(using, using, under(off)) == using
 
 
 def test_composite_templates_are_dropped_while_their_feature_is_off_unless_in_use() -> None:
     off = without(Gate.COMPOSITE_POD_GROUP)
     nested = workload(over("a", over("b", template())))
-    assert prepare_workload(nested, None, gates=off).spec.composite_pod_group_templates == ()
-    assert prepare_workload(nested, nested, gates=off) == nested
+    assert WORKLOADS.prepare_create(nested, under(off)).spec.composite_pod_group_templates == ()
+    assert WORKLOADS.prepare_update(nested, nested, under(off)) == nested
     flat = workload(over("a", template()))
-    (kept,) = prepare_workload(nested, flat, gates=off).spec.composite_pod_group_templates
+    (kept,) = WORKLOADS.prepare_update(nested, flat, under(off)).spec.composite_pod_group_templates
     assert kept.composite_pod_group_templates == ()
 
 
@@ -584,7 +569,7 @@ def test_a_policy_that_nobody_asked_for_is_neither_set_nor_missed_while_the_feat
         off = without(Gate.POD_GROUP_PREEMPTION_POLICY)
         kind = CATALOGUE.find(f"scheduling.k8s.io/{version}", "PodGroup")
         value = decode_tree({"metadata": META, "spec": {"schedulingPolicy": GANG}}, PodGroup).value
-        admission = admit_create(value, kind, CONTEXT._replace(gates=off))
+        admission = admit_create(value, kind, under(off))
         assert admission.warnings == ()
         assert admission.stored.spec.preemption_policy is None
 

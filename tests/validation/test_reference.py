@@ -18,14 +18,14 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.reading import read_json
 from mooring.api.timestamp import Timestamp
-from mooring.validation.admission import (
+from mooring.validation.registry import (
     Admission,
     admit_create,
     admit_status,
     admit_update,
     read_hub,
 )
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 NOW = Timestamp(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
 CONTEXT = Context(gates=Gates.parse(), now=NOW, extensions=False)

@@ -14,7 +14,7 @@ from mooring.api.schedulerconfig import (
     KubeSchedulerConfiguration,
     dynamic_resources_args,
 )
-from mooring.validation.schedulerconfig import (
+from mooring.validation.scheduler_configuration import (
     default_scheduler_configuration,
     validate_dynamic_resources_args,
     validate_scheduler_configuration,

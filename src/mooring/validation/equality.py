@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
-from typing import Any
+from functools import lru_cache
+from operator import attrgetter, is_not
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from mooring.api.fieldpath import Key, Path
 from mooring.api.raw_json import marshal
 from mooring.api.resource.v1 import (
     AllocatedDeviceStatus,
     CounterSet,
+    DeviceAttribute,
     DeviceRequest,
     DeviceSubRequest,
 )
+from mooring.api.structs import NULL
 
 
-def same(a: Any, b: Any) -> bool:
+def semantic_equal(a: Any, b: Any) -> bool:
     """Tell whether two values mean the same: absent and empty lists and maps do."""
     if a == b:
         return True
     if not a and not b and _is_collection(a) and _is_collection(b):
         return True
     if isinstance(a, Struct) and type(a) is type(b):
-        return all(same(getattr(a, name), getattr(b, name)) for name in a.__struct_fields__)
+        return all(
+            semantic_equal(getattr(a, name), getattr(b, name)) for name in a.__struct_fields__
+        )
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-        return all(map(same, a, b))
+        return all(map(semantic_equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-        return all(same(value, b[key]) for key, value in a.items())
+        return all(semantic_equal(value, b[key]) for key, value in a.items())
     if isinstance(a, Raw) and isinstance(b, Raw):
         return _is_same_json(a, b)
     return False
@@ -52,7 +59,7 @@ _KEYS: dict[type[Struct], tuple[str, ...]] = {
 }
 
 
-class Change:
+class ObjectUpdate:
     """An update of an object, which remembers what it compared: many ask about the same parts."""
 
     def __init__(self, new: Any, old: Any) -> None:
@@ -87,7 +94,7 @@ class Change:
     def _is_same(self, new: Any, old: Any) -> bool:
         pair = (id(new), id(old))
         if pair not in self._same:
-            self._same[pair] = same(new, old)
+            self._same[pair] = semantic_equal(new, old)
         return self._same[pair]
 
     def _counterpart(self, item: Any, old_items: tuple[Any, ...]) -> Any:
@@ -123,3 +130,84 @@ def _member(value: Any, name: str) -> Any:
         return None
     names = dict(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
     return getattr(value, names[name]) if name in names else None
+
+
+# ---- from mooring.validation.storedform: The form in which storage gives objects back: empty lists and maps are absent.
+
+Form = Callable[[Any], Any]
+
+
+def stored_form(value: Any) -> Any:
+    """Return the object as it comes back from storage; itself if nothing changes."""
+    struct: Any = type(value)
+    form = _struct_form(struct)
+    return value if form is None else form(value)
+
+
+@lru_cache(maxsize=1024)
+def _struct_form(struct: type[Struct]) -> Form | None:
+    """Return how objects of a struct change, or None if they never do."""
+    if struct is DeviceAttribute:
+        return None  # An empty list of values does not pass validation.
+    hints = get_type_hints(struct)
+    plan = [(name, form) for name, hint in hints.items() if (form := _form(hint)) is not None]
+    if not plan:
+        return None
+
+    def change(value: Any) -> Any:
+        changes = {}
+        for name, form in plan:
+            member = getattr(value, name)
+            if member is not None and (kept := form(member)) is not member:
+                changes[name] = kept
+        return replace(value, **changes) if changes else value
+
+    return change
+
+
+def _form(hint: Any) -> Form | None:
+    """Return how values of a declared type change, or None if they never do."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        wanted, *others = (argument for argument in arguments if argument is not NoneType)
+        if others:
+            return None
+        inner = _form(wanted)
+        if get_origin(wanted) in (tuple, dict):
+            return lambda value: (inner(value) if inner and value else value) or None
+        return None if inner is None else lambda value: value and inner(value)
+    if origin is tuple:
+        return _tuple_form(_form(arguments[0]))
+    if origin is dict:
+        return _map_form(_form(arguments[1]))
+    if hint is Raw:
+        return lambda value: NULL if value == NULL else value
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return _struct_form(hint)
+    return None
+
+
+def _tuple_form(item_form: Form | None) -> Form | None:
+    if item_form is None:
+        return None
+
+    def change(value: tuple[Any, ...]) -> tuple[Any, ...]:
+        items = tuple(map(item_form, value))
+        return items if any(map(is_not, items, value)) else value
+
+    return change
+
+
+def _map_form(item_form: Form | None) -> Form | None:
+    if item_form is None:
+        return None
+
+    def change(value: dict[str, Any]) -> dict[str, Any]:
+        items = {key: item_form(item) for key, item in value.items()}
+        return items if any(map(is_not, items.values(), value.values())) else value
+
+    return change
+
+
+# MOVED
+same = semantic_equal  # MOVED

@@ -11,7 +11,6 @@ from mooring.api import names
 from mooring.api.fieldpath import Path, root
 from mooring.api.meta import Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference
 from mooring.api.names import byte_length
-from mooring.validation.checks import each_invalid
 from mooring.validation.errors import (
     Errors,
     duplicate,
@@ -21,6 +20,7 @@ from mooring.validation.errors import (
     required,
     too_long,
 )
+from mooring.validation.field_rules import each_invalid
 
 METADATA = root("metadata")
 

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Mapping
+
 from msgspec.structs import replace
 
 from mooring.api import names
-from mooring.api.core.namespace import ACTIVE, TERMINATING, Namespace, ServiceAccount
+from mooring.api.core.namespace import (
+    ACTIVE,
+    TERMINATING,
+    ConfigMap,
+    Namespace,
+    ResourceQuota,
+    ResourceQuotaSpec,
+    ScopedResourceSelectorRequirement,
+    Secret,
+    ServiceAccount,
+)
 from mooring.api.core.references import ObjectReference
-from mooring.api.fieldpath import root
-from mooring.validation.checks import label_name
-from mooring.validation.context import Context
-from mooring.validation.errors import Errors, invalid
-from mooring.validation.metadata import STANDARD_FINALIZERS, check_metadata_update
-from mooring.validation.ordinary import OrdinaryStrategy
+from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, PODS, ResourceList
+from mooring.api.fieldpath import Path, root
+from mooring.api.names import byte_length
+from mooring.api.timestamp import Timestamp
+from mooring.validation.errors import Errors, forbidden, invalid, required, too_long
+from mooring.validation.field_rules import each_invalid, label_name, unchanged
+from mooring.validation.metadata import METADATA, STANDARD_FINALIZERS, check_metadata_update
+from mooring.validation.pod.resources import STANDARD_RESOURCES, check_amount, check_resource_name
+from mooring.validation.strategy import Context, ObjectStrategy
 
 FINALIZERS = root("spec").child("finalizers")
 
 
-class NamespaceStrategy(OrdinaryStrategy[Namespace]):
+class NamespaceStrategy(ObjectStrategy[Namespace]):
     """Admission of Namespaces."""
 
     namespaced = False
@@ -56,7 +74,7 @@ class NamespaceStrategy(OrdinaryStrategy[Namespace]):
         return [invalid(path, phase, detail)]
 
 
-class ServiceAccountStrategy(OrdinaryStrategy[ServiceAccount]):
+class ServiceAccountStrategy(ObjectStrategy[ServiceAccount]):
     """Admission of ServiceAccounts."""
 
     def prepare_create(self, new: ServiceAccount, context: Context) -> ServiceAccount:  # noqa: ARG002
@@ -85,3 +103,275 @@ class ServiceAccountStrategy(OrdinaryStrategy[ServiceAccount]):
 def _with_plain_secrets(account: ServiceAccount) -> ServiceAccount:
     secrets = tuple(ObjectReference(name=secret.name) for secret in account.secrets)
     return replace(account, secrets=secrets)
+
+
+# ---- from mooring.validation.storeddata: How ConfigMaps and Secrets are admitted: what programs read by name.
+
+SIZE_MAX_BYTES = 1024 * 1024
+
+DATA = root("data")
+OPAQUE = "Opaque"
+ACCOUNT_NAME = "kubernetes.io/service-account.name"
+ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  # a type of secrets
+
+# What a secret of a type must have.
+_NEEDED = {
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+_DOCKER = {
+    "kubernetes.io/dockercfg": ".dockercfg",
+    "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
+}
+_LOGIN = "kubernetes.io/basic-auth"
+_REDACTED = "<secret contents redacted>"
+
+_SEALED = "field is immutable when `immutable` is set"
+
+
+class ConfigMapStrategy(ObjectStrategy[ConfigMap]):
+    """Admission of ConfigMaps."""
+
+    def rules(self, new: ConfigMap) -> Errors:
+        """Check keys and size."""
+        found: Errors = []
+        for key in new.data:
+            found += _check_data_key(key, DATA)
+            if key in new.binary_data:
+                detail = "duplicate of key present in binaryData"
+                found.append(invalid(DATA.key(key), key, detail))
+        for key in new.binary_data:
+            found += _check_data_key(key, root("binaryData"))
+        size = sum(map(byte_length, new.data.values())) + _size(new.binary_data)
+        if size > SIZE_MAX_BYTES:
+            found.append(too_long(root(""), SIZE_MAX_BYTES))
+        return found
+
+    def check_update(self, new: ConfigMap, old: ConfigMap, context: Context) -> Errors:  # noqa: ARG002
+        """Check everything, and that what is sealed stays."""
+        found = check_metadata_update(new.metadata, old.metadata)
+        if old.immutable:
+            found += _check_sealed(
+                immutable=new.immutable is True,
+                data=new.data == old.data,
+                binaryData=new.binary_data == old.binary_data,
+            )
+        return found + self.check_metadata(new) + self.rules(new)
+
+
+class SecretStrategy(ObjectStrategy[Secret]):
+    """Admission of Secrets."""
+
+    def default(self, value: Secret, api_version: str, now: Timestamp) -> Secret:  # noqa: ARG002
+        """Make bytes of texts; a secret that says no type is opaque."""
+        texts = {
+            name: base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
+            for name, text in value.string_data.items()
+        }
+        data = {**value.data, **texts}
+        return replace(value, data=data, string_data={}, type=value.type or OPAQUE)
+
+    def rules(self, new: Secret) -> Errors:
+        """Check keys, size, and what the type asks for."""
+        found: Errors = []
+        for key in new.data:
+            found += _check_data_key(key, DATA)
+        if _size(new.data) > SIZE_MAX_BYTES:
+            found.append(too_long(DATA, SIZE_MAX_BYTES))
+        return found + _check_secret_type(new)
+
+    def check_update(self, new: Secret, old: Secret, context: Context) -> Errors:  # noqa: ARG002
+        """Check everything, that the type stays, and what is sealed."""
+        found = check_metadata_update(new.metadata, old.metadata)
+        found += unchanged(new.type, old.type, root("type"))
+        if old.immutable:
+            found += _check_sealed(immutable=new.immutable is True, data=new.data == old.data)
+        return found + self.check_metadata(new) + self.rules(new)
+
+
+def _check_data_key(key: str, path: Path) -> Errors:
+    return each_invalid(path.key(key), key, names.config_key(key))
+
+
+def _check_sealed(**kept: bool) -> Errors:
+    return [forbidden(root(name), _SEALED) for name, is_kept in kept.items() if not is_kept]
+
+
+def _size(data: Mapping[str, str]) -> int:
+    """Return how many bytes texts in base64 stand for."""
+    return sum(len(text) * 3 // 4 - text[-2:].count("=") for text in data.values())
+
+
+# --- types of secrets ---------------------------------------------------------------------
+
+
+def _check_secret_type(secret: Secret) -> Errors:
+    data = secret.data
+    if secret.type == ACCOUNT_TOKEN and not secret.metadata.annotations.get(ACCOUNT_NAME):
+        return [required(METADATA.child("annotations").key(ACCOUNT_NAME))]
+    if secret.type == _LOGIN and not data.keys() & {"username", "password"}:
+        return [required(DATA.key("username")), required(DATA.key("password"))]
+    if secret.type in _DOCKER:
+        return _check_docker(data, _DOCKER[secret.type])
+    needed = _NEEDED.get(secret.type, ())
+    may_be_empty = secret.type == "kubernetes.io/tls"
+    return [
+        required(DATA.key(key))
+        for key in needed
+        if key not in data or not (data[key] or may_be_empty)
+    ]
+
+
+def _check_docker(data: Mapping[str, str], key: str) -> Errors:
+    if key not in data:
+        return [required(DATA.key(key))]
+    try:
+        content = json.loads(base64.b64decode(data[key]))
+    except (ValueError, binascii.Error, RecursionError):
+        content = None
+    if isinstance(content, dict):
+        return []
+    return [invalid(DATA.key(key), _REDACTED, "must be a JSON object")]
+
+
+# ---- from mooring.validation.resourcequota: How ResourceQuotas are admitted: names of resources, amounts, scopes.
+
+SPEC = root("spec")
+STATUS = root("status")
+
+_HUGE_PAGES = (HUGE_PAGES_PREFIX, f"requests.{HUGE_PAGES_PREFIX}")
+_QUOTA_RESOURCES = STANDARD_RESOURCES - {"storage"}
+
+_OF_PODS = frozenset(
+    {PODS, CPU, MEMORY, "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"}
+)
+_OF_VOLUMES = frozenset({"persistentvolumeclaims", "requests.storage"})
+# What quotas with a scope can count.
+_SCOPES = {
+    "Terminating": _OF_PODS,
+    "NotTerminating": _OF_PODS,
+    "BestEffort": frozenset({PODS}),
+    "NotBestEffort": _OF_PODS,
+    "PriorityClass": _OF_PODS,
+    "CrossNamespacePodAffinity": _OF_PODS,
+    "VolumeAttributesClass": _OF_VOLUMES,
+}
+_WITH_VALUES = ("PriorityClass", "VolumeAttributesClass")
+_CONFLICTS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+
+_MUST_EXIST = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
+    "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+    "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+
+
+class ResourceQuotaStrategy(ObjectStrategy[ResourceQuota]):
+    """Admission of ResourceQuotas."""
+
+    def rules(self, new: ResourceQuota) -> Errors:
+        """Check amounts and scopes."""
+        found = _check_quota(new.spec.hard, SPEC.child("hard"))
+        found += _check_scopes(new.spec, SPEC.child("scopes"))
+        return found + _check_scope_selector(
+            new.spec, SPEC.child("scopeSelector", "matchExpressions")
+        )
+
+    def changes(self, new: ResourceQuota, old: ResourceQuota) -> Errors:
+        """Check that the scopes stay."""
+        if set(new.spec.scopes) == set(old.spec.scopes):
+            return []
+        return [invalid(SPEC.child("scopes"), new.spec.scopes, "field is immutable")]
+
+    def status_rules(self, new: ResourceQuota, old: ResourceQuota) -> Errors:  # noqa: ARG002
+        """Check the amounts."""
+        found = _check_quota(new.status.hard, STATUS.child("hard"))
+        return found + _check_quota(new.status.used, STATUS.child("used"))
+
+
+def _check_quota(amounts: ResourceList, path: Path) -> Errors:
+    found: Errors = []
+    for name, amount in amounts.items():
+        found += check_amount(name, amount, path.key(name), _check_quota_resource)
+    return found
+
+
+def _check_quota_resource(name: str, path: Path) -> Errors:
+    found = check_resource_name(name, path)
+    if "/" in name or _is_standard_quota(name):
+        return found
+    return [*found, invalid(path, name, "must be a standard resource for quota")]
+
+
+def _is_standard_quota(name: str) -> bool:
+    return name in _QUOTA_RESOURCES or name.startswith(_HUGE_PAGES)
+
+
+# --- scopes -------------------------------------------------------------------------------
+
+
+def _check_scopes(spec: ResourceQuotaSpec, path: Path) -> Errors:
+    found: Errors = []
+    for scope in spec.scopes:
+        if scope not in _SCOPES:
+            found.append(invalid(path, spec.scopes, "unsupported scope"))
+        detail = "unsupported scope applied to resource"
+        found += [invalid(path, spec.scopes, detail) for _ in _uncounted(scope, spec.hard)]
+    return found + _check_conflicts(spec.scopes, spec, path)
+
+
+def _check_scope_selector(spec: ResourceQuotaSpec, path: Path) -> Errors:
+    if spec.scope_selector is None:
+        return []
+    found: Errors = []
+    requirements = spec.scope_selector.match_expressions
+    for requirement in requirements:
+        scope = requirement.scope_name
+        if scope not in _SCOPES:
+            found.append(invalid(path.child("scopeName"), scope, "unsupported scope"))
+        detail = "unsupported scope applied to resource"
+        found += [invalid(path, spec.scope_selector, detail) for _ in _uncounted(scope, spec.hard)]
+        found += _check_scope_requirement(requirement, path)
+    scopes = tuple(requirement.scope_name for requirement in requirements)
+    return found + _check_conflicts(scopes, spec, path)
+
+
+def _check_scope_requirement(requirement: ScopedResourceSelectorRequirement, path: Path) -> Errors:
+    operator, scope = requirement.operator, requirement.scope_name
+    place = path.child("operator")
+    found: Errors = []
+    if scope in _SCOPES and scope not in _WITH_VALUES and operator != "Exists":
+        found.append(invalid(place, operator, _MUST_EXIST))
+    values = path.child("values")
+    match operator:
+        case "In" | "NotIn" if not requirement.values:
+            detail = (
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            )
+            found.append(required(values, detail))
+        case "Exists" | "DoesNotExist" if requirement.values:
+            detail = (
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            )
+            found.append(invalid(values, requirement.values, detail))
+        case "In" | "NotIn" | "Exists" | "DoesNotExist":
+            pass
+        case _:
+            found.append(invalid(place, operator, "not a valid selector operator"))
+    return found
+
+
+def _uncounted(scope: str, hard: ResourceList) -> Iterable[str]:
+    """Return the resources that a quota with the scope cannot count."""
+    counted = _SCOPES.get(scope)
+    if counted is None:
+        return ()
+    return [name for name in sorted(hard) if _is_standard_quota(name) and name not in counted]
+
+
+def _check_conflicts(scopes: tuple[str, ...], spec: ResourceQuotaSpec, path: Path) -> Errors:
+    return [
+        invalid(path, spec.scopes or None, "conflicting scopes")
+        for pair in _CONFLICTS
+        if pair <= set(scopes)
+    ]

@@ -21,12 +21,11 @@ from mooring.api.rbac import (
     Subject,
 )
 from mooring.api.timestamp import Timestamp
-from mooring.validation.checks import both, each, each_invalid, subdomain, unchanged
-from mooring.validation.context import Context
 from mooring.validation.errors import Errors, invalid, not_supported, required
-from mooring.validation.labelselectors import check_label_selector, selector_of
+from mooring.validation.field_rules import both, each, each_invalid, subdomain, unchanged
 from mooring.validation.metadata import check_metadata_update
-from mooring.validation.ordinary import OrdinaryStrategy
+from mooring.validation.selectors import check_label_selector, selector_of
+from mooring.validation.strategy import Context, ObjectStrategy
 
 RULES = root("rules")
 ROLE_REF = root("roleRef")
@@ -36,7 +35,7 @@ A = TypeVar("A", Role, ClusterRole, RoleBinding, ClusterRoleBinding)
 B = TypeVar("B", RoleBinding, ClusterRoleBinding)
 
 
-class AccessStrategy(OrdinaryStrategy[A]):
+class AccessStrategy(ObjectStrategy[A]):
     """Admission of what says who may do what; its names may be anything that fits into a URL."""
 
     check_name = staticmethod(names.path_segment)

@@ -23,14 +23,6 @@ from mooring.api.core.pod import (
 from mooring.api.core.resources import ResourceRequirements
 from mooring.api.fieldpath import Path, root
 from mooring.api.meta import ObjectMeta
-from mooring.validation.checks import (
-    NEGATIVE,
-    each_invalid,
-    label,
-    label_name,
-    label_value,
-    subdomain,
-)
 from mooring.validation.errors import (
     Errors,
     duplicate,
@@ -39,26 +31,36 @@ from mooring.validation.errors import (
     not_supported,
     required,
 )
+from mooring.validation.field_rules import (
+    NEGATIVE,
+    each_invalid,
+    label,
+    label_name,
+    label_value,
+    subdomain,
+)
 from mooring.validation.metadata import METADATA, check_metadata
 from mooring.validation.pod.affinity import check_affinity, check_spreading
+from mooring.validation.pod.container_fields import check_file_volumes
 from mooring.validation.pod.containers import (
     check_choice,
     check_containers,
     check_images,
     with_paths,
 )
-from mooring.validation.pod.environment import check_file_volumes
 from mooring.validation.pod.networking import (
     check_dns,
     check_host_namespaces,
     check_host_network,
     check_names,
 )
-from mooring.validation.pod.pod_resources import check_whole_resources
-from mooring.validation.pod.resources import check_container_resources
-from mooring.validation.pod.security import check_pod_security
+from mooring.validation.pod.resources import check_container_resources, check_whole_resources
+from mooring.validation.pod.security_context import (
+    check_host_processes,
+    check_os,
+    check_pod_security,
+)
 from mooring.validation.pod.volumes import check_volumes
-from mooring.validation.pod.windows import check_host_processes, check_os
 
 SPEC = root("spec")
 ANNOTATIONS = METADATA.child("annotations")

@@ -23,7 +23,6 @@ from mooring.api.core.podstatus import (
 from mooring.api.fieldpath import Path, root
 from mooring.api.names import byte_length
 from mooring.api.quantity import Quantity
-from mooring.validation.checks import label, label_name, subdomain
 from mooring.validation.errors import (
     Errors,
     duplicate,
@@ -33,6 +32,7 @@ from mooring.validation.errors import (
     required,
     too_long,
 )
+from mooring.validation.field_rules import label, label_name, subdomain
 from mooring.validation.metadata import IMMUTABLE
 from mooring.validation.pod.resources import is_node_allocatable
 
@@ -47,7 +47,7 @@ _NOT_A_CLAIM = (
 )
 
 
-def check_status(new: Pod, old: Pod) -> Errors:
+def check_pod_status(new: Pod, old: Pod) -> Errors:
     """Check a changed status."""
     status = new.status
     found = _check_conditions(status.conditions, STATUS.child("conditions"))

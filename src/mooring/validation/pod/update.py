@@ -11,7 +11,7 @@ from mooring.api.core.placement import Affinity, NodeAffinity, Toleration
 from mooring.api.core.pod import MIRROR_POD_ANNOTATION, Pod, PodSchedulingGate, PodSpec
 from mooring.api.fieldpath import Path
 from mooring.api.nodeselector import NodeSelectorTerm
-from mooring.validation.equality import same
+from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import Errors, forbidden, invalid, required
 from mooring.validation.metadata import check_metadata_update
 from mooring.validation.pod.containers import BLANKS
@@ -32,7 +32,7 @@ CHANGEABLE = (
 )
 
 
-def check_update(new: Pod, old: Pod) -> Errors:
+def check_pod_update(new: Pod, old: Pod) -> Errors:
     """Check a changed pod, and that only what may change did."""
     found = check_metadata_update(new.metadata, old.metadata)
     found += check_pod(new)
@@ -125,7 +125,7 @@ def _is_known(gate: PodSchedulingGate, spec: PodSpec) -> bool:
 
 def _check_rest(new: PodSpec, old: PodSpec) -> Errors:
     """Check that nothing else changed; a gated pod may still be kept to fewer nodes."""
-    if same(new, old):
+    if semantic_equal(new, old):
         return []
     found: Errors = []
     changed = _with_old_values(new, old)
@@ -137,7 +137,7 @@ def _check_rest(new: PodSpec, old: PodSpec) -> Errors:
             node_selector=old.node_selector,
             affinity=_with_old_node_affinity(changed.affinity, old.affinity),
         )
-    if same(changed, old):
+    if semantic_equal(changed, old):
         return found
     detail = f"pod updates may not change fields other than {CHANGEABLE}\n{_diff(old, changed)}"
     return [*found, forbidden(SPEC, detail)]

@@ -9,15 +9,25 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mooring.api import names
+from mooring.api.codec import decode_tree
 from mooring.api.fieldpath import Path
-from mooring.api.meta import ObjectMeta
+from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.api.quantity import Quantity
-from mooring.validation.checks import each_invalid, label
-from mooring.validation.errors import Errors, duplicate, forbidden, invalid, quoted, required
-from mooring.validation.pod import network_volumes as network
-from mooring.validation.pod.downward import check_volume_file
+from mooring.validation.errors import (
+    Errors,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    quoted,
+    required,
+)
+from mooring.validation.field_rules import each_invalid, label
+from mooring.validation.metadata import check_annotations
+from mooring.validation.pod import volume_sources as network
 from mooring.validation.pod.field_rules import (
     Tree,
+    check_volume_file,
     choice,
     descending_path,
     file_mode,
@@ -25,8 +35,8 @@ from mooring.validation.pod.field_rules import (
     local_path,
     no_backsteps,
 )
-from mooring.validation.pod.projections import check_projected
-from mooring.validation.volume_claims import check_claim_template
+from mooring.validation.pod.volume_sources import check_projected
+from mooring.validation.selectors import check_label_selector, check_labels
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
@@ -47,6 +57,7 @@ _ISCSI_NAME = (
     "iscsi.initiatorName is specified."
 )
 
+SourceCheck = Callable[[Tree, Path], Errors]
 Volumes = Mapping[str, Tree]  # those without faults, by name
 
 
@@ -185,10 +196,6 @@ def _check_downward(source: Tree, path: Path) -> Errors:
     return found
 
 
-def _check_claim(source: Tree, path: Path) -> Errors:
-    return given(source, ("claimName",), path)
-
-
 def _check_ephemeral(source: Tree, path: Path) -> Errors:
     template = source.get("volumeClaimTemplate")
     place = path.child("volumeClaimTemplate")
@@ -205,8 +212,13 @@ def _check_projected(source: Tree, path: Path) -> Errors:
     return found + check_projected(source, path, check_key_to_path)
 
 
-# In the order in which Kubernetes looks: only the first source that is given is checked.
-_SOURCES: Mapping[str, Callable[[Tree, Path], Errors]] = {
+def _with(*fields: str) -> SourceCheck:
+    """Return the rule of a source of which only some fields are required."""
+    return lambda source, path: given(source, fields, path)
+
+
+# In the order in which Kubernetes looks: only the first source that is set is checked.
+_SOURCES: Mapping[str, SourceCheck] = {
     "emptyDir": _check_empty_dir,
     "hostPath": _check_host_path,
     "gitRepo": _check_git_repository,
@@ -215,27 +227,117 @@ _SOURCES: Mapping[str, Callable[[Tree, Path], Errors]] = {
     "secret": _check_secret,
     "nfs": network.check_nfs,
     "iscsi": network.check_iscsi,
-    "glusterfs": network.check_glusterfs,
+    "glusterfs": _with("endpoints", "path"),
     "flocker": network.check_flocker,
-    "persistentVolumeClaim": _check_claim,
-    "rbd": network.check_rbd,
+    "persistentVolumeClaim": _with("claimName"),
+    "rbd": _with("monitors", "image"),
     "cinder": network.check_cinder,
-    "cephfs": network.check_cephfs,
+    "cephfs": _with("monitors"),
     "quobyte": network.check_quobyte,
     "downwardAPI": _check_downward,
     "fc": network.check_fibre_channel,
     "flexVolume": network.check_flex_volume,
     "configMap": _check_config_map,
-    "azureFile": network.check_azure_file,
-    "vsphereVolume": network.check_vsphere,
-    "photonPersistentDisk": network.check_photon,
-    "portworxVolume": network.check_portworx,
+    "azureFile": _with("secretName", "shareName"),
+    "vsphereVolume": _with("volumePath"),
+    "photonPersistentDisk": _with("pdID"),
+    "portworxVolume": _with("volumeID"),
     "azureDisk": network.check_azure_disk,
     "storageos": network.check_storage_os,
     "projected": _check_projected,
-    "scaleIO": network.check_scale_io,
+    "scaleIO": _with("gateway", "system", "volumeName"),
     "csi": network.check_csi,
     "ephemeral": _check_ephemeral,
     "image": _check_image,
 }
 _MISNAMED = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}  # as Kubernetes spells them
+
+
+# ---- from mooring.validation.volume_claims: Rules for claims of persistent volumes, as templates in pods and stateful sets have them.
+
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+VOLUME_MODES = ("Block", "Filesystem")
+CLAIM = "PersistentVolumeClaim"
+
+_ALONE = "ReadWriteOncePod"
+
+
+def check_claim_template(template: Tree, path: Path) -> Errors:
+    """Check the template of a claim, which may have labels and annotations only."""
+    metadata, place = template.get("metadata", {}), path.child("metadata")
+    found = check_annotations(metadata.get("annotations", {}), place.child("annotations"))
+    found += check_labels(metadata.get("labels", {}), place.child("labels"))
+    for name in metadata:
+        if name not in ("annotations", "labels"):
+            found.append(forbidden(place.child(name), "cannot be set"))
+    return found + check_claim_spec(template.get("spec", {}), path.child("spec"))
+
+
+def check_claim_spec(spec: Tree, path: Path) -> Errors:
+    """Check what a claim asks for."""
+    found = _check_access_modes(spec.get("accessModes", ()), path.child("accessModes"))
+    if "selector" in spec:
+        selector = decode_tree(spec["selector"], LabelSelector).value
+        found += check_label_selector(selector, path.child("selector"))
+    requests = spec.get("resources", {}).get("requests", {})
+    found += _check_storage(requests.get("storage"), path.child("resources").key("storage"))
+    for name in ("storageClassName", "volumeAttributesClassName"):
+        if spec.get(name):
+            found += each_invalid(path.child(name), spec[name], names.dns1123_subdomain(spec[name]))
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in VOLUME_MODES:
+        found.append(not_supported(path.child("volumeMode"), mode, VOLUME_MODES))
+    return found + _check_data_sources(spec, path)
+
+
+def _check_access_modes(modes: Any, path: Path) -> Errors:
+    if not modes:
+        return [required(path, "at least 1 access mode is required")]
+    found: Errors = [
+        not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES
+    ]
+    if _ALONE in modes and any(mode in ACCESS_MODES and mode != _ALONE for mode in modes):
+        found.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+    return found
+
+
+def _check_storage(amount: str | None, path: Path) -> Errors:
+    if amount is None:
+        return [required(path)]
+    quantity = Quantity.parse(amount)
+    if quantity.sign <= 0:
+        return [invalid(path, str(quantity), "must be greater than zero")]
+    return []
+
+
+def _check_data_sources(spec: Tree, path: Path) -> Errors:
+    """Check what the volume is filled from: the old field, the new one, or both alike."""
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    found: Errors = []
+    if source is not None:
+        found += _check_data_source(source, path.child("dataSource"))
+    if reference is not None:
+        found += _check_data_source(reference, path.child("dataSourceRef"))
+    if source is None or reference is None:
+        return found
+    if reference.get("namespace"):
+        detail = "may not be specified when dataSourceRef.namespace is specified"
+        found.append(invalid(path, str(path.child("dataSource")), detail))
+    elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
+        found.append(invalid(path, str(path.child("dataSource")), "must match dataSourceRef"))
+    return found
+
+
+def _check_data_source(source: Tree, path: Path) -> Errors:
+    found: Errors = [required(path.child(n)) for n in ("name", "kind") if not source.get(n)]
+    group, kind = source.get("apiGroup") or "", source.get("kind", "")
+    if not group and kind != CLAIM:
+        detail = f"must be '{CLAIM}' when referencing the default apiGroup"
+        found.append(invalid(path, kind, detail))
+    if group:
+        found += each_invalid(path.child("apiGroup"), group, names.dns1123_subdomain(group))
+    namespace = source.get("namespace")
+    if namespace:
+        place = path.child("namespace")
+        found += each_invalid(place, namespace, names.dns1123_label(namespace))
+    return found

@@ -1,0 +1,386 @@
+"""How Deployments and ReplicaSets are admitted."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api import names
+from mooring.api.apps import (
+    DaemonSet,
+    Deployment,
+    DeploymentSpec,
+    DeploymentStatus,
+    ReplicaSet,
+    StatefulSet,
+    StatefulSetSpec,
+)
+from mooring.api.core.pod import PodTemplateSpec
+from mooring.api.fieldpath import Path, root
+from mooring.api.meta import LabelSelector
+from mooring.api.timestamp import Timestamp
+from mooring.validation.equality import semantic_equal
+from mooring.validation.errors import Errors, invalid, not_supported, required
+from mooring.validation.field_rules import label, not_negative, unchanged
+from mooring.validation.pod.volumes import check_claim_spec
+from mooring.validation.pod_template import (
+    TemplateStrategy,
+    check_at_most,
+    check_collisions,
+    check_counts,
+    check_daemon_strategy,
+    check_deployment_strategy,
+    check_running,
+    check_selected,
+    check_selector,
+    check_stateful_strategy,
+    check_template,
+    default_daemon_set,
+    default_deployment,
+    default_replica_set,
+    default_stateful_set,
+    not_selected,
+)
+from mooring.validation.selectors import check_label_selector, is_empty, selector_of
+from mooring.validation.strategy import Context
+
+SPEC = root("spec")
+STATUS = root("status")
+
+
+class DeploymentStrategy(TemplateStrategy[Deployment]):
+    """Admission of Deployments."""
+
+    def default(
+        self,
+        value: Deployment,
+        api_version: str,  # noqa: ARG002
+        now: Timestamp,  # noqa: ARG002
+    ) -> Deployment:
+        """Set what Kubernetes sets."""
+        return default_deployment(value)
+
+    def rules(self, new: Deployment) -> Errors:
+        """Check the spec."""
+        spec = new.spec
+        found = not_negative(spec.replicas, SPEC.child("replicas"))
+        found += _check_pods(spec.selector, spec.template)
+        found += check_deployment_strategy(spec.strategy, SPEC.child("strategy"))
+        found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
+        found += not_negative(spec.revision_history_limit, SPEC.child("revisionHistoryLimit"))
+        return found + _check_deadline(spec, SPEC.child("progressDeadlineSeconds"))
+
+    def changes(self, new: Deployment, old: Deployment) -> Errors:
+        """Check that the selector stays."""
+        return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
+
+    def status_rules(self, new: Deployment, old: Deployment) -> Errors:
+        """Check the counts of pods."""
+        status = new.status
+        found = check_counts(status, _DEPLOYMENT_COUNTS, STATUS)
+        found += check_at_most(
+            status, ("updatedReplicas", "readyReplicas", "availableReplicas"), STATUS
+        )
+        found += _check_available(status.available_replicas, status.ready_replicas)
+        before: DeploymentStatus = old.status
+        return found + check_collisions(status.collision_count, before.collision_count, STATUS)
+
+
+class ReplicaSetStrategy(TemplateStrategy[ReplicaSet]):
+    """Admission of ReplicaSets."""
+
+    def default(
+        self,
+        value: ReplicaSet,
+        api_version: str,  # noqa: ARG002
+        now: Timestamp,  # noqa: ARG002
+    ) -> ReplicaSet:
+        """Set what Kubernetes sets."""
+        return default_replica_set(value)
+
+    def rules(self, new: ReplicaSet) -> Errors:
+        """Check the spec."""
+        spec = new.spec
+        found = not_negative(spec.replicas, SPEC.child("replicas"))
+        found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
+        return found + _check_pods(spec.selector, spec.template)
+
+    def changes(self, new: ReplicaSet, old: ReplicaSet) -> Errors:
+        """Check that the selector stays."""
+        return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
+
+    def status_rules(self, new: ReplicaSet, old: ReplicaSet) -> Errors:  # noqa: ARG002
+        """Check the counts of pods."""
+        status = new.status
+        found = check_counts(status, _REPLICA_SET_COUNTS, STATUS)
+        found += check_at_most(
+            status, ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"), STATUS
+        )
+        return found + _check_available(status.available_replicas, status.ready_replicas)
+
+
+_DEPLOYMENT_COUNTS = (
+    "observedGeneration",
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+    "terminatingReplicas",
+    "collisionCount",
+)
+_REPLICA_SET_COUNTS = (
+    "replicas",
+    "fullyLabeledReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "terminatingReplicas",
+)
+
+
+def _check_pods(selector: LabelSelector | None, template: PodTemplateSpec) -> Errors:
+    # Kubernetes speaks of deployments and replica sets where it means either.
+    found = check_selector(selector, "deployment", SPEC.child("selector"))
+    missed, readable = check_selected(selector, template, "invalid label selector", SPEC)
+    found += missed
+    if readable is None:
+        return found
+    path = SPEC.child("template")
+    return found + check_template(template, path) + check_running(template, "ReplicaSet", path)
+
+
+def _check_deadline(spec: DeploymentSpec, path: Path) -> Errors:
+    deadline = spec.progress_deadline_seconds
+    found = not_negative(deadline, path)
+    if deadline is not None and deadline <= spec.min_ready_seconds:
+        found.append(invalid(path, deadline, "must be greater than minReadySeconds"))
+    return found
+
+
+def _check_available(available: int, ready: int) -> Errors:
+    if available <= ready:
+        return []
+    detail = "cannot be greater than readyReplicas"
+    return [invalid(STATUS.child("availableReplicas"), available, detail)]
+
+
+# ---- from mooring.validation.workloads.daemonset: How DaemonSets are admitted.
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_is_count = re.compile(r"[+-]?\d{1,18}", re.ASCII).fullmatch
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_is_count = re.compile(r"[+-]?\d{1,18}", re.ASCII).fullmatch
+
+
+_DAEMON_SET_COUNTS = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "collisionCount",
+)
+
+
+class DaemonSetStrategy(TemplateStrategy[DaemonSet]):
+    """Admission of DaemonSets."""
+
+    def default(
+        self,
+        value: DaemonSet,
+        api_version: str,  # noqa: ARG002
+        now: Timestamp,  # noqa: ARG002
+    ) -> DaemonSet:
+        """Set what Kubernetes sets."""
+        return default_daemon_set(value)
+
+    def prepare_create(self, new: DaemonSet, context: Context) -> DaemonSet:
+        """Count generations of the template, too, as the version before apps/v1 did."""
+        counted = _template_generation(new)
+        return _with_template_generation(super().prepare_create(new, context), max(counted, 1))
+
+    def prepare_update(self, new: DaemonSet, old: DaemonSet, context: Context) -> DaemonSet:
+        """Keep the status; a changed template is a new generation of it."""
+        counted = _template_generation(old)
+        if not semantic_equal(new.spec.template, old.spec.template):
+            counted += 1
+        return _with_template_generation(super().prepare_update(new, old, context), counted)
+
+    def rules(self, new: DaemonSet) -> Errors:
+        """Check the spec."""
+        spec = new.spec
+        path = SPEC.child("template")
+        found = _check_daemon_selector(new)
+        found += check_template(spec.template, path)
+        found += check_running(spec.template, "DaemonSet", path)
+        found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
+        found += check_daemon_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
+        return found + not_negative(spec.revision_history_limit, SPEC.child("revisionHistoryLimit"))
+
+    def changes(self, new: DaemonSet, old: DaemonSet) -> Errors:
+        """Check that the selector stays."""
+        return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
+
+    def status_rules(self, new: DaemonSet, old: DaemonSet) -> Errors:
+        """Check the counts of pods."""
+        found = check_counts(new.status, _DAEMON_SET_COUNTS, STATUS)
+        counts = (new.status.collision_count, old.status.collision_count)
+        return found + check_collisions(*counts, STATUS)
+
+
+def _template_generation(daemon_set: DaemonSet) -> int:
+    text = daemon_set.metadata.annotations.get(TEMPLATE_GENERATION, "")
+    return int(text) if _is_count(text) else 0
+
+
+def _with_template_generation(daemon_set: DaemonSet, generation: int) -> DaemonSet:
+    annotations = {**daemon_set.metadata.annotations, TEMPLATE_GENERATION: str(generation)}
+    return replace(daemon_set, metadata=replace(daemon_set.metadata, annotations=annotations))
+
+
+def _check_daemon_selector(new: DaemonSet) -> Errors:
+    """Check the selector; one that is missing selects nothing, so the template is refused."""
+    selector, path = new.spec.selector, SPEC.child("selector")
+    found = [] if selector is None else check_label_selector(selector, path)
+    template = new.spec.template
+    readable = selector_of(selector)
+    if readable is not None and not readable.matches(template.metadata.labels):
+        found.append(not_selected(template, SPEC))
+    if selector is not None and is_empty(selector):
+        found.append(invalid(path, selector, "empty selector is invalid for daemonset"))
+    return found
+
+
+# ---- from mooring.validation.workloads.statefulset: How StatefulSets are admitted.
+
+_STATEFUL_SET_COUNTS = (
+    "replicas",
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "collisionCount",
+)
+_STATEFUL_SET_PARTS = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+
+
+class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
+    """Admission of StatefulSets."""
+
+    check_name = staticmethod(names.dns1123_label)  # Pods are called after it.
+
+    def default(
+        self,
+        value: StatefulSet,
+        api_version: str,  # noqa: ARG002
+        now: Timestamp,  # noqa: ARG002
+    ) -> StatefulSet:
+        """Set what Kubernetes sets."""
+        return default_stateful_set(value)
+
+    def check_create(self, new: StatefulSet, context: Context) -> Errors:  # noqa: ARG002
+        """Check everything; a name of a service that is no label is kept once it is there."""
+        found = self.check_metadata(new) + _check_keeping(new.spec)
+        if new.spec.service_name:
+            found += label(new.spec.service_name, SPEC.child("serviceName"))
+        return found + _check_stateful_pods(new.spec)
+
+    def rules(self, new: StatefulSet) -> Errors:
+        """Check the spec."""
+        return _check_keeping(new.spec) + _check_stateful_pods(new.spec)
+
+    def changes(self, new: StatefulSet, old: StatefulSet) -> Errors:
+        """Check that what pods and their storage are told by stays."""
+        spec, before = new.spec, old.spec
+        return (
+            unchanged(spec.selector, before.selector, SPEC.child("selector"))
+            + unchanged(
+                spec.volume_claim_templates,
+                before.volume_claim_templates,
+                SPEC.child("volumeClaimTemplates"),
+            )
+            + unchanged(spec.service_name, before.service_name, SPEC.child("serviceName"))
+            + unchanged(
+                spec.pod_management_policy,
+                before.pod_management_policy,
+                SPEC.child("podManagementPolicy"),
+            )
+        )
+
+    def status_rules(self, new: StatefulSet, old: StatefulSet) -> Errors:
+        """Check the counts of pods."""
+        status = new.status
+        found = check_counts(status, _STATEFUL_SET_COUNTS, STATUS) + check_at_most(
+            status, _STATEFUL_SET_PARTS, STATUS
+        )
+        if status.available_replicas > status.ready_replicas:
+            detail = "cannot be greater than status.readyReplicas"
+            place = STATUS.child("availableReplicas")
+            found.append(invalid(place, status.available_replicas, detail))
+        counts = (status.collision_count, old.status.collision_count)
+        return found + check_collisions(*counts, STATUS)
+
+
+def _check_keeping(spec: StatefulSetSpec) -> Errors:
+    """Check how many pods there are, and how they come and go."""
+    found = _check_management(spec.pod_management_policy, SPEC.child("podManagementPolicy"))
+    found += check_stateful_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
+    found += _check_retention(spec, SPEC.child("persistentVolumeClaimRetentionPolicy"))
+    for position, claim in enumerate(spec.volume_claim_templates):
+        place = SPEC.child("volumeClaimTemplates").index(position).child("spec")
+        found += check_claim_spec(claim.get("spec", {}), place)
+    found += not_negative(spec.replicas, SPEC.child("replicas"))
+    found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
+    match spec.ordinals:
+        case {"start": int(start)}:
+            found += not_negative(start, SPEC.child("ordinals.start"))
+    return found
+
+
+def _check_management(policy: str, path: Path) -> Errors:
+    if not policy:
+        return [required(path)]
+    if policy in ("OrderedReady", "Parallel"):
+        return []
+    return [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
+
+
+def _check_retention(spec: StatefulSetSpec, path: Path) -> Errors:
+    policies: Any = spec.persistent_volume_claim_retention_policy
+    if policies is None:
+        return []
+    if not isinstance(policies, dict):
+        return [invalid(path, policies, "must be a map")]
+    supported = ("Retain", "Delete")
+    return [
+        not_supported(path.child(name), policies.get(name) or "", supported)
+        for name in ("whenDeleted", "whenScaled")
+        if policies.get(name) not in supported
+    ]
+
+
+def _check_stateful_pods(spec: StatefulSetSpec) -> Errors:
+    found = check_selector(spec.selector, "statefulset", SPEC.child("selector"))
+    missed, readable = check_selected(spec.selector, spec.template, "", SPEC)
+    found += missed
+    path = SPEC.child("template")
+    if readable is not None:
+        found += check_template(_with_claims(spec), path)
+    return found + check_running(spec.template, "StatefulSet", path)
+
+
+def _with_claims(spec: StatefulSetSpec) -> PodTemplateSpec:
+    """Return the template as its pods are: with names of their own, and claims as volumes."""
+    claims = {t.get("metadata", {}).get("name", ""): t for t in spec.volume_claim_templates}
+    added = ({"name": n, "persistentVolumeClaim": {"claimName": n}} for n in claims)
+    own = (v for v in spec.template.spec.volumes if v.get("name", "") not in claims)
+    pod = replace(spec.template.spec, hostname="", subdomain="", volumes=(*added, *own))
+    return replace(spec.template, spec=pod)

@@ -1,0 +1,337 @@
+"""What Kubernetes sets in a node that leaves it open."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mooring.api import names
+from mooring.api.coordination import Lease
+from mooring.api.core.event import NORMAL, WARNING, Event
+from mooring.api.core.node import Node
+from mooring.api.core.placement import Toleration
+from mooring.api.core.resources import ResourceRequirements
+from mooring.api.fieldpath import Path, root
+from mooring.api.names import byte_length
+from mooring.api.runtimeclass import Overhead, RuntimeClass
+from mooring.api.scheduling.v1 import HIGHEST_USER_PRIORITY, PriorityClass
+from mooring.api.timestamp import Timestamp
+from mooring.validation.errors import Errors, duplicate, forbidden, invalid, not_supported, required
+from mooring.validation.field_rules import label, label_name, not_negative, unchanged
+from mooring.validation.metadata import METADATA, check_metadata, check_metadata_update
+from mooring.validation.pod.containers import check_choice
+from mooring.validation.pod.defaults import rounded
+from mooring.validation.pod.resources import check_container_resources
+from mooring.validation.pod.spec import check_tolerations
+from mooring.validation.selectors import check_labels
+from mooring.validation.strategy import Context, ObjectStrategy, Strategy
+
+
+def default_node(node: Node) -> Node:
+    """Return the node with all its capacity allocatable, where it does not say how much is."""
+    status = node.status
+    if status.allocatable or not status.capacity:
+        return node
+    return replace(node, status=replace(status, allocatable=status.capacity))
+
+
+class NodeStrategy(Strategy[Node]):
+    """Admission of Nodes."""
+
+    def default(self, value: Node, api_version: str, now: Timestamp) -> Node:  # noqa: ARG002
+        """Set what is allocatable."""
+        return default_node(value)
+
+    def check_create(self, new: Node, context: Context) -> Errors:  # noqa: ARG002
+        """Check the metadata."""
+        return check_metadata(new.metadata, namespaced=False)
+
+    def check_update(self, new: Node, old: Node, context: Context) -> Errors:  # noqa: ARG002
+        """Check the metadata."""
+        return check_metadata_update(new.metadata, old.metadata)
+
+
+# ---- from mooring.validation.lease: How Leases are admitted.
+
+LEASE_SPEC = root("spec")
+_LEASE_STRATEGIES = ("OldestEmulationVersion",)
+
+
+class LeaseStrategy(ObjectStrategy[Lease]):
+    """Admission of Leases."""
+
+    def rules(self, new: Lease) -> Errors:
+        """Check the spec."""
+        spec = new.spec
+        found: Errors = []
+        duration = spec.lease_duration_seconds
+        if duration is not None and duration <= 0:
+            path = LEASE_SPEC.child("leaseDurationSeconds")
+            found.append(invalid(path, duration, "must be greater than 0"))
+        found += not_negative(spec.lease_transitions, LEASE_SPEC.child("leaseTransitions"))
+        if spec.strategy is not None:
+            # The place of a strategy that is none is a field of itself, as Kubernetes has it.
+            found += _check_strategy(spec.strategy, LEASE_SPEC.child("strategy", "strategy"))
+        if spec.preferred_holder and not spec.strategy:
+            detail = "may only be specified if `strategy` is defined"
+            found.append(forbidden(LEASE_SPEC.child("preferredHolder"), detail))
+        return found
+
+
+def _check_strategy(strategy: str, path: Path) -> Errors:
+    if "/" in strategy:
+        return label_name(strategy, path)
+    return (
+        [] if strategy in _LEASE_STRATEGIES else [not_supported(path, strategy, _LEASE_STRATEGIES)]
+    )
+
+
+# ---- from mooring.validation.runtimeclass: How RuntimeClasses are admitted.
+
+HANDLER = root("handler")
+
+
+class RuntimeClassStrategy(ObjectStrategy[RuntimeClass]):
+    """Admission of RuntimeClasses."""
+
+    namespaced = False
+
+    def default(
+        self,
+        value: RuntimeClass,
+        api_version: str,  # noqa: ARG002
+        now: Timestamp,  # noqa: ARG002
+    ) -> RuntimeClass:
+        """Round the overhead, as the resources of containers are."""
+        if value.overhead is None:
+            return value
+        overhead = replace(value.overhead, pod_fixed=rounded(value.overhead.pod_fixed))
+        return replace(value, overhead=overhead)
+
+    def rules(self, new: RuntimeClass) -> Errors:
+        """Check the handler, the overhead and the nodes."""
+        found = label(new.handler, HANDLER) if new.handler else [required(HANDLER)]
+        if new.overhead is not None:
+            found += _check_overhead(new.overhead, root("overhead"))
+        if new.scheduling is not None:
+            path = root("scheduling")
+            found += check_labels(new.scheduling.node_selector, path.child("nodeSelector"))
+            found += _check_tolerations(new.scheduling.tolerations, path.child("tolerations"))
+        return found
+
+    def check_update(
+        self,
+        new: RuntimeClass,
+        old: RuntimeClass,
+        context: Context,  # noqa: ARG002
+    ) -> Errors:
+        """Check that the handler stays; Kubernetes looks at nothing else."""
+        found = check_metadata_update(new.metadata, old.metadata)
+        return found + unchanged(new.handler, old.handler, HANDLER)
+
+
+def _check_overhead(overhead: Overhead, path: Path) -> Errors:
+    limits = ResourceRequirements(limits=overhead.pod_fixed)
+    return check_container_resources(limits, path, ())
+
+
+def _check_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> Errors:
+    found = check_tolerations(tolerations, path)
+    seen: set[tuple[str, ...]] = set()
+    for position, toleration in enumerate(tolerations):
+        key = (toleration.key, toleration.operator, toleration.value, toleration.effect)
+        if key in seen:
+            found.append(duplicate(path.index(position), toleration))
+        seen.add(key)
+    return found
+
+
+# ---- from mooring.validation.priorityclass: How PriorityClasses are admitted.
+
+SYSTEM_PREFIX = "system-"
+SYSTEM_PRIORITIES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+PREEMPT = "PreemptLowerPriority"
+
+
+class PriorityClassStrategy(ObjectStrategy[PriorityClass]):
+    """Admission of PriorityClasses."""
+
+    namespaced = False
+
+    def default(
+        self,
+        value: PriorityClass,
+        api_version: str,  # noqa: ARG002
+        now: Timestamp,  # noqa: ARG002
+    ) -> PriorityClass:
+        """Let it preempt, unless it says otherwise."""
+        if value.preemption_policy is not None:
+            return value
+        return replace(value, preemption_policy=PREEMPT)
+
+    def prepare_create(self, new: PriorityClass, context: Context) -> PriorityClass:  # noqa: ARG002
+        """Start in the first generation, and stay in it: nothing that counts can change."""
+        return replace(new, metadata=replace(new.metadata, generation=1))
+
+    def rules(self, new: PriorityClass) -> Errors:
+        """Check name, value and policy."""
+        found: Errors = []
+        if new.metadata.name.startswith(SYSTEM_PREFIX):
+            found += _check_system_class(new)
+        elif new.value > HIGHEST_USER_PRIORITY:
+            detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
+            found.append(forbidden(root("value"), detail))
+        if new.preemption_policy is not None:
+            path = root("preemptionPolicy")
+            found += check_choice(new.preemption_policy, (PREEMPT, "Never"), path)
+        return found
+
+    def check_update(
+        self,
+        new: PriorityClass,
+        old: PriorityClass,
+        context: Context,  # noqa: ARG002
+    ) -> Errors:
+        """Check the metadata, and that value and policy stay."""
+        found = check_metadata_update(new.metadata, old.metadata)
+        if new.value != old.value:
+            found.append(forbidden(root("value"), "may not be changed in an update."))
+        path = root("preemptionPolicy")
+        return found + unchanged(new.preemption_policy, old.preemption_policy, path)
+
+
+def _check_system_class(new: PriorityClass) -> Errors:
+    """Check that a class with a name of the system is one of the system's own."""
+    name = new.metadata.name
+    value = SYSTEM_PRIORITIES.get(name)
+    if value is None:
+        fault = f"{name} is not a known system priority class"
+    elif new.value != value:
+        fault = f"value of {name} PriorityClass must be {value}"
+    elif new.global_default:
+        fault = f"globalDefault of {name} PriorityClass must be false"
+    else:
+        return []
+    detail = (
+        f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. "
+        f"error: {fault}"
+    )
+    return [forbidden(METADATA.child("name"), detail)]
+
+
+# ---- from mooring.validation.event: How Events are admitted.
+
+WORD_MAX = 128
+NOTE_MAX = 1024
+
+_OTHER_NAMESPACE = "does not match event.namespace"
+_DEFAULT_NAMESPACE = "default"
+_SYSTEM_NAMESPACE = "kube-system"
+
+
+class EventStrategy(ObjectStrategy[Event]):
+    """Admission of Events of the core group."""
+
+    check_name = staticmethod(names.path_segment)
+    reporter = root("reportingComponent")
+
+    def rules(self, new: Event) -> Errors:
+        """Check that an event is in the namespace of its object, and says who reports what."""
+        if not _has_time(new):
+            return _check_event_namespace(new, (_DEFAULT_NAMESPACE, ""))
+        found: Errors = []
+        if not new.involved_object.namespace:
+            found += _check_event_namespace(new, (_DEFAULT_NAMESPACE, _SYSTEM_NAMESPACE))
+        if not new.reporting_controller:
+            found.append(required(self.reporter))
+        found += label_name(new.reporting_controller, self.reporter)
+        for name, word in (
+            ("reportingInstance", new.reporting_instance),
+            ("action", new.action),
+            ("reason", new.reason),
+        ):
+            if not word:
+                found.append(required(root(name)))
+            found += _check_length(word, WORD_MAX, root(name))
+        return found + _check_length(new.message, NOTE_MAX, root("message"))
+
+
+class NewEventStrategy(EventStrategy):
+    """Admission of Events of events.k8s.io."""
+
+    check_name = staticmethod(names.dns1123_subdomain)
+    reporter = root("reportingController")
+
+    def check_create(self, new: Event, context: Context) -> Errors:  # noqa: ARG002
+        """Check everything, and that nothing of the older form is set."""
+        found = self.rules(new) + self.check_metadata(new) + _check_series(new)
+        if not _has_time(new):
+            found.append(required(root("eventTime")))
+        if new.type not in (NORMAL, WARNING):
+            found.append(invalid(root("type"), "", f"has invalid value: {new.type}"))
+        for name, is_set in (
+            ("firstTimestamp", new.first_timestamp is not None),
+            ("lastTimestamp", new.last_timestamp is not None),
+            ("count", new.count != 0),
+            ("source", bool(new.source.component or new.source.host)),
+        ):
+            if is_set:
+                found.append(invalid(root(name), "", "needs to be unset"))
+        return found
+
+    def check_update(self, new: Event, old: Event, context: Context) -> Errors:  # noqa: ARG002
+        """Check that nothing changes but the series."""
+        found = self.rules(new) + check_metadata_update(new.metadata, old.metadata)
+        if new.series != old.series:
+            found += _check_series(new)
+        for name, value, before in (
+            ("involvedObject", new.involved_object, old.involved_object),
+            ("reason", new.reason, old.reason),
+            ("message", new.message, old.message),
+            ("source", new.source, old.source),
+            ("firstTimestamp", new.first_timestamp, old.first_timestamp),
+            ("lastTimestamp", new.last_timestamp, old.last_timestamp),
+            ("count", new.count, old.count),
+            ("type", new.type, old.type),
+            ("eventTime", new.event_time, old.event_time),
+            ("action", new.action, old.action),
+            ("related", new.related, old.related),
+            ("reportingController", new.reporting_controller, old.reporting_controller),
+            ("reportingInstance", new.reporting_instance, old.reporting_instance),
+        ):
+            found += unchanged(value, before, root(name))
+        return found
+
+
+def _has_time(event: Event) -> bool:
+    return event.event_time is not None and not event.event_time.is_zero
+
+
+def _check_event_namespace(event: Event, homes: tuple[str, ...]) -> Errors:
+    """Check the namespace; events of objects that are in none have homes."""
+    namespace = event.involved_object.namespace
+    if event.metadata.namespace == namespace:
+        return []
+    if not namespace and event.metadata.namespace in homes:
+        return []
+    return [invalid(root("involvedObject").child("namespace"), namespace, _OTHER_NAMESPACE)]
+
+
+def _check_length(text: str, length_max: int, path: Path) -> Errors:
+    if byte_length(text) <= length_max:
+        return []
+    return [invalid(path, "", f"can have at most {length_max} characters")]
+
+
+def _check_series(event: Event) -> Errors:
+    if event.series is None:
+        return []
+    found: Errors = []
+    if event.series.count < 2:
+        found.append(invalid(root("series.count"), "", "should be at least 2"))
+    last = event.series.last_observed_time
+    if last is None or last.is_zero:
+        found.append(required(root("series.lastObservedTime")))
+    return found

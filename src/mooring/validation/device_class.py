@@ -1,0 +1,233 @@
+"""How DeviceClasses are admitted; what an update leaves alone is not checked again."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mooring.api import names
+from mooring.api.fieldpath import Path, root
+from mooring.api.gates import Gate
+from mooring.api.names import BYTES
+from mooring.api.resource.v1 import (
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintRuleStatus,
+    DeviceTaintSelector,
+)
+from mooring.api.timestamp import Timestamp
+from mooring.validation.device_fields import (
+    SELECTORS_MAX,
+    check_opaque,
+    check_selector,
+    check_taint,
+    default_taint,
+)
+from mooring.validation.equality import semantic_equal
+from mooring.validation.errors import Errors, invalid, too_many
+from mooring.validation.field_rules import (
+    both,
+    declared_list,
+    driver_name,
+    each,
+    each_invalid,
+    label,
+    pool_name,
+    subdomain,
+)
+from mooring.validation.metadata import (
+    check_conditions,
+    check_metadata,
+    check_metadata_update,
+    check_path_segments,
+    next_generation,
+)
+from mooring.validation.resource_claim import metadata_for_status
+from mooring.validation.strategy import Context, Strategy
+
+SPEC = root("spec")
+CONFIG_MAX = 32
+
+
+class DeviceClassStrategy(Strategy[DeviceClass]):
+    """Admission of DeviceClasses."""
+
+    def prepare_create(self, new: DeviceClass, context: Context) -> DeviceClass:
+        """Start counting generations; drop disabled fields."""
+        metadata = replace(new.metadata, generation=1)
+        return _drop_disabled(replace(new, metadata=metadata), None, context)
+
+    def check_create(self, new: DeviceClass, context: Context) -> Errors:
+        """Check everything."""
+        found = _check_class_metadata(new) + _check_class_spec(new.spec, None, context)
+        return found or check_path_segments(new.metadata, namespaced=False)
+
+    def prepare_update(self, new: DeviceClass, old: DeviceClass, context: Context) -> DeviceClass:
+        """Drop disabled fields; a changed spec is a new generation."""
+        new = _drop_disabled(new, old, context)
+        if semantic_equal(new.spec, old.spec):
+            return new
+        generation = next_generation(old.metadata.generation)
+        return replace(new, metadata=replace(new.metadata, generation=generation))
+
+    def check_update(self, new: DeviceClass, old: DeviceClass, context: Context) -> Errors:
+        """Check everything but expressions and configuration that stay as they were."""
+        found = _check_class_metadata(new) + check_metadata_update(new.metadata, old.metadata)
+        return found + _check_class_spec(new.spec, old.spec, context)
+
+
+def _check_class_metadata(new: DeviceClass) -> Errors:
+    return check_metadata(
+        new.metadata,
+        namespaced=False,
+        check_name=lambda name: names.dns1123_subdomain(name, unit=BYTES),
+        check_prefix=False,
+        declared_name=True,
+    )
+
+
+def _drop_disabled(new: DeviceClass, old: DeviceClass | None, context: Context) -> DeviceClass:
+    if context.enabled(Gate.DRA_EXTENDED_RESOURCE):
+        return new
+    if old is not None and old.spec.extended_resource_name is not None:
+        return new
+    return replace(new, spec=replace(new.spec, extended_resource_name=None))
+
+
+def _check_class_spec(
+    spec: DeviceClassSpec, old: DeviceClassSpec | None, context: Context
+) -> Errors:
+    selectors_stored = old is not None and semantic_equal(spec.selectors, old.selectors)
+    found = declared_list(
+        spec.selectors,
+        SELECTORS_MAX,
+        lambda selector, path: check_selector(selector, path, context, stored=selectors_stored),
+        SPEC.child("selectors"),
+    )
+    config_stored = old is not None and semantic_equal(spec.config, old.config)
+    found += declared_list(
+        spec.config,
+        CONFIG_MAX,
+        lambda config, path: check_opaque(config.opaque, path, stored=config_stored),
+        SPEC.child("config"),
+    )
+    if spec.extended_resource_name is not None:
+        place = SPEC.child("extendedResourceName")
+        found += _check_extended_resource_name(spec.extended_resource_name, place)
+    return found
+
+
+def _check_extended_resource_name(name: str, path: Path) -> Errors:
+    by_hand: Errors = []
+    if not names.is_extended_resource(name):
+        by_hand.append(invalid(path, name, "must be a valid extended resource name"))
+    found: Errors = []
+    if "/" not in name:
+        detail = "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
+        found.append(invalid(path, name, detail, declared=True))
+    elif "kubernetes.io/" in name:
+        detail = 'must not have "kubernetes.io/" domain'
+        found.append(invalid(path, name, detail, declared=True))
+    if name.startswith("requests."):
+        found.append(invalid(path, name, 'must not have "requests." prefix', declared=True))
+    # As a quota the name gets this prefix, and must still be a label key.
+    messages = names.label_name(f"requests.{name}")
+    return both(by_hand, found + each_invalid(path, name, messages, declared=True))
+
+
+# ---- from mooring.validation.devicetaintrule: How DeviceTaintRules are admitted; timeAdded says since when the effect holds.
+
+STATUS = root("status")
+RULE_CONDITIONS_MAX = 8
+
+
+class DeviceTaintRuleStrategy(Strategy[DeviceTaintRule]):
+    """Admission of DeviceTaintRules."""
+
+    allows_unconditional_update = False  # in v1; the older versions allow it
+
+    def default(self, value: DeviceTaintRule, api_version: str, now: Timestamp) -> DeviceTaintRule:  # noqa: ARG002
+        """Note when the taint came."""
+        return _with_taint(value, default_taint(value.spec.taint, now))
+
+    def prepare_create(self, new: DeviceTaintRule, context: Context) -> DeviceTaintRule:  # noqa: ARG002
+        """Start counting generations; drop the status."""
+        metadata = replace(new.metadata, generation=1)
+        return replace(new, metadata=metadata, status=DeviceTaintRuleStatus())
+
+    def check_create(self, new: DeviceTaintRule, context: Context) -> Errors:
+        """Check everything."""
+        found = check_metadata(new.metadata, namespaced=False)
+        return found + _check_rule_spec(new.spec, None, context)
+
+    def prepare_update(
+        self, new: DeviceTaintRule, old: DeviceTaintRule, context: Context
+    ) -> DeviceTaintRule:
+        """Keep the status; a new effect without a new time starts now."""
+        new = replace(new, status=old.status)
+        taint, before = new.spec.taint, old.spec.taint
+        if taint.effect != before.effect and taint.time_added == before.time_added:
+            new = _with_taint(new, replace(taint, time_added=context.now.truncated()))
+        if semantic_equal(new.spec, old.spec):
+            return new
+        generation = next_generation(old.metadata.generation)
+        return replace(new, metadata=replace(new.metadata, generation=generation))
+
+    def check_update(self, new: DeviceTaintRule, old: DeviceTaintRule, context: Context) -> Errors:
+        """Check everything but an effect that stays as it was."""
+        found = check_metadata_update(new.metadata, old.metadata)
+        return found + _check_rule_spec(new.spec, old.spec, context)
+
+    def prepare_status(
+        self,
+        new: DeviceTaintRule,
+        old: DeviceTaintRule,
+        context: Context,  # noqa: ARG002
+    ) -> DeviceTaintRule:
+        """Keep spec and metadata."""
+        metadata = metadata_for_status(new.metadata, old.metadata)
+        return replace(new, spec=old.spec, metadata=metadata)
+
+    def check_status(self, new: DeviceTaintRule, old: DeviceTaintRule, context: Context) -> Errors:  # noqa: ARG002
+        """Check the conditions."""
+        path = STATUS.child("conditions")
+        conditions = new.status.conditions
+        found = check_metadata_update(new.metadata, old.metadata)
+        found += check_conditions(conditions, path)
+        if len(conditions) > RULE_CONDITIONS_MAX:
+            found.append(too_many(path, len(conditions), RULE_CONDITIONS_MAX))
+        return found
+
+
+def _with_taint(rule: DeviceTaintRule, taint: DeviceTaint) -> DeviceTaintRule:
+    return replace(rule, spec=replace(rule.spec, taint=taint))
+
+
+def _check_rule_spec(
+    spec: DeviceTaintRuleSpec, old: DeviceTaintRuleSpec | None, context: Context
+) -> Errors:
+    found: Errors = []
+    if spec.device_selector is not None:
+        found += _check_taint_selector(spec.device_selector, SPEC.child("deviceSelector"), context)
+    return found + check_taint(
+        spec.taint, old.taint if old is not None else None, SPEC.child("taint")
+    )
+
+
+def _check_taint_selector(selector: DeviceTaintSelector, path: Path, context: Context) -> Errors:
+    found: Errors = []
+    if selector.driver is not None:
+        found += driver_name(selector.driver, path.child("driver"))
+    if selector.pool is not None:
+        found += pool_name(selector.pool, path.child("pool"))
+    if selector.device is not None:
+        found += label(selector.device, path.child("device"))
+    if selector.device_class_name is not None:
+        found += subdomain(selector.device_class_name, path.child("deviceClassName"))
+    return found + each(
+        selector.selectors,
+        lambda one, place: check_selector(one, place, context),
+        path.child("selectors"),
+    )

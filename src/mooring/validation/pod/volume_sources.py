@@ -1,0 +1,397 @@
+"""Rules for projected volumes: several sources in one folder, in which no path comes twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from mooring.api import names
+from mooring.api.codec import decode_tree
+from mooring.api.fieldpath import Path
+from mooring.api.meta import LabelSelector
+from mooring.api.names import byte_length
+from mooring.validation.errors import (
+    Errors,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from mooring.validation.field_rules import driver_name, each_invalid, label
+from mooring.validation.pod.field_rules import (
+    Tree,
+    check_signer,
+    check_volume_file,
+    choice,
+    given,
+    in_range,
+    local_path,
+    object_name,
+)
+from mooring.validation.selectors import check_label_selector
+
+TOKEN_LIFETIME_S_MIN = 600
+TOKEN_LIFETIME_S_MAX = 2**32
+CERTIFICATE_LIFETIME_S_MIN = 3600
+CERTIFICATE_LIFETIME_S_MAX = 91 * 24 * 3600
+OWN_CERTIFICATE_LIFETIME_S_MAX = 24 * 3600
+KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
+
+_TWICE = "conflicting duplicate paths"
+_NO_PATH = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
+
+KeyCheck = Callable[[Tree, Path], Errors]
+
+
+class _Paths:
+    """The paths that the sources of one volume have taken so far."""
+
+    def __init__(self, volume: Path) -> None:
+        self._volume = volume
+        self._taken: set[str] = set()
+
+    def take(self, path: str, shown: str) -> Errors:
+        """Take a path; Kubernetes says of the whole volume that one comes twice."""
+        if path in self._taken:
+            return [invalid(self._volume, shown, _TWICE)]
+        self._taken.add(path)
+        return []
+
+
+def check_projected(volume: Tree, path: Path, check_key: KeyCheck) -> Errors:
+    """Check all sources of a volume."""
+    paths = _Paths(path)
+    found: Errors = []
+    for position, source in enumerate(volume.get("sources", ())):
+        place = path.child("sources").index(position)
+        for name in ("secret", "configMap"):
+            if name in source:
+                found += _check_object(source[name], place.child(name), paths, check_key)
+        if "downwardAPI" in source:
+            found += _check_downward(source["downwardAPI"], place.child("downwardAPI"), paths)
+        if "serviceAccountToken" in source:
+            token = source["serviceAccountToken"]
+            found += _check_token(token, place.child("serviceAccountToken"), path)
+        if "clusterTrustBundle" in source:
+            bundle = source["clusterTrustBundle"]
+            found += _check_bundle(bundle, place.child("clusterTrustBundle"), paths)
+        if "podCertificate" in source:
+            certificate = source["podCertificate"]
+            found += _check_certificate(certificate, place.child("podCertificate"), paths)
+        if len(source) > 1:
+            found.append(forbidden(place, "may not specify more than 1 volume type per source"))
+    return found
+
+
+def _check_object(source: Tree, path: Path, paths: _Paths, check_key: KeyCheck) -> Errors:
+    found = given(source, ("name",), path)
+    for position, item in enumerate(source.get("items", ())):
+        found += check_key(item, path.child("items").index(position))
+        if item.get("path"):
+            found += paths.take(item["path"], source.get("name", ""))
+    return found
+
+
+def _check_downward(source: Tree, path: Path, paths: _Paths) -> Errors:
+    found: Errors = []
+    for file in source.get("items", ()):
+        found += check_volume_file(file, path)
+        if file.get("path"):
+            found += paths.take(file["path"], file["path"])
+    return found
+
+
+def _check_token(source: Tree, path: Path, volume: Path) -> Errors:
+    """Check a token; Kubernetes names its path as if it were one of the volume."""
+    place = path.child("expirationSeconds")
+    lifetime = source.get("expirationSeconds")
+    found: Errors = []
+    if lifetime is None:
+        found.append(required(place))
+    elif lifetime < TOKEN_LIFETIME_S_MIN:
+        detail = "may not specify a duration less than 10 minutes"
+        found.append(invalid(place, lifetime, detail))
+    elif lifetime > TOKEN_LIFETIME_S_MAX:
+        detail = "may not specify a duration larger than 2^32 seconds"
+        found.append(invalid(place, lifetime, detail))
+    found += given(source, ("path",), volume)
+    return found + local_path(source.get("path", ""), volume.child("path"))
+
+
+# --- trust bundles --------------------------------------------------------------------------------
+
+
+def _check_bundle(source: Tree, path: Path, paths: _Paths) -> Errors:
+    name, signer, target = source.get("name"), source.get("signerName"), source.get("path", "")
+    found: Errors = []
+    if name is not None and signer is not None:
+        found.append(invalid(path, source, "only one of name and signerName may be used"))
+    elif name is not None:
+        found += _check_bundle_name(name, path.child("name"))
+        if "labelSelector" in source:
+            detail = "labelSelector must be unset if name is specified"
+            found.append(invalid(path.child("labelSelector"), source["labelSelector"], detail))
+    elif signer is not None:
+        if not signer:
+            found.append(required(path.child("signerName"), "must be a valid signer name"))
+        found += check_signer(signer, path.child("signerName"))
+        if "labelSelector" in source:
+            selector = decode_tree(source["labelSelector"], LabelSelector).value
+            found += check_label_selector(selector, path.child("labelSelector"))
+    else:
+        found.append(required(path, "either name or signerName must be specified"))
+    found += given(source, ("path",), path)
+    found += local_path(target, path.child("path"))
+    return found + paths.take(target, target)
+
+
+def _check_bundle_name(name: str, path: Path) -> Errors:
+    """Check the name of a bundle, which begins with the signer's if it has one."""
+    found = [] if name else [required(path, "must be a valid object name")]
+    rest = name.rpartition(":")[2]
+    messages = names.dns1123_subdomain(rest)
+    return found + each_invalid(
+        path, name, (f"not a valid clustertrustbundlename: {message}" for message in messages)
+    )
+
+
+# --- certificates ---------------------------------------------------------------------------------
+
+
+def _check_certificate(source: Tree, path: Path, paths: _Paths) -> Errors:
+    signer = source.get("signerName", "")
+    found = check_signer(signer, path.child("signerName"))
+    found += _check_user_annotations(source.get("userAnnotations", {}), path)
+    key_type = source.get("keyType", "")
+    if key_type not in KEY_TYPES:
+        found.append(not_supported(path.child("keyType"), key_type, KEY_TYPES))
+    found += _check_lifetime(source, signer, path.child("maxExpirationSeconds"))
+    targets = ("credentialBundlePath", "keyPath", "certificateChainPath")
+    for name in targets:
+        if source.get(name):
+            found += local_path(source[name], path.child(name))
+            found += paths.take(source[name], source[name])
+    if not any(source.get(name) for name in targets):
+        found.append(required(path, _NO_PATH))
+    return found
+
+
+def _check_user_annotations(annotations: Tree, path: Path) -> Errors:
+    place = path.child("userAnnotations")
+    found: Errors = []
+    for key in annotations:
+        written = key.lower()  # Kubernetes checks and shows keys in lower case.
+        if not key:
+            found.append(required(place))
+        elif messages := names.label_name(written):
+            found += each_invalid(place, written, messages)
+        elif "/" not in key:
+            detail = 'must be a domain-prefixed key (such as "acme.io/foo")'
+            found.append(invalid(place, written, detail))
+    return found
+
+
+def _check_lifetime(source: Tree, signer: str, path: Path) -> Errors:
+    lifetime = source.get("maxExpirationSeconds")
+    if lifetime is None:
+        return []
+    if lifetime < CERTIFICATE_LIFETIME_S_MIN:
+        detail = f"if provided, maxExpirationSeconds must be >= {CERTIFICATE_LIFETIME_S_MIN}"
+        return [invalid(path, lifetime, detail)]
+    domain = signer.partition("/")[0]
+    is_own = domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
+    longest = OWN_CERTIFICATE_LIFETIME_S_MAX if is_own else CERTIFICATE_LIFETIME_S_MAX
+    if lifetime > longest:
+        detail = f"if provided, maxExpirationSeconds must be <= {longest}"
+        return [invalid(path, lifetime, detail)]
+    return []
+
+
+# ---- from mooring.validation.pod.network_volumes: Rules for volumes that come over a network or from a cloud.
+
+LUN_MAX = 255
+PARTITION_MAX = 255
+TENANT_MAX_BYTES = 64
+
+_FORMATS = {
+    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$", re.ASCII).search,
+    "eui": re.compile(r"eui.[A-Za-z0-9]{16}").fullmatch,
+    "naa": re.compile(r"naa.[A-Za-z0-9]{32}").fullmatch,
+}
+_PAIRS = "must be a host:port pair or multiple pairs separated by commas"
+_MANAGED_URI = (
+    "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/"
+    "{disk-id}"
+)
+_BLOB_URI = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+_RESERVED = "kubernetes.io and k8s.io namespaces are reserved"
+
+
+def check_nfs(source: Tree, path: Path) -> Errors:
+    """Check an export of an NFS server."""
+    found = given(source, ("server", "path"), path)
+    target = source.get("path", "")
+    if not target.startswith("/"):
+        found.append(invalid(path.child("path"), target, "must be an absolute path"))
+    return found
+
+
+def check_gce_disk(source: Tree, path: Path) -> Errors:
+    """Check a persistent disk of Google."""
+    return given(source, ("pdName",), path) + _check_partition(source, path)
+
+
+def check_aws_disk(source: Tree, path: Path) -> Errors:
+    """Check a block store of Amazon."""
+    return given(source, ("volumeID",), path) + _check_partition(source, path)
+
+
+def _check_partition(source: Tree, path: Path) -> Errors:
+    partition = source.get("partition", 0)
+    if 0 <= partition <= PARTITION_MAX:  # Kubernetes accepts zero, and says one.
+        return []
+    detail = f"must be between 1 and {PARTITION_MAX}, inclusive"
+    return [invalid(path.child("partition"), partition, detail)]
+
+
+def check_flocker(source: Tree, path: Path) -> Errors:
+    """Check a data set, which has a name or a UUID."""
+    name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
+    found: Errors = []
+    if not name and not uuid:
+        found.append(required(path, "one of datasetName and datasetUUID is required"))
+    if name and uuid:
+        detail = "datasetName and datasetUUID can not be specified simultaneously"
+        found.append(invalid(path, "resource", detail))
+    if "/" in name:
+        found.append(invalid(path.child("datasetName"), name, "must not contain '/'"))
+    return found
+
+
+def check_cinder(source: Tree, path: Path) -> Errors:
+    """Check a volume of OpenStack."""
+    return given(source, ("volumeID",), path) + _check_secret(source, path)
+
+
+def _check_secret(source: Tree, path: Path) -> Errors:
+    """Check that a secret that is referred to is named."""
+    if "secretRef" not in source:
+        return []
+    return given(source["secretRef"], ("name",), path.child("secretRef"))
+
+
+def check_quobyte(source: Tree, path: Path) -> Errors:
+    """Check a volume of Quobyte."""
+    registry, tenant = source.get("registry", ""), source.get("tenant", "")
+    found: Errors = []
+    if not registry:
+        found.append(required(path.child("registry"), _PAIRS))
+    elif byte_length(tenant) > TENANT_MAX_BYTES:
+        detail = "must be a UUID and may not exceed a length of 64 characters"
+        found.append(required(path.child("tenant"), detail))
+    else:
+        pairs = registry.split(",")
+        found += [
+            invalid(path.child("registry"), registry, _PAIRS)
+            for pair in pairs
+            if not _is_host_and_port(pair)
+        ]
+    return found + given(source, ("volume",), path)
+
+
+def _is_host_and_port(text: str) -> bool:
+    host, colon, port = text.rpartition(":")
+    if host.startswith("["):
+        return bool(colon) and host.endswith("]") and "]" not in port
+    return bool(colon) and not set(host + port) & set(":[]")
+
+
+def check_fibre_channel(source: Tree, path: Path) -> Errors:
+    """Check a target of Fibre Channel: world wide names with a unit, or identifiers."""
+    targets, identifiers = source.get("targetWWNs"), source.get("wwids")
+    place = path.child("targetWWNs")
+    found: Errors = []
+    if not targets and not identifiers:
+        detail = "must specify either targetWWNs or wwids, but not both"
+        found.append(required(place, detail))
+    if targets and identifiers:
+        detail = "targetWWNs and wwids can not be specified simultaneously"
+        found.append(invalid(place, targets, detail))
+    if targets:
+        unit = source.get("lun")
+        if unit is None:
+            detail = "lun is required if targetWWNs is specified"
+            found.append(required(path.child("lun"), detail))
+        else:
+            found += in_range(unit, 0, LUN_MAX, path.child("lun"))
+    return found
+
+
+def check_flex_volume(source: Tree, path: Path) -> Errors:
+    """Check a volume of a driver of its own, whose options are not Kubernetes'."""
+    found = given(source, ("driver",), path)
+    for key in source.get("options", ()):
+        domain = f".{key.partition('/')[0].lower()}"
+        if domain.endswith((".kubernetes.io", ".k8s.io")):
+            found.append(invalid(path.child("options").key(key), key, _RESERVED))
+    return found
+
+
+def check_azure_disk(source: Tree, path: Path) -> Errors:
+    """Check a disk of Azure, whose URI depends on its kind."""
+    found = given(source, ("diskName", "diskURI"), path)
+    modes, kinds = ("None", "ReadOnly", "ReadWrite"), ("Dedicated", "Managed", "Shared")
+    found += choice(source.get("cachingMode"), modes, path.child("cachingMode"))
+    kind, uri = source.get("kind"), source.get("diskURI", "")
+    found += choice(kind, kinds, path.child("kind"))
+    if kind == "Managed" and not uri.startswith("/subscriptions/"):
+        found.append(not_supported(path.child("diskURI"), uri, (_MANAGED_URI,)))
+    if kind not in (None, "Managed") and not uri.startswith("https://"):
+        found.append(not_supported(path.child("diskURI"), uri, (_BLOB_URI,)))
+    return found
+
+
+def check_storage_os(source: Tree, path: Path) -> Errors:
+    """Check a volume of StorageOS."""
+    name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
+    place = path.child("volumeName")
+    found = label(name, place) if name else [required(place)]
+    if namespace:
+        found += label(namespace, path.child("volumeNamespace"))
+    return found + _check_secret(source, path)
+
+
+def check_csi(source: Tree, path: Path) -> Errors:
+    """Check a volume of a CSI driver."""
+    found = driver_name(source.get("driver", ""), path.child("driver"))
+    if "nodePublishSecretRef" not in source:
+        return found
+    name = source["nodePublishSecretRef"].get("name", "")
+    if not name:
+        return [*found, required(path.child("nodePublishSecretRef", "name"))]
+    return found + object_name(name, path.child("name"))
+
+
+# --- iSCSI ----------------------------------------------------------------------------------------
+
+
+def check_iscsi(source: Tree, path: Path) -> Errors:
+    """Check a target of iSCSI."""
+    found = given(source, ("targetPortal", "iqn"), path)
+    if source.get("iqn"):
+        found += _check_qualified(source["iqn"], path.child("iqn"))
+    found += in_range(source.get("lun", 0), 0, LUN_MAX, path.child("lun"))
+    authenticates = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
+    if authenticates and "secretRef" not in source:
+        found.append(required(path.child("secretRef")))
+    if "initiatorName" in source:
+        found += _check_qualified(source["initiatorName"], path.child("initiatorname"))
+    return found
+
+
+def _check_qualified(name: str, path: Path) -> Errors:
+    """Check the qualified name of a target or an initiator."""
+    matches = _FORMATS.get(name[:3])
+    if matches is None:
+        return [invalid(path, name, "must be valid format starting with iqn, eui, or naa")]
+    return [] if matches(name) else [invalid(path, name, "must be valid format")]

@@ -1,0 +1,267 @@
+"""Rules that groups, composite groups and their templates share.
+
+All of them are rules that Kubernetes states in the types, so they are `declared`, and a part that
+an update leaves as it was is not checked again. `old` is None for a new object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import fields, replace
+
+from mooring.api import names
+from mooring.api.fieldpath import Path
+from mooring.api.gates import Gate, Gates
+from mooring.api.names import BYTES
+from mooring.api.scheduling.v1beta1 import (
+    PREEMPT_LOWER_PRIORITY,
+    PREEMPT_NEVER,
+    CompositeGangSchedulingPolicy,
+    CompositePodGroupSchedulingPolicy,
+    DisruptionMode,
+    GangSchedulingPolicy,
+    PodGroupResourceClaim,
+    PodGroupSchedulingConstraints,
+    PodGroupSchedulingPolicy,
+    TopologyConstraint,
+    TypedLocalObjectReference,
+    WorkloadReference,
+)
+from mooring.validation.equality import semantic_equal
+from mooring.validation.errors import Errors, invalid, required, too_many
+from mooring.validation.field_rules import (
+    declared_enum,
+    declared_list,
+    declared_short_name,
+    declared_union,
+    duplicates,
+    each,
+    each_invalid,
+)
+from mooring.validation.metadata import IMMUTABLE
+
+CLAIMS_MAX = 4
+TOPOLOGY_MAX = 1
+PRIORITY_MAX = 1_000_000_000
+
+Policy = PodGroupSchedulingPolicy | CompositePodGroupSchedulingPolicy
+Check = Callable[[Any, Path], Errors]
+
+
+class Once(NamedTuple):
+    """The rules of a field that is set once: those of its value, and whether it must be set."""
+
+    check: Check
+    is_required: bool = False
+
+
+def check_once(value: Struct, old: Struct | None, rules: Mapping[str, Once], path: Path) -> Errors:
+    """Check fields that are set once: the rules of new ones, that old ones are as they were."""
+    found: Errors = []
+    json_names = {info.name: info.encode_name for info in fields(value)}
+    for name, rule in rules.items():
+        new_field = getattr(value, name)
+        place = path.child(json_names[name])
+        if old is not None:
+            if semantic_equal(new_field, getattr(old, name)):
+                continue
+            found.append(invalid(place, None, IMMUTABLE, declared=True))
+        if new_field is None:
+            found += [required(place, declared=True)] if rule.is_required else []
+        elif old is None:
+            found += rule.check(new_field, place)
+    return found
+
+
+# --- names and numbers --------------------------------------------------------------------
+
+
+def check_long_name(value: str, path: Path) -> Errors:
+    """Check a DNS subdomain."""
+    return each_invalid(path, value, names.dns1123_subdomain(value, unit=BYTES), declared=True)
+
+
+def check_given_long_name(value: str, path: Path) -> Errors:
+    """Check a DNS subdomain that may be left out."""
+    return check_long_name(value, path) if value else []
+
+
+def check_priority(value: int, path: Path) -> Errors:
+    """Check that a priority is one that users may give."""
+    if value <= PRIORITY_MAX:
+        return []
+    detail = f"must be less than or equal to {PRIORITY_MAX}"
+    return [invalid(path, value, detail, declared=True)]
+
+
+def check_preemption(value: str, path: Path) -> Errors:
+    """Check a preemption policy."""
+    return declared_enum(value, (PREEMPT_NEVER, PREEMPT_LOWER_PRIORITY), path)
+
+
+def _check_count(value: int, path: Path) -> Errors:
+    if value == 0:
+        return [required(path, declared=True)]
+    if value < 1:
+        return [invalid(path, value, "must be greater than or equal to 1", declared=True)]
+    return []
+
+
+# --- parts --------------------------------------------------------------------------------
+
+
+def check_policy(policy: Policy, old: Policy | None, path: Path) -> Errors:
+    """Check how members are scheduled: one way, chosen once; only the count may change."""
+    if old is not None and semantic_equal(policy, old):
+        return []
+    is_update = old is not None
+    basic, gang = policy.basic, policy.gang
+    old_basic, old_gang = (old.basic, old.gang) if old is not None else (None, None)
+    found: Errors = []
+    if not is_update or (basic is None, gang is None) != (old_basic is None, old_gang is None):
+        found += declared_union({"basic": basic, "gang": gang}, path)
+    if is_update and basic != old_basic:
+        found.append(invalid(path.child("basic"), None, IMMUTABLE, declared=True))
+    gang_path = path.child("gang")
+    if is_update and (gang is None) != (old_gang is None):
+        detail = (
+            "field cannot be set once created"
+            if old_gang is None
+            else "field cannot be cleared once set"
+        )
+        return [*found, invalid(gang_path, None, detail, declared=True)]
+    if gang is not None and gang != old_gang:
+        found += _check_gang(gang, gang_path)
+    return found
+
+
+def _check_gang(gang: GangSchedulingPolicy | CompositeGangSchedulingPolicy, path: Path) -> Errors:
+    if isinstance(gang, GangSchedulingPolicy):
+        return _check_count(gang.min_count, path.child("minCount"))
+    return _check_count(gang.min_group_count, path.child("minGroupCount"))
+
+
+def check_constraints(constraints: PodGroupSchedulingConstraints, path: Path) -> Errors:
+    """Check where members must be in relation to each other."""
+    path = path.child("topology")
+    return declared_list(constraints.topology, TOPOLOGY_MAX, _check_topology, path)
+
+
+def _check_topology(constraint: TopologyConstraint, path: Path) -> Errors:
+    path = path.child("key")
+    if not constraint.key:
+        return [required(path, declared=True)]
+    return each_invalid(path, constraint.key, names.label_name(constraint.key), declared=True)
+
+
+def check_mode(mode: DisruptionMode, path: Path) -> Errors:
+    """Check how members are disrupted."""
+    return declared_union({"single": mode.single, "all": mode.all}, path)
+
+
+def check_reference(reference: WorkloadReference, path: Path) -> Errors:
+    """Check the template that a group was made from."""
+    found: Errors = []
+    if not reference.workload_name:
+        found.append(required(path.child("workloadName"), declared=True))
+    else:
+        found += check_long_name(reference.workload_name, path.child("workloadName"))
+    return found + declared_short_name(reference.template_name, path.child("templateName"))
+
+
+def check_controller(reference: TypedLocalObjectReference, path: Path) -> Errors:
+    """Check the object that a workload belongs to."""
+    found: Errors = []
+    if reference.api_group:
+        found += check_long_name(reference.api_group, path.child("apiGroup"))
+    for name, value in (("kind", reference.kind), ("name", reference.name)):
+        if not value:
+            found.append(required(path.child(name), declared=True))
+        else:
+            messages = _path_segment(value)
+            found += each_invalid(path.child(name), value, messages, declared=True)
+    return found
+
+
+def _path_segment(text: str) -> list[str]:
+    if text in (".", ".."):
+        return [f"may not be '{text}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in text]
+
+
+# What groups, composite groups and their templates end with.
+PRIORITY: Mapping[str, Once] = {
+    "priority_class_name": Once(check_given_long_name),
+    "priority": Once(check_priority),
+    "preemption_policy": Once(check_preemption),
+}
+
+
+# --- claims -------------------------------------------------------------------------------
+
+
+def check_claims(
+    claims: tuple[PodGroupResourceClaim, ...],
+    old: tuple[PodGroupResourceClaim, ...] | None,
+    path: Path,
+) -> Errors:
+    """Check the claims that a group shares: a few, of different names, set once."""
+    if claims == old:
+        return []
+    found: Errors = []
+    if old is not None:
+        found.append(invalid(path, None, IMMUTABLE, declared=True))
+    if len(claims) > CLAIMS_MAX:
+        found.append(too_many(path, len(claims), CLAIMS_MAX, declared=True))
+    if found:
+        return found
+    return duplicates(claims, name_of, path, declared=True) + each(claims, _check_claim, path)
+
+
+def _check_claim(claim: PodGroupResourceClaim, path: Path) -> Errors:
+    name, template = claim.resource_claim_name, claim.resource_claim_template_name
+    members = {
+        "resourceClaimName": name,
+        "resourceClaimTemplateName": template,
+    }
+    found = declared_union(members, path)
+    found += declared_short_name(claim.name, path.child("name"))
+    if name is not None:
+        found += check_long_name(name, path.child("resourceClaimName"))
+    if template is not None:
+        found += check_long_name(template, path.child("resourceClaimTemplateName"))
+    return found
+
+
+def name_of(item: Any) -> str:
+    """Return the name, by which the lists here are keyed."""
+    name: str = item.name
+    return name
+
+
+# ---- from mooring.validation.podgroup.features: What groups and workloads may not use while its feature is off, unless they did so before.
+
+S = TypeVar("S", bound=Struct)
+# of a struct: the gate of a field, and the value of the field when it is unset
+GatedFields = Mapping[str, tuple[Gate, Any]]
+
+GATED_PREEMPTION: GatedFields = {"preemption_policy": (Gate.POD_GROUP_PREEMPTION_POLICY, None)}
+GATED_TEMPLATE_FIELDS: GatedFields = {
+    "scheduling_constraints": (Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, None),
+    "resource_claims": (Gate.DRA_WORKLOAD_RESOURCE_CLAIMS, ()),
+    **GATED_PREEMPTION,
+}
+GATED_COMPOSITE: GatedFields = {"composite_pod_group_templates": (Gate.COMPOSITE_POD_GROUP, ())}
+
+
+def without_disabled(new: S, old: Struct | None, gated: GatedFields, gates: Gates) -> S:
+    """Return a struct without fields of disabled features that the old one does not use."""
+    changes = {
+        name: unset
+        for name, (gate, unset) in gated.items()
+        if not gates.enabled(gate) and (old is None or getattr(old, name) == unset)
+    }
+    return replace(new, **changes)

@@ -1,0 +1,405 @@
+"""Rules for what a claim asks for; ResourceClaim and ResourceClaimTemplate share them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from mooring.api.fieldpath import Path
+from mooring.api.gates import Gate
+from mooring.api.resource.v1 import (
+    DeviceClaim,
+    DeviceClaimConfiguration,
+    DeviceConstraint,
+    DeviceDerivedAttribute,
+    DeviceRequest,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaimSpec,
+)
+from mooring.validation.device_fields import (
+    EXPRESSION_COST_MAX,
+    SELECTORS_MAX,
+    check_expression,
+    check_opaque,
+    check_selector,
+    check_toleration,
+)
+from mooring.validation.errors import (
+    Errors,
+    forbidden,
+    invalid,
+    not_supported,
+    only_declared,
+    required,
+)
+from mooring.validation.field_rules import (
+    declared_enum,
+    declared_fully_qualified_name,
+    declared_list,
+    declared_set,
+    declared_subdomain,
+    duplicates,
+    each,
+    identity,
+    label,
+    subdomain,
+)
+from mooring.validation.strategy import Context, ExpressionPurpose
+
+REQUESTS_MAX = 32
+CONSTRAINTS_MAX = 32
+CONFIG_MAX = 32
+FIRST_AVAILABLE_MAX = 8
+DERIVED_ATTRIBUTES_MAX = 32
+
+ALLOCATION_MODES = ("All", "ExactCount")
+
+_UNKNOWN_REQUEST = (
+    "must be the name of a request in the claim or the name of a request and a subrequest "
+    "separated by '/'"
+)
+
+
+class RequestNames:
+    """The names that constraints, configuration and results can refer to: `r` and `r/s`."""
+
+    def __init__(self, claim: DeviceClaim) -> None:
+        self._subrequests: dict[str, set[str]] = {
+            request.name: {sub.name for sub in request.first_available}
+            for request in claim.requests or ()
+        }
+
+    def __contains__(self, reference: str) -> bool:
+        request, slash, subrequest = reference.partition("/")
+        known = self._subrequests.get(request)
+        return known is not None and (not slash or subrequest in known)
+
+    def check(self, reference: str, path: Path) -> Errors:
+        """Check that a reference names a request of the claim."""
+        segments = reference.split("/")
+        if len(segments) > 2:
+            return [invalid(path, reference, _UNKNOWN_REQUEST)]
+        found: Errors = []
+        for segment in segments:
+            found += label(segment, path)
+        if reference not in self:
+            found.append(invalid(path, reference, _UNKNOWN_REQUEST))
+        return found
+
+    def check_all(self, references: tuple[str, ...], path: Path) -> Errors:
+        """Check a list of references: each known, none twice."""
+        return declared_set(references, REQUESTS_MAX, self.check, identity, path)
+
+
+def check_claim_spec(spec: ResourceClaimSpec, path: Path, context: Context) -> Errors:
+    """Check what a new claim or template asks for."""
+    return _ClaimRules(spec.devices, context).check(path.child("devices"))
+
+
+class _ClaimRules:
+    """One check of one claim: what its parts must know of each other."""
+
+    def __init__(self, claim: DeviceClaim, context: Context) -> None:
+        self.claim = claim
+        self.context = context
+        self.names = RequestNames(claim)
+        self.constrained = _constrained_attributes(claim.constraints)
+        self.derived_cost = 0
+
+    def check(self, path: Path) -> Errors:
+        claim = self.claim
+        found = declared_set(
+            claim.requests or (),
+            REQUESTS_MAX,
+            self._check_request,
+            lambda request: request.name,
+            path.child("requests"),
+        )
+        found += declared_list(
+            claim.constraints, CONSTRAINTS_MAX, self._check_constraint, path.child("constraints")
+        )
+        found += declared_list(claim.config, CONFIG_MAX, self._check_config, path.child("config"))
+        if self.derived_cost > EXPRESSION_COST_MAX:
+            detail = (
+                "too complex, total cost of derived attribute CEL expressions in the claim "
+                "exceeds cost limit"
+            )
+            found.append(forbidden(path, detail))
+        return found
+
+    def _check_request(self, request: DeviceRequest, path: Path) -> Errors:
+        found = label(request.name, path.child("name"))
+        ways = "exactly one of `exactly` or `firstAvailable` is required"
+        if request.exactly is None and not request.first_available:
+            found.append(required(path, ways))
+        elif request.exactly is not None and request.first_available:
+            found.append(invalid(path, None, f"{ways}, but multiple fields are set"))
+            # Which of the two is meant is open, so only what the types declare is checked.
+            cost = self.derived_cost
+            found += only_declared(self._check_ways(request, path))
+            self.derived_cost = cost
+        else:
+            found += self._check_ways(request, path)
+        return found
+
+    def _check_ways(self, request: DeviceRequest, path: Path) -> Errors:
+        found: Errors = []
+        if request.exactly is not None:
+            found += self._check_ask(request.exactly, request.name, path.child("exactly"))
+        found += declared_set(
+            request.first_available,
+            FIRST_AVAILABLE_MAX,
+            lambda sub, place: self._check_subrequest(sub, request.name, place),
+            lambda sub: sub.name,
+            path.child("firstAvailable"),
+        )
+        return found
+
+    def _check_subrequest(self, sub: DeviceSubRequest, parent: str, path: Path) -> Errors:
+        found = label(sub.name, path.child("name"))
+        return found + self._check_ask(sub, f"{parent}/{sub.name}", path)
+
+    def _check_ask(
+        self, ask: ExactDeviceRequest | DeviceSubRequest, reference: str, path: Path
+    ) -> Errors:
+        found = self._check_class_name(ask, path.child("deviceClassName"))
+        found += declared_list(
+            ask.selectors,
+            SELECTORS_MAX,
+            lambda selector, place: check_selector(selector, place, self.context),
+            path.child("selectors"),
+        )
+        if ask.derived_attributes:
+            derived = path.child("derivedAttributes")
+            found += self._check_derived(ask.derived_attributes, reference, derived)
+        found += _check_allocation_mode(ask, path)
+        return found + each(ask.tolerations, check_toleration, path.child("tolerations"))
+
+    def _check_class_name(self, ask: ExactDeviceRequest | DeviceSubRequest, path: Path) -> Errors:
+        # The rule is declared for subrequests only: v1beta1's requests cannot require it.
+        if isinstance(ask, DeviceSubRequest):
+            return declared_subdomain(ask.device_class_name, path)
+        return subdomain(ask.device_class_name, path) if ask.device_class_name else [required(path)]
+
+    def _check_derived(
+        self, attributes: tuple[DeviceDerivedAttribute, ...], reference: str, path: Path
+    ) -> Errors:
+        found = each(
+            attributes, lambda attribute, p: self._check_one_derived(attribute, reference, p), path
+        )
+        found += duplicates(attributes, lambda attribute: attribute.name, path)
+        return found + only_declared(
+            declared_list(attributes, DERIVED_ATTRIBUTES_MAX, _check_derived_form, path)
+        )
+
+    def _check_one_derived(
+        self, attribute: DeviceDerivedAttribute, reference: str, path: Path
+    ) -> Errors:
+        found: Errors = []
+        if attribute.name and not self._is_constrained(attribute.name, reference):
+            detail = (
+                "must be referenced by at least one matchAttribute or distinctAttribute "
+                "constraint targeting this request"
+            )
+            found.append(invalid(path.child("name"), attribute.name, detail))
+        if attribute.expression:
+            place = path.child("expression")
+            errors, cost = check_expression(
+                attribute.expression, place, self.context, ExpressionPurpose.DERIVED_ATTRIBUTE
+            )
+            self.derived_cost += cost
+            found += errors
+        return found
+
+    def _is_constrained(self, name: str, reference: str) -> bool:
+        """Tell whether a constraint that covers the request uses the attribute."""
+        everywhere, parent = "", reference.partition("/")[0]
+        return any(name in self.constrained[key] for key in (everywhere, parent, reference))
+
+    def _check_constraint(self, constraint: DeviceConstraint, path: Path) -> Errors:
+        found = self.names.check_all(constraint.requests, path.child("requests"))
+        match, distinct = constraint.match_attribute, constraint.distinct_attribute
+        if match is not None:
+            found += declared_fully_qualified_name(match, path.child("matchAttribute"))
+        if distinct is not None:
+            errors = declared_fully_qualified_name(distinct, path.child("distinctAttribute"))
+            found += errors if match is None else only_declared(errors)
+        if match is None and distinct is None:
+            if self.context.enabled(Gate.DRA_CONSUMABLE_CAPACITY):
+                detail = (
+                    'exactly one of "matchAttribute" or "distinctAttribute" is required, '
+                    "but multiple fields are set"
+                )
+                found.append(required(path, detail))
+            else:
+                found.append(required(path.child("matchAttribute")))
+        return found
+
+    def _check_config(self, config: DeviceClaimConfiguration, path: Path) -> Errors:
+        found = self.names.check_all(config.requests, path.child("requests"))
+        return found + check_opaque(config.opaque, path)
+
+
+def _check_derived_form(attribute: DeviceDerivedAttribute, path: Path) -> Errors:
+    found: Errors = []
+    if attribute.name:
+        found += declared_fully_qualified_name(attribute.name, path.child("name"))
+    else:
+        found.append(required(path.child("name"), declared=True))
+    if not attribute.expression:
+        found.append(required(path.child("expression"), declared=True))
+    return found
+
+
+def _check_allocation_mode(ask: ExactDeviceRequest | DeviceSubRequest, path: Path) -> Errors:
+    count = path.child("count")
+    match ask.allocation_mode:
+        case "All":
+            if ask.count != 0:
+                detail = "must not be specified when allocationMode is 'All'"
+                return [invalid(count, ask.count, detail)]
+        case "ExactCount":
+            if ask.count <= 0:
+                return [invalid(count, ask.count, "must be greater than zero")]
+        case "":
+            return [not_supported(path.child("allocationMode"), "", ALLOCATION_MODES)]
+        case mode:
+            return declared_enum(mode, ALLOCATION_MODES, path.child("allocationMode"))
+    return []
+
+
+def _constrained_attributes(
+    constraints: tuple[DeviceConstraint, ...],
+) -> Mapping[str, set[str]]:
+    """Return the attributes that constraints use, by the reference of whom they concern.
+
+    A constraint without requests concerns all of them and stands under "".
+    """
+    attributes: dict[str, set[str]] = defaultdict(set)
+    for constraint in constraints:
+        name = constraint.match_attribute
+        if name is None:
+            name = constraint.distinct_attribute
+        if name is None:
+            continue
+        for reference in constraint.requests or ("",):
+            attributes[reference].add(name)
+    return attributes
+
+
+# ---- from mooring.validation.claimfeatures: What a claim may not use while its feature is off, unless it did so before.
+
+DeviceAsk = ExactDeviceRequest | DeviceSubRequest
+
+
+def drop_disabled_claim_fields(
+    spec: ResourceClaimSpec, old: ResourceClaimSpec | None, context: Context
+) -> ResourceClaimSpec:
+    """Return the spec without fields of disabled features that the old one does not use."""
+    claim = spec.devices
+    for gate, is_used, drop in _FEATURES:
+        if not context.enabled(gate) and not (old is not None and is_used(old.devices)):
+            claim = drop(claim)
+    return spec if claim is spec.devices else replace(spec, devices=claim)
+
+
+def disabled_claim_gates(
+    spec: ResourceClaimSpec, old: ResourceClaimSpec | None, context: Context
+) -> Iterator[Gate]:
+    """Yield the gates whose fields `drop_disabled` takes away."""
+    for gate, is_used, _ in _FEATURES:
+        if context.enabled(gate) or (old is not None and is_used(old.devices)):
+            continue
+        if is_used(spec.devices):
+            yield gate
+
+
+def uses_admin_access(claim: DeviceClaim) -> bool:
+    """Tell whether a request says anything about admin access."""
+    return any(r.exactly and r.exactly.admin_access is not None for r in claim.requests or ())
+
+
+def uses_consumable_capacity(claim: DeviceClaim) -> bool:
+    """Tell whether the claim asks for amounts of capacity or for distinct attributes."""
+    return any(c.distinct_attribute is not None for c in claim.constraints) or any(
+        ask.capacity is not None for ask in _asks(claim)
+    )
+
+
+def _uses_prioritized_list(claim: DeviceClaim) -> bool:
+    return any(request.first_available for request in claim.requests or ())
+
+
+def _uses_tolerations(claim: DeviceClaim) -> bool:
+    return any(ask.tolerations for ask in _asks(claim))
+
+
+def _uses_derived_attributes(claim: DeviceClaim) -> bool:
+    return any(ask.derived_attributes for ask in _asks(claim))
+
+
+def _drop_prioritized_list(claim: DeviceClaim) -> DeviceClaim:
+    return _with_requests(claim, lambda request: replace(request, first_available=()))
+
+
+def _drop_tolerations(claim: DeviceClaim) -> DeviceClaim:
+    return _with_asks(claim, lambda ask: replace(ask, tolerations=()))
+
+
+def _drop_admin_access(claim: DeviceClaim) -> DeviceClaim:
+    def drop(request: DeviceRequest) -> DeviceRequest:
+        if request.exactly is None:
+            return request
+        return replace(request, exactly=replace(request.exactly, admin_access=None))
+
+    return _with_requests(claim, drop)
+
+
+def _drop_consumable_capacity(claim: DeviceClaim) -> DeviceClaim:
+    constraints = tuple(replace(c, distinct_attribute=None) for c in claim.constraints)
+    claim = replace(claim, constraints=constraints)
+    return _with_asks(claim, lambda ask: replace(ask, capacity=None))
+
+
+def _drop_derived_attributes(claim: DeviceClaim) -> DeviceClaim:
+    return _with_asks(claim, lambda ask: replace(ask, derived_attributes=()))
+
+
+# The prioritized list comes first: what it drops need not be looked at again.
+_FEATURES: tuple[
+    tuple[Gate, Callable[[DeviceClaim], bool], Callable[[DeviceClaim], DeviceClaim]], ...
+] = (
+    (Gate.DRA_PRIORITIZED_LIST, _uses_prioritized_list, _drop_prioritized_list),
+    (Gate.DRA_DEVICE_TAINTS, _uses_tolerations, _drop_tolerations),
+    (Gate.DRA_ADMIN_ACCESS, uses_admin_access, _drop_admin_access),
+    (Gate.DRA_CONSUMABLE_CAPACITY, uses_consumable_capacity, _drop_consumable_capacity),
+    (Gate.DRA_DERIVED_ATTRIBUTES, _uses_derived_attributes, _drop_derived_attributes),
+)
+
+
+def _asks(claim: DeviceClaim) -> Iterator[DeviceAsk]:
+    for request in claim.requests or ():
+        if request.exactly is not None:
+            yield request.exactly
+        yield from request.first_available
+
+
+def _with_requests(
+    claim: DeviceClaim, change: Callable[[DeviceRequest], DeviceRequest]
+) -> DeviceClaim:
+    if not claim.requests:
+        return claim
+    return replace(claim, requests=tuple(map(change, claim.requests)))
+
+
+def _with_asks(claim: DeviceClaim, change: Callable[[DeviceAsk], DeviceAsk]) -> DeviceClaim:
+    def change_request(request: DeviceRequest) -> DeviceRequest:
+        exactly = request.exactly and change(request.exactly)
+        return replace(
+            request, exactly=exactly, first_available=tuple(map(change, request.first_available))
+        )
+
+    return _with_requests(claim, change_request)

@@ -1,0 +1,245 @@
+"""How ResourcePoolStatusRequests are admitted: asked once, answered once."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mooring.api import names
+from mooring.api.fieldpath import Path, root
+from mooring.api.gates import Gate
+from mooring.api.names import BYTES
+from mooring.api.resource.v1alpha3 import (
+    PartitionTypeStatus,
+    PoolStatus,
+    ResourcePoolStatusRequest,
+    ResourcePoolStatusRequestSpec,
+    ResourcePoolStatusRequestStatus,
+    ShareableCapacityStatus,
+    ShareableSummaryStatus,
+)
+from mooring.api.timestamp import Timestamp
+from mooring.validation.equality import semantic_equal
+from mooring.validation.errors import Errors, forbidden, invalid, only_declared, required, too_many
+from mooring.validation.field_rules import (
+    declared_bytes,
+    declared_driver_name,
+    declared_fully_qualified_name,
+    declared_list,
+    declared_pool_format,
+    declared_pool_name,
+    duplicates,
+    each_invalid,
+)
+from mooring.validation.metadata import (
+    IMMUTABLE,
+    check_conditions,
+    check_metadata,
+    check_metadata_update,
+)
+from mooring.validation.resource_claim import metadata_for_status
+from mooring.validation.strategy import Context, Strategy
+
+SPEC = root("spec")
+STATUS = root("status")
+
+LIMIT_DEFAULT = 100
+LIMIT_MIN = 1
+LIMIT_MAX = 1000
+POOLS_MAX = 1000
+CONDITIONS_MAX = 10
+SUMMARY_MAX = 32
+VALIDATION_ERROR_MAX_BYTES = 256
+
+
+class ResourcePoolStatusRequestStrategy(Strategy[ResourcePoolStatusRequest]):
+    """Admission of ResourcePoolStatusRequests."""
+
+    allows_unconditional_update = False
+
+    def default(
+        self,
+        value: ResourcePoolStatusRequest,
+        api_version: str,  # noqa: ARG002
+        now: Timestamp,  # noqa: ARG002
+    ) -> ResourcePoolStatusRequest:
+        """Set the limit."""
+        if value.spec.limit is not None:
+            return value
+        return replace(value, spec=replace(value.spec, limit=LIMIT_DEFAULT))
+
+    def prepare_create(
+        self, new: ResourcePoolStatusRequest, context: Context
+    ) -> ResourcePoolStatusRequest:
+        """Drop the status and disabled fields."""
+        return _drop_disabled(replace(new, status=None), None, context)
+
+    def check_create(self, new: ResourcePoolStatusRequest, context: Context) -> Errors:
+        """Check everything."""
+        found = check_metadata(new.metadata, namespaced=False)
+        return found + only_declared(_check_spec(new.spec, context))
+
+    def prepare_update(
+        self, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest, context: Context
+    ) -> ResourcePoolStatusRequest:
+        """Keep the status; drop disabled fields that were not in use."""
+        return _drop_disabled(replace(new, status=old.status), old, context)
+
+    def check_update(
+        self,
+        new: ResourcePoolStatusRequest,
+        old: ResourcePoolStatusRequest,
+        context: Context,  # noqa: ARG002
+    ) -> Errors:
+        """Check the metadata; of the spec only that it is as it was."""
+        found = check_metadata_update(new.metadata, old.metadata)
+        if not semantic_equal(new.spec, old.spec):
+            found.append(invalid(SPEC, None, IMMUTABLE, declared=True))
+        return found
+
+    def prepare_status(
+        self,
+        new: ResourcePoolStatusRequest,
+        old: ResourcePoolStatusRequest,
+        context: Context,  # noqa: ARG002
+    ) -> ResourcePoolStatusRequest:
+        """Keep spec and metadata."""
+        metadata = metadata_for_status(new.metadata, old.metadata)
+        return replace(new, spec=old.spec, metadata=metadata)
+
+    def check_status(
+        self,
+        new: ResourcePoolStatusRequest,
+        old: ResourcePoolStatusRequest,
+        context: Context,  # noqa: ARG002
+    ) -> Errors:
+        """Check a first answer; a given one may not change."""
+        found = check_metadata_update(new.metadata, old.metadata)
+        is_changed = not semantic_equal(new.status, old.status)
+        if old.status is not None:
+            if is_changed:
+                found.append(invalid(STATUS, new.status, IMMUTABLE))
+        elif new.status is not None:
+            path = STATUS.child("conditions")
+            found += check_conditions(new.status.conditions, path)
+        if new.status is not None and is_changed:
+            found += only_declared(_check_status(new.status))
+        return found
+
+
+def _drop_disabled(
+    new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest | None, context: Context
+) -> ResourcePoolStatusRequest:
+    if context.enabled(Gate.DRA_PARTITIONABLE_DEVICES_TYPE):
+        return new
+    if old is not None and old.spec.default_partition_type_attribute is not None:
+        return new
+    return replace(new, spec=replace(new.spec, default_partition_type_attribute=None))
+
+
+def _check_spec(spec: ResourcePoolStatusRequestSpec, context: Context) -> Errors:
+    driver = SPEC.child("driver")
+    if not (context.extensions and "/" in spec.driver):  # matches no driver, so it finds no pool
+        found = declared_driver_name(spec.driver, driver, length_max=None)
+    else:
+        found = []
+    if spec.pool_name is not None:
+        found += declared_pool_format(spec.pool_name, SPEC.child("poolName"))
+    if spec.limit is not None:
+        found += _check_range(spec.limit, LIMIT_MIN, LIMIT_MAX, SPEC.child("limit"))
+    attribute = spec.default_partition_type_attribute
+    if attribute is not None:
+        path = SPEC.child("defaultPartitionTypeAttribute")
+        if context.enabled(Gate.DRA_PARTITIONABLE_DEVICES_TYPE):
+            found += declared_fully_qualified_name(attribute, path)
+        else:
+            found.append(forbidden(path, "", declared=True))
+    return found
+
+
+def _check_status(status: ResourcePoolStatusRequestStatus) -> Errors:
+    found = _check_count(status.pool_count, STATUS.child("poolCount"), is_required=True)
+    found += declared_list(status.pools, POOLS_MAX, _check_pool, STATUS.child("pools"))
+    if len(status.conditions) > CONDITIONS_MAX:
+        path = STATUS.child("conditions")
+        found.append(too_many(path, len(status.conditions), CONDITIONS_MAX, declared=True))
+    return found
+
+
+def _check_pool(pool: PoolStatus, path: Path) -> Errors:
+    found = declared_driver_name(pool.driver, path.child("driver"), length_max=None)
+    found += declared_pool_name(pool.pool_name, path.child("poolName"))
+    found += _check_count(pool.generation or None, path.child("generation"), is_required=True)
+    found += _check_count(pool.resource_slice_count, path.child("resourceSliceCount"), minimum=1)
+    for name, count in (
+        ("totalDevices", pool.total_devices),
+        ("allocatedDevices", pool.allocated_devices),
+        ("availableDevices", pool.available_devices),
+        ("unavailableDevices", pool.unavailable_devices),
+    ):
+        found += _check_count(count, path.child(name))
+    if pool.node_name is not None:
+        messages = names.dns1123_subdomain(pool.node_name, unit=BYTES)
+        found += each_invalid(path.child("nodeName"), pool.node_name, messages, declared=True)
+    if pool.validation_error is not None:
+        place = path.child("validationError")
+        found += declared_bytes(pool.validation_error, VALIDATION_ERROR_MAX_BYTES, place)
+    found += _check_partitions(pool.partition_summary, path.child("partitionSummary"))
+    if pool.shareable_summary is not None:
+        found += _check_shareable(pool.shareable_summary, path.child("shareableSummary"))
+    return found
+
+
+def _check_partitions(summary: tuple[PartitionTypeStatus, ...], path: Path) -> Errors:
+    found = declared_list(summary, SUMMARY_MAX, _check_partition, path)
+    if len(summary) <= SUMMARY_MAX:
+        found += duplicates(summary, lambda p: (p.attribute, p.type), path, declared=True)
+    return found
+
+
+def _check_partition(partition: PartitionTypeStatus, path: Path) -> Errors:
+    found = _check_given(partition.attribute, path.child("attribute"))
+    found += _check_given(partition.type, path.child("type"))
+    found += _check_count(partition.total, path.child("total"), is_required=True)
+    return found + _check_count(partition.allocatable, path.child("allocatable"), is_required=True)
+
+
+def _check_shareable(summary: ShareableSummaryStatus, path: Path) -> Errors:
+    fully, partially = summary.fully_available_devices, summary.partially_available_devices
+    found = _check_count(fully, path.child("fullyAvailableDevices"), is_required=True)
+    found += _check_count(partially, path.child("partiallyAvailableDevices"), is_required=True)
+    return found + declared_list(
+        summary.capacity, SUMMARY_MAX, _check_capacity, path.child("capacity")
+    )
+
+
+def _check_capacity(capacity: ShareableCapacityStatus, path: Path) -> Errors:
+    found = _check_given(capacity.name, path.child("name"))
+    for name, amount in (
+        ("total", capacity.total),
+        ("consumed", capacity.consumed),
+        ("available", capacity.available),
+    ):
+        if amount is None:
+            found.append(required(path.child(name), declared=True))
+    return found
+
+
+def _check_given(value: str, path: Path) -> Errors:
+    return [] if value else [required(path, declared=True)]
+
+
+def _check_count(
+    count: int | None, path: Path, *, minimum: int = 0, is_required: bool = False
+) -> Errors:
+    if count is None:
+        return [required(path, declared=True)] if is_required else []
+    return _check_range(count, minimum, None, path)
+
+
+def _check_range(value: int, minimum: int, maximum: int | None, path: Path) -> Errors:
+    if value < minimum:
+        detail = f"must be greater than or equal to {minimum}"
+        return [invalid(path, value, detail, declared=True)]
+    if maximum is not None and value > maximum:
+        return [invalid(path, value, f"must be less than or equal to {maximum}", declared=True)]
+    return []

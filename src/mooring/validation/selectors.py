@@ -1,0 +1,127 @@
+"""Rules for selectors of labels, and for what they must select."""
+
+from __future__ import annotations
+
+from mooring.api import names
+from mooring.api.fieldpath import Path
+from mooring.api.labels import Selector, read_selector
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement
+from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.validation.errors import Errors, FieldError, forbidden, invalid, required
+from mooring.validation.field_rules import each, each_invalid, label_name, label_value
+
+
+def check_label_selector(selector: LabelSelector, path: Path) -> Errors:
+    """Check the labels and the expressions of a selector."""
+    found = check_labels(selector.match_labels, path.child("matchLabels"))
+    expressions = selector.match_expressions
+    return found + each(expressions, _check_requirement, path.child("matchExpressions"))
+
+
+def check_labels(labels: dict[str, str], path: Path) -> Errors:
+    """Check the names and the values of labels."""
+    found: Errors = []
+    for key, value in labels.items():
+        found += label_name(key, path)
+        found += label_value(value, path)
+    return found
+
+
+def selector_of(selector: LabelSelector | None) -> Selector | None:
+    """Return a selector as one can ask it; None if it cannot be read."""
+    found = read_selector(selector)
+    return found if isinstance(found, Selector) else None
+
+
+def is_empty(selector: LabelSelector) -> bool:
+    """Tell whether a selector asks for nothing."""
+    return not selector.match_labels and not selector.match_expressions
+
+
+def _check_requirement(requirement: LabelSelectorRequirement, path: Path) -> Errors:
+    found: Errors = []
+    match requirement.operator:
+        case "In" | "NotIn":
+            if not requirement.values:
+                detail = "must be specified when `operator` is 'In' or 'NotIn'"
+                found.append(required(path.child("values"), detail))
+        case "Exists" | "DoesNotExist":
+            if requirement.values:
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                found.append(forbidden(path.child("values"), detail))
+        case operator:
+            detail = "not a valid selector operator"
+            found.append(invalid(path.child("operator"), operator, detail))
+    found += label_name(requirement.key, path.child("key"))
+    return found + each(requirement.values, label_value, path.child("values"))
+
+
+# ---- from mooring.validation.nodeselectors: Rules for node selectors.
+
+
+def check_node_selector(selector: NodeSelector, path: Path) -> Errors:
+    """Check a node selector."""
+    terms = selector.node_selector_terms or ()
+    place = path.child("nodeSelectorTerms")
+    if not terms:
+        return [required(place, "must have at least one node selector term")]
+    return each(terms, check_node_selector_term, place)
+
+
+def check_node_selector_term(
+    term: NodeSelectorTerm, path: Path, *, any_values: bool = False
+) -> Errors:
+    """Check a term; where nodes are only preferred, values need not be those of labels."""
+    found: Errors = []
+    for position, requirement in enumerate(term.match_expressions):
+        place = path.child("matchExpressions").index(position)
+        found += _check_expression(requirement, place, any_values=any_values)
+    return found + each(term.match_fields, _check_field, path.child("matchFields"))
+
+
+def _check_expression(
+    requirement: NodeSelectorRequirement, path: Path, *, any_values: bool
+) -> Errors:
+    found: Errors = []
+    values = path.child("values")
+    match requirement.operator:
+        case "In" | "NotIn":
+            if not requirement.values:
+                detail = "must be specified when `operator` is 'In' or 'NotIn'"
+                found.append(required(values, detail))
+        case "Exists" | "DoesNotExist":
+            if requirement.values:
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                found.append(forbidden(values, detail))
+        case "Gt" | "Lt":
+            if len(requirement.values) != 1:
+                detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+                found.append(required(values, detail))
+        case _:
+            found.append(_not_an_operator(requirement, path))
+    found += label_name(requirement.key, path.child("key"))
+    if any_values:
+        return found
+    for position, value in enumerate(requirement.values):
+        found += each_invalid(values.index(position), value, names.label_value(value))
+    return found
+
+
+def _check_field(requirement: NodeSelectorRequirement, path: Path) -> Errors:
+    found: Errors = []
+    values = path.child("values")
+    if requirement.operator not in ("In", "NotIn"):
+        found.append(_not_an_operator(requirement, path))
+    elif len(requirement.values) != 1:
+        detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        found.append(required(values, detail))
+    if requirement.key != "metadata.name":
+        detail = "not a valid field selector key"
+        return [*found, invalid(path.child("key"), requirement.key, detail)]
+    for position, value in enumerate(requirement.values):
+        found += each_invalid(values.index(position), value, names.dns1123_subdomain(value))
+    return found
+
+
+def _not_an_operator(requirement: NodeSelectorRequirement, path: Path) -> FieldError:
+    return invalid(path.child("operator"), requirement.operator, "not a valid selector operator")

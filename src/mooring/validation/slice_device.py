@@ -1,0 +1,382 @@
+"""Rules for one device of a slice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from msgspec.structs import astuple
+
+from mooring.api.fieldpath import Path, root
+from mooring.api.gates import Gate
+from mooring.api.names import byte_length
+from mooring.api.resource.v1 import (
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    DeviceTaint,
+    ResourceSliceSpec,
+)
+from mooring.api.semver import matches_api_rule
+from mooring.validation.device_capacity import check_node_resources, check_request_policy
+from mooring.validation.device_fields import check_binding_conditions, check_taint
+from mooring.validation.equality import semantic_equal
+from mooring.validation.errors import (
+    Errors,
+    forbidden,
+    invalid,
+    only_declared,
+    required,
+    too_long,
+    too_many,
+)
+from mooring.validation.field_rules import (
+    both,
+    declared_fully_qualified_name,
+    declared_label,
+    declared_set,
+    declared_short_name,
+    declared_union,
+    each,
+    identity,
+    is_good_qualified_name,
+    label,
+    node_name,
+    qualified_name,
+)
+from mooring.validation.plaindevices import ENTRIES_MAX, VALUE_MAX_BYTES
+from mooring.validation.selectors import check_node_selector
+from mooring.validation.strategy import Context
+
+SPEC = root("spec")
+
+COUNTERS_MAX = 32
+CONSUMPTIONS_MAX = 2
+GROUPS_MAX = 2
+ATTRIBUTE_VALUES_MAX = 48
+TAINTS_MAX = 16
+KEY_SHOWN_MAX = 63 + 1 + 32
+
+_ONE_OF_THREE = (
+    "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "
+    "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+)
+_VALUE_NAMES = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
+_ONE_VALUE = "exactly one value must be specified"
+
+
+def check_device(device: Device, old: Device | None, path: Path, context: Context) -> Errors:
+    """Check everything of a device but which nodes it is for."""
+    found = label(device.name, path.child("name"))
+    found += _check_sizes(device, path)
+    found += _check_attributes(device.attributes, path.child("attributes"), context)
+    if device.capacity and (old is None or not semantic_equal(device.capacity, old.capacity)):
+        found += _check_capacities(device, path.child("capacity"), context)
+    if device.taints:
+        found += _check_taints(device, old, path.child("taints"))
+    if device.consumes_counters:
+        found += declared_set(
+            device.consumes_counters,
+            CONSUMPTIONS_MAX,
+            _check_consumption,
+            lambda consumption: consumption.counter_set,
+            path.child("consumesCounters"),
+        )
+    found += check_binding_conditions(
+        device.binding_conditions, device.binding_failure_conditions, path
+    )
+    if device.node_allocatable_resources:
+        found += check_node_resources(device, path.child("nodeAllocatableResources"))
+    return found
+
+
+def _check_sizes(device: Device, path: Path) -> Errors:
+    found: Errors = []
+    entries = len(device.attributes) + len(device.capacity)
+    if entries > ENTRIES_MAX:
+        detail = f"the total number of attributes and capacities must not exceed {ENTRIES_MAX}"
+        found.append(invalid(path, entries, detail))
+    values = count_values(device.attributes)
+    if values > ATTRIBUTE_VALUES_MAX:
+        detail = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES_MAX}"
+        found.append(invalid(path, values, detail))
+    return found
+
+
+def _check_taints(device: Device, old: Device | None, path: Path) -> Errors:
+    if old is not None and semantic_equal(device.taints, old.taints):
+        return only_declared(each(device.taints, _check_new_taint, path))
+    found = each(device.taints, _check_new_taint, path)
+    if len(device.taints) > TAINTS_MAX:
+        return [too_many(path, len(device.taints), TAINTS_MAX), *only_declared(found)]
+    return found
+
+
+def _check_new_taint(taint: DeviceTaint, path: Path) -> Errors:
+    return check_taint(taint, None, path)
+
+
+def check_device_nodes(device: Device, path: Path, *, per_device: bool | None) -> Errors:
+    """Check that a device names its nodes exactly where the slice leaves it to the devices."""
+    if not per_device:
+        if device.node_name is None and device.node_selector is None and device.all_nodes is None:
+            return []
+        detail = (
+            "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
+            "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+        )
+        return [invalid(path, None, detail)]
+    found: Errors = []
+    ways: list[str] = []
+    if device.node_name:
+        ways.append("`nodeName`")
+        found += node_name(device.node_name, path.child("nodeName"))
+    elif device.node_name is not None:
+        found.append(invalid(path.child("nodeName"), device.node_name, "must not be empty"))
+    if device.node_selector is not None:
+        ways.append("`nodeSelector`")
+        found += check_node_selector(device.node_selector, path.child("nodeSelector"))
+    if device.all_nodes:
+        ways.append("`allNodes`")
+    elif device.all_nodes is not None:
+        detail = "must be either unset or set to true"
+        found.append(invalid(path.child("allNodes"), device.all_nodes, detail))
+    if not ways:
+        found.append(required(path, _ONE_OF_THREE))
+    elif len(ways) > 1:
+        found.append(invalid(path, f"{{{', '.join(ways)}}}", _ONE_OF_THREE))
+    return found
+
+
+# --- attributes ---------------------------------------------------------------------------
+
+
+def _check_attributes(
+    attributes: dict[str, DeviceAttribute], path: Path, context: Context
+) -> Errors:
+    found: Errors = []
+    for name, attribute in attributes.items():
+        found += _check_key(name, path, context)
+        place = path.key(_shortened(name, KEY_SHOWN_MAX))
+        found += _check_attribute(attribute, place)
+        found += _check_one_value(attribute, path.key(name), shown_at=place)
+    return found
+
+
+def _check_key(name: str, path: Path, context: Context) -> Errors:
+    """Check a key of the attribute or capacity map."""
+    if context.extensions and is_hyphenated_name(name):
+        return []
+    return qualified_name(name, path)
+
+
+def is_hyphenated_name(name: str) -> bool:
+    """Tell whether only hyphens keep an identifier from being one; extensions allow those."""
+    domain, slash, identifier = name.rpartition("/")
+    is_hyphenated = "-" in identifier.strip("-")
+    return is_hyphenated and is_good_qualified_name(
+        f"{domain}{slash}{identifier.replace('-', '_')}"
+    )
+
+
+def _check_attribute(attribute: DeviceAttribute, path: Path) -> Errors:
+    found: Errors = []
+    if attribute.string_value is not None:
+        found += _check_text(attribute.string_value, path.child("string"))
+    if attribute.version_value is not None:
+        found += _check_version(attribute.version_value, path.child("version"))
+    for name, values in zip(_VALUE_NAMES[4:], astuple(attribute)[4:], strict=True):
+        if values == ():
+            found.append(invalid(path.child(name), [], "must not be empty if specified"))
+    for position, text in enumerate(attribute.string_values or ()):
+        found += _check_text(text, path.child("strings").index(position))
+    for position, text in enumerate(attribute.version_values or ()):
+        found += _check_version(text, path.child("versions").index(position))
+    return found
+
+
+def _check_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) -> Errors:
+    """Check that one value is given; by hand, an empty list is one."""
+    values = astuple(attribute)
+    is_one = values.count(None) == len(values) - 1
+    if is_one and () not in values:
+        return []
+    by_hand = [] if is_one else [invalid(shown_at, attribute, _ONE_VALUE)]
+    return both(by_hand, declared_union(dict(zip(_VALUE_NAMES, values, strict=True)), path))
+
+
+def _check_text(text: str, path: Path) -> Errors:
+    if byte_length(text) <= VALUE_MAX_BYTES:
+        return []
+    return [too_long(path, VALUE_MAX_BYTES)]
+
+
+def _check_version(text: str, path: Path) -> Errors:
+    found: Errors = []
+    if not matches_api_rule(text):
+        detail = "must be a string compatible with semver.org spec 2.0.0"
+        found.append(invalid(path, text, detail))
+    return found + _check_text(text, path)
+
+
+# --- capacity and counters ----------------------------------------------------------------
+
+
+def _check_capacities(device: Device, path: Path, context: Context) -> Errors:
+    found: Errors = []
+    for name, capacity in device.capacity.items():
+        found += _check_key(name, path, context)
+        if capacity.request_policy is not None:
+            place = path.key(_shortened(name, KEY_SHOWN_MAX)).child("requestPolicy")
+            found += _check_policy(device, capacity, place, context)
+    return found
+
+
+def _check_policy(device: Device, capacity: DeviceCapacity, path: Path, context: Context) -> Errors:
+    if device.allow_multiple_allocations:
+        return check_request_policy(capacity, path, context)
+    return [forbidden(path, "allowMultipleAllocations must be true")]
+
+
+def check_counter_set(counter_set: CounterSet, path: Path) -> Errors:
+    """Check counters that devices share."""
+    found = declared_short_name(counter_set.name, path.child("name"))
+    return found + _check_counters(counter_set.counters, path.child("counters"))
+
+
+def _check_consumption(consumption: DeviceCounterConsumption, path: Path) -> Errors:
+    found = declared_short_name(consumption.counter_set, path.child("counterSet"))
+    found += _check_counters(consumption.counters, path.child("counters"))
+    groups = path.child("compatibilityGroups")
+    return found + only_declared(
+        declared_set(consumption.compatibility_groups, GROUPS_MAX, _check_group, identity, groups)
+    )
+
+
+def _check_group(group: str, path: Path) -> Errors:
+    return only_declared(declared_label(group, path))
+
+
+def _check_counters(counters: Collection[str], path: Path) -> Errors:
+    if not counters:
+        return [required(path, declared=True)]
+    found: Errors = []
+    for name in counters:
+        found += declared_label(name, path)
+    if len(counters) > COUNTERS_MAX:
+        return [too_many(path, len(counters), COUNTERS_MAX), *only_declared(found)]
+    return found
+
+
+def _shortened(key: str, length_max: int) -> str:
+    """Return a long key with its middle left out."""
+    if byte_length(key) <= length_max:
+        return key
+    data = key.encode("utf-8", "surrogatepass")
+    room = length_max - len("...")
+    head, tail = data[: (room + 1) // 2], data[len(data) - room // 2 :]
+    # Each byte of a character that is cut in two becomes a replacement of its own, as in Go.
+    text = (head + b"..." + tail).decode(errors="surrogateescape")
+    return _escaped_byte.sub("\ufffd", text)
+
+
+_escaped_byte = re.compile("[\udc80-\udcff]")
+
+
+def is_list(attribute: DeviceAttribute) -> bool:
+    """Tell whether an attribute has a list as its value."""
+    return (
+        attribute.int_values is not None
+        or attribute.bool_values is not None
+        or attribute.string_values is not None
+        or attribute.version_values is not None
+    )
+
+
+def count_values(attributes: Mapping[str, DeviceAttribute]) -> int:
+    """Return the number of values of all attributes; a list counts by its elements."""
+    total = len(attributes)
+    for attribute in attributes.values():
+        if is_list(attribute):
+            elements = (
+                len(attribute.int_values or ())
+                + len(attribute.bool_values or ())
+                + len(attribute.string_values or ())
+                + len(attribute.version_values or ())
+            )
+            total += max(elements, 1) - 1
+    return total
+
+
+def check_partition_type(spec: ResourceSliceSpec, name: str, context: Context) -> Errors:
+    """Check that devices which consume counters say of which partition type they are."""
+    path = SPEC.child("partitionTypeAttribute")
+    if not context.enabled(Gate.DRA_PARTITIONABLE_DEVICES_TYPE):
+        found: Errors = [forbidden(path, "", declared=True)]
+    else:
+        found = declared_fully_qualified_name(name, path)
+    found = only_declared(found)
+    devices = spec.devices or ()
+    if not any(device.consumes_counters for device in devices):
+        detail = "may only be set on a slice which declares devices that consume counters"
+        return [*found, invalid(path, name, detail)]
+    if "/" not in name or qualified_name(name, path):
+        return found  # No device can carry a name that is not one.
+    bare = name.removeprefix(f"{spec.driver}/")
+    for position, device in enumerate(devices):
+        if not device.consumes_counters:
+            continue
+        place = SPEC.child("devices").index(position).child("attributes").key(name)
+        attribute = device.attributes.get(name) or device.attributes.get(bare)
+        if attribute is None:
+            detail = (
+                "device consumes counters and `partitionTypeAttribute` names this attribute, "
+                "so it must be set"
+            )
+            found.append(required(place, detail))
+        elif attribute.string_value is None:
+            detail = "must be a string value because `partitionTypeAttribute` names this attribute"
+            found.append(invalid(place, attribute, detail))
+    return found
+
+
+def check_slice_nodes(spec: ResourceSliceSpec) -> Errors:
+    """Check that the slice says in exactly one way which nodes it is for."""
+    found: Errors = []
+    ways: list[str] = []
+    if spec.node_name:
+        ways.append("`nodeName`")
+        found += node_name(spec.node_name, SPEC.child("nodeName"))
+    elif spec.node_name is not None:
+        detail = "must be either unset or set to a non-empty string"
+        found.append(invalid(SPEC.child("nodeName"), spec.node_name, detail))
+    if spec.node_selector is not None:
+        ways.append("`nodeSelector`")
+        path = SPEC.child("nodeSelector")
+        found += check_node_selector(spec.node_selector, path)
+        terms = spec.node_selector.node_selector_terms
+        if len(terms or ()) != 1:
+            detail = "must have exactly one node selector term"
+            found.append(invalid(path.child("nodeSelectorTerms"), terms, detail))
+    for name, value in (
+        ("allNodes", spec.all_nodes),
+        ("perDeviceNodeSelection", spec.per_device_node_selection),
+    ):
+        if value:
+            ways.append(f"`{name}`")
+        elif value is not None:
+            detail = "must be either unset or set to true"
+            found.append(invalid(SPEC.child(name), value, detail))
+    if not ways:
+        found.append(required(SPEC, _ONE_OF_FOUR))
+    elif len(ways) > 1:
+        shown = f"{{{', '.join(ways)}}}"
+        found.append(invalid(SPEC, shown, f"{_ONE_OF_FOUR}, but multiple fields are set"))
+    return found
+
+
+_ONE_OF_FOUR = (
+    "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+)
