@@ -8,7 +8,7 @@ from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
 from mooring.api.gates import Gate, Gates
 from mooring.api.timestamp import Timestamp
-from mooring.validation.errors import Errors
+from mooring.validation.errors import ErrorList
 from mooring.validation.pod.defaults import default_pod
 from mooring.validation.strategy import Context
 
@@ -55,7 +55,7 @@ def without(*gates: Gate) -> Gates:
     return Gates(GATES.on - set(gates))
 
 
-def texts(errors: Errors) -> list[str]:
+def texts(errors: ErrorList) -> list[str]:
     """Return the errors as users read them."""
     return [str(error) for error in errors]
 

@@ -293,8 +293,8 @@ def test_whoever_loses_fields_of_a_status_is_told() -> None:
 def test_nothing_is_dropped_silently(kind: Any, data: st.DataObject) -> None:
     value = read_hub(data.draw(instances(kind.struct)), kind, FEW)
     strategy = strategy_of(kind)
-    is_same = strategy.prepare_create(value, ALL) == strategy.prepare_create(value, FEW)
-    assert is_same == (not list(strategy.disabled(value, None, FEW)))
+    is_same = strategy.prepare_for_create(value, ALL) == strategy.prepare_for_create(value, FEW)
+    assert is_same == (not list(strategy.disabled_gates(value, None, FEW)))
 
 
 # --- update -------------------------------------------------------------------------------

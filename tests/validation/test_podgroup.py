@@ -17,11 +17,11 @@ from mooring.api.scheduling import (
     to_hub,
     v1alpha2,
 )
-from mooring.validation.errors import Errors
+from mooring.validation.errors import ErrorList
 from mooring.validation.pod_group import CompositePodGroupStrategy, PodGroupStrategy
 from mooring.validation.registry import admit_create
 from mooring.validation.workload import WorkloadStrategy
-from tests.validation.pods import CONTEXT, GATES, LABEL, SUBDOMAIN, Tree, texts, under, without
+from tests.validation.pods import CONTEXT, LABEL, SUBDOMAIN, Tree, texts, under, without
 
 OFF = without(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS)
 GROUPS, WORKLOADS = PodGroupStrategy(), WorkloadStrategy()
@@ -41,16 +41,16 @@ def group(spec: Tree | None = None, status: Tree | None = None) -> PodGroup:
         "spec": {"schedulingPolicy": GANG, **(spec or {})},
         "status": status or {},
     }
-    value = GROUPS.default(decode_tree(tree, PodGroup).value, "", CONTEXT.now)
-    return GROUPS.default_features(value, GATES)
+    value = GROUPS.default(decode_tree(tree, PodGroup).value, "", CONTEXT)
+    return value
 
 
 def created(spec: Tree) -> list[str]:
-    return texts(GROUPS.check_create(group(spec), CONTEXT))
+    return texts(GROUPS.validate(group(spec), CONTEXT))
 
 
 def updated(new: Tree, old: Tree) -> list[str]:
-    return texts(GROUPS.check_update(group(new), group(old), CONTEXT))
+    return texts(GROUPS.validate_update(group(new), group(old), CONTEXT))
 
 
 # --- groups -------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_groups_that_are_wrong_are_refused(spec: Tree, expected: list[str]) -> N
 
 def test_a_group_must_have_a_disruption_mode() -> None:
     value = decode_tree({"metadata": META, "spec": {"schedulingPolicy": GANG}}, PodGroup).value
-    found = texts(GROUPS.check_create(value, CONTEXT))
+    found = texts(GROUPS.validate(value, CONTEXT))
     assert found == ["spec.disruptionMode: Required value"]
 
 
@@ -161,7 +161,7 @@ def test_a_mode_that_only_v1alpha2_could_spell_is_refused() -> None:
         disruption_mode="Never", scheduling_policy=PodGroupSchedulingPolicy(basic=_basic())
     )
     value = to_hub(v1alpha2.PodGroup(metadata=group().metadata, spec=spec))
-    assert texts(GROUPS.check_create(value, CONTEXT)) == [
+    assert texts(GROUPS.validate(value, CONTEXT)) == [
         'spec.disruptionMode: Invalid value: "": must specify one of: `single`, `all`'
     ]
 
@@ -239,7 +239,7 @@ STATUSES = "status.resourceClaimStatuses"
 )  # fmt: skip
 def test_statuses_of_groups_name_their_claims(status: Tree, expected: list[str]) -> None:
     spec = {"resourceClaims": [claim()]}
-    found = GROUPS.check_status(group(spec, status), group(spec), CONTEXT)
+    found = GROUPS.validate_status_update(group(spec, status), group(spec), CONTEXT)
     assert texts(found) == expected
 
 
@@ -248,32 +248,32 @@ def test_a_claim_status_that_was_wrong_already_is_let_be() -> None:
     wrong = {"name": "c", "resourceClaimName": "_"}
     old = group(spec, {"resourceClaimStatuses": [wrong]})
     new = group(spec, {"resourceClaimStatuses": [wrong, {"name": "d"}]})
-    assert GROUPS.check_status(new, old, CONTEXT) == []
+    assert GROUPS.validate_status_update(new, old, CONTEXT) == []
 
 
 def test_users_do_not_set_the_status() -> None:
     old = group(status={"conditions": [CONDITION]})
-    assert GROUPS.prepare_create(old, CONTEXT).status == group().status
-    assert GROUPS.prepare_update(group(), old, CONTEXT).status == old.status
+    assert GROUPS.prepare_for_create(old, CONTEXT).status == group().status
+    assert GROUPS.prepare_for_update(group(), old, CONTEXT).status == old.status
     new = group({"priority": 1}, {"conditions": []})
-    prepared = GROUPS.prepare_status(new, old, CONTEXT)
+    prepared = GROUPS.prepare_for_status_update(new, old, CONTEXT)
     assert (prepared.spec, prepared.status) == (old.spec, new.status)
 
 
 def test_claims_are_dropped_while_their_feature_is_off_unless_they_are_in_use() -> None:
     plain, claiming = group(), group({"resourceClaims": [claim()]})
-    assert GROUPS.prepare_create(claiming, under(OFF)) == plain
-    assert GROUPS.prepare_create(claiming, CONTEXT) == claiming
-    assert GROUPS.prepare_update(claiming, plain, under(OFF)) == plain
-    assert GROUPS.prepare_update(claiming, claiming, under(OFF)) == claiming
+    assert GROUPS.prepare_for_create(claiming, under(OFF)) == plain
+    assert GROUPS.prepare_for_create(claiming, CONTEXT) == claiming
+    assert GROUPS.prepare_for_update(claiming, plain, under(OFF)) == plain
+    assert GROUPS.prepare_for_update(claiming, claiming, under(OFF)) == claiming
 
 
 def test_claim_statuses_are_dropped_while_their_feature_is_off_unless_there_are_claims() -> None:
     status = {"resourceClaimStatuses": [{"name": "c"}]}
     new = group({"resourceClaims": [claim()]}, status)
-    dropped = GROUPS.prepare_status(new, group(), under(OFF))
+    dropped = GROUPS.prepare_for_status_update(new, group(), under(OFF))
     assert dropped.status == group().status
-    kept = GROUPS.prepare_status(new, group({"resourceClaims": [claim()]}), under(OFF))
+    kept = GROUPS.prepare_for_status_update(new, group({"resourceClaims": [claim()]}), under(OFF))
     assert kept.status == new.status
 
 
@@ -288,8 +288,8 @@ def composite(spec: Tree | None = None) -> CompositePodGroup:
     tree = {"metadata": META, "spec": {"schedulingPolicy": policy, "workloadRef": REFERENCE,
                                        **(spec or {})}}  # fmt: skip
     value = decode_tree(tree, CompositePodGroup).value
-    value = COMPOSITE.default(value, "scheduling.k8s.io/v1alpha3", CONTEXT.now)
-    return COMPOSITE.default_features(value, GATES)
+    value = COMPOSITE.default(value, "scheduling.k8s.io/v1alpha3", CONTEXT)
+    return value
 
 
 @pytest.mark.parametrize(
@@ -304,12 +304,12 @@ def composite(spec: Tree | None = None) -> CompositePodGroup:
     ],
 )  # fmt: skip
 def test_composite_groups_are_checked_like_groups(spec: Tree, expected: list[str]) -> None:
-    assert texts(COMPOSITE.check_create(composite(spec), CONTEXT)) == expected
+    assert texts(COMPOSITE.validate(composite(spec), CONTEXT)) == expected
 
 
 def test_nothing_of_a_composite_group_may_change() -> None:
     new = composite({"schedulingPolicy": {"basic": {}}, "workloadRef": None, "priority": 1})
-    assert texts(COMPOSITE.check_update(new, composite(), CONTEXT)) == [
+    assert texts(COMPOSITE.validate_update(new, composite(), CONTEXT)) == [
         f"spec.workloadRef: {IMMUTABLE}",
         "spec.workloadRef: Required value",
         f"spec.schedulingPolicy: {IMMUTABLE}",
@@ -321,10 +321,10 @@ def test_users_do_not_set_the_status_of_a_composite_group() -> None:
     tree = {"metadata": META, "status": {"conditions": [CONDITION]}}
     value = decode_tree(tree, CompositePodGroup).value
     empty = decode_tree({"metadata": META}, CompositePodGroup).value
-    assert COMPOSITE.prepare_create(value, CONTEXT) == empty
-    assert COMPOSITE.prepare_update(empty, value, CONTEXT) == value
-    assert COMPOSITE.prepare_status(value, empty, CONTEXT) == value
-    assert COMPOSITE.check_status(value, empty, CONTEXT) == []
+    assert COMPOSITE.prepare_for_create(value, CONTEXT) == empty
+    assert COMPOSITE.prepare_for_update(empty, value, CONTEXT) == value
+    assert COMPOSITE.prepare_for_status_update(value, empty, CONTEXT) == value
+    assert COMPOSITE.validate_status_update(value, empty, CONTEXT) == []
 
 
 # --- workloads ----------------------------------------------------------------------------
@@ -359,7 +359,7 @@ def workload(*templates: Tree, **spec: Any) -> Workload:
     return decode_tree({"metadata": META, "spec": {**lists, **spec}}, Workload).value
 
 
-def accepted(errors: Errors) -> bool:
+def accepted(errors: ErrorList) -> bool:
     return errors == []
 
 
@@ -372,7 +372,7 @@ def accepted(errors: Errors) -> bool:
     ],
 )
 def test_workloads_that_are_right_are_accepted(value: Workload) -> None:
-    assert accepted(WORKLOADS.check_create(value, CONTEXT))
+    assert accepted(WORKLOADS.validate(value, CONTEXT))
 
 
 TEMPLATES = "spec.podGroupTemplates"
@@ -428,7 +428,7 @@ COMPOSITES = "spec.compositePodGroupTemplates"
     ],
 )  # fmt: skip
 def test_workloads_that_are_wrong_are_refused(value: Workload, expected: list[str] | None) -> None:
-    found = texts(WORKLOADS.check_create(value, CONTEXT))
+    found = texts(WORKLOADS.validate(value, CONTEXT))
     if expected is None:
         assert found[0].startswith(f"{COMPOSITES}[0]: Invalid value: [{{")
         assert found[0].endswith(": maximum template hierarchy depth is 4")
@@ -437,7 +437,7 @@ def test_workloads_that_are_wrong_are_refused(value: Workload, expected: list[st
 
 
 def test_templates_of_one_list_have_different_names() -> None:
-    found = texts(WORKLOADS.check_create(workload(template(), template()), CONTEXT))
+    found = texts(WORKLOADS.validate(workload(template(), template()), CONTEXT))
     assert found == [
         (
             f"{TEMPLATES}[1]: Duplicate value: "
@@ -476,16 +476,16 @@ def test_templates_of_one_list_have_different_names() -> None:
 def test_only_the_counts_of_a_workload_may_change(
     old: Workload, new: Workload, expected: list[str]
 ) -> None:
-    assert texts(WORKLOADS.check_update(new, old, CONTEXT)) == expected
+    assert texts(WORKLOADS.validate_update(new, old, CONTEXT)) == expected
 
 
 def test_claims_of_templates_are_dropped_while_their_feature_is_off_unless_in_use() -> None:
     plain = workload(template("a"), template("b"))
     claiming = workload(template("a", resourceClaims=[claim()]), template("b"))
     both = workload(*(template(name, resourceClaims=[claim()]) for name in "ab"))
-    assert WORKLOADS.prepare_create(both, CONTEXT) == both
-    assert WORKLOADS.prepare_create(both, under(OFF)) == plain
-    assert WORKLOADS.prepare_update(both, claiming, under(OFF)) == claiming
+    assert WORKLOADS.prepare_for_create(both, CONTEXT) == both
+    assert WORKLOADS.prepare_for_create(both, under(OFF)) == plain
+    assert WORKLOADS.prepare_for_update(both, claiming, under(OFF)) == claiming
 
 
 def test_claims_of_templates_below_composite_ones_are_dropped_too() -> None:
@@ -493,9 +493,9 @@ def test_claims_of_templates_below_composite_ones_are_dropped_too() -> None:
         inner = template("c", resourceClaims=list(claims))
         return workload(over("a", over("b", inner), template("d", resourceClaims=list(claims))))
 
-    dropped = WORKLOADS.prepare_create(nested(claim()), under(OFF))
+    dropped = WORKLOADS.prepare_for_create(nested(claim()), under(OFF))
     assert [_claims(dropped), _claims(nested())] == [0, 0]
-    assert _claims(WORKLOADS.prepare_update(nested(claim()), nested(claim()), under(OFF))) == 2
+    assert _claims(WORKLOADS.prepare_for_update(nested(claim()), nested(claim()), under(OFF))) == 2
 
 
 def _claims(value: Workload) -> int:
@@ -520,11 +520,11 @@ FEATURES: dict[Gate, tuple[str, Any]] = {
 def test_a_field_of_a_group_is_dropped_while_its_feature_is_off_unless_in_use(gate: Gate) -> None:
     name, value = FEATURES[gate]
     using, off = group({name: value}), without(gate)
-    dropped = to_tree(GROUPS.prepare_create(using, under(off)).spec)
+    dropped = to_tree(GROUPS.prepare_for_create(using, under(off)).spec)
     assert to_tree(using.spec)[name] == value
     assert name not in dropped
-    assert GROUPS.prepare_create(using, CONTEXT) == using
-    assert GROUPS.prepare_update(using, using, under(off)) == using
+    assert GROUPS.prepare_for_create(using, CONTEXT) == using
+    assert GROUPS.prepare_for_update(using, using, under(off)) == using
 
 
 @pytest.mark.parametrize("gate", list(FEATURES)[:3])
@@ -540,26 +540,28 @@ def test_a_field_of_a_template_is_dropped_while_its_feature_is_off_unless_in_use
     ):
         shown = str(value)
         assert shown in str(to_tree(using))
-        assert shown not in str(to_tree(WORKLOADS.prepare_create(using, under(off))))
-        assert WORKLOADS.prepare_update(using, using, under(off)) == using
+        assert shown not in str(to_tree(WORKLOADS.prepare_for_create(using, under(off))))
+        assert WORKLOADS.prepare_for_update(using, using, under(off)) == using
 
 
 def test_composite_templates_are_dropped_while_their_feature_is_off_unless_in_use() -> None:
     off = without(Gate.COMPOSITE_POD_GROUP)
     nested = workload(over("a", over("b", template())))
-    assert WORKLOADS.prepare_create(nested, under(off)).spec.composite_pod_group_templates == ()
-    assert WORKLOADS.prepare_update(nested, nested, under(off)) == nested
+    assert WORKLOADS.prepare_for_create(nested, under(off)).spec.composite_pod_group_templates == ()
+    assert WORKLOADS.prepare_for_update(nested, nested, under(off)) == nested
     flat = workload(over("a", template()))
-    (kept,) = WORKLOADS.prepare_update(nested, flat, under(off)).spec.composite_pod_group_templates
+    (kept,) = WORKLOADS.prepare_for_update(
+        nested, flat, under(off)
+    ).spec.composite_pod_group_templates
     assert kept.composite_pod_group_templates == ()
 
 
 def test_a_composite_group_has_no_preemption_policy_while_the_feature_is_off() -> None:
     off = CONTEXT._replace(gates=without(Gate.POD_GROUP_PREEMPTION_POLICY))
     using = composite({"preemptionPolicy": "Never"})
-    assert COMPOSITE.prepare_create(using, off).spec.preemption_policy is None
-    assert COMPOSITE.prepare_update(using, using, off).spec.preemption_policy == "Never"
-    assert COMPOSITE.prepare_create(using, CONTEXT).spec.preemption_policy == "Never"
+    assert COMPOSITE.prepare_for_create(using, off).spec.preemption_policy is None
+    assert COMPOSITE.prepare_for_update(using, using, off).spec.preemption_policy == "Never"
+    assert COMPOSITE.prepare_for_create(using, CONTEXT).spec.preemption_policy == "Never"
 
 
 def test_a_policy_that_nobody_asked_for_is_neither_set_nor_missed_while_the_feature_is_off() -> (
@@ -579,15 +581,17 @@ def test_a_policy_that_nobody_asked_for_is_neither_set_nor_missed_while_the_feat
 
 def test_the_strategies_run_the_same_steps() -> None:
     groups, workloads = PodGroupStrategy(), WorkloadStrategy()
-    value = groups.default(group(), "scheduling.k8s.io/v1beta1", CONTEXT.now)
-    assert accepted(groups.check_create(groups.prepare_create(value, CONTEXT), CONTEXT))
+    value = groups.default(group(), "scheduling.k8s.io/v1beta1", CONTEXT)
+    assert accepted(groups.validate(groups.prepare_for_create(value, CONTEXT), CONTEXT))
     assert accepted(
-        groups.check_update(groups.prepare_update(value, value, CONTEXT), value, CONTEXT)
+        groups.validate_update(groups.prepare_for_update(value, value, CONTEXT), value, CONTEXT)
     )
     assert accepted(
-        groups.check_status(groups.prepare_status(value, value, CONTEXT), value, CONTEXT)
+        groups.validate_status_update(
+            groups.prepare_for_status_update(value, value, CONTEXT), value, CONTEXT
+        )
     )
     load = workload(template())
-    assert accepted(workloads.check_create(workloads.prepare_create(load, CONTEXT), CONTEXT))
-    changed = workloads.prepare_update(load, load, CONTEXT)
-    assert accepted(workloads.check_update(changed, load, CONTEXT))
+    assert accepted(workloads.validate(workloads.prepare_for_create(load, CONTEXT), CONTEXT))
+    changed = workloads.prepare_for_update(load, load, CONTEXT)
+    assert accepted(workloads.validate_update(changed, load, CONTEXT))

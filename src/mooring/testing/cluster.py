@@ -21,10 +21,7 @@ from mooring.api.core import Node, Pod
 from mooring.api.documents import read
 from mooring.api.gates import Gates
 from mooring.api.reading import read_document
-from mooring.api.resource.v1 import (
-    DeviceRequestAllocationResult,
-    ResourceClaim,
-)
+from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.app import PEER
 from mooring.apiserver.nodefolder import NodeFolder, write_node_folder

@@ -1,15 +1,15 @@
 """MOVED."""
 
 from mooring.validation.registry import Admission as Admission  # noqa
-from mooring.validation.registry import CONFLICT as CONFLICT  # noqa
-from mooring.validation.registry import GENERATED_SUFFIX as GENERATED_SUFFIX  # noqa
-from mooring.validation.registry import MetadataOnly as MetadataOnly  # noqa
-from mooring.validation.registry import admit_create as admit_create  # noqa
-from mooring.validation.registry import admit_status as admit_status  # noqa
-from mooring.validation.registry import admit_update as admit_update  # noqa
-from mooring.validation.registry import read_hub as read_hub  # noqa
-from mooring.validation.registry import strategy_of as strategy_of  # noqa
-from mooring.validation.registry import written_path as written_path  # noqa
+from mooring.validation.registry import CONFLICT as CONFLICT
+from mooring.validation.registry import GENERATED_SUFFIX as GENERATED_SUFFIX
+from mooring.validation.registry import MetadataOnly as MetadataOnly
+from mooring.validation.registry import admit_create as admit_create
+from mooring.validation.registry import admit_status as admit_status
+from mooring.validation.registry import admit_update as admit_update
+from mooring.validation.registry import read_hub as read_hub
+from mooring.validation.registry import strategy_of as strategy_of
+from mooring.validation.registry import written_path as written_path
 
 __all__ = [
     "Admission",
@@ -22,4 +22,4 @@ __all__ = [
     "read_hub",
     "strategy_of",
     "written_path",
-]  # noqa
+]

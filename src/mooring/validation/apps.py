@@ -20,9 +20,8 @@ from mooring.api.apps import (
 from mooring.api.core.pod import PodTemplateSpec
 from mooring.api.fieldpath import Path, root
 from mooring.api.meta import LabelSelector
-from mooring.api.timestamp import Timestamp
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, invalid, not_supported, required
+from mooring.validation.errors import ErrorList, invalid, not_supported, required
 from mooring.validation.field_rules import label, not_negative, unchanged
 from mooring.validation.pod.volumes import check_claim_spec
 from mooring.validation.pod_template import (
@@ -53,16 +52,11 @@ STATUS = root("status")
 class DeploymentStrategy(TemplateStrategy[Deployment]):
     """Admission of Deployments."""
 
-    def default(
-        self,
-        value: Deployment,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
-    ) -> Deployment:
+    def default(self, value: Deployment, api_version: str, context: Context) -> Deployment:
         """Set what Kubernetes sets."""
         return default_deployment(value)
 
-    def rules(self, new: Deployment) -> Errors:
+    def validate_fields(self, new: Deployment) -> ErrorList:
         """Check the spec."""
         spec = new.spec
         found = not_negative(spec.replicas, SPEC.child("replicas"))
@@ -72,11 +66,11 @@ class DeploymentStrategy(TemplateStrategy[Deployment]):
         found += not_negative(spec.revision_history_limit, SPEC.child("revisionHistoryLimit"))
         return found + _check_deadline(spec, SPEC.child("progressDeadlineSeconds"))
 
-    def changes(self, new: Deployment, old: Deployment) -> Errors:
+    def validate_changes(self, new: Deployment, old: Deployment) -> ErrorList:
         """Check that the selector stays."""
         return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
 
-    def status_rules(self, new: Deployment, old: Deployment) -> Errors:
+    def validate_status(self, new: Deployment, old: Deployment) -> ErrorList:
         """Check the counts of pods."""
         status = new.status
         found = check_counts(status, _DEPLOYMENT_COUNTS, STATUS)
@@ -91,27 +85,22 @@ class DeploymentStrategy(TemplateStrategy[Deployment]):
 class ReplicaSetStrategy(TemplateStrategy[ReplicaSet]):
     """Admission of ReplicaSets."""
 
-    def default(
-        self,
-        value: ReplicaSet,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
-    ) -> ReplicaSet:
+    def default(self, value: ReplicaSet, api_version: str, context: Context) -> ReplicaSet:
         """Set what Kubernetes sets."""
         return default_replica_set(value)
 
-    def rules(self, new: ReplicaSet) -> Errors:
+    def validate_fields(self, new: ReplicaSet) -> ErrorList:
         """Check the spec."""
         spec = new.spec
         found = not_negative(spec.replicas, SPEC.child("replicas"))
         found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
         return found + _check_pods(spec.selector, spec.template)
 
-    def changes(self, new: ReplicaSet, old: ReplicaSet) -> Errors:
+    def validate_changes(self, new: ReplicaSet, old: ReplicaSet) -> ErrorList:
         """Check that the selector stays."""
         return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
 
-    def status_rules(self, new: ReplicaSet, old: ReplicaSet) -> Errors:  # noqa: ARG002
+    def validate_status(self, new: ReplicaSet, old: ReplicaSet) -> ErrorList:
         """Check the counts of pods."""
         status = new.status
         found = check_counts(status, _REPLICA_SET_COUNTS, STATUS)
@@ -141,7 +130,7 @@ _REPLICA_SET_COUNTS = (
 )
 
 
-def _check_pods(selector: LabelSelector | None, template: PodTemplateSpec) -> Errors:
+def _check_pods(selector: LabelSelector | None, template: PodTemplateSpec) -> ErrorList:
     # Kubernetes speaks of deployments and replica sets where it means either.
     found = check_selector(selector, "deployment", SPEC.child("selector"))
     missed, readable = check_selected(selector, template, "invalid label selector", SPEC)
@@ -152,7 +141,7 @@ def _check_pods(selector: LabelSelector | None, template: PodTemplateSpec) -> Er
     return found + check_template(template, path) + check_running(template, "ReplicaSet", path)
 
 
-def _check_deadline(spec: DeploymentSpec, path: Path) -> Errors:
+def _check_deadline(spec: DeploymentSpec, path: Path) -> ErrorList:
     deadline = spec.progress_deadline_seconds
     found = not_negative(deadline, path)
     if deadline is not None and deadline <= spec.min_ready_seconds:
@@ -160,7 +149,7 @@ def _check_deadline(spec: DeploymentSpec, path: Path) -> Errors:
     return found
 
 
-def _check_available(available: int, ready: int) -> Errors:
+def _check_available(available: int, ready: int) -> ErrorList:
     if available <= ready:
         return []
     detail = "cannot be greater than readyReplicas"
@@ -192,28 +181,23 @@ _DAEMON_SET_COUNTS = (
 class DaemonSetStrategy(TemplateStrategy[DaemonSet]):
     """Admission of DaemonSets."""
 
-    def default(
-        self,
-        value: DaemonSet,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
-    ) -> DaemonSet:
+    def default(self, value: DaemonSet, api_version: str, context: Context) -> DaemonSet:
         """Set what Kubernetes sets."""
         return default_daemon_set(value)
 
-    def prepare_create(self, new: DaemonSet, context: Context) -> DaemonSet:
+    def prepare_for_create(self, new: DaemonSet, context: Context) -> DaemonSet:
         """Count generations of the template, too, as the version before apps/v1 did."""
         counted = _template_generation(new)
-        return _with_template_generation(super().prepare_create(new, context), max(counted, 1))
+        return _with_template_generation(super().prepare_for_create(new, context), max(counted, 1))
 
-    def prepare_update(self, new: DaemonSet, old: DaemonSet, context: Context) -> DaemonSet:
+    def prepare_for_update(self, new: DaemonSet, old: DaemonSet, context: Context) -> DaemonSet:
         """Keep the status; a changed template is a new generation of it."""
         counted = _template_generation(old)
         if not semantic_equal(new.spec.template, old.spec.template):
             counted += 1
-        return _with_template_generation(super().prepare_update(new, old, context), counted)
+        return _with_template_generation(super().prepare_for_update(new, old, context), counted)
 
-    def rules(self, new: DaemonSet) -> Errors:
+    def validate_fields(self, new: DaemonSet) -> ErrorList:
         """Check the spec."""
         spec = new.spec
         path = SPEC.child("template")
@@ -224,11 +208,11 @@ class DaemonSetStrategy(TemplateStrategy[DaemonSet]):
         found += check_daemon_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
         return found + not_negative(spec.revision_history_limit, SPEC.child("revisionHistoryLimit"))
 
-    def changes(self, new: DaemonSet, old: DaemonSet) -> Errors:
+    def validate_changes(self, new: DaemonSet, old: DaemonSet) -> ErrorList:
         """Check that the selector stays."""
         return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
 
-    def status_rules(self, new: DaemonSet, old: DaemonSet) -> Errors:
+    def validate_status(self, new: DaemonSet, old: DaemonSet) -> ErrorList:
         """Check the counts of pods."""
         found = check_counts(new.status, _DAEMON_SET_COUNTS, STATUS)
         counts = (new.status.collision_count, old.status.collision_count)
@@ -245,7 +229,7 @@ def _with_template_generation(daemon_set: DaemonSet, generation: int) -> DaemonS
     return replace(daemon_set, metadata=replace(daemon_set.metadata, annotations=annotations))
 
 
-def _check_daemon_selector(new: DaemonSet) -> Errors:
+def _check_daemon_selector(new: DaemonSet) -> ErrorList:
     """Check the selector; one that is missing selects nothing, so the template is refused."""
     selector, path = new.spec.selector, SPEC.child("selector")
     found = [] if selector is None else check_label_selector(selector, path)
@@ -277,27 +261,22 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
 
     check_name = staticmethod(names.dns1123_label)  # Pods are called after it.
 
-    def default(
-        self,
-        value: StatefulSet,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
-    ) -> StatefulSet:
+    def default(self, value: StatefulSet, api_version: str, context: Context) -> StatefulSet:
         """Set what Kubernetes sets."""
         return default_stateful_set(value)
 
-    def check_create(self, new: StatefulSet, context: Context) -> Errors:  # noqa: ARG002
+    def validate(self, new: StatefulSet, context: Context) -> ErrorList:
         """Check everything; a name of a service that is no label is kept once it is there."""
         found = self.check_metadata(new) + _check_keeping(new.spec)
         if new.spec.service_name:
             found += label(new.spec.service_name, SPEC.child("serviceName"))
         return found + _check_stateful_pods(new.spec)
 
-    def rules(self, new: StatefulSet) -> Errors:
+    def validate_fields(self, new: StatefulSet) -> ErrorList:
         """Check the spec."""
         return _check_keeping(new.spec) + _check_stateful_pods(new.spec)
 
-    def changes(self, new: StatefulSet, old: StatefulSet) -> Errors:
+    def validate_changes(self, new: StatefulSet, old: StatefulSet) -> ErrorList:
         """Check that what pods and their storage are told by stays."""
         spec, before = new.spec, old.spec
         return (
@@ -315,7 +294,7 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
             )
         )
 
-    def status_rules(self, new: StatefulSet, old: StatefulSet) -> Errors:
+    def validate_status(self, new: StatefulSet, old: StatefulSet) -> ErrorList:
         """Check the counts of pods."""
         status = new.status
         found = check_counts(status, _STATEFUL_SET_COUNTS, STATUS) + check_at_most(
@@ -329,7 +308,7 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
         return found + check_collisions(*counts, STATUS)
 
 
-def _check_keeping(spec: StatefulSetSpec) -> Errors:
+def _check_keeping(spec: StatefulSetSpec) -> ErrorList:
     """Check how many pods there are, and how they come and go."""
     found = _check_management(spec.pod_management_policy, SPEC.child("podManagementPolicy"))
     found += check_stateful_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
@@ -345,7 +324,7 @@ def _check_keeping(spec: StatefulSetSpec) -> Errors:
     return found
 
 
-def _check_management(policy: str, path: Path) -> Errors:
+def _check_management(policy: str, path: Path) -> ErrorList:
     if not policy:
         return [required(path)]
     if policy in ("OrderedReady", "Parallel"):
@@ -353,7 +332,7 @@ def _check_management(policy: str, path: Path) -> Errors:
     return [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
 
 
-def _check_retention(spec: StatefulSetSpec, path: Path) -> Errors:
+def _check_retention(spec: StatefulSetSpec, path: Path) -> ErrorList:
     policies: Any = spec.persistent_volume_claim_retention_policy
     if policies is None:
         return []
@@ -367,7 +346,7 @@ def _check_retention(spec: StatefulSetSpec, path: Path) -> Errors:
     ]
 
 
-def _check_stateful_pods(spec: StatefulSetSpec) -> Errors:
+def _check_stateful_pods(spec: StatefulSetSpec) -> ErrorList:
     found = check_selector(spec.selector, "statefulset", SPEC.child("selector"))
     missed, readable = check_selected(spec.selector, spec.template, "", SPEC)
     found += missed

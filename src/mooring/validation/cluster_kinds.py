@@ -14,8 +14,14 @@ from mooring.api.fieldpath import Path, root
 from mooring.api.names import byte_length
 from mooring.api.runtimeclass import Overhead, RuntimeClass
 from mooring.api.scheduling.v1 import HIGHEST_USER_PRIORITY, PriorityClass
-from mooring.api.timestamp import Timestamp
-from mooring.validation.errors import Errors, duplicate, forbidden, invalid, not_supported, required
+from mooring.validation.errors import (
+    ErrorList,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from mooring.validation.field_rules import label, label_name, not_negative, unchanged
 from mooring.validation.metadata import METADATA, check_metadata, check_metadata_update
 from mooring.validation.pod.containers import check_choice
@@ -26,27 +32,22 @@ from mooring.validation.selectors import check_labels
 from mooring.validation.strategy import Context, ObjectStrategy, Strategy
 
 
-def default_node(node: Node) -> Node:
-    """Return the node with all its capacity allocatable, where it does not say how much is."""
-    status = node.status
-    if status.allocatable or not status.capacity:
-        return node
-    return replace(node, status=replace(status, allocatable=status.capacity))
-
-
 class NodeStrategy(Strategy[Node]):
-    """Admission of Nodes."""
+    """The strategy of Nodes, which kubelets create with their status."""
 
-    def default(self, value: Node, api_version: str, now: Timestamp) -> Node:  # noqa: ARG002
-        """Set what is allocatable."""
-        return default_node(value)
+    def default(self, value: Node, api_version: str, context: Context) -> Node:
+        """Make all the capacity allocatable, unless the node says how much is."""
+        status = value.status
+        if status.allocatable or not status.capacity:
+            return value
+        return replace(value, status=replace(status, allocatable=status.capacity))
 
-    def check_create(self, new: Node, context: Context) -> Errors:  # noqa: ARG002
-        """Check the metadata."""
+    def validate(self, new: Node, context: Context) -> ErrorList:
+        """Validate the metadata."""
         return check_metadata(new.metadata, namespaced=False)
 
-    def check_update(self, new: Node, old: Node, context: Context) -> Errors:  # noqa: ARG002
-        """Check the metadata."""
+    def validate_update(self, new: Node, old: Node, context: Context) -> ErrorList:
+        """Validate the metadata."""
         return check_metadata_update(new.metadata, old.metadata)
 
 
@@ -59,10 +60,10 @@ _LEASE_STRATEGIES = ("OldestEmulationVersion",)
 class LeaseStrategy(ObjectStrategy[Lease]):
     """Admission of Leases."""
 
-    def rules(self, new: Lease) -> Errors:
+    def validate_fields(self, new: Lease) -> ErrorList:
         """Check the spec."""
         spec = new.spec
-        found: Errors = []
+        found: ErrorList = []
         duration = spec.lease_duration_seconds
         if duration is not None and duration <= 0:
             path = LEASE_SPEC.child("leaseDurationSeconds")
@@ -77,7 +78,7 @@ class LeaseStrategy(ObjectStrategy[Lease]):
         return found
 
 
-def _check_strategy(strategy: str, path: Path) -> Errors:
+def _check_strategy(strategy: str, path: Path) -> ErrorList:
     if "/" in strategy:
         return label_name(strategy, path)
     return (
@@ -95,19 +96,14 @@ class RuntimeClassStrategy(ObjectStrategy[RuntimeClass]):
 
     namespaced = False
 
-    def default(
-        self,
-        value: RuntimeClass,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
-    ) -> RuntimeClass:
+    def default(self, value: RuntimeClass, api_version: str, context: Context) -> RuntimeClass:
         """Round the overhead, as the resources of containers are."""
         if value.overhead is None:
             return value
         overhead = replace(value.overhead, pod_fixed=rounded(value.overhead.pod_fixed))
         return replace(value, overhead=overhead)
 
-    def rules(self, new: RuntimeClass) -> Errors:
+    def validate_fields(self, new: RuntimeClass) -> ErrorList:
         """Check the handler, the overhead and the nodes."""
         found = label(new.handler, HANDLER) if new.handler else [required(HANDLER)]
         if new.overhead is not None:
@@ -118,23 +114,23 @@ class RuntimeClassStrategy(ObjectStrategy[RuntimeClass]):
             found += _check_tolerations(new.scheduling.tolerations, path.child("tolerations"))
         return found
 
-    def check_update(
+    def validate_update(
         self,
         new: RuntimeClass,
         old: RuntimeClass,
-        context: Context,  # noqa: ARG002
-    ) -> Errors:
+        context: Context,
+    ) -> ErrorList:
         """Check that the handler stays; Kubernetes looks at nothing else."""
         found = check_metadata_update(new.metadata, old.metadata)
         return found + unchanged(new.handler, old.handler, HANDLER)
 
 
-def _check_overhead(overhead: Overhead, path: Path) -> Errors:
+def _check_overhead(overhead: Overhead, path: Path) -> ErrorList:
     limits = ResourceRequirements(limits=overhead.pod_fixed)
     return check_container_resources(limits, path, ())
 
 
-def _check_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> Errors:
+def _check_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> ErrorList:
     found = check_tolerations(tolerations, path)
     seen: set[tuple[str, ...]] = set()
     for position, toleration in enumerate(tolerations):
@@ -160,24 +156,19 @@ class PriorityClassStrategy(ObjectStrategy[PriorityClass]):
 
     namespaced = False
 
-    def default(
-        self,
-        value: PriorityClass,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
-    ) -> PriorityClass:
+    def default(self, value: PriorityClass, api_version: str, context: Context) -> PriorityClass:
         """Let it preempt, unless it says otherwise."""
         if value.preemption_policy is not None:
             return value
         return replace(value, preemption_policy=PREEMPT)
 
-    def prepare_create(self, new: PriorityClass, context: Context) -> PriorityClass:  # noqa: ARG002
+    def prepare_for_create(self, new: PriorityClass, context: Context) -> PriorityClass:
         """Start in the first generation, and stay in it: nothing that counts can change."""
         return replace(new, metadata=replace(new.metadata, generation=1))
 
-    def rules(self, new: PriorityClass) -> Errors:
+    def validate_fields(self, new: PriorityClass) -> ErrorList:
         """Check name, value and policy."""
-        found: Errors = []
+        found: ErrorList = []
         if new.metadata.name.startswith(SYSTEM_PREFIX):
             found += _check_system_class(new)
         elif new.value > HIGHEST_USER_PRIORITY:
@@ -188,12 +179,12 @@ class PriorityClassStrategy(ObjectStrategy[PriorityClass]):
             found += check_choice(new.preemption_policy, (PREEMPT, "Never"), path)
         return found
 
-    def check_update(
+    def validate_update(
         self,
         new: PriorityClass,
         old: PriorityClass,
-        context: Context,  # noqa: ARG002
-    ) -> Errors:
+        context: Context,
+    ) -> ErrorList:
         """Check the metadata, and that value and policy stay."""
         found = check_metadata_update(new.metadata, old.metadata)
         if new.value != old.value:
@@ -202,7 +193,7 @@ class PriorityClassStrategy(ObjectStrategy[PriorityClass]):
         return found + unchanged(new.preemption_policy, old.preemption_policy, path)
 
 
-def _check_system_class(new: PriorityClass) -> Errors:
+def _check_system_class(new: PriorityClass) -> ErrorList:
     """Check that a class with a name of the system is one of the system's own."""
     name = new.metadata.name
     value = SYSTEM_PRIORITIES.get(name)
@@ -237,11 +228,11 @@ class EventStrategy(ObjectStrategy[Event]):
     check_name = staticmethod(names.path_segment)
     reporter = root("reportingComponent")
 
-    def rules(self, new: Event) -> Errors:
+    def validate_fields(self, new: Event) -> ErrorList:
         """Check that an event is in the namespace of its object, and says who reports what."""
         if not _has_time(new):
             return _check_event_namespace(new, (_DEFAULT_NAMESPACE, ""))
-        found: Errors = []
+        found: ErrorList = []
         if not new.involved_object.namespace:
             found += _check_event_namespace(new, (_DEFAULT_NAMESPACE, _SYSTEM_NAMESPACE))
         if not new.reporting_controller:
@@ -264,9 +255,9 @@ class NewEventStrategy(EventStrategy):
     check_name = staticmethod(names.dns1123_subdomain)
     reporter = root("reportingController")
 
-    def check_create(self, new: Event, context: Context) -> Errors:  # noqa: ARG002
+    def validate(self, new: Event, context: Context) -> ErrorList:
         """Check everything, and that nothing of the older form is set."""
-        found = self.rules(new) + self.check_metadata(new) + _check_series(new)
+        found = self.validate_fields(new) + self.check_metadata(new) + _check_series(new)
         if not _has_time(new):
             found.append(required(root("eventTime")))
         if new.type not in (NORMAL, WARNING):
@@ -281,9 +272,9 @@ class NewEventStrategy(EventStrategy):
                 found.append(invalid(root(name), "", "needs to be unset"))
         return found
 
-    def check_update(self, new: Event, old: Event, context: Context) -> Errors:  # noqa: ARG002
+    def validate_update(self, new: Event, old: Event, context: Context) -> ErrorList:
         """Check that nothing changes but the series."""
-        found = self.rules(new) + check_metadata_update(new.metadata, old.metadata)
+        found = self.validate_fields(new) + check_metadata_update(new.metadata, old.metadata)
         if new.series != old.series:
             found += _check_series(new)
         for name, value, before in (
@@ -309,7 +300,7 @@ def _has_time(event: Event) -> bool:
     return event.event_time is not None and not event.event_time.is_zero
 
 
-def _check_event_namespace(event: Event, homes: tuple[str, ...]) -> Errors:
+def _check_event_namespace(event: Event, homes: tuple[str, ...]) -> ErrorList:
     """Check the namespace; events of objects that are in none have homes."""
     namespace = event.involved_object.namespace
     if event.metadata.namespace == namespace:
@@ -319,16 +310,16 @@ def _check_event_namespace(event: Event, homes: tuple[str, ...]) -> Errors:
     return [invalid(root("involvedObject").child("namespace"), namespace, _OTHER_NAMESPACE)]
 
 
-def _check_length(text: str, length_max: int, path: Path) -> Errors:
+def _check_length(text: str, length_max: int, path: Path) -> ErrorList:
     if byte_length(text) <= length_max:
         return []
     return [invalid(path, "", f"can have at most {length_max} characters")]
 
 
-def _check_series(event: Event) -> Errors:
+def _check_series(event: Event) -> ErrorList:
     if event.series is None:
         return []
-    found: Errors = []
+    found: ErrorList = []
     if event.series.count < 2:
         found.append(invalid(root("series.count"), "", "should be at least 2"))
     last = event.series.last_observed_time

@@ -17,7 +17,7 @@ from mooring.api.resource.v1 import (
     NodeAllocatableResource,
 )
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     forbidden,
     invalid,
     not_found,
@@ -29,9 +29,9 @@ from mooring.validation.field_rules import declared_union, duplicates, each
 from mooring.validation.strategy import Context
 
 
-def check_node_resources(device: Device, path: Path) -> Errors:
+def check_node_resources(device: Device, path: Path) -> ErrorList:
     """Check which node resources a device stands for, and how much of them."""
-    found: Errors = []
+    found: ErrorList = []
     for name, node_resource in device.node_allocatable_resources.items():
         place = path.key(name)
         if name not in ("cpu", "memory") and not name.startswith("hugepages-"):
@@ -42,9 +42,9 @@ def check_node_resources(device: Device, path: Path) -> Errors:
 
 def _check_node_resource(
     node_resource: NodeAllocatableResource, device: Device, path: Path
-) -> Errors:
+) -> ErrorList:
     mapping, overhead = node_resource.mapping, node_resource.overhead
-    found: Errors = []
+    found: ErrorList = []
     if mapping is None and overhead is None:
         found.append(required(path, "at least one of mapping or overhead must be set"))
     if mapping is not None:
@@ -54,7 +54,9 @@ def _check_node_resource(
     return found
 
 
-def _check_capacity_mapping(mapping: NodeAllocatableMapping, device: Device, path: Path) -> Errors:
+def _check_capacity_mapping(
+    mapping: NodeAllocatableMapping, device: Device, path: Path
+) -> ErrorList:
     key, factor = mapping.capacity_key, mapping.capacity_multiplier
     ways = {"capacityKey": key, "deviceMultiplier": mapping.device_multiplier}
     found = only_declared(declared_union(ways, path))
@@ -77,7 +79,7 @@ def _check_capacity_mapping(mapping: NodeAllocatableMapping, device: Device, pat
     return found
 
 
-def _check_node_overhead(overhead: NodeAllocatableOverhead, path: Path) -> Errors:
+def _check_node_overhead(overhead: NodeAllocatableOverhead, path: Path) -> ErrorList:
     amounts = {"perPod": overhead.per_pod, "perContainer": overhead.per_container}
     if all(amount is None for amount in amounts.values()):
         return [invalid(path, "", "at least one of perPod or perContainer must be set")]
@@ -88,7 +90,7 @@ def _check_node_overhead(overhead: NodeAllocatableOverhead, path: Path) -> Error
     ]
 
 
-def _check_positive(amount: Quantity, path: Path) -> Errors:
+def _check_positive(amount: Quantity, path: Path) -> ErrorList:
     return [] if amount.sign > 0 else [invalid(path, str(amount), "must be positive")]
 
 
@@ -98,7 +100,7 @@ VALID_VALUES_MAX = 10
 INT64_MAX = 2**63 - 1
 
 
-def check_request_policy(capacity: DeviceCapacity, path: Path, context: Context) -> Errors:
+def check_request_policy(capacity: DeviceCapacity, path: Path, context: Context) -> ErrorList:
     """Check the policy of a capacity that several requests may share."""
     policy = capacity.request_policy
     if policy is None:
@@ -123,10 +125,10 @@ def check_request_policy(capacity: DeviceCapacity, path: Path, context: Context)
 
 def _check_values(
     policy: CapacityRequestPolicy, default: Quantity, total: Quantity, path: Path, context: Context
-) -> Errors:
+) -> ErrorList:
     path = path.child("validValues")
     values = policy.valid_values
-    found: Errors = []
+    found: ErrorList = []
     for position, (before, value) in enumerate(pairwise(values), start=1):
         if before > value:
             detail = "values must be sorted in ascending order"
@@ -145,7 +147,7 @@ def _check_values(
     return found
 
 
-def _check_within(value: Quantity, total: Quantity, path: Path) -> Errors:
+def _check_within(value: Quantity, total: Quantity, path: Path) -> ErrorList:
     if value <= total:
         return []
     return [invalid(path, str(value), f"option is larger than capacity value: {total}")]
@@ -157,7 +159,7 @@ def _check_range(
     total: Quantity,
     path: Path,
     context: Context,
-) -> Errors:
+) -> ErrorList:
     if span.min is None:
         return [required(path.child("min"), "required when validRange is defined")]
     found = _check_order(span, span.min, default, total, path)
@@ -187,8 +189,8 @@ def _check_range(
 
 def _check_order(
     span: CapacityRequestPolicyRange, low: Quantity, default: Quantity, total: Quantity, path: Path
-) -> Errors:
-    found: Errors = []
+) -> ErrorList:
+    found: ErrorList = []
 
     def refuse(name: str, value: Quantity, detail: str) -> None:
         found.append(invalid(path.child(name), str(value), detail))
@@ -216,11 +218,11 @@ def _check_step(
     named: list[tuple[str, Quantity]],
     in_milli: bool,
     path: Path,
-) -> Errors:
+) -> ErrorList:
     place = path.child("step")
     if step.sign <= 0:
         return [invalid(place, str(step), "must be greater than zero")]
-    found: Errors = []
+    found: ErrorList = []
     first = low + step
     if first > total:
         detail = f"one step {first} is larger than capacity value: {total}"
@@ -246,7 +248,7 @@ def _is_fractional(quantity: Quantity) -> bool:
     return quantity.exact.partition(".")[2].strip("0") != ""
 
 
-def _check_int64(quantity: Quantity, path: Path) -> Errors:
+def _check_int64(quantity: Quantity, path: Path) -> ErrorList:
     if quantity.sign < 0:
         return [invalid(path, str(quantity), "must be greater than or equal to 0")]
     if quantity > Quantity.from_int(INT64_MAX):

@@ -14,10 +14,8 @@ from mooring.api.resource.v1 import (
     DeviceTaint,
     DeviceTaintRule,
     DeviceTaintRuleSpec,
-    DeviceTaintRuleStatus,
     DeviceTaintSelector,
 )
-from mooring.api.timestamp import Timestamp
 from mooring.validation.device_fields import (
     SELECTORS_MAX,
     check_opaque,
@@ -26,7 +24,7 @@ from mooring.validation.device_fields import (
     default_taint,
 )
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, invalid, too_many
+from mooring.validation.errors import ErrorList, invalid, too_many
 from mooring.validation.field_rules import (
     both,
     declared_list,
@@ -42,43 +40,40 @@ from mooring.validation.metadata import (
     check_metadata,
     check_metadata_update,
     check_path_segments,
-    next_generation,
 )
-from mooring.validation.resource_claim import metadata_for_status
-from mooring.validation.strategy import Context, Strategy
+from mooring.validation.strategy import Context, ObjectStrategy
 
 SPEC = root("spec")
 CONFIG_MAX = 32
 
 
-class DeviceClassStrategy(Strategy[DeviceClass]):
-    """Admission of DeviceClasses."""
+class DeviceClassStrategy(ObjectStrategy[DeviceClass]):
+    """The strategy of DeviceClasses; what an update leaves unchanged is not validated again."""
 
-    def prepare_create(self, new: DeviceClass, context: Context) -> DeviceClass:
-        """Start counting generations; drop disabled fields."""
-        metadata = replace(new.metadata, generation=1)
-        return _drop_disabled(replace(new, metadata=metadata), None, context)
+    namespaced = False
+    tracks_generation = True
 
-    def check_create(self, new: DeviceClass, context: Context) -> Errors:
-        """Check everything."""
+    def drop_disabled_fields(
+        self, new: DeviceClass, old: DeviceClass | None, context: Context
+    ) -> DeviceClass:
+        """Drop the extended resource name while its feature is off."""
+        is_in_use = old is not None and old.spec.extended_resource_name is not None
+        if context.enabled(Gate.DRA_EXTENDED_RESOURCE) or is_in_use:
+            return new
+        return replace(new, spec=replace(new.spec, extended_resource_name=None))
+
+    def validate(self, new: DeviceClass, context: Context) -> ErrorList:
+        """Validate everything."""
         found = _check_class_metadata(new) + _check_class_spec(new.spec, None, context)
         return found or check_path_segments(new.metadata, namespaced=False)
 
-    def prepare_update(self, new: DeviceClass, old: DeviceClass, context: Context) -> DeviceClass:
-        """Drop disabled fields; a changed spec is a new generation."""
-        new = _drop_disabled(new, old, context)
-        if semantic_equal(new.spec, old.spec):
-            return new
-        generation = next_generation(old.metadata.generation)
-        return replace(new, metadata=replace(new.metadata, generation=generation))
-
-    def check_update(self, new: DeviceClass, old: DeviceClass, context: Context) -> Errors:
-        """Check everything but expressions and configuration that stay as they were."""
+    def validate_update(self, new: DeviceClass, old: DeviceClass, context: Context) -> ErrorList:
+        """Validate everything but unchanged expressions and configuration."""
         found = _check_class_metadata(new) + check_metadata_update(new.metadata, old.metadata)
         return found + _check_class_spec(new.spec, old.spec, context)
 
 
-def _check_class_metadata(new: DeviceClass) -> Errors:
+def _check_class_metadata(new: DeviceClass) -> ErrorList:
     return check_metadata(
         new.metadata,
         namespaced=False,
@@ -88,17 +83,9 @@ def _check_class_metadata(new: DeviceClass) -> Errors:
     )
 
 
-def _drop_disabled(new: DeviceClass, old: DeviceClass | None, context: Context) -> DeviceClass:
-    if context.enabled(Gate.DRA_EXTENDED_RESOURCE):
-        return new
-    if old is not None and old.spec.extended_resource_name is not None:
-        return new
-    return replace(new, spec=replace(new.spec, extended_resource_name=None))
-
-
 def _check_class_spec(
     spec: DeviceClassSpec, old: DeviceClassSpec | None, context: Context
-) -> Errors:
+) -> ErrorList:
     selectors_stored = old is not None and semantic_equal(spec.selectors, old.selectors)
     found = declared_list(
         spec.selectors,
@@ -119,11 +106,11 @@ def _check_class_spec(
     return found
 
 
-def _check_extended_resource_name(name: str, path: Path) -> Errors:
-    by_hand: Errors = []
+def _check_extended_resource_name(name: str, path: Path) -> ErrorList:
+    by_hand: ErrorList = []
     if not names.is_extended_resource(name):
         by_hand.append(invalid(path, name, "must be a valid extended resource name"))
-    found: Errors = []
+    found: ErrorList = []
     if "/" not in name:
         detail = "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
         found.append(invalid(path, name, detail, declared=True))
@@ -143,59 +130,46 @@ STATUS = root("status")
 RULE_CONDITIONS_MAX = 8
 
 
-class DeviceTaintRuleStrategy(Strategy[DeviceTaintRule]):
-    """Admission of DeviceTaintRules."""
+class DeviceTaintRuleStrategy(ObjectStrategy[DeviceTaintRule]):
+    """The strategy of DeviceTaintRules; timeAdded is when the effect began."""
 
-    allows_unconditional_update = False  # in v1; the older versions allow it
+    allow_unconditional_update = False  # in v1; the older versions allow it
+    namespaced = False
+    tracks_generation = True
 
-    def default(self, value: DeviceTaintRule, api_version: str, now: Timestamp) -> DeviceTaintRule:  # noqa: ARG002
-        """Note when the taint came."""
-        return _with_taint(value, default_taint(value.spec.taint, now))
+    def default(
+        self,
+        value: DeviceTaintRule,
+        api_version: str,
+        context: Context,
+    ) -> DeviceTaintRule:
+        """Set the time of the taint."""
+        return _with_taint(value, default_taint(value.spec.taint, context.now))
 
-    def prepare_create(self, new: DeviceTaintRule, context: Context) -> DeviceTaintRule:  # noqa: ARG002
-        """Start counting generations; drop the status."""
-        metadata = replace(new.metadata, generation=1)
-        return replace(new, metadata=metadata, status=DeviceTaintRuleStatus())
-
-    def check_create(self, new: DeviceTaintRule, context: Context) -> Errors:
-        """Check everything."""
-        found = check_metadata(new.metadata, namespaced=False)
-        return found + _check_rule_spec(new.spec, None, context)
-
-    def prepare_update(
+    def prepare_for_update(
         self, new: DeviceTaintRule, old: DeviceTaintRule, context: Context
     ) -> DeviceTaintRule:
         """Keep the status; a new effect without a new time starts now."""
-        new = replace(new, status=old.status)
         taint, before = new.spec.taint, old.spec.taint
         if taint.effect != before.effect and taint.time_added == before.time_added:
             new = _with_taint(new, replace(taint, time_added=context.now.truncated()))
-        if semantic_equal(new.spec, old.spec):
-            return new
-        generation = next_generation(old.metadata.generation)
-        return replace(new, metadata=replace(new.metadata, generation=generation))
+        return super().prepare_for_update(new, old, context)
 
-    def check_update(self, new: DeviceTaintRule, old: DeviceTaintRule, context: Context) -> Errors:
-        """Check everything but an effect that stays as it was."""
+    def validate(self, new: DeviceTaintRule, context: Context) -> ErrorList:
+        """Validate everything."""
+        return self.check_metadata(new) + _check_rule_spec(new.spec, None, context)
+
+    def validate_update(
+        self, new: DeviceTaintRule, old: DeviceTaintRule, context: Context
+    ) -> ErrorList:
+        """Validate everything but an unchanged effect."""
         found = check_metadata_update(new.metadata, old.metadata)
         return found + _check_rule_spec(new.spec, old.spec, context)
 
-    def prepare_status(
-        self,
-        new: DeviceTaintRule,
-        old: DeviceTaintRule,
-        context: Context,  # noqa: ARG002
-    ) -> DeviceTaintRule:
-        """Keep spec and metadata."""
-        metadata = metadata_for_status(new.metadata, old.metadata)
-        return replace(new, spec=old.spec, metadata=metadata)
-
-    def check_status(self, new: DeviceTaintRule, old: DeviceTaintRule, context: Context) -> Errors:  # noqa: ARG002
-        """Check the conditions."""
-        path = STATUS.child("conditions")
-        conditions = new.status.conditions
-        found = check_metadata_update(new.metadata, old.metadata)
-        found += check_conditions(conditions, path)
+    def validate_status(self, new: DeviceTaintRule, old: DeviceTaintRule) -> ErrorList:
+        """Validate the conditions."""
+        path, conditions = root("status").child("conditions"), new.status.conditions
+        found = check_conditions(conditions, path)
         if len(conditions) > RULE_CONDITIONS_MAX:
             found.append(too_many(path, len(conditions), RULE_CONDITIONS_MAX))
         return found
@@ -207,8 +181,8 @@ def _with_taint(rule: DeviceTaintRule, taint: DeviceTaint) -> DeviceTaintRule:
 
 def _check_rule_spec(
     spec: DeviceTaintRuleSpec, old: DeviceTaintRuleSpec | None, context: Context
-) -> Errors:
-    found: Errors = []
+) -> ErrorList:
+    found: ErrorList = []
     if spec.device_selector is not None:
         found += _check_taint_selector(spec.device_selector, SPEC.child("deviceSelector"), context)
     return found + check_taint(
@@ -216,8 +190,8 @@ def _check_rule_spec(
     )
 
 
-def _check_taint_selector(selector: DeviceTaintSelector, path: Path, context: Context) -> Errors:
-    found: Errors = []
+def _check_taint_selector(selector: DeviceTaintSelector, path: Path, context: Context) -> ErrorList:
+    found: ErrorList = []
     if selector.driver is not None:
         found += driver_name(selector.driver, path.child("driver"))
     if selector.pool is not None:

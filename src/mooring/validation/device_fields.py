@@ -21,7 +21,7 @@ from mooring.api.structs import NULL
 from mooring.api.timestamp import Timestamp
 from mooring.validation.errors import (
     OMITTED,
-    Errors,
+    ErrorList,
     FieldError,
     forbidden,
     invalid,
@@ -54,7 +54,7 @@ NODE_OPERATIONS = ("*", "NodePrepareResources", "NodeUnprepareResources")
 
 def check_selector(
     selector: DeviceSelector, path: Path, context: Context, *, stored: bool = False
-) -> Errors:
+) -> ErrorList:
     """Check one selector; a stored expression was valid once and is left alone."""
     if selector.cel is None:
         return [required(path.child("cel"))]
@@ -66,7 +66,7 @@ def check_selector(
 
 def check_expression(
     expression: str, path: Path, context: Context, purpose: ExpressionPurpose
-) -> tuple[Errors, int]:
+) -> tuple[ErrorList, int]:
     """Check an expression and return the errors and its greatest cost."""
     if byte_length(expression) > EXPRESSION_MAX_BYTES:
         return [too_long(path, EXPRESSION_MAX_BYTES)], 0
@@ -81,7 +81,7 @@ def check_expression(
 
 def check_opaque(
     opaque: OpaqueDeviceConfiguration | None, path: Path, *, stored: bool = False
-) -> Errors:
+) -> ErrorList:
     """Check a driver's own configuration, which must be given."""
     place = path.child("opaque")
     if opaque is None:
@@ -91,7 +91,7 @@ def check_opaque(
     return found + check_json_object(opaque.parameters, parameters, stored=stored)
 
 
-def check_json_object(raw: Raw, path: Path, *, stored: bool = False) -> Errors:
+def check_json_object(raw: Raw, path: Path, *, stored: bool = False) -> ErrorList:
     """Check that raw JSON is an object of bearable size; what is stored may be longer."""
     if raw == NULL:
         return [required(path)]
@@ -114,7 +114,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def check_taint(taint: DeviceTaint, old: DeviceTaint | None, path: Path) -> Errors:
+def check_taint(taint: DeviceTaint, old: DeviceTaint | None, path: Path) -> ErrorList:
     """Check a taint; an effect that stays as it was is left alone."""
     found = label_name(taint.key, path.child("key"))
     if taint.value:
@@ -133,9 +133,9 @@ def default_taint(taint: DeviceTaint, now: Timestamp) -> DeviceTaint:
     return taint if taint.time_added is not None else replace(taint, time_added=now.truncated())
 
 
-def check_toleration(toleration: DeviceToleration, path: Path) -> Errors:
+def check_toleration(toleration: DeviceToleration, path: Path) -> ErrorList:
     """Check a toleration."""
-    found: Errors = []
+    found: ErrorList = []
     if toleration.key:
         messages = names.label_name(toleration.key)
         found += each_invalid(path.child("key"), toleration.key, messages, declared=True)
@@ -157,7 +157,7 @@ def check_toleration(toleration: DeviceToleration, path: Path) -> Errors:
 
 def check_binding_conditions(
     conditions: tuple[str, ...], failures: tuple[str, ...], path: Path
-) -> Errors:
+) -> ErrorList:
     """Check that both lists are given or none, that they are disjoint and nothing comes twice."""
     if not conditions and not failures:
         return []
@@ -181,11 +181,11 @@ def check_binding_conditions(
     return found
 
 
-def check_skip_node_operations(operations: tuple[str, ...], path: Path) -> Errors:
+def check_skip_node_operations(operations: tuple[str, ...], path: Path) -> ErrorList:
     """Check that the operations exist, and that nothing prepared stays without unpreparing."""
     if not operations:
         return []
-    found: Errors = []
+    found: ErrorList = []
     for position, operation in enumerate(operations):
         found += declared_enum(operation, NODE_OPERATIONS, path.index(position))
     found += duplicates(operations, identity, path, declared=True)

@@ -80,7 +80,7 @@ class FieldError(Struct, frozen=True):
         return f"{self.path}: {self.body}"
 
 
-Errors = list[FieldError]
+ErrorList = list[FieldError]
 
 
 def required(path: Path, detail: str = "", *, declared: bool = False) -> FieldError:
@@ -140,7 +140,7 @@ def internal(path: Path, detail: str) -> FieldError:
     return FieldError(ErrorType.INTERNAL, path, detail, detail)
 
 
-def only_declared(errors: Errors) -> Errors:
+def only_declared(errors: ErrorList) -> ErrorList:
     """Return the errors of declared rules, marked as standing alone."""
     return [replace(error, alone=True) for error in errors if error.declared]
 
@@ -190,3 +190,7 @@ def _escaped(character: str) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+# MOVED
+Errors = ErrorList  # MOVED

@@ -18,7 +18,7 @@ from mooring.api.fieldpath import Path
 from mooring.api.names import BYTES, byte_length
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     ErrorType,
     FieldError,
     duplicate,
@@ -49,7 +49,7 @@ def twins_of(error: FieldError) -> tuple[FieldError, ...]:
     return (replace(error, declared=False),)
 
 
-def both(by_hand: Errors, declared: Errors) -> Errors:
+def both(by_hand: ErrorList, declared: ErrorList) -> ErrorList:
     """Return the errors of a rule that is written by hand and declared as well.
 
     Declared errors take the place of the hand-written ones of the same type, which they remember.
@@ -59,7 +59,7 @@ def both(by_hand: Errors, declared: Errors) -> Errors:
     twins: dict[tuple[ErrorType, Path], list[FieldError]] = {
         (error.type, error.path): [] for error in declared
     }
-    found: Errors = []
+    found: ErrorList = []
     for error in by_hand:
         twins.get((error.type, error.path), found).append(error)
     for error in declared:
@@ -70,12 +70,12 @@ def both(by_hand: Errors, declared: Errors) -> Errors:
 
 def each_invalid(
     path: Path, value: str, messages: Iterable[str], *, declared: bool = False
-) -> Errors:
+) -> ErrorList:
     """Return one error for each message."""
     return [invalid(path, value, message, declared=declared) for message in messages]
 
 
-def label(value: str, path: Path) -> Errors:
+def label(value: str, path: Path) -> ErrorList:
     """Check a DNS label."""
     return each_invalid(path, value, names.dns1123_label(value))
 
@@ -86,7 +86,7 @@ def is_good_label(value: str) -> bool:
     return not names.dns1123_label(value)
 
 
-def subdomain(value: str, path: Path) -> Errors:
+def subdomain(value: str, path: Path) -> ErrorList:
     """Check a DNS subdomain."""
     if is_good_subdomain(value):
         return []
@@ -99,30 +99,30 @@ def is_good_subdomain(value: str) -> bool:
     return not names.dns1123_subdomain(value)
 
 
-def label_name(value: str, path: Path) -> Errors:
+def label_name(value: str, path: Path) -> ErrorList:
     """Check a label key."""
     return each_invalid(path, value, names.label_name(value))
 
 
-def label_value(value: str, path: Path) -> Errors:
+def label_value(value: str, path: Path) -> ErrorList:
     """Check a label value."""
     return each_invalid(path, value, names.label_value(value))
 
 
-def declared_short_name(value: str, path: Path) -> Errors:
+def declared_short_name(value: str, path: Path) -> ErrorList:
     """Check a DNS label that must be given."""
     if not value:
         return [required(path, declared=True)]
     return declared_label(value, path)
 
 
-def declared_label(value: str, path: Path) -> Errors:
+def declared_label(value: str, path: Path) -> ErrorList:
     """Check a DNS label."""
     messages = names.dns1123_label(value, unit=BYTES)
     return both(label(value, path), each_invalid(path, value, messages, declared=True))
 
 
-def declared_subdomain(value: str, path: Path) -> Errors:
+def declared_subdomain(value: str, path: Path) -> ErrorList:
     """Check a DNS subdomain that must be given."""
     if not value:
         return [required(path, declared=True)]
@@ -130,17 +130,17 @@ def declared_subdomain(value: str, path: Path) -> Errors:
     return both(subdomain(value, path), each_invalid(path, value, messages, declared=True))
 
 
-def declared_enum(value: str, supported: Sequence[str], path: Path) -> Errors:
+def declared_enum(value: str, supported: Sequence[str], path: Path) -> ErrorList:
     """Check that the value is one of a few."""
     return [] if value in supported else [not_supported(path, value, supported, declared=True)]
 
 
-def declared_bytes(value: str, length_max: int, path: Path) -> Errors:
+def declared_bytes(value: str, length_max: int, path: Path) -> ErrorList:
     """Check the length of a text."""
     return [too_long(path, length_max, declared=True)] if byte_length(value) > length_max else []
 
 
-def declared_union(members: Mapping[str, object], path: Path) -> Errors:
+def declared_union(members: Mapping[str, object], path: Path) -> ErrorList:
     """Check that exactly one member is given; an empty list is none."""
     given = [name for name, value in members.items() if value is not None and value != ()]
     shown = ", ".join(f"`{name}`" for name in members)
@@ -155,11 +155,11 @@ def declared_union(members: Mapping[str, object], path: Path) -> Errors:
 # --- names of devices' homes --------------------------------------------------------------
 
 
-def driver_name(value: str, path: Path) -> Errors:
+def driver_name(value: str, path: Path) -> ErrorList:
     """Check a driver name."""
     if not value:
         return [required(path)]
-    found: Errors = []
+    found: ErrorList = []
     if byte_length(value) > DRIVER_NAME_MAX:
         found.append(too_long(path, DRIVER_NAME_MAX))
     if is_good_subdomain(lowered := names.lowered(value)):
@@ -169,7 +169,7 @@ def driver_name(value: str, path: Path) -> Errors:
 
 def declared_driver_name(
     value: str, path: Path, *, length_max: int | None = DRIVER_NAME_MAX
-) -> Errors:
+) -> ErrorList:
     """Check a driver name that must be given."""
     if not value:
         return [required(path, declared=True)]
@@ -179,11 +179,11 @@ def declared_driver_name(
     return both(driver_name(value, path), found)
 
 
-def pool_name(value: str, path: Path) -> Errors:
+def pool_name(value: str, path: Path) -> ErrorList:
     """Check a pool name: subdomains joined by slashes."""
     if not value:
         return [required(path)]
-    found: Errors = []
+    found: ErrorList = []
     if byte_length(value) > POOL_NAME_MAX:
         found.append(too_long(path, POOL_NAME_MAX))
     for part in value.split("/"):
@@ -191,14 +191,14 @@ def pool_name(value: str, path: Path) -> Errors:
     return found
 
 
-def declared_pool_name(value: str, path: Path) -> Errors:
+def declared_pool_name(value: str, path: Path) -> ErrorList:
     """Check a pool name that must be given."""
     if not value:
         return [required(path, declared=True)]
     return declared_pool_format(value, path)
 
 
-def declared_pool_format(value: str, path: Path) -> Errors:
+def declared_pool_format(value: str, path: Path) -> ErrorList:
     """Check the form of a pool name."""
     found = declared_bytes(value, POOL_NAME_MAX, path)
     for index, part in enumerate(value.split("/")):
@@ -211,7 +211,7 @@ def declared_pool_format(value: str, path: Path) -> Errors:
     return both(pool_name(value, path), found)
 
 
-def node_name(value: str, path: Path) -> Errors:
+def node_name(value: str, path: Path) -> ErrorList:
     """Check the name of a node."""
     return subdomain(value, path)
 
@@ -219,7 +219,7 @@ def node_name(value: str, path: Path) -> Errors:
 # --- qualified names ----------------------------------------------------------------------
 
 
-def qualified_name(value: str, path: Path) -> Errors:
+def qualified_name(value: str, path: Path) -> ErrorList:
     """Check the key of an attribute or capacity: an identifier, with or without a domain."""
     return [] if is_good_qualified_name(value) else _qualified_name(value, path)
 
@@ -230,11 +230,11 @@ def is_good_qualified_name(value: str) -> bool:
     return not _qualified_name(value, Path(""))
 
 
-def _qualified_name(value: str, path: Path) -> Errors:
+def _qualified_name(value: str, path: Path) -> ErrorList:
     parts = value.split("/")
     if len(parts) > 2:
         return []  # Kubernetes accepts several slashes, so we do.
-    found: Errors = []
+    found: ErrorList = []
     if len(parts) == 2:
         if parts[0]:
             found += driver_name(parts[0], path)
@@ -248,16 +248,16 @@ def _qualified_name(value: str, path: Path) -> Errors:
 _NOT_FULLY_QUALIFIED = "a fully qualified name must be a domain and a name separated by a slash"
 
 
-def fully_qualified_name(value: str, path: Path) -> Errors:
+def fully_qualified_name(value: str, path: Path) -> ErrorList:
     """Check the name of an attribute in a constraint: a domain and an identifier."""
     found = qualified_name(value, path)
     return found if "/" in value else [*found, invalid(path, value, _NOT_FULLY_QUALIFIED)]
 
 
-def declared_fully_qualified_name(value: str, path: Path) -> Errors:
+def declared_fully_qualified_name(value: str, path: Path) -> ErrorList:
     """Check the name of an attribute in a constraint: a domain and an identifier."""
     parts = value.split("/")
-    found: Errors = []
+    found: ErrorList = []
     if len(parts) == 2:
         found += _declared_prefix(parts[0], path)
         if parts[1]:
@@ -270,7 +270,7 @@ def declared_fully_qualified_name(value: str, path: Path) -> Errors:
     return both(fully_qualified_name(value, path), found)
 
 
-def _declared_prefix(prefix: str, path: Path) -> Errors:
+def _declared_prefix(prefix: str, path: Path) -> ErrorList:
     if not prefix:
         return [invalid(path, "", "prefix must not be empty", declared=True)]
     found = declared_bytes(prefix, DRIVER_NAME_MAX, path)
@@ -278,8 +278,8 @@ def _declared_prefix(prefix: str, path: Path) -> Errors:
     return found + each_invalid(path, prefix, messages, declared=True)
 
 
-def _identifier(value: str, path: Path, *, declared: bool = False) -> Errors:
-    found: Errors = []
+def _identifier(value: str, path: Path, *, declared: bool = False) -> ErrorList:
+    found: ErrorList = []
     if byte_length(value) > IDENTIFIER_MAX:
         found.append(too_long(path, IDENTIFIER_MAX, declared=declared))
     return found + each_invalid(path, value, names.c_identifier(value), declared=declared)
@@ -291,9 +291,9 @@ def _identifier(value: str, path: Path, *, declared: bool = False) -> Errors:
 def declared_list(
     items: Sequence[T],
     items_max: int,
-    check: Callable[[T, Path], Errors],
+    check: Callable[[T, Path], ErrorList],
     path: Path,
-) -> Errors:
+) -> ErrorList:
     """Check the length of a list, and if it is fine every item."""
     if len(items) > items_max:
         return [too_many(path, len(items), items_max, declared=True)]
@@ -303,19 +303,19 @@ def declared_list(
 def declared_set(
     items: Sequence[T],
     items_max: int,
-    check: Callable[[T, Path], Errors],
+    check: Callable[[T, Path], ErrorList],
     key: Callable[[T], Any],
     path: Path,
-) -> Errors:
+) -> ErrorList:
     """Check the length of a list, and if it is fine every item and that all differ."""
     if len(items) > items_max:
         return [too_many(path, len(items), items_max, declared=True)]
     return each(items, check, path) + duplicates(items, key, path, declared=True)
 
 
-def each(items: Sequence[T], check: Callable[[T, Path], Errors], path: Path) -> Errors:
+def each(items: Sequence[T], check: Callable[[T, Path], ErrorList], path: Path) -> ErrorList:
     """Check every item."""
-    found: Errors = []
+    found: ErrorList = []
     for position, item in enumerate(items):
         found += check(item, path.index(position))
     return found
@@ -323,13 +323,13 @@ def each(items: Sequence[T], check: Callable[[T, Path], Errors], path: Path) -> 
 
 def duplicates(
     items: Sequence[T], key: Callable[[T], Any], path: Path, *, declared: bool = False
-) -> Errors:
+) -> ErrorList:
     """Return an error for each item whose key an earlier one has.
 
     A declared rule shows the whole item, a hand-written one its key.
     """
     seen: set[Any] = set()
-    found: Errors = []
+    found: ErrorList = []
     for position, item in enumerate(items):
         item_key = key(item)
         if item_key in seen:
@@ -349,11 +349,11 @@ def identity(item: T) -> T:
 NEGATIVE = "must be greater than or equal to 0"
 
 
-def not_negative(value: int | None, path: Path) -> Errors:
+def not_negative(value: int | None, path: Path) -> ErrorList:
     """Check a number, if there is one."""
     return [] if value is None or value >= 0 else [invalid(path, value, NEGATIVE)]
 
 
-def unchanged(new: Any, old: Any, path: Path) -> Errors:
+def unchanged(new: Any, old: Any, path: Path) -> ErrorList:
     """Check that a field that is set once and for all has its old value."""
     return [] if semantic_equal(new, old) else [invalid(path, new, "field is immutable")]

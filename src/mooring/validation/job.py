@@ -18,9 +18,8 @@ from mooring.api.core.pod import PodSpec, PodTemplateSpec
 from mooring.api.fieldpath import Path, root
 from mooring.api.gates import Gate
 from mooring.api.meta import LabelSelector, ObjectMeta
-from mooring.api.timestamp import Timestamp
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, invalid, required
+from mooring.validation.errors import ErrorList, invalid, required
 from mooring.validation.field_rules import not_negative, unchanged
 from mooring.validation.job_spec import INDEXED, check_job_spec
 from mooring.validation.metadata import METADATA
@@ -36,30 +35,30 @@ STAND_IN_UID = "00000000-0000-0000-0000-000000000000"
 class JobStrategy(TemplateStrategy[Job]):
     """Admission of Jobs."""
 
-    def default(self, value: Job, api_version: str, now: Timestamp) -> Job:  # noqa: ARG002
+    def default(self, value: Job, api_version: str, context: Context) -> Job:
         """Set what Kubernetes sets."""
         return default_job(value)
 
-    def drop_disabled(self, new: Job, old: Job | None, context: Context) -> Job:
+    def drop_disabled_fields(self, new: Job, old: Job | None, context: Context) -> Job:
         """Drop how the job is scheduled, besides what the template loses."""
-        new = super().drop_disabled(new, old, context)
+        new = super().drop_disabled_fields(new, old, context)
         is_in_use = old is not None and old.spec.scheduling is not None
         if context.enabled(Gate.WORKLOAD_WITH_JOB) or is_in_use:
             return new
         return replace(new, spec=replace(new.spec, scheduling=None))
 
-    def check_create(self, new: Job, context: Context) -> Errors:  # noqa: ARG002
+    def validate(self, new: Job, context: Context) -> ErrorList:
         """Check everything, with the selector that the job will get."""
         uid = new.metadata.uid or STAND_IN_UID
         job = with_selector(replace(new, metadata=replace(new.metadata, uid=uid)))
         found = self.check_metadata(new) + _check_generated(job)
         return found + check_job_spec(job.spec, SPEC) + _check_name(job)
 
-    def rules(self, new: Job) -> Errors:
+    def validate_fields(self, new: Job) -> ErrorList:
         """Check the spec."""
         return check_job_spec(new.spec, SPEC)
 
-    def changes(self, new: Job, old: Job) -> Errors:
+    def validate_changes(self, new: Job, old: Job) -> ErrorList:
         """Check that a job which may have begun stays what it is."""
         spec, before = new.spec, old.spec
         found = _check_completions(spec, before, SPEC.child("completions"))
@@ -75,7 +74,7 @@ class JobStrategy(TemplateStrategy[Job]):
             found += unchanged(value, old_value, SPEC.child(name))
         return found + _check_name(new)
 
-    def status_rules(self, new: Job, old: Job) -> Errors:  # noqa: ARG002
+    def validate_status(self, new: Job, old: Job) -> ErrorList:
         """Check the counts of pods."""
         status, found = new.status, []
         for name, count in (
@@ -92,11 +91,11 @@ class JobStrategy(TemplateStrategy[Job]):
 # --- new jobs -----------------------------------------------------------------------------
 
 
-def _check_generated(job: Job) -> Errors:
+def _check_generated(job: Job) -> ErrorList:
     """Check that what its author wrote does not contradict the labels that a job gives its pods."""
     if job.spec.manual_selector or job.spec.selector is None:
         return []
-    found: Errors = []
+    found: ErrorList = []
     labels = job.spec.template.metadata.labels
     wanted = own_labels(job.metadata)
     path = SPEC.child("template", "metadata", "labels")
@@ -113,7 +112,7 @@ def _check_generated(job: Job) -> Errors:
     return found
 
 
-def _check_name(job: Job) -> Errors:
+def _check_name(job: Job) -> ErrorList:
     """Check that the numbered pods of a job can be called after it."""
     completions = job.spec.completions
     if job.spec.completion_mode != INDEXED or not completions or completions < 0:
@@ -128,7 +127,7 @@ def _check_name(job: Job) -> Errors:
 # --- changed jobs -------------------------------------------------------------------------
 
 
-def _check_completions(spec: JobSpec, old: JobSpec, path: Path) -> Errors:
+def _check_completions(spec: JobSpec, old: JobSpec, path: Path) -> ErrorList:
     if spec.completion_mode != INDEXED:
         return unchanged(spec.completions, old.completions, path)
     if spec.completions in (None, old.completions) or spec.completions == spec.parallelism:
@@ -137,7 +136,7 @@ def _check_completions(spec: JobSpec, old: JobSpec, path: Path) -> Errors:
     return [invalid(path, spec.completions, detail)]
 
 
-def _check_template(template: PodTemplateSpec, old: Job, path: Path) -> Errors:
+def _check_template(template: PodTemplateSpec, old: Job, path: Path) -> ErrorList:
     """Check that the template stays, but for what a job that is suspended may change."""
     before = old.spec.template
     if not _may_change(old):

@@ -10,7 +10,7 @@ from mooring.api.batch import JobSpec
 from mooring.api.fieldpath import Path
 from mooring.api.names import byte_length
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     invalid,
     invalid_whole,
@@ -38,7 +38,7 @@ _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _is_path = re.compile(_PATH).fullmatch
 
 
-def check_job_spec(spec: JobSpec, path: Path) -> Errors:
+def check_job_spec(spec: JobSpec, path: Path) -> ErrorList:
     """Check the spec of a job, new or changed."""
     found = _check_numbers(spec, path)
     if spec.managed_by is not None:
@@ -55,8 +55,8 @@ def check_job_spec(spec: JobSpec, path: Path) -> Errors:
     return found + _check_selector(spec, path)
 
 
-def _check_numbers(spec: JobSpec, path: Path) -> Errors:
-    found: Errors = []
+def _check_numbers(spec: JobSpec, path: Path) -> ErrorList:
+    found: ErrorList = []
     for name, number in (
         ("parallelism", spec.parallelism),
         ("completions", spec.completions),
@@ -73,7 +73,7 @@ def _check_numbers(spec: JobSpec, path: Path) -> Errors:
     return found
 
 
-def _check_manager(manager: str, path: Path) -> Errors:
+def _check_manager(manager: str, path: Path) -> ErrorList:
     if not manager:
         return [required(path)]
     domain, _, rest = manager.partition("/")
@@ -89,7 +89,7 @@ def _check_manager(manager: str, path: Path) -> Errors:
     return found
 
 
-def _check_replacement(spec: JobSpec, path: Path) -> Errors:
+def _check_replacement(spec: JobSpec, path: Path) -> ErrorList:
     policy = spec.pod_replacement_policy
     has_failures = spec.pod_failure_policy is not None
     supported = ("Failed",) if has_failures else ("Failed", "TerminatingOrFailed")
@@ -98,7 +98,7 @@ def _check_replacement(spec: JobSpec, path: Path) -> Errors:
     return [not_supported(path, policy, supported)]
 
 
-def _check_gang(spec: JobSpec, path: Path) -> Errors:
+def _check_gang(spec: JobSpec, path: Path) -> ErrorList:
     """Check that not more pods must start together than there are at once."""
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     scheduling: Any = spec.scheduling
@@ -109,7 +109,7 @@ def _check_gang(spec: JobSpec, path: Path) -> Errors:
     return []
 
 
-def _check_restarts(spec: JobSpec, path: Path) -> Errors:
+def _check_restarts(spec: JobSpec, path: Path) -> ErrorList:
     """Check that pods of the job can end."""
     policy = spec.template.spec.restart_policy
     if policy in ("", "Always"):
@@ -122,8 +122,8 @@ def _check_restarts(spec: JobSpec, path: Path) -> Errors:
     return []
 
 
-def _check_selector(spec: JobSpec, path: Path) -> Errors:
-    found: Errors = []
+def _check_selector(spec: JobSpec, path: Path) -> ErrorList:
+    found: ErrorList = []
     if spec.selector is None:
         found.append(required(path.child("selector")))
     else:
@@ -137,7 +137,7 @@ def _check_selector(spec: JobSpec, path: Path) -> Errors:
 # --- indexes ------------------------------------------------------------------------------
 
 
-def _check_completion_mode(spec: JobSpec, path: Path) -> Errors:
+def _check_completion_mode(spec: JobSpec, path: Path) -> ErrorList:
     match spec.completion_mode:
         case "Indexed":
             return _check_indexed(spec, path)
@@ -154,8 +154,8 @@ def _check_completion_mode(spec: JobSpec, path: Path) -> Errors:
             return [not_supported(path.child("completionMode"), mode, (NON_INDEXED, INDEXED))]
 
 
-def _check_indexed(spec: JobSpec, path: Path) -> Errors:
-    found: Errors = []
+def _check_indexed(spec: JobSpec, path: Path) -> ErrorList:
+    found: ErrorList = []
     completions, failed = spec.completions, spec.max_failed_indexes
     if completions is None:
         found.append(required(path.child("completions"), f"when completion mode is {INDEXED}"))
@@ -175,9 +175,9 @@ def _check_indexed(spec: JobSpec, path: Path) -> Errors:
     return found
 
 
-def _check_many(spec: JobSpec, path: Path) -> Errors:
+def _check_many(spec: JobSpec, path: Path) -> ErrorList:
     """Check a job of which so much must be remembered that little may be done at once."""
-    found: Errors = []
+    found: ErrorList = []
     if spec.max_failed_indexes is None:
         detail = f"must be specified when completions is above {MANY_COMPLETIONS}"
         found.append(required(path.child("maxFailedIndexes"), detail))
@@ -213,10 +213,10 @@ Rule = dict[str, Any]
 # --- failures -----------------------------------------------------------------------------
 
 
-def check_failure_policy(spec: JobSpec, path: Path) -> Errors:
+def check_failure_policy(spec: JobSpec, path: Path) -> ErrorList:
     """Check what pods that fail mean for the job."""
     rules, place = _rules(spec.pod_failure_policy), path.child("rules")
-    found: Errors = []
+    found: ErrorList = []
     if len(rules) > RULES_MAX:
         found.append(too_many(place, len(rules), RULES_MAX))
     for position, rule in enumerate(rules):
@@ -224,7 +224,7 @@ def check_failure_policy(spec: JobSpec, path: Path) -> Errors:
     return found
 
 
-def _check_failure_rule(spec: JobSpec, rule: Rule, path: Path) -> Errors:
+def _check_failure_rule(spec: JobSpec, rule: Rule, path: Path) -> ErrorList:
     found = _check_action(spec, rule.get("action") or "", path.child("action"))
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
     if isinstance(codes, dict):
@@ -240,7 +240,7 @@ def _check_failure_rule(spec: JobSpec, rule: Rule, path: Path) -> Errors:
     return found
 
 
-def _check_action(spec: JobSpec, action: str, path: Path) -> Errors:
+def _check_action(spec: JobSpec, action: str, path: Path) -> ErrorList:
     if not action:
         return [required(path, _valid_values(_ACTIONS))]
     if action not in _ACTIONS:
@@ -250,7 +250,7 @@ def _check_action(spec: JobSpec, action: str, path: Path) -> Errors:
     return []
 
 
-def _check_codes(spec: JobSpec, codes: Rule, path: Path) -> Errors:
+def _check_codes(spec: JobSpec, codes: Rule, path: Path) -> ErrorList:
     operator = codes.get("operator") or ""
     found = _check_word(operator, _OPERATORS, path.child("operator"))
     name = codes.get("containerName")
@@ -264,10 +264,10 @@ def _check_codes(spec: JobSpec, codes: Rule, path: Path) -> Errors:
     return found + _check_exit_codes(values, operator, place)
 
 
-def _check_exit_codes(values: list[int], operator: str, path: Path) -> Errors:
+def _check_exit_codes(values: list[int], operator: str, path: Path) -> ErrorList:
     if not values:
         return [invalid(path, None, "at least one value is required")]
-    found: Errors = []
+    found: ErrorList = []
     if len(values) > CODES_MAX:
         found.append(too_many(path, len(values), CODES_MAX))
     seen: set[int] = set()
@@ -283,8 +283,8 @@ def _check_exit_codes(values: list[int], operator: str, path: Path) -> Errors:
     return found
 
 
-def _check_patterns(patterns: list[Any], path: Path) -> Errors:
-    found: Errors = []
+def _check_patterns(patterns: list[Any], path: Path) -> ErrorList:
+    found: ErrorList = []
     if len(patterns) > PATTERNS_MAX:
         found.append(too_many(path, len(patterns), PATTERNS_MAX))
     for position, pattern in enumerate(patterns):
@@ -298,12 +298,12 @@ def _check_patterns(patterns: list[Any], path: Path) -> Errors:
 # --- successes ----------------------------------------------------------------------------
 
 
-def check_success_policy(spec: JobSpec, path: Path) -> Errors:
+def check_success_policy(spec: JobSpec, path: Path) -> ErrorList:
     """Check which pods must succeed for the job to be done."""
     if spec.completion_mode != INDEXED:
         return [invalid(path, spec.success_policy, "requires indexed completion mode")]
     rules, place = _rules(spec.success_policy), path.child("rules")
-    found: Errors = []
+    found: ErrorList = []
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
         found.append(required(place, detail))
@@ -314,9 +314,9 @@ def check_success_policy(spec: JobSpec, path: Path) -> Errors:
     return found
 
 
-def _check_success_rule(rule: Rule, completions: int, path: Path) -> Errors:
+def _check_success_rule(rule: Rule, completions: int, path: Path) -> ErrorList:
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
-    found: Errors = []
+    found: ErrorList = []
     if count is None and indexes is None:
         detail = "at least one of succeededCount or succeededIndexes must be specified"
         found.append(required(path, detail))
@@ -336,7 +336,7 @@ def _check_success_rule(rule: Rule, completions: int, path: Path) -> Errors:
     return found
 
 
-def _check_success_count(count: int, completions: int, named: int | None, path: Path) -> Errors:
+def _check_success_count(count: int, completions: int, named: int | None, path: Path) -> ErrorList:
     found = not_negative(count, path)
     if count > completions:
         detail = (
@@ -391,7 +391,7 @@ def _rules(policy: Any) -> list[Rule]:
     return [rule if isinstance(rule, dict) else {} for rule in rules]
 
 
-def _check_word(word: str, supported: tuple[str, ...], path: Path) -> Errors:
+def _check_word(word: str, supported: tuple[str, ...], path: Path) -> ErrorList:
     if not word:
         return [required(path, _valid_values(supported))]
     return [] if word in supported else [not_supported(path, word, supported)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from mooring.api import names
 from mooring.api.fieldpath import Path, root
 from mooring.api.meta import Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference
 from mooring.api.names import byte_length
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
@@ -55,9 +55,9 @@ def check_metadata(
     check_name: NameCheck = names.dns1123_subdomain,
     check_prefix: bool = True,
     declared_name: bool = False,
-) -> Errors:
+) -> ErrorList:
     """Check the metadata of a new object."""
-    found: Errors = []
+    found: ErrorList = []
     if meta.generate_name and check_prefix:
         messages = check_name(_masked(meta.generate_name))
         found += each_invalid(METADATA.child("generateName"), meta.generate_name, messages)
@@ -75,9 +75,9 @@ def check_metadata(
     )
 
 
-def check_path_segments(meta: ObjectMeta, *, namespaced: bool) -> Errors:
+def check_path_segments(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
     """Check what holds for every stored object: its names can stand in a path."""
-    found: Errors = []
+    found: ErrorList = []
     if meta.generate_name:
         messages = names.path_segment_prefix(meta.generate_name)
         found += each_invalid(METADATA.child("generateName"), meta.generate_name, messages)
@@ -90,9 +90,9 @@ def check_path_segments(meta: ObjectMeta, *, namespaced: bool) -> Errors:
     return found + _check_finalizers(meta.finalizers)
 
 
-def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Errors:
+def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
     """Check what an update makes of the metadata."""
-    found: Errors = []
+    found: ErrorList = []
     if old.deletion_timestamp is not None:
         found += _check_no_new_finalizers(new, old)
     if not new.resource_version:
@@ -126,7 +126,21 @@ def next_generation(generation: int) -> int:
 _TEMPLATE_FIELDS = {"labels", "annotations"}
 
 
-def check_template_metadata(meta: ObjectMeta, path: Path) -> Errors:
+def metadata_for_status(new: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
+    """Return the metadata that an update of the status may leave behind."""
+    return replace(
+        new,
+        deletion_timestamp=old.deletion_timestamp,
+        generation=old.generation,
+        self_link=old.self_link,
+        labels=old.labels,
+        annotations=old.annotations,
+        finalizers=old.finalizers,
+        owner_references=old.owner_references,
+    )
+
+
+def check_template_metadata(meta: ObjectMeta, path: Path) -> ErrorList:
     """Check the metadata of a template, which may hold labels and annotations only."""
     found = check_annotations(meta.annotations, path.child("annotations"))
     found += _check_labels(meta.labels, path.child("labels"))
@@ -140,9 +154,9 @@ def check_template_metadata(meta: ObjectMeta, path: Path) -> Errors:
     return found
 
 
-def check_conditions(conditions: tuple[Condition, ...], path: Path) -> Errors:
+def check_conditions(conditions: tuple[Condition, ...], path: Path) -> ErrorList:
     """Check conditions: known statuses, reasons of the right form, each type once."""
-    found: Errors = []
+    found: ErrorList = []
     types: set[str] = set()
     for position, condition in enumerate(conditions):
         place = path.index(position)
@@ -153,8 +167,8 @@ def check_conditions(conditions: tuple[Condition, ...], path: Path) -> Errors:
     return found
 
 
-def _check_condition(condition: Condition, path: Path) -> Errors:
-    found: Errors = []
+def _check_condition(condition: Condition, path: Path) -> ErrorList:
+    found: ErrorList = []
     if condition.type:
         found += each_invalid(path.child("type"), condition.type, names.label_name(condition.type))
     else:
@@ -191,7 +205,7 @@ def _masked(prefix: str) -> str:
     return prefix.encode("utf-8", "surrogatepass")[:-2].decode(errors="replace") + "a"
 
 
-def _check_namespace(meta: ObjectMeta, *, namespaced: bool) -> Errors:
+def _check_namespace(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
     path = METADATA.child("namespace")
     if not namespaced:
         return [forbidden(path, "not allowed on this type")] if meta.namespace else []
@@ -200,8 +214,8 @@ def _check_namespace(meta: ObjectMeta, *, namespaced: bool) -> Errors:
     return each_invalid(path, meta.namespace, names.dns1123_label(meta.namespace))
 
 
-def _check_common(meta: ObjectMeta) -> Errors:
-    found: Errors = []
+def _check_common(meta: ObjectMeta) -> ErrorList:
+    found: ErrorList = []
     if meta.generation < 0:
         detail = "must be greater than or equal to 0"
         found.append(invalid(METADATA.child("generation"), meta.generation, detail))
@@ -216,17 +230,17 @@ def _check_common(meta: ObjectMeta) -> Errors:
     return found
 
 
-def _check_labels(labels: dict[str, str], path: Path) -> Errors:
-    found: Errors = []
+def _check_labels(labels: dict[str, str], path: Path) -> ErrorList:
+    found: ErrorList = []
     for key, value in labels.items():
         found += each_invalid(path, key, names.label_name(key))
         found += each_invalid(path, value, names.label_value(value))
     return found
 
 
-def check_annotations(annotations: dict[str, str], path: Path) -> Errors:
+def check_annotations(annotations: dict[str, str], path: Path) -> ErrorList:
     """Check the names of annotations, and how long they are together."""
-    found: Errors = []
+    found: ErrorList = []
     for key in annotations:
         found += each_invalid(path, key, names.label_name(names.lowered(key)))
     size = sum(byte_length(key) + byte_length(value) for key, value in annotations.items())
@@ -235,8 +249,8 @@ def check_annotations(annotations: dict[str, str], path: Path) -> Errors:
     return found
 
 
-def _check_owners(owners: tuple[OwnerReference, ...], path: Path) -> Errors:
-    found: Errors = []
+def _check_owners(owners: tuple[OwnerReference, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     controller = ""
     for position, owner in enumerate(owners):
         found += _check_owner(owner, path.index(position))
@@ -253,8 +267,8 @@ def _check_owners(owners: tuple[OwnerReference, ...], path: Path) -> Errors:
     return found
 
 
-def _check_owner(owner: OwnerReference, path: Path) -> Errors:
-    found: Errors = []
+def _check_owner(owner: OwnerReference, path: Path) -> ErrorList:
+    found: ErrorList = []
     if not owner.api_version:
         found.append(required(path.child("apiVersion"), "must not be empty"))
     elif owner.api_version.count("/") > 1 or owner.api_version.endswith("/"):
@@ -268,9 +282,9 @@ def _check_owner(owner: OwnerReference, path: Path) -> Errors:
     return found
 
 
-def _check_finalizers(finalizers: tuple[str, ...]) -> Errors:
+def _check_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
     path = METADATA.child("finalizers")
-    found: Errors = []
+    found: ErrorList = []
     for finalizer in finalizers:
         found += each_invalid(path, finalizer, names.label_name(finalizer))
     if ORPHAN in finalizers and FOREGROUND in finalizers:
@@ -279,7 +293,7 @@ def _check_finalizers(finalizers: tuple[str, ...]) -> Errors:
     return found
 
 
-def _check_kubernetes_finalizers(finalizers: tuple[str, ...]) -> Errors:
+def _check_kubernetes_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
     path = METADATA.child("finalizers")
     detail = "name is neither a standard finalizer name nor is it fully qualified"
     return [
@@ -289,7 +303,7 @@ def _check_kubernetes_finalizers(finalizers: tuple[str, ...]) -> Errors:
     ]
 
 
-def _check_no_new_finalizers(new: ObjectMeta, old: ObjectMeta) -> Errors:
+def _check_no_new_finalizers(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
     added = sorted(set(new.finalizers) - set(old.finalizers))
     if not added:
         return []
@@ -312,8 +326,8 @@ def _unprintable_characters(text: str) -> Iterator[str]:
         position += byte_length(character)
 
 
-def _check_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -> Errors:
-    found: Errors = []
+def _check_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     for position, entry in enumerate(entries):
         place = path.index(position)
         if not entry.operation:

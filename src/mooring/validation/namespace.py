@@ -25,8 +25,7 @@ from mooring.api.core.references import ObjectReference
 from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, PODS, ResourceList
 from mooring.api.fieldpath import Path, root
 from mooring.api.names import byte_length
-from mooring.api.timestamp import Timestamp
-from mooring.validation.errors import Errors, forbidden, invalid, required, too_long
+from mooring.validation.errors import ErrorList, forbidden, invalid, required, too_long
 from mooring.validation.field_rules import each_invalid, label_name, unchanged
 from mooring.validation.metadata import METADATA, STANDARD_FINALIZERS, check_metadata_update
 from mooring.validation.pod.resources import STANDARD_RESOURCES, check_amount, check_resource_name
@@ -41,9 +40,9 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
     namespaced = False
     check_name = staticmethod(names.dns1123_label)
 
-    def check_create(self, new: Namespace, context: Context) -> Errors:
+    def validate(self, new: Namespace, context: Context) -> ErrorList:
         """Check the metadata, and who may hold the namespace."""
-        found = super().check_create(new, context)
+        found = super().validate(new, context)
         for finalizer in new.spec.finalizers:
             found += label_name(finalizer, FINALIZERS)
             if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
@@ -51,17 +50,19 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
                 found.append(invalid(FINALIZERS, finalizer, detail))
         return found
 
-    def prepare_update(self, new: Namespace, old: Namespace, context: Context) -> Namespace:  # noqa: ARG002
+    def prepare_for_update(self, new: Namespace, old: Namespace, context: Context) -> Namespace:
         """Keep who holds the namespace, and the status."""
         return replace(new, spec=old.spec, status=old.status)
 
-    def prepare_status(self, new: Namespace, old: Namespace, context: Context) -> Namespace:
+    def prepare_for_status_update(
+        self, new: Namespace, old: Namespace, context: Context
+    ) -> Namespace:
         """Keep all but the status; a namespace of which nothing is said is in use."""
-        new = super().prepare_status(new, old, context)
+        new = super().prepare_for_status_update(new, old, context)
         status = new.status
         return new if status.phase else replace(new, status=replace(status, phase=ACTIVE))
 
-    def status_rules(self, new: Namespace, old: Namespace) -> Errors:
+    def validate_status(self, new: Namespace, old: Namespace) -> ErrorList:
         """Check that a namespace goes away exactly if it is deleted."""
         phase, path = new.status.phase, root("status").child("Phase")
         is_deleted = old.metadata.deletion_timestamp is not None
@@ -77,25 +78,25 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
 class ServiceAccountStrategy(ObjectStrategy[ServiceAccount]):
     """Admission of ServiceAccounts."""
 
-    def prepare_create(self, new: ServiceAccount, context: Context) -> ServiceAccount:  # noqa: ARG002
+    def prepare_for_create(self, new: ServiceAccount, context: Context) -> ServiceAccount:
         """Keep nothing of secrets but their names."""
         return _with_plain_secrets(new)
 
-    def prepare_update(
+    def prepare_for_update(
         self,
         new: ServiceAccount,
-        old: ServiceAccount,  # noqa: ARG002
-        context: Context,  # noqa: ARG002
+        old: ServiceAccount,
+        context: Context,
     ) -> ServiceAccount:
         """Keep nothing of secrets but their names."""
         return _with_plain_secrets(new)
 
-    def check_update(
+    def validate_update(
         self,
         new: ServiceAccount,
         old: ServiceAccount,
-        context: Context,  # noqa: ARG002
-    ) -> Errors:
+        context: Context,
+    ) -> ErrorList:
         """Check the metadata."""
         return check_metadata_update(new.metadata, old.metadata) + self.check_metadata(new)
 
@@ -112,7 +113,7 @@ SIZE_MAX_BYTES = 1024 * 1024
 DATA = root("data")
 OPAQUE = "Opaque"
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
-ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  # a type of secrets
+ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # a type of secrets
 
 # What a secret of a type must have.
 _NEEDED = {
@@ -132,9 +133,9 @@ _SEALED = "field is immutable when `immutable` is set"
 class ConfigMapStrategy(ObjectStrategy[ConfigMap]):
     """Admission of ConfigMaps."""
 
-    def rules(self, new: ConfigMap) -> Errors:
+    def validate_fields(self, new: ConfigMap) -> ErrorList:
         """Check keys and size."""
-        found: Errors = []
+        found: ErrorList = []
         for key in new.data:
             found += _check_data_key(key, DATA)
             if key in new.binary_data:
@@ -147,7 +148,7 @@ class ConfigMapStrategy(ObjectStrategy[ConfigMap]):
             found.append(too_long(root(""), SIZE_MAX_BYTES))
         return found
 
-    def check_update(self, new: ConfigMap, old: ConfigMap, context: Context) -> Errors:  # noqa: ARG002
+    def validate_update(self, new: ConfigMap, old: ConfigMap, context: Context) -> ErrorList:
         """Check everything, and that what is sealed stays."""
         found = check_metadata_update(new.metadata, old.metadata)
         if old.immutable:
@@ -156,13 +157,13 @@ class ConfigMapStrategy(ObjectStrategy[ConfigMap]):
                 data=new.data == old.data,
                 binaryData=new.binary_data == old.binary_data,
             )
-        return found + self.check_metadata(new) + self.rules(new)
+        return found + self.check_metadata(new) + self.validate_fields(new)
 
 
 class SecretStrategy(ObjectStrategy[Secret]):
     """Admission of Secrets."""
 
-    def default(self, value: Secret, api_version: str, now: Timestamp) -> Secret:  # noqa: ARG002
+    def default(self, value: Secret, api_version: str, context: Context) -> Secret:
         """Make bytes of texts; a secret that says no type is opaque."""
         texts = {
             name: base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
@@ -171,29 +172,29 @@ class SecretStrategy(ObjectStrategy[Secret]):
         data = {**value.data, **texts}
         return replace(value, data=data, string_data={}, type=value.type or OPAQUE)
 
-    def rules(self, new: Secret) -> Errors:
+    def validate_fields(self, new: Secret) -> ErrorList:
         """Check keys, size, and what the type asks for."""
-        found: Errors = []
+        found: ErrorList = []
         for key in new.data:
             found += _check_data_key(key, DATA)
         if _size(new.data) > SIZE_MAX_BYTES:
             found.append(too_long(DATA, SIZE_MAX_BYTES))
         return found + _check_secret_type(new)
 
-    def check_update(self, new: Secret, old: Secret, context: Context) -> Errors:  # noqa: ARG002
+    def validate_update(self, new: Secret, old: Secret, context: Context) -> ErrorList:
         """Check everything, that the type stays, and what is sealed."""
         found = check_metadata_update(new.metadata, old.metadata)
         found += unchanged(new.type, old.type, root("type"))
         if old.immutable:
             found += _check_sealed(immutable=new.immutable is True, data=new.data == old.data)
-        return found + self.check_metadata(new) + self.rules(new)
+        return found + self.check_metadata(new) + self.validate_fields(new)
 
 
-def _check_data_key(key: str, path: Path) -> Errors:
+def _check_data_key(key: str, path: Path) -> ErrorList:
     return each_invalid(path.key(key), key, names.config_key(key))
 
 
-def _check_sealed(**kept: bool) -> Errors:
+def _check_sealed(**kept: bool) -> ErrorList:
     return [forbidden(root(name), _SEALED) for name, is_kept in kept.items() if not is_kept]
 
 
@@ -205,7 +206,7 @@ def _size(data: Mapping[str, str]) -> int:
 # --- types of secrets ---------------------------------------------------------------------
 
 
-def _check_secret_type(secret: Secret) -> Errors:
+def _check_secret_type(secret: Secret) -> ErrorList:
     data = secret.data
     if secret.type == ACCOUNT_TOKEN and not secret.metadata.annotations.get(ACCOUNT_NAME):
         return [required(METADATA.child("annotations").key(ACCOUNT_NAME))]
@@ -222,7 +223,7 @@ def _check_secret_type(secret: Secret) -> Errors:
     ]
 
 
-def _check_docker(data: Mapping[str, str], key: str) -> Errors:
+def _check_docker(data: Mapping[str, str], key: str) -> ErrorList:
     if key not in data:
         return [required(DATA.key(key))]
     try:
@@ -269,7 +270,7 @@ _MUST_EXIST = (
 class ResourceQuotaStrategy(ObjectStrategy[ResourceQuota]):
     """Admission of ResourceQuotas."""
 
-    def rules(self, new: ResourceQuota) -> Errors:
+    def validate_fields(self, new: ResourceQuota) -> ErrorList:
         """Check amounts and scopes."""
         found = _check_quota(new.spec.hard, SPEC.child("hard"))
         found += _check_scopes(new.spec, SPEC.child("scopes"))
@@ -277,26 +278,26 @@ class ResourceQuotaStrategy(ObjectStrategy[ResourceQuota]):
             new.spec, SPEC.child("scopeSelector", "matchExpressions")
         )
 
-    def changes(self, new: ResourceQuota, old: ResourceQuota) -> Errors:
+    def validate_changes(self, new: ResourceQuota, old: ResourceQuota) -> ErrorList:
         """Check that the scopes stay."""
         if set(new.spec.scopes) == set(old.spec.scopes):
             return []
         return [invalid(SPEC.child("scopes"), new.spec.scopes, "field is immutable")]
 
-    def status_rules(self, new: ResourceQuota, old: ResourceQuota) -> Errors:  # noqa: ARG002
+    def validate_status(self, new: ResourceQuota, old: ResourceQuota) -> ErrorList:
         """Check the amounts."""
         found = _check_quota(new.status.hard, STATUS.child("hard"))
         return found + _check_quota(new.status.used, STATUS.child("used"))
 
 
-def _check_quota(amounts: ResourceList, path: Path) -> Errors:
-    found: Errors = []
+def _check_quota(amounts: ResourceList, path: Path) -> ErrorList:
+    found: ErrorList = []
     for name, amount in amounts.items():
         found += check_amount(name, amount, path.key(name), _check_quota_resource)
     return found
 
 
-def _check_quota_resource(name: str, path: Path) -> Errors:
+def _check_quota_resource(name: str, path: Path) -> ErrorList:
     found = check_resource_name(name, path)
     if "/" in name or _is_standard_quota(name):
         return found
@@ -310,8 +311,8 @@ def _is_standard_quota(name: str) -> bool:
 # --- scopes -------------------------------------------------------------------------------
 
 
-def _check_scopes(spec: ResourceQuotaSpec, path: Path) -> Errors:
-    found: Errors = []
+def _check_scopes(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
+    found: ErrorList = []
     for scope in spec.scopes:
         if scope not in _SCOPES:
             found.append(invalid(path, spec.scopes, "unsupported scope"))
@@ -320,10 +321,10 @@ def _check_scopes(spec: ResourceQuotaSpec, path: Path) -> Errors:
     return found + _check_conflicts(spec.scopes, spec, path)
 
 
-def _check_scope_selector(spec: ResourceQuotaSpec, path: Path) -> Errors:
+def _check_scope_selector(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
     if spec.scope_selector is None:
         return []
-    found: Errors = []
+    found: ErrorList = []
     requirements = spec.scope_selector.match_expressions
     for requirement in requirements:
         scope = requirement.scope_name
@@ -336,10 +337,12 @@ def _check_scope_selector(spec: ResourceQuotaSpec, path: Path) -> Errors:
     return found + _check_conflicts(scopes, spec, path)
 
 
-def _check_scope_requirement(requirement: ScopedResourceSelectorRequirement, path: Path) -> Errors:
+def _check_scope_requirement(
+    requirement: ScopedResourceSelectorRequirement, path: Path
+) -> ErrorList:
     operator, scope = requirement.operator, requirement.scope_name
     place = path.child("operator")
-    found: Errors = []
+    found: ErrorList = []
     if scope in _SCOPES and scope not in _WITH_VALUES and operator != "Exists":
         found.append(invalid(place, operator, _MUST_EXIST))
     values = path.child("values")
@@ -369,7 +372,7 @@ def _uncounted(scope: str, hard: ResourceList) -> Iterable[str]:
     return [name for name in sorted(hard) if _is_standard_quota(name) and name not in counted]
 
 
-def _check_conflicts(scopes: tuple[str, ...], spec: ResourceQuotaSpec, path: Path) -> Errors:
+def _check_conflicts(scopes: tuple[str, ...], spec: ResourceQuotaSpec, path: Path) -> ErrorList:
     return [
         invalid(path, spec.scopes or None, "conflicting scopes")
         for pair in _CONFLICTS

@@ -7,26 +7,21 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from mooring.api.fieldpath import Path, root
-from mooring.api.gates import Gate, Gates
+from mooring.api.gates import Gate
 from mooring.api.scheduling.v1beta1 import (
     PREEMPT_LOWER_PRIORITY,
     CompositePodGroup,
-    CompositePodGroupStatus,
     DisruptionMode,
     EmptyMode,
     PodGroup,
     PodGroupResourceClaimStatus,
     PodGroupSpec,
-    PodGroupStatus,
 )
-from mooring.api.timestamp import Timestamp
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, invalid, required, too_many
+from mooring.validation.errors import ErrorList, invalid, required, too_many
 from mooring.validation.field_rules import duplicates
 from mooring.validation.metadata import (
     check_conditions,
-    check_metadata,
-    check_metadata_update,
 )
 from mooring.validation.pod_group_fields import (
     CLAIMS_MAX,
@@ -45,8 +40,7 @@ from mooring.validation.pod_group_fields import (
     name_of,
     without_disabled,
 )
-from mooring.validation.resource_claim import metadata_for_status
-from mooring.validation.strategy import Context, Strategy
+from mooring.validation.strategy import Context, ObjectStrategy
 
 SPEC = root("spec")
 STATUS = root("status")
@@ -54,25 +48,19 @@ STATUS = root("status")
 G = TypeVar("G", PodGroup, CompositePodGroup)
 
 
-def default_pod_group(group: G) -> G:
-    """Return the group with its disruption mode set."""
-    if group.spec.disruption_mode is not None:
-        return group
-    mode = DisruptionMode(single=EmptyMode())
-    return replace(group, spec=replace(group.spec, disruption_mode=mode))
-
-
-def default_preemption(group: G, gates: Gates) -> G:
-    """Return the group with its preemption policy set, if there are such policies."""
-    if group.spec.preemption_policy or not gates.enabled(Gate.POD_GROUP_PREEMPTION_POLICY):
-        return group
-    return replace(group, spec=replace(group.spec, preemption_policy=PREEMPT_LOWER_PRIORITY))
+def _default_group(group: G, context: Context) -> G:
+    spec = group.spec
+    if spec.disruption_mode is None:
+        spec = replace(spec, disruption_mode=DisruptionMode(single=EmptyMode()))
+    if not spec.preemption_policy and context.enabled(Gate.POD_GROUP_PREEMPTION_POLICY):
+        spec = replace(spec, preemption_policy=PREEMPT_LOWER_PRIORITY)
+    return group if spec is group.spec else replace(group, spec=spec)
 
 
 # --- PodGroup -----------------------------------------------------------------------------
 
 
-def _check_group_spec(spec: PodGroupSpec, old: PodGroupSpec | None) -> Errors:
+def _check_group_spec(spec: PodGroupSpec, old: PodGroupSpec | None) -> ErrorList:
     policy_path, claims_path = SPEC.child("schedulingPolicy"), SPEC.child("resourceClaims")
     old_policy = None if old is None else old.scheduling_policy
     old_claims = None if old is None else old.resource_claims
@@ -97,7 +85,7 @@ _CONSTRAINTS = {"scheduling_constraints": Once(check_constraints)}
 _REST = {"disruption_mode": Once(check_mode, is_required=True), **PRIORITY}
 
 
-def _check_claim_statuses(new: PodGroup, old: PodGroup, path: Path) -> Errors:
+def _check_claim_statuses(new: PodGroup, old: PodGroup, path: Path) -> ErrorList:
     statuses = new.status.resource_claim_statuses
     known = {claim.name for claim in new.spec.resource_claims}
     detail = "must match the name of an entry in `spec.resourceClaims`"
@@ -118,65 +106,51 @@ def _check_claim_statuses(new: PodGroup, old: PodGroup, path: Path) -> Errors:
     return found
 
 
-def _check_claim_name(status: PodGroupResourceClaimStatus, path: Path) -> Errors:
+def _check_claim_name(status: PodGroupResourceClaimStatus, path: Path) -> ErrorList:
     if status.resource_claim_name is None:
         return []
     return check_long_name(status.resource_claim_name, path.child("resourceClaimName"))
 
 
-class PodGroupStrategy(Strategy[PodGroup]):
+class PodGroupStrategy(ObjectStrategy[PodGroup]):
     """The strategy of PodGroups."""
 
-    allows_unconditional_update = False
+    allow_unconditional_update = False
 
-    def default(self, value: PodGroup, api_version: str, now: Timestamp) -> PodGroup:  # noqa: ARG002
-        """Set the disruption mode."""
-        return default_pod_group(value)
+    def default(self, value: PodGroup, api_version: str, context: Context) -> PodGroup:
+        """Set the disruption mode and the preemption policy."""
+        return _default_group(value, context)
 
-    def default_features(self, value: PodGroup, gates: Gates) -> PodGroup:
-        """Set the preemption policy."""
-        return default_preemption(value, gates)
+    def drop_disabled_fields(
+        self, new: PodGroup, old: PodGroup | None, context: Context
+    ) -> PodGroup:
+        """Drop fields of disabled features that the old group does not use."""
+        old_spec = None if old is None else old.spec
+        return replace(new, spec=without_disabled(new.spec, old_spec, _GATED_FIELDS, context.gates))
 
-    def prepare_create(self, new: PodGroup, context: Context) -> PodGroup:
-        """Drop the status and disabled fields."""
-        return _drop_disabled(replace(new, status=PodGroupStatus()), None, context)
-
-    def check_create(self, new: PodGroup, context: Context) -> Errors:  # noqa: ARG002
+    def validate(self, new: PodGroup, context: Context) -> ErrorList:
         """Validate everything."""
-        found = check_metadata(new.metadata, namespaced=True)
-        spec = new.spec
+        found, spec = self.check_metadata(new), new.spec
         if spec.parent_composite_pod_group_name is not None and spec.workload_ref is None:
             detail = "must be set when parentCompositePodGroupName is set"
             found.append(required(SPEC.child("workloadRef"), detail))
         return found + _check_group_spec(spec, None)
 
-    def prepare_update(self, new: PodGroup, old: PodGroup, context: Context) -> PodGroup:
-        """Keep the status; drop disabled fields that were not in use."""
-        return _drop_disabled(replace(new, status=old.status), old, context)
+    def validate_changes(self, new: PodGroup, old: PodGroup) -> ErrorList:
+        """Validate that only fields that may change did."""
+        return _check_group_spec(new.spec, old.spec)
 
-    def check_update(self, new: PodGroup, old: PodGroup, context: Context) -> Errors:  # noqa: ARG002
-        """Validate the metadata, and that only fields that may change did."""
-        found = check_metadata_update(new.metadata, old.metadata)
-        return found + _check_group_spec(new.spec, old.spec)
-
-    def prepare_status(self, new: PodGroup, old: PodGroup, context: Context) -> PodGroup:
-        """Keep spec and metadata; drop disabled fields."""
-        status, uses_claims = new.status, bool(old.spec.resource_claims)
+    def prepare_for_status_update(self, new: PodGroup, old: PodGroup, context: Context) -> PodGroup:
+        """Keep everything but the status; drop disabled fields."""
+        uses_claims = bool(old.spec.resource_claims)
         if not context.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS) and not uses_claims:
-            status = replace(status, resource_claim_statuses=())
-        metadata = metadata_for_status(new.metadata, old.metadata)
-        return replace(new, spec=old.spec, metadata=metadata, status=status)
+            new = replace(new, status=replace(new.status, resource_claim_statuses=()))
+        return super().prepare_for_status_update(new, old, context)
 
-    def check_status(self, new: PodGroup, old: PodGroup, context: Context) -> Errors:  # noqa: ARG002
+    def validate_status(self, new: PodGroup, old: PodGroup) -> ErrorList:
         """Validate conditions and claims."""
-        found = check_metadata_update(new.metadata, old.metadata)
-        found += check_conditions(new.status.conditions, STATUS.child("conditions"))
+        found = check_conditions(new.status.conditions, STATUS.child("conditions"))
         return found + _check_claim_statuses(new, old, STATUS.child("resourceClaimStatuses"))
-
-
-def _drop_disabled(new: PodGroup, old: PodGroup | None, context: Context) -> PodGroup:
-    old_spec = None if old is None else old.spec
-    return replace(new, spec=without_disabled(new.spec, old_spec, _GATED_FIELDS, context.gates))
 
 
 # --- CompositePodGroup --------------------------------------------------------------------
@@ -191,76 +165,35 @@ _COMPOSITE = {
 }
 
 
-class CompositePodGroupStrategy(Strategy[CompositePodGroup]):
-    """Admission of CompositePodGroups."""
+class CompositePodGroupStrategy(ObjectStrategy[CompositePodGroup]):
+    """The strategy of CompositePodGroups."""
 
-    allows_unconditional_update = False
+    allow_unconditional_update = False
 
     def default(
         self,
         value: CompositePodGroup,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
-    ) -> CompositePodGroup:
-        """Set the disruption mode."""
-        return default_pod_group(value)
-
-    def default_features(self, value: CompositePodGroup, gates: Gates) -> CompositePodGroup:
-        """Set the preemption policy."""
-        return default_preemption(value, gates)
-
-    def prepare_create(self, new: CompositePodGroup, context: Context) -> CompositePodGroup:
-        """Drop the status and disabled fields."""
-        new = replace(new, status=CompositePodGroupStatus())
-        return _drop_disabled_composite(new, None, context)
-
-    def check_create(self, new: CompositePodGroup, context: Context) -> Errors:  # noqa: ARG002
-        """Check everything."""
-        found = check_metadata(new.metadata, namespaced=True)
-        return found + check_once(new.spec, None, _COMPOSITE, SPEC)
-
-    def prepare_update(
-        self,
-        new: CompositePodGroup,
-        old: CompositePodGroup,
+        api_version: str,
         context: Context,
     ) -> CompositePodGroup:
-        """Keep the status; drop disabled fields that were not in use."""
-        return _drop_disabled_composite(replace(new, status=old.status), old, context)
+        """Set the disruption mode and the preemption policy."""
+        return _default_group(value, context)
 
-    def check_update(
-        self,
-        new: CompositePodGroup,
-        old: CompositePodGroup,
-        context: Context,  # noqa: ARG002
-    ) -> Errors:
-        """Check that nothing changed."""
-        found = check_metadata_update(new.metadata, old.metadata)
-        return found + check_once(new.spec, old.spec, _COMPOSITE, SPEC)
-
-    def prepare_status(
-        self,
-        new: CompositePodGroup,
-        old: CompositePodGroup,
-        context: Context,  # noqa: ARG002
+    def drop_disabled_fields(
+        self, new: CompositePodGroup, old: CompositePodGroup | None, context: Context
     ) -> CompositePodGroup:
-        """Keep spec and metadata."""
-        metadata = metadata_for_status(new.metadata, old.metadata)
-        return replace(new, spec=old.spec, metadata=metadata)
+        """Drop the preemption policy while its feature is off."""
+        old_spec, gates = None if old is None else old.spec, context.gates
+        return replace(new, spec=without_disabled(new.spec, old_spec, GATED_PREEMPTION, gates))
 
-    def check_status(
-        self,
-        new: CompositePodGroup,
-        old: CompositePodGroup,
-        context: Context,  # noqa: ARG002
-    ) -> Errors:
-        """Check the conditions."""
-        found = check_metadata_update(new.metadata, old.metadata)
-        return found + check_conditions(new.status.conditions, STATUS.child("conditions"))
+    def validate(self, new: CompositePodGroup, context: Context) -> ErrorList:
+        """Validate everything."""
+        return self.check_metadata(new) + check_once(new.spec, None, _COMPOSITE, SPEC)
 
+    def validate_changes(self, new: CompositePodGroup, old: CompositePodGroup) -> ErrorList:
+        """Validate that the spec is unchanged."""
+        return check_once(new.spec, old.spec, _COMPOSITE, SPEC)
 
-def _drop_disabled_composite(
-    new: CompositePodGroup, old: CompositePodGroup | None, context: Context
-) -> CompositePodGroup:
-    old_spec = None if old is None else old.spec
-    return replace(new, spec=without_disabled(new.spec, old_spec, GATED_PREEMPTION, context.gates))
+    def validate_status(self, new: CompositePodGroup, old: CompositePodGroup) -> ErrorList:
+        """Validate the conditions."""
+        return check_conditions(new.status.conditions, STATUS.child("conditions"))

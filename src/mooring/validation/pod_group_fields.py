@@ -31,7 +31,7 @@ from mooring.api.scheduling.v1beta1 import (
     WorkloadReference,
 )
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, invalid, required, too_many
+from mooring.validation.errors import ErrorList, invalid, required, too_many
 from mooring.validation.field_rules import (
     declared_enum,
     declared_list,
@@ -48,7 +48,7 @@ TOPOLOGY_MAX = 1
 PRIORITY_MAX = 1_000_000_000
 
 Policy = PodGroupSchedulingPolicy | CompositePodGroupSchedulingPolicy
-Check = Callable[[Any, Path], Errors]
+Check = Callable[[Any, Path], ErrorList]
 
 
 class Once(NamedTuple):
@@ -58,9 +58,11 @@ class Once(NamedTuple):
     is_required: bool = False
 
 
-def check_once(value: Struct, old: Struct | None, rules: Mapping[str, Once], path: Path) -> Errors:
+def check_once(
+    value: Struct, old: Struct | None, rules: Mapping[str, Once], path: Path
+) -> ErrorList:
     """Check fields that are set once: the rules of new ones, that old ones are as they were."""
-    found: Errors = []
+    found: ErrorList = []
     json_names = {info.name: info.encode_name for info in fields(value)}
     for name, rule in rules.items():
         new_field = getattr(value, name)
@@ -79,17 +81,17 @@ def check_once(value: Struct, old: Struct | None, rules: Mapping[str, Once], pat
 # --- names and numbers --------------------------------------------------------------------
 
 
-def check_long_name(value: str, path: Path) -> Errors:
+def check_long_name(value: str, path: Path) -> ErrorList:
     """Check a DNS subdomain."""
     return each_invalid(path, value, names.dns1123_subdomain(value, unit=BYTES), declared=True)
 
 
-def check_given_long_name(value: str, path: Path) -> Errors:
+def check_given_long_name(value: str, path: Path) -> ErrorList:
     """Check a DNS subdomain that may be left out."""
     return check_long_name(value, path) if value else []
 
 
-def check_priority(value: int, path: Path) -> Errors:
+def check_priority(value: int, path: Path) -> ErrorList:
     """Check that a priority is one that users may give."""
     if value <= PRIORITY_MAX:
         return []
@@ -97,12 +99,12 @@ def check_priority(value: int, path: Path) -> Errors:
     return [invalid(path, value, detail, declared=True)]
 
 
-def check_preemption(value: str, path: Path) -> Errors:
+def check_preemption(value: str, path: Path) -> ErrorList:
     """Check a preemption policy."""
     return declared_enum(value, (PREEMPT_NEVER, PREEMPT_LOWER_PRIORITY), path)
 
 
-def _check_count(value: int, path: Path) -> Errors:
+def _check_count(value: int, path: Path) -> ErrorList:
     if value == 0:
         return [required(path, declared=True)]
     if value < 1:
@@ -113,14 +115,14 @@ def _check_count(value: int, path: Path) -> Errors:
 # --- parts --------------------------------------------------------------------------------
 
 
-def check_policy(policy: Policy, old: Policy | None, path: Path) -> Errors:
+def check_policy(policy: Policy, old: Policy | None, path: Path) -> ErrorList:
     """Check how members are scheduled: one way, chosen once; only the count may change."""
     if old is not None and semantic_equal(policy, old):
         return []
     is_update = old is not None
     basic, gang = policy.basic, policy.gang
     old_basic, old_gang = (old.basic, old.gang) if old is not None else (None, None)
-    found: Errors = []
+    found: ErrorList = []
     if not is_update or (basic is None, gang is None) != (old_basic is None, old_gang is None):
         found += declared_union({"basic": basic, "gang": gang}, path)
     if is_update and basic != old_basic:
@@ -138,33 +140,35 @@ def check_policy(policy: Policy, old: Policy | None, path: Path) -> Errors:
     return found
 
 
-def _check_gang(gang: GangSchedulingPolicy | CompositeGangSchedulingPolicy, path: Path) -> Errors:
+def _check_gang(
+    gang: GangSchedulingPolicy | CompositeGangSchedulingPolicy, path: Path
+) -> ErrorList:
     if isinstance(gang, GangSchedulingPolicy):
         return _check_count(gang.min_count, path.child("minCount"))
     return _check_count(gang.min_group_count, path.child("minGroupCount"))
 
 
-def check_constraints(constraints: PodGroupSchedulingConstraints, path: Path) -> Errors:
+def check_constraints(constraints: PodGroupSchedulingConstraints, path: Path) -> ErrorList:
     """Check where members must be in relation to each other."""
     path = path.child("topology")
     return declared_list(constraints.topology, TOPOLOGY_MAX, _check_topology, path)
 
 
-def _check_topology(constraint: TopologyConstraint, path: Path) -> Errors:
+def _check_topology(constraint: TopologyConstraint, path: Path) -> ErrorList:
     path = path.child("key")
     if not constraint.key:
         return [required(path, declared=True)]
     return each_invalid(path, constraint.key, names.label_name(constraint.key), declared=True)
 
 
-def check_mode(mode: DisruptionMode, path: Path) -> Errors:
+def check_mode(mode: DisruptionMode, path: Path) -> ErrorList:
     """Check how members are disrupted."""
     return declared_union({"single": mode.single, "all": mode.all}, path)
 
 
-def check_reference(reference: WorkloadReference, path: Path) -> Errors:
+def check_reference(reference: WorkloadReference, path: Path) -> ErrorList:
     """Check the template that a group was made from."""
-    found: Errors = []
+    found: ErrorList = []
     if not reference.workload_name:
         found.append(required(path.child("workloadName"), declared=True))
     else:
@@ -172,9 +176,9 @@ def check_reference(reference: WorkloadReference, path: Path) -> Errors:
     return found + declared_short_name(reference.template_name, path.child("templateName"))
 
 
-def check_controller(reference: TypedLocalObjectReference, path: Path) -> Errors:
+def check_controller(reference: TypedLocalObjectReference, path: Path) -> ErrorList:
     """Check the object that a workload belongs to."""
-    found: Errors = []
+    found: ErrorList = []
     if reference.api_group:
         found += check_long_name(reference.api_group, path.child("apiGroup"))
     for name, value in (("kind", reference.kind), ("name", reference.name)):
@@ -207,11 +211,11 @@ def check_claims(
     claims: tuple[PodGroupResourceClaim, ...],
     old: tuple[PodGroupResourceClaim, ...] | None,
     path: Path,
-) -> Errors:
+) -> ErrorList:
     """Check the claims that a group shares: a few, of different names, set once."""
     if claims == old:
         return []
-    found: Errors = []
+    found: ErrorList = []
     if old is not None:
         found.append(invalid(path, None, IMMUTABLE, declared=True))
     if len(claims) > CLAIMS_MAX:
@@ -221,7 +225,7 @@ def check_claims(
     return duplicates(claims, name_of, path, declared=True) + each(claims, _check_claim, path)
 
 
-def _check_claim(claim: PodGroupResourceClaim, path: Path) -> Errors:
+def _check_claim(claim: PodGroupResourceClaim, path: Path) -> ErrorList:
     name, template = claim.resource_claim_name, claim.resource_claim_template_name
     members = {
         "resourceClaimName": name,

@@ -15,7 +15,7 @@ from mooring.api.fieldpath import Path
 from mooring.api.labels import Selector
 from mooring.api.meta import LabelSelector
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     FieldError,
     forbidden,
     invalid,
@@ -38,9 +38,9 @@ _NOT_SELECTED = "`selector` does not match template `labels`"
 class TemplateStrategy(ObjectStrategy[W]):
     """Admission of what makes pods by a template."""
 
-    counts_generations = True
+    tracks_generation = True
 
-    def drop_disabled(self, new: W, old: W | None, context: Context) -> W:
+    def drop_disabled_fields(self, new: W, old: W | None, context: Context) -> W:
         """Drop from the template what pods lose."""
         made: Any = new
         before: Any = old
@@ -53,7 +53,7 @@ class TemplateStrategy(ObjectStrategy[W]):
         return replace(new, spec=replace(made.spec, template=replace(template, spec=pod_spec)))
 
 
-def check_template(template: PodTemplateSpec, path: Path) -> Errors:
+def check_template(template: PodTemplateSpec, path: Path) -> ErrorList:
     """Check a template by the rules for pods."""
     # Kubernetes leaves `metadata` out of these two places.
     found = check_labels(template.metadata.labels, path.child("labels"))
@@ -67,9 +67,9 @@ def check_template(template: PodTemplateSpec, path: Path) -> Errors:
     return found
 
 
-def check_running(template: PodTemplateSpec, kind: str, path: Path) -> Errors:
+def check_running(template: PodTemplateSpec, kind: str, path: Path) -> ErrorList:
     """Check that the pods of a template run until their controller ends them."""
-    found: Errors = []
+    found: ErrorList = []
     policy = template.spec.restart_policy
     if policy != "Always":
         found.append(not_supported(path.child("spec", "restartPolicy"), policy, ("Always",)))
@@ -79,7 +79,7 @@ def check_running(template: PodTemplateSpec, kind: str, path: Path) -> Errors:
     return found
 
 
-def check_selector(selector: LabelSelector | None, kind: str, path: Path) -> Errors:
+def check_selector(selector: LabelSelector | None, kind: str, path: Path) -> ErrorList:
     """Check a selector that must be given and ask for something."""
     if selector is None:
         return [required(path)]
@@ -91,7 +91,7 @@ def check_selector(selector: LabelSelector | None, kind: str, path: Path) -> Err
 
 def check_selected(
     selector: LabelSelector | None, template: PodTemplateSpec, unreadable: str, path: Path
-) -> tuple[Errors, Selector | None]:
+) -> tuple[ErrorList, Selector | None]:
     """Check that a template is selected; also return the selector, if it can be read."""
     readable = selector_of(selector)
     if readable is None:
@@ -110,16 +110,16 @@ def not_selected(template: PodTemplateSpec, path: Path) -> FieldError:
 # ---- from mooring.validation.workloads.statuses: Rules for the counts of pods that controllers report.
 
 
-def check_counts(status: Any, names: Iterable[str], path: Path) -> Errors:
+def check_counts(status: Any, names: Iterable[str], path: Path) -> ErrorList:
     """Check that no count is negative."""
     counts = _by_name(status)
-    found: Errors = []
+    found: ErrorList = []
     for name in names:
         found += not_negative(counts[name], path.child(name))
     return found
 
 
-def check_at_most(status: Any, names: Iterable[str], path: Path) -> Errors:
+def check_at_most(status: Any, names: Iterable[str], path: Path) -> ErrorList:
     """Check that no count is greater than that of all pods."""
     counts = _by_name(status)
     detail = "cannot be greater than status.replicas"
@@ -130,7 +130,7 @@ def check_at_most(status: Any, names: Iterable[str], path: Path) -> Errors:
     ]
 
 
-def check_collisions(count: int | None, before: int | None, path: Path) -> Errors:
+def check_collisions(count: int | None, before: int | None, path: Path) -> ErrorList:
     """Check that the count of names that were taken never goes back."""
     if before is None or (count is not None and count >= before):
         return []
@@ -158,7 +158,7 @@ ON_DELETE = "OnDelete"
 Limits = dict[str, Any]
 
 
-def check_deployment_strategy(strategy: UpdateStrategy, path: Path) -> Errors:
+def check_deployment_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
     """Check how a deployment replaces its pods."""
     match strategy.type:
         case "Recreate":
@@ -172,7 +172,7 @@ def check_deployment_strategy(strategy: UpdateStrategy, path: Path) -> Errors:
             return [_unknown_strategy(strategy, (RECREATE, ROLLING), path)]
 
 
-def check_daemon_strategy(strategy: UpdateStrategy, path: Path) -> Errors:
+def check_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
     """Check how a daemon set replaces its pods."""
     match strategy.type:
         case "OnDelete":
@@ -183,7 +183,7 @@ def check_daemon_strategy(strategy: UpdateStrategy, path: Path) -> Errors:
             return [_unknown_strategy(strategy, (ROLLING, ON_DELETE), path)]
 
 
-def check_stateful_strategy(strategy: UpdateStrategy, path: Path) -> Errors:
+def check_stateful_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
     """Check how a stateful set replaces its pods."""
     match strategy.type:
         case "":
@@ -204,8 +204,8 @@ def check_stateful_strategy(strategy: UpdateStrategy, path: Path) -> Errors:
 
 
 def _check_limits(
-    strategy: UpdateStrategy, check: Callable[[Limits, Path], Errors], path: Path
-) -> Errors:
+    strategy: UpdateStrategy, check: Callable[[Limits, Path], ErrorList], path: Path
+) -> ErrorList:
     limits = strategy.rolling_update
     place = path.child("rollingUpdate")
     if limits is None:
@@ -215,7 +215,7 @@ def _check_limits(
     return check(limits, place)
 
 
-def _check_deployment_limits(limits: Limits, path: Path) -> Errors:
+def _check_deployment_limits(limits: Limits, path: Path) -> ErrorList:
     unavailable, surge = limits.get("maxUnavailable"), limits.get("maxSurge")
     place = path.child("maxUnavailable")
     found = _check_amount(unavailable, place) + _check_amount(surge, path.child("maxSurge"))
@@ -224,7 +224,7 @@ def _check_deployment_limits(limits: Limits, path: Path) -> Errors:
     return found + _check_share(unavailable, place)
 
 
-def _check_daemon_limits(limits: Limits, path: Path) -> Errors:
+def _check_daemon_limits(limits: Limits, path: Path) -> ErrorList:
     unavailable, surge = limits.get("maxUnavailable"), limits.get("maxSurge")
     place, surge_place = path.child("maxUnavailable"), path.child("maxSurge")
     found = _check_amount(unavailable, place) + _check_amount(surge, surge_place)
@@ -236,9 +236,9 @@ def _check_daemon_limits(limits: Limits, path: Path) -> Errors:
     return found
 
 
-def _check_stateful_limits(limits: Limits, path: Path) -> Errors:
+def _check_stateful_limits(limits: Limits, path: Path) -> ErrorList:
     partition = limits.get("partition")
-    found: Errors = []
+    found: ErrorList = []
     if isinstance(partition, int):
         found += not_negative(partition, path.child("partition"))
     unavailable = limits.get("maxUnavailable")
@@ -254,7 +254,7 @@ def _check_stateful_limits(limits: Limits, path: Path) -> Errors:
 # --- amounts ------------------------------------------------------------------------------
 
 
-def _check_amount(amount: Any, path: Path) -> Errors:
+def _check_amount(amount: Any, path: Path) -> ErrorList:
     match amount:
         case str():
             return [] if _is_percent(amount) else [invalid(path, amount, _PERCENT_RULE)]
@@ -266,7 +266,7 @@ def _check_amount(amount: Any, path: Path) -> Errors:
             return [invalid(path, amount, _NO_AMOUNT)]
 
 
-def _check_share(amount: Any, path: Path) -> Errors:
+def _check_share(amount: Any, path: Path) -> ErrorList:
     if isinstance(amount, str) and _is_percent(amount) and _number(amount) > 100:
         return [invalid(path, amount, "must not be greater than 100%")]
     return []

@@ -20,8 +20,7 @@ from mooring.api.rbac import (
     RoleRef,
     Subject,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.validation.errors import Errors, invalid, not_supported, required
+from mooring.validation.errors import ErrorList, invalid, not_supported, required
 from mooring.validation.field_rules import both, each, each_invalid, subdomain, unchanged
 from mooring.validation.metadata import check_metadata_update
 from mooring.validation.selectors import check_label_selector, selector_of
@@ -40,16 +39,20 @@ class AccessStrategy(ObjectStrategy[A]):
 
     check_name = staticmethod(names.path_segment)
 
-    def check_update(self, new: A, old: A, context: Context) -> Errors:
+    def validate_update(self, new: A, old: A, context: Context) -> ErrorList:
         """Check everything."""
-        found = self.check_create(new, context)
-        return found + check_metadata_update(new.metadata, old.metadata) + self.changes(new, old)
+        found = self.validate(new, context)
+        return (
+            found
+            + check_metadata_update(new.metadata, old.metadata)
+            + self.validate_changes(new, old)
+        )
 
 
 class RoleStrategy(AccessStrategy[Role]):
     """Admission of Roles."""
 
-    def rules(self, new: Role) -> Errors:
+    def validate_fields(self, new: Role) -> ErrorList:
         """Check the rules."""
         return each(new.rules or (), _check_namespaced_rule, RULES)
 
@@ -59,7 +62,7 @@ class ClusterRoleStrategy(AccessStrategy[ClusterRole]):
 
     namespaced = False
 
-    def rules(self, new: ClusterRole) -> Errors:
+    def validate_fields(self, new: ClusterRole) -> ErrorList:
         """Check the rules, and where others come from."""
         found = each(new.rules or (), _check_rule, RULES)
         if new.aggregation_rule is not None:
@@ -70,21 +73,16 @@ class ClusterRoleStrategy(AccessStrategy[ClusterRole]):
 class RoleBindingStrategy(AccessStrategy[RoleBinding]):
     """Admission of RoleBindings."""
 
-    def default(
-        self,
-        value: RoleBinding,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
-    ) -> RoleBinding:
+    def default(self, value: RoleBinding, api_version: str, context: Context) -> RoleBinding:
         """Set the groups of the role and of who gets it."""
         return _default_binding(value)
 
-    def rules(self, new: RoleBinding) -> Errors:
+    def validate_fields(self, new: RoleBinding) -> ErrorList:
         """Check the role and who gets it."""
         found = _check_role_ref(new.role_ref, ("Role", "ClusterRole"))
         return found + each(new.subjects, _check_subject, SUBJECTS)
 
-    def changes(self, new: RoleBinding, old: RoleBinding) -> Errors:
+    def validate_changes(self, new: RoleBinding, old: RoleBinding) -> ErrorList:
         """Check that the role stays."""
         return unchanged(new.role_ref, old.role_ref, ROLE_REF)
 
@@ -95,20 +93,17 @@ class ClusterRoleBindingStrategy(AccessStrategy[ClusterRoleBinding]):
     namespaced = False
 
     def default(
-        self,
-        value: ClusterRoleBinding,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
+        self, value: ClusterRoleBinding, api_version: str, context: Context
     ) -> ClusterRoleBinding:
         """Set the groups of the role and of who gets it."""
         return _default_binding(value)
 
-    def rules(self, new: ClusterRoleBinding) -> Errors:
+    def validate_fields(self, new: ClusterRoleBinding) -> ErrorList:
         """Check the role and who gets it."""
         found = _check_role_ref(new.role_ref, ("ClusterRole",))
         return found + each(new.subjects, _check_cluster_subject, SUBJECTS)
 
-    def changes(self, new: ClusterRoleBinding, old: ClusterRoleBinding) -> Errors:
+    def validate_changes(self, new: ClusterRoleBinding, old: ClusterRoleBinding) -> ErrorList:
         """Check that the role stays."""
         return unchanged(new.role_ref, old.role_ref, ROLE_REF)
 
@@ -116,7 +111,7 @@ class ClusterRoleBindingStrategy(AccessStrategy[ClusterRoleBinding]):
 # --- rules --------------------------------------------------------------------------------
 
 
-def _check_rule(rule: PolicyRule, path: Path, *, namespaced: bool = False) -> Errors:
+def _check_rule(rule: PolicyRule, path: Path, *, namespaced: bool = False) -> ErrorList:
     """Check a rule, which is about resources or about paths."""
     found = _check_verbs(rule, path.child("verbs"))
     if rule.non_resource_urls:
@@ -130,8 +125,8 @@ def _check_rule(rule: PolicyRule, path: Path, *, namespaced: bool = False) -> Er
     return found
 
 
-def _check_urls(rule: PolicyRule, path: Path, *, namespaced: bool) -> Errors:
-    found: Errors = []
+def _check_urls(rule: PolicyRule, path: Path, *, namespaced: bool) -> ErrorList:
+    found: ErrorList = []
     if namespaced:
         detail = "namespaced rules cannot apply to non-resource URLs"
         found.append(invalid(path, rule.non_resource_urls, detail))
@@ -141,18 +136,18 @@ def _check_urls(rule: PolicyRule, path: Path, *, namespaced: bool) -> Errors:
     return found
 
 
-def _check_namespaced_rule(rule: PolicyRule, path: Path) -> Errors:
+def _check_namespaced_rule(rule: PolicyRule, path: Path) -> ErrorList:
     return _check_rule(rule, path, namespaced=True)
 
 
-def _check_verbs(rule: PolicyRule, path: Path) -> Errors:
+def _check_verbs(rule: PolicyRule, path: Path) -> ErrorList:
     if rule.verbs:
         return []
     by_hand = [required(path, "verbs must contain at least one value")]
     return both(by_hand, [required(path, declared=True)])
 
 
-def _check_aggregation(aggregation: AggregationRule) -> Errors:
+def _check_aggregation(aggregation: AggregationRule) -> ErrorList:
     path = root("aggregationRule").child("clusterRoleSelectors")
     if not aggregation.cluster_role_selectors:
         detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
@@ -160,7 +155,7 @@ def _check_aggregation(aggregation: AggregationRule) -> Errors:
     return each(aggregation.cluster_role_selectors, _check_role_selector, path)
 
 
-def _check_role_selector(selector: LabelSelector, path: Path) -> Errors:
+def _check_role_selector(selector: LabelSelector, path: Path) -> ErrorList:
     found = check_label_selector(selector, path)
     if selector_of(selector) is None:
         found.append(invalid(path, None, "invalid label selector."))
@@ -185,8 +180,8 @@ def _default_subject(subject: Subject) -> Subject:
     return replace(subject, api_group=GROUP)
 
 
-def _check_role_ref(role: RoleRef, kinds: tuple[str, ...]) -> Errors:
-    found: Errors = []
+def _check_role_ref(role: RoleRef, kinds: tuple[str, ...]) -> ErrorList:
+    found: ErrorList = []
     if role.api_group != GROUP:
         found.append(not_supported(ROLE_REF.child("apiGroup"), role.api_group, (GROUP,)))
     if role.kind not in kinds:
@@ -197,8 +192,8 @@ def _check_role_ref(role: RoleRef, kinds: tuple[str, ...]) -> Errors:
     return found + each_invalid(path, role.name, names.path_segment(role.name))
 
 
-def _check_subject(subject: Subject, path: Path) -> Errors:
-    found: Errors = []
+def _check_subject(subject: Subject, path: Path) -> ErrorList:
+    found: ErrorList = []
     if not subject.name:
         found.append(required(path.child("name"), declared=True))
     match subject.kind:
@@ -216,7 +211,7 @@ def _check_subject(subject: Subject, path: Path) -> Errors:
     return found
 
 
-def _check_cluster_subject(subject: Subject, path: Path) -> Errors:
+def _check_cluster_subject(subject: Subject, path: Path) -> ErrorList:
     found = _check_subject(subject, path)
     if subject.kind == "ServiceAccount" and not subject.namespace:
         found.append(required(path.child("namespace")))

@@ -36,7 +36,7 @@ from mooring.validation.cluster_kinds import (
 )
 from mooring.validation.device_class import DeviceClassStrategy, DeviceTaintRuleStrategy
 from mooring.validation.equality import ObjectUpdate, stored_form
-from mooring.validation.errors import Errors, ErrorType, FieldError, invalid, quoted
+from mooring.validation.errors import ErrorList, ErrorType, FieldError, invalid, quoted
 from mooring.validation.field_rules import twins_of
 from mooring.validation.job import JobStrategy
 from mooring.validation.metadata import METADATA, check_path_segments
@@ -132,8 +132,7 @@ def read_hub(value: Any, kind: Kind, context: Context) -> Any:
 
 
 def _defaulted(value: Any, strategy: Strategy[Any], api_version: str, context: Context) -> Any:
-    defaulted = strategy.default(value, api_version, context.now)
-    return strategy.default_features(defaulted, context.gates)
+    return strategy.default(value, api_version, context)
 
 
 def strategy_of(kind: Kind) -> Strategy[Any]:
@@ -150,14 +149,14 @@ def admit_create(
     strategy = strategy_of(kind)
     new = read_hub(value, kind, context)
     if not hasattr(new, "metadata"):  # a configuration file, not an object of an API server
-        return _conclude(new, strategy.check_create(new, context), kind, context)
+        return _conclude(new, strategy.validate(new, context), kind, context)
     prefix = "" if new.metadata.name else new.metadata.generate_name
     new = _generate_name(_in_namespace(_without_system_fields(new), kind, namespace))
     if new.metadata.namespace != _expected_namespace(kind, namespace):
         return Admission(refused=WRONG_NAMESPACE)
-    dropped = strategy.disabled(new, None, context)
-    new = strategy.prepare_create(new, context)
-    errors = strategy.check_create(new, context)
+    dropped = strategy.disabled_gates(new, None, context)
+    new = strategy.prepare_for_create(new, context)
+    errors = strategy.validate(new, context)
     if prefix:  # The stand-in is for readers, who want to see the whole prefix.
         new = _with_metadata(new, name=f"{prefix}{GENERATED_SUFFIX}")
     return _conclude(new, errors, kind, context, _drop_warnings(dropped, context))
@@ -187,27 +186,29 @@ def _admit_change(
     if problem is not None:
         return Admission(errors=(problem,))
     new = _with_metadata(new, generation=old.metadata.generation)
-    dropped = (strategy.disabled_status if status else strategy.disabled)(new, old, context)
+    dropped = (strategy.disabled_status_gates if status else strategy.disabled_gates)(
+        new, old, context
+    )
     if status:
-        new = strategy.prepare_status(new, old, context)
+        new = strategy.prepare_for_status_update(new, old, context)
     else:
-        new = strategy.prepare_update(new, old, context)
+        new = strategy.prepare_for_update(new, old, context)
     new = _with_kept_metadata(new, old.metadata)
-    check = strategy.check_status if status else strategy.check_update
+    check = strategy.validate_status_update if status else strategy.validate_update
     errors = check_path_segments(new.metadata, namespaced=kind.namespaced)
     errors += check(new, old, context)
     errors = _ratcheted(errors, new, old)
     return _conclude(new, errors, kind, context, _drop_warnings(dropped, context))
 
 
-def _ratcheted(errors: Errors, new: Any, old: Any) -> Errors:
+def _ratcheted(errors: ErrorList, new: Any, old: Any) -> ErrorList:
     """Return the errors of an update.
 
     Declared rules do not look at what it leaves as it was. There the hand-written ones speak,
     unless a declared one says the same of something else at the same place.
     """
-    found: Errors = []
-    by_hand: Errors = []
+    found: ErrorList = []
+    by_hand: ErrorList = []
     change = ObjectUpdate(new, old)
     for error in errors:
         if not error.declared or not _is_about_old(error, change):
@@ -227,7 +228,7 @@ def _is_about_old(error: FieldError, change: ObjectUpdate) -> bool:
 
 
 def _conclude(
-    new: Any, errors: Errors, kind: Kind, context: Context, warnings: Iterable[str] = ()
+    new: Any, errors: ErrorList, kind: Kind, context: Context, warnings: Iterable[str] = ()
 ) -> Admission:
     if errors:
         written = _as_written(errors, kind)
@@ -237,10 +238,10 @@ def _conclude(
     if kind.api_version != kind.hub_version:
         # Whoever reads it from storage reads it with the defaults of the hub version.
         stored = _defaulted(stored, strategy, kind.hub_version, context)
-    return Admission(stored=stored, warnings=(*warnings, *strategy.warnings(new)))
+    return Admission(stored=stored, warnings=(*warnings, *strategy.warnings_on_create(new)))
 
 
-def _once(errors: Errors) -> Iterable[FieldError]:
+def _once(errors: ErrorList) -> Iterable[FieldError]:
     """Return the errors without what several rules say in the same words."""
     unique: dict[tuple[Path, str], FieldError] = {}
     for error in errors:
@@ -315,7 +316,7 @@ def _with_revision(
     except ValueError as error:
         return new, str(error)
     if revision == 0:
-        if not (strategy.allows_unconditional_update or _is_old_taint_rule(kind)):
+        if not (strategy.allow_unconditional_update or _is_old_taint_rule(kind)):
             path = METADATA.child("resourceVersion")
             return new, invalid(path, 0, "must be specified for an update")
         return _with_metadata(new, resource_version=stored), None
@@ -378,7 +379,7 @@ def written_path(path: Path, kind: Kind) -> Path:
     return path_of(segments)
 
 
-def _as_written(errors: Errors, kind: Kind) -> Errors:
+def _as_written(errors: ErrorList, kind: Kind) -> ErrorList:
     """Return the errors with declared rules placed in the layout that the user wrote."""
     return [
         replace(error, path=written_path(error.path, kind)) if error.declared else error

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from mooring.api.fieldpath import root
 from mooring.api.gates import Gate
-from mooring.api.meta import ObjectMeta
 from mooring.api.resource import v1beta1
 from mooring.api.resource.v1 import (
     ADMIN_NAMESPACE_LABEL,
@@ -24,28 +23,25 @@ from mooring.api.resource.v1 import (
     ResourceClaimStatus,
     ResourceClaimTemplate,
 )
-from mooring.api.timestamp import Timestamp
 from mooring.validation import resource_claim_spec
 from mooring.validation.claimlayout import internal_template
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, forbidden, invalid
+from mooring.validation.errors import ErrorList, forbidden, invalid
 from mooring.validation.metadata import (
     IMMUTABLE,
     check_metadata,
     check_metadata_update,
     check_template_metadata,
+    metadata_for_status,
 )
-from mooring.validation.resource_claim_spec import (
-    check_claim_spec,
-    drop_disabled_claim_fields,
-)
+from mooring.validation.resource_claim_spec import check_claim_spec, drop_disabled_claim_fields
 from mooring.validation.resource_claim_status import (
-    device_key,
-    drop_disabled_status_fields,
-    drop_deallocated_device_statuses,
     allocation_results,
-    with_results,
     check_claim_status,
+    device_key,
+    drop_deallocated_device_statuses,
+    drop_disabled_status_fields,
+    with_results,
 )
 from mooring.validation.strategy import Context, Strategy
 
@@ -56,13 +52,13 @@ STATUS = root("status")
 class ResourceClaimStrategy(Strategy[ResourceClaim]):
     """Admission of ResourceClaims."""
 
-    def default(self, value: ResourceClaim, api_version: str, now: Timestamp) -> ResourceClaim:  # noqa: ARG002
+    def default(self, value: ResourceClaim, api_version: str, context: Context) -> ResourceClaim:
         """Set mode, count and toleration operators."""
         spec = default_claim_spec(value.spec, api_version)
         value = value if spec is value.spec else replace(value, spec=spec)
         return _default_status(value)
 
-    def disabled(
+    def disabled_gates(
         self, new: ResourceClaim, old: ResourceClaim | None, context: Context
     ) -> Iterable[Gate]:
         """Return the gates whose fields the claim loses."""
@@ -70,18 +66,18 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
             new.spec, old.spec if old is not None else None, context
         )
 
-    def prepare_create(self, new: ResourceClaim, context: Context) -> ResourceClaim:
+    def prepare_for_create(self, new: ResourceClaim, context: Context) -> ResourceClaim:
         """Drop the status and disabled fields."""
         new = replace(new, status=ResourceClaimStatus())
         return replace(new, spec=drop_disabled_claim_fields(new.spec, None, context))
 
-    def check_create(self, new: ResourceClaim, context: Context) -> Errors:
+    def validate(self, new: ResourceClaim, context: Context) -> ErrorList:
         """Check everything."""
         found = check_admin_access(new.spec.devices, context)
         found += check_metadata(new.metadata, namespaced=True)
         return found + check_claim_spec(new.spec, SPEC, context)
 
-    def prepare_update(
+    def prepare_for_update(
         self, new: ResourceClaim, old: ResourceClaim, context: Context
     ) -> ResourceClaim:
         """Keep the status; drop disabled fields that were not in use."""
@@ -89,7 +85,9 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
             new, status=old.status, spec=drop_disabled_claim_fields(new.spec, old.spec, context)
         )
 
-    def check_update(self, new: ResourceClaim, old: ResourceClaim, context: Context) -> Errors:  # noqa: ARG002
+    def validate_update(
+        self, new: ResourceClaim, old: ResourceClaim, context: Context
+    ) -> ErrorList:
         """Check the metadata; of the spec only that it is as it was."""
         found = check_metadata(new.metadata, namespaced=True)
         found += check_metadata_update(new.metadata, old.metadata)
@@ -97,7 +95,7 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
             found.append(invalid(SPEC, None, IMMUTABLE, declared=True))
         return found
 
-    def prepare_status(
+    def prepare_for_status_update(
         self, new: ResourceClaim, old: ResourceClaim, context: Context
     ) -> ResourceClaim:
         """Keep spec and metadata; drop disabled fields and reports on devices given back."""
@@ -107,27 +105,15 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
         metadata = metadata_for_status(new.metadata, old.metadata)
         return replace(new, spec=old.spec, metadata=metadata, status=status)
 
-    def check_status(self, new: ResourceClaim, old: ResourceClaim, context: Context) -> Errors:
+    def validate_status_update(
+        self, new: ResourceClaim, old: ResourceClaim, context: Context
+    ) -> ErrorList:
         """Check who may write what, and what is written."""
         found = _check_admin_access_status(new.status, old.status, context)
         if context.enabled(Gate.DRA_RESOURCE_CLAIM_GRANULAR_STATUS_AUTHORIZATION):
             found += _check_authorization(new.status, old.status, context)
         found += check_metadata_update(new.metadata, old.metadata)
         return found + check_claim_status(new, old)
-
-
-def metadata_for_status(new: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
-    """Return the metadata that an update of the status may leave behind."""
-    return replace(
-        new,
-        deletion_timestamp=old.deletion_timestamp,
-        generation=old.generation,
-        self_link=old.self_link,
-        labels=old.labels,
-        annotations=old.annotations,
-        finalizers=old.finalizers,
-        owner_references=old.owner_references,
-    )
 
 
 # --- defaults -----------------------------------------------------------------------------
@@ -193,7 +179,7 @@ ADMIN_LABEL_MISSING = (
 )
 
 
-def check_admin_access(claim: DeviceClaim, context: Context) -> Errors:
+def check_admin_access(claim: DeviceClaim, context: Context) -> ErrorList:
     """Check that only claims in an admin namespace ask for admin access."""
     if context.namespace_is_admin:
         return []
@@ -207,7 +193,7 @@ def check_admin_access(claim: DeviceClaim, context: Context) -> Errors:
 
 def _check_admin_access_status(
     new: ResourceClaimStatus, old: ResourceClaimStatus, context: Context
-) -> Errors:
+) -> ErrorList:
     if context.namespace_is_admin or any(result.admin_access for result in allocation_results(old)):
         return []
     for position, result in enumerate(allocation_results(new)):
@@ -219,8 +205,8 @@ def _check_admin_access_status(
 
 def _check_authorization(
     new: ResourceClaimStatus, old: ResourceClaimStatus, context: Context
-) -> Errors:
-    found: Errors = []
+) -> ErrorList:
+    found: ErrorList = []
     is_bound_anew = not semantic_equal(new.allocation, old.allocation) or not semantic_equal(
         new.reserved_for, old.reserved_for
     )
@@ -274,49 +260,48 @@ class ResourceClaimTemplateStrategy(Strategy[ResourceClaimTemplate]):
     """Admission of ResourceClaimTemplates."""
 
     def default(
-        self,
-        value: ResourceClaimTemplate,
-        api_version: str,
-        now: Timestamp,  # noqa: ARG002
+        self, value: ResourceClaimTemplate, api_version: str, context: Context
     ) -> ResourceClaimTemplate:
         """Set mode, count and toleration operators."""
         spec = default_claim_spec(value.spec.spec, api_version)
         return replace(value, spec=replace(value.spec, spec=spec))
 
-    def disabled(
+    def disabled_gates(
         self, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None, context: Context
     ) -> Iterable[Gate]:
         """Return the gates whose fields the template loses."""
         before = old.spec.spec if old is not None else None
         return resource_claim_spec.disabled_claim_gates(new.spec.spec, before, context)
 
-    def prepare_create(self, new: ResourceClaimTemplate, context: Context) -> ResourceClaimTemplate:
+    def prepare_for_create(
+        self, new: ResourceClaimTemplate, context: Context
+    ) -> ResourceClaimTemplate:
         """Drop disabled fields."""
         spec = drop_disabled_claim_fields(new.spec.spec, None, context)
         return replace(new, spec=replace(new.spec, spec=spec))
 
-    def check_create(self, new: ResourceClaimTemplate, context: Context) -> Errors:
+    def validate(self, new: ResourceClaimTemplate, context: Context) -> ErrorList:
         """Check everything."""
         found = check_admin_access(new.spec.spec.devices, context)
         return found + self._check(new, context)
 
-    def prepare_update(
+    def prepare_for_update(
         self, new: ResourceClaimTemplate, old: ResourceClaimTemplate, context: Context
     ) -> ResourceClaimTemplate:
         """Drop disabled fields that were not in use."""
         spec = drop_disabled_claim_fields(new.spec.spec, old.spec.spec, context)
         return replace(new, spec=replace(new.spec, spec=spec))
 
-    def check_update(
+    def validate_update(
         self, new: ResourceClaimTemplate, old: ResourceClaimTemplate, context: Context
-    ) -> Errors:
+    ) -> ErrorList:
         """Check everything, and that the spec is as it was."""
         found = self._check(new, context) + check_metadata_update(new.metadata, old.metadata)
         if not semantic_equal(new.spec, old.spec):
             found.append(invalid(SPEC, internal_template(new.spec), IMMUTABLE))
         return found
 
-    def _check(self, new: ResourceClaimTemplate, context: Context) -> Errors:
+    def _check(self, new: ResourceClaimTemplate, context: Context) -> ErrorList:
         found = check_metadata(new.metadata, namespaced=True)
         found += check_template_metadata(new.spec.metadata, SPEC.child("metadata"))
         return found + check_claim_spec(new.spec.spec, SPEC.child("spec"), context)

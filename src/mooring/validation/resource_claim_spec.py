@@ -28,7 +28,7 @@ from mooring.validation.device_fields import (
     check_toleration,
 )
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     forbidden,
     invalid,
     not_supported,
@@ -77,24 +77,24 @@ class RequestNames:
         known = self._subrequests.get(request)
         return known is not None and (not slash or subrequest in known)
 
-    def check(self, reference: str, path: Path) -> Errors:
+    def check(self, reference: str, path: Path) -> ErrorList:
         """Check that a reference names a request of the claim."""
         segments = reference.split("/")
         if len(segments) > 2:
             return [invalid(path, reference, _UNKNOWN_REQUEST)]
-        found: Errors = []
+        found: ErrorList = []
         for segment in segments:
             found += label(segment, path)
         if reference not in self:
             found.append(invalid(path, reference, _UNKNOWN_REQUEST))
         return found
 
-    def check_all(self, references: tuple[str, ...], path: Path) -> Errors:
+    def check_all(self, references: tuple[str, ...], path: Path) -> ErrorList:
         """Check a list of references: each known, none twice."""
         return declared_set(references, REQUESTS_MAX, self.check, identity, path)
 
 
-def check_claim_spec(spec: ResourceClaimSpec, path: Path, context: Context) -> Errors:
+def check_claim_spec(spec: ResourceClaimSpec, path: Path, context: Context) -> ErrorList:
     """Check what a new claim or template asks for."""
     return _ClaimRules(spec.devices, context).check(path.child("devices"))
 
@@ -109,7 +109,7 @@ class _ClaimRules:
         self.constrained = _constrained_attributes(claim.constraints)
         self.derived_cost = 0
 
-    def check(self, path: Path) -> Errors:
+    def check(self, path: Path) -> ErrorList:
         claim = self.claim
         found = declared_set(
             claim.requests or (),
@@ -130,7 +130,7 @@ class _ClaimRules:
             found.append(forbidden(path, detail))
         return found
 
-    def _check_request(self, request: DeviceRequest, path: Path) -> Errors:
+    def _check_request(self, request: DeviceRequest, path: Path) -> ErrorList:
         found = label(request.name, path.child("name"))
         ways = "exactly one of `exactly` or `firstAvailable` is required"
         if request.exactly is None and not request.first_available:
@@ -145,8 +145,8 @@ class _ClaimRules:
             found += self._check_ways(request, path)
         return found
 
-    def _check_ways(self, request: DeviceRequest, path: Path) -> Errors:
-        found: Errors = []
+    def _check_ways(self, request: DeviceRequest, path: Path) -> ErrorList:
+        found: ErrorList = []
         if request.exactly is not None:
             found += self._check_ask(request.exactly, request.name, path.child("exactly"))
         found += declared_set(
@@ -158,13 +158,13 @@ class _ClaimRules:
         )
         return found
 
-    def _check_subrequest(self, sub: DeviceSubRequest, parent: str, path: Path) -> Errors:
+    def _check_subrequest(self, sub: DeviceSubRequest, parent: str, path: Path) -> ErrorList:
         found = label(sub.name, path.child("name"))
         return found + self._check_ask(sub, f"{parent}/{sub.name}", path)
 
     def _check_ask(
         self, ask: ExactDeviceRequest | DeviceSubRequest, reference: str, path: Path
-    ) -> Errors:
+    ) -> ErrorList:
         found = self._check_class_name(ask, path.child("deviceClassName"))
         found += declared_list(
             ask.selectors,
@@ -178,7 +178,9 @@ class _ClaimRules:
         found += _check_allocation_mode(ask, path)
         return found + each(ask.tolerations, check_toleration, path.child("tolerations"))
 
-    def _check_class_name(self, ask: ExactDeviceRequest | DeviceSubRequest, path: Path) -> Errors:
+    def _check_class_name(
+        self, ask: ExactDeviceRequest | DeviceSubRequest, path: Path
+    ) -> ErrorList:
         # The rule is declared for subrequests only: v1beta1's requests cannot require it.
         if isinstance(ask, DeviceSubRequest):
             return declared_subdomain(ask.device_class_name, path)
@@ -186,7 +188,7 @@ class _ClaimRules:
 
     def _check_derived(
         self, attributes: tuple[DeviceDerivedAttribute, ...], reference: str, path: Path
-    ) -> Errors:
+    ) -> ErrorList:
         found = each(
             attributes, lambda attribute, p: self._check_one_derived(attribute, reference, p), path
         )
@@ -197,8 +199,8 @@ class _ClaimRules:
 
     def _check_one_derived(
         self, attribute: DeviceDerivedAttribute, reference: str, path: Path
-    ) -> Errors:
-        found: Errors = []
+    ) -> ErrorList:
+        found: ErrorList = []
         if attribute.name and not self._is_constrained(attribute.name, reference):
             detail = (
                 "must be referenced by at least one matchAttribute or distinctAttribute "
@@ -219,7 +221,7 @@ class _ClaimRules:
         everywhere, parent = "", reference.partition("/")[0]
         return any(name in self.constrained[key] for key in (everywhere, parent, reference))
 
-    def _check_constraint(self, constraint: DeviceConstraint, path: Path) -> Errors:
+    def _check_constraint(self, constraint: DeviceConstraint, path: Path) -> ErrorList:
         found = self.names.check_all(constraint.requests, path.child("requests"))
         match, distinct = constraint.match_attribute, constraint.distinct_attribute
         if match is not None:
@@ -238,13 +240,13 @@ class _ClaimRules:
                 found.append(required(path.child("matchAttribute")))
         return found
 
-    def _check_config(self, config: DeviceClaimConfiguration, path: Path) -> Errors:
+    def _check_config(self, config: DeviceClaimConfiguration, path: Path) -> ErrorList:
         found = self.names.check_all(config.requests, path.child("requests"))
         return found + check_opaque(config.opaque, path)
 
 
-def _check_derived_form(attribute: DeviceDerivedAttribute, path: Path) -> Errors:
-    found: Errors = []
+def _check_derived_form(attribute: DeviceDerivedAttribute, path: Path) -> ErrorList:
+    found: ErrorList = []
     if attribute.name:
         found += declared_fully_qualified_name(attribute.name, path.child("name"))
     else:
@@ -254,7 +256,7 @@ def _check_derived_form(attribute: DeviceDerivedAttribute, path: Path) -> Errors
     return found
 
 
-def _check_allocation_mode(ask: ExactDeviceRequest | DeviceSubRequest, path: Path) -> Errors:
+def _check_allocation_mode(ask: ExactDeviceRequest | DeviceSubRequest, path: Path) -> ErrorList:
     count = path.child("count")
     match ask.allocation_mode:
         case "All":

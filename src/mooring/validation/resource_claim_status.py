@@ -31,7 +31,7 @@ from mooring.validation.device_fields import (
     check_toleration,
 )
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, forbidden, invalid, required, too_many
+from mooring.validation.errors import ErrorList, forbidden, invalid, required, too_many
 from mooring.validation.field_rules import (
     declared_bytes,
     declared_driver_name,
@@ -68,7 +68,7 @@ HARDWARE_ADDRESS_MAX_BYTES = 128
 CONFIG_SOURCES = ("FromClaim", "FromClass")
 
 
-def check_claim_status(new: ResourceClaim, old: ResourceClaim) -> Errors:
+def check_claim_status(new: ResourceClaim, old: ResourceClaim) -> ErrorList:
     """Check a new status against the claim and the status before."""
     return (
         _check_reservations(new, old.status)
@@ -77,7 +77,7 @@ def check_claim_status(new: ResourceClaim, old: ResourceClaim) -> Errors:
     )
 
 
-def _check_reservations(claim: ResourceClaim, old: ResourceClaimStatus) -> Errors:
+def _check_reservations(claim: ResourceClaim, old: ResourceClaimStatus) -> ErrorList:
     status = claim.status
     path = STATUS.child("reservedFor")
     found = declared_set(
@@ -102,7 +102,7 @@ def _check_reservations(claim: ResourceClaim, old: ResourceClaimStatus) -> Error
     return found
 
 
-def _check_consumer(consumer: ResourceClaimConsumerReference, path: Path) -> Errors:
+def _check_consumer(consumer: ResourceClaimConsumerReference, path: Path) -> ErrorList:
     wanted = (("resource", consumer.resource), ("name", consumer.name), ("uid", consumer.uid))
     return [required(path.child(name)) for name, value in wanted if not value]
 
@@ -110,7 +110,7 @@ def _check_consumer(consumer: ResourceClaimConsumerReference, path: Path) -> Err
 # --- the allocation -----------------------------------------------------------------------
 
 
-def _check_allocation(claim: ResourceClaim, old: ResourceClaimStatus) -> Errors:
+def _check_allocation(claim: ResourceClaim, old: ResourceClaimStatus) -> ErrorList:
     """Check a new allocation; one that exists may be removed but not changed."""
     path = STATUS.child("allocation")
     allocation = claim.status.allocation
@@ -123,7 +123,9 @@ def _check_allocation(claim: ResourceClaim, old: ResourceClaimStatus) -> Errors:
     return _check_new_allocation(allocation, RequestNames(claim.spec.devices), path)
 
 
-def _check_new_allocation(allocation: AllocationResult, names: RequestNames, path: Path) -> Errors:
+def _check_new_allocation(
+    allocation: AllocationResult, names: RequestNames, path: Path
+) -> ErrorList:
     devices = path.child("devices")
     found = declared_list(
         allocation.devices.results,
@@ -142,7 +144,9 @@ def _check_new_allocation(allocation: AllocationResult, names: RequestNames, pat
     return found
 
 
-def _check_result(result: DeviceRequestAllocationResult, names: RequestNames, path: Path) -> Errors:
+def _check_result(
+    result: DeviceRequestAllocationResult, names: RequestNames, path: Path
+) -> ErrorList:
     found = names.check(result.request, path.child("request"))
     found += declared_driver_name(result.driver, path.child("driver"))
     found += declared_pool_name(result.pool, path.child("pool"))
@@ -158,7 +162,7 @@ def _check_result(result: DeviceRequestAllocationResult, names: RequestNames, pa
 
 def _check_result_config(
     config: DeviceAllocationConfiguration, names: RequestNames, path: Path
-) -> Errors:
+) -> ErrorList:
     source = path.child("source")
     if config.source:
         found = declared_enum(config.source, CONFIG_SOURCES, source)
@@ -168,7 +172,7 @@ def _check_result_config(
     return found + check_opaque(config.opaque, path)
 
 
-def _check_share_id(share_id: str | None, path: Path) -> Errors:
+def _check_share_id(share_id: str | None, path: Path) -> ErrorList:
     if share_id is None or is_uuid(share_id):
         return []
     detail = "must be a lowercase UUID in 8-4-4-4-12 format"
@@ -178,7 +182,7 @@ def _check_share_id(share_id: str | None, path: Path) -> Errors:
 # --- what drivers report ------------------------------------------------------------------
 
 
-def _check_reports(status: ResourceClaimStatus) -> Errors:
+def _check_reports(status: ResourceClaimStatus) -> ErrorList:
     path = STATUS.child("devices")
     allocation = status.allocation
     results = allocation.devices.results if allocation is not None else ()
@@ -196,7 +200,7 @@ def _check_report(
     device: AllocatedDeviceStatus,
     allocated: set[tuple[str, str, str, str | None]],
     path: Path,
-) -> Errors:
+) -> ErrorList:
     found = driver_name(device.driver, path.child("driver"))
     found += pool_name(device.pool, path.child("pool"))
     found += label(device.device, path.child("device"))
@@ -220,7 +224,7 @@ def _check_report(
     return found
 
 
-def _check_network(network: NetworkDeviceData, path: Path) -> Errors:
+def _check_network(network: NetworkDeviceData, path: Path) -> ErrorList:
     name_path = path.child("interfaceName")
     found = declared_bytes(network.interface_name, INTERFACE_NAME_MAX_BYTES, name_path)
     address_path = path.child("hardwareAddress")
@@ -230,7 +234,7 @@ def _check_network(network: NetworkDeviceData, path: Path) -> Errors:
     )
 
 
-def _check_interface_address(text: str, path: Path) -> Errors:
+def _check_interface_address(text: str, path: Path) -> ErrorList:
     """Check an address with the length of its network, in the form Go would print it."""
     canonical = _canonical_interface_address(text)
     if canonical is None:

@@ -17,9 +17,15 @@ from mooring.api.resource.v1alpha3 import (
     ShareableCapacityStatus,
     ShareableSummaryStatus,
 )
-from mooring.api.timestamp import Timestamp
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, forbidden, invalid, only_declared, required, too_many
+from mooring.validation.errors import (
+    ErrorList,
+    forbidden,
+    invalid,
+    only_declared,
+    required,
+    too_many,
+)
 from mooring.validation.field_rules import (
     declared_bytes,
     declared_driver_name,
@@ -33,11 +39,8 @@ from mooring.validation.field_rules import (
 from mooring.validation.metadata import (
     IMMUTABLE,
     check_conditions,
-    check_metadata,
-    check_metadata_update,
 )
-from mooring.validation.resource_claim import metadata_for_status
-from mooring.validation.strategy import Context, Strategy
+from mooring.validation.strategy import Context, ObjectStrategy
 
 SPEC = root("spec")
 STATUS = root("status")
@@ -51,92 +54,64 @@ SUMMARY_MAX = 32
 VALIDATION_ERROR_MAX_BYTES = 256
 
 
-class ResourcePoolStatusRequestStrategy(Strategy[ResourcePoolStatusRequest]):
-    """Admission of ResourcePoolStatusRequests."""
+class ResourcePoolStatusRequestStrategy(ObjectStrategy[ResourcePoolStatusRequest]):
+    """The strategy of ResourcePoolStatusRequests: the spec never changes, the status is set once."""
 
-    allows_unconditional_update = False
+    allow_unconditional_update = False
+    namespaced = False
 
     def default(
         self,
         value: ResourcePoolStatusRequest,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
+        api_version: str,
+        context: Context,
     ) -> ResourcePoolStatusRequest:
         """Set the limit."""
         if value.spec.limit is not None:
             return value
         return replace(value, spec=replace(value.spec, limit=LIMIT_DEFAULT))
 
-    def prepare_create(
-        self, new: ResourcePoolStatusRequest, context: Context
-    ) -> ResourcePoolStatusRequest:
-        """Drop the status and disabled fields."""
-        return _drop_disabled(replace(new, status=None), None, context)
-
-    def check_create(self, new: ResourcePoolStatusRequest, context: Context) -> Errors:
-        """Check everything."""
-        found = check_metadata(new.metadata, namespaced=False)
-        return found + only_declared(_check_spec(new.spec, context))
-
-    def prepare_update(
-        self, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest, context: Context
-    ) -> ResourcePoolStatusRequest:
-        """Keep the status; drop disabled fields that were not in use."""
-        return _drop_disabled(replace(new, status=old.status), old, context)
-
-    def check_update(
+    def drop_disabled_fields(
         self,
         new: ResourcePoolStatusRequest,
-        old: ResourcePoolStatusRequest,
-        context: Context,  # noqa: ARG002
-    ) -> Errors:
-        """Check the metadata; of the spec only that it is as it was."""
-        found = check_metadata_update(new.metadata, old.metadata)
-        if not semantic_equal(new.spec, old.spec):
-            found.append(invalid(SPEC, None, IMMUTABLE, declared=True))
-        return found
-
-    def prepare_status(
-        self,
-        new: ResourcePoolStatusRequest,
-        old: ResourcePoolStatusRequest,
-        context: Context,  # noqa: ARG002
+        old: ResourcePoolStatusRequest | None,
+        context: Context,
     ) -> ResourcePoolStatusRequest:
-        """Keep spec and metadata."""
-        metadata = metadata_for_status(new.metadata, old.metadata)
-        return replace(new, spec=old.spec, metadata=metadata)
+        """Drop the partition type while its feature is off."""
+        is_in_use = old is not None and old.spec.default_partition_type_attribute is not None
+        if context.enabled(Gate.DRA_PARTITIONABLE_DEVICES_TYPE) or is_in_use:
+            return new
+        return replace(new, spec=replace(new.spec, default_partition_type_attribute=None))
 
-    def check_status(
-        self,
-        new: ResourcePoolStatusRequest,
-        old: ResourcePoolStatusRequest,
-        context: Context,  # noqa: ARG002
-    ) -> Errors:
-        """Check a first answer; a given one may not change."""
-        found = check_metadata_update(new.metadata, old.metadata)
+    def validate(self, new: ResourcePoolStatusRequest, context: Context) -> ErrorList:
+        """Validate everything."""
+        return self.check_metadata(new) + only_declared(_check_spec(new.spec, context))
+
+    def validate_changes(
+        self, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest
+    ) -> ErrorList:
+        """Validate that the spec is unchanged."""
+        if semantic_equal(new.spec, old.spec):
+            return []
+        return [invalid(SPEC, None, IMMUTABLE, declared=True)]
+
+    def validate_status(
+        self, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest
+    ) -> ErrorList:
+        """Validate a first status; once set it may not change."""
+        found: ErrorList = []
         is_changed = not semantic_equal(new.status, old.status)
         if old.status is not None:
             if is_changed:
                 found.append(invalid(STATUS, new.status, IMMUTABLE))
         elif new.status is not None:
-            path = STATUS.child("conditions")
-            found += check_conditions(new.status.conditions, path)
+            found += check_conditions(new.status.conditions, STATUS.child("conditions"))
         if new.status is not None and is_changed:
             found += only_declared(_check_status(new.status))
         return found
 
 
-def _drop_disabled(
-    new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest | None, context: Context
-) -> ResourcePoolStatusRequest:
-    if context.enabled(Gate.DRA_PARTITIONABLE_DEVICES_TYPE):
-        return new
-    if old is not None and old.spec.default_partition_type_attribute is not None:
-        return new
-    return replace(new, spec=replace(new.spec, default_partition_type_attribute=None))
-
-
-def _check_spec(spec: ResourcePoolStatusRequestSpec, context: Context) -> Errors:
+def _check_spec(spec: ResourcePoolStatusRequestSpec, context: Context) -> ErrorList:
     driver = SPEC.child("driver")
     if not (context.extensions and "/" in spec.driver):  # matches no driver, so it finds no pool
         found = declared_driver_name(spec.driver, driver, length_max=None)
@@ -156,7 +131,7 @@ def _check_spec(spec: ResourcePoolStatusRequestSpec, context: Context) -> Errors
     return found
 
 
-def _check_status(status: ResourcePoolStatusRequestStatus) -> Errors:
+def _check_status(status: ResourcePoolStatusRequestStatus) -> ErrorList:
     found = _check_count(status.pool_count, STATUS.child("poolCount"), is_required=True)
     found += declared_list(status.pools, POOLS_MAX, _check_pool, STATUS.child("pools"))
     if len(status.conditions) > CONDITIONS_MAX:
@@ -165,7 +140,7 @@ def _check_status(status: ResourcePoolStatusRequestStatus) -> Errors:
     return found
 
 
-def _check_pool(pool: PoolStatus, path: Path) -> Errors:
+def _check_pool(pool: PoolStatus, path: Path) -> ErrorList:
     found = declared_driver_name(pool.driver, path.child("driver"), length_max=None)
     found += declared_pool_name(pool.pool_name, path.child("poolName"))
     found += _check_count(pool.generation or None, path.child("generation"), is_required=True)
@@ -189,21 +164,21 @@ def _check_pool(pool: PoolStatus, path: Path) -> Errors:
     return found
 
 
-def _check_partitions(summary: tuple[PartitionTypeStatus, ...], path: Path) -> Errors:
+def _check_partitions(summary: tuple[PartitionTypeStatus, ...], path: Path) -> ErrorList:
     found = declared_list(summary, SUMMARY_MAX, _check_partition, path)
     if len(summary) <= SUMMARY_MAX:
         found += duplicates(summary, lambda p: (p.attribute, p.type), path, declared=True)
     return found
 
 
-def _check_partition(partition: PartitionTypeStatus, path: Path) -> Errors:
+def _check_partition(partition: PartitionTypeStatus, path: Path) -> ErrorList:
     found = _check_given(partition.attribute, path.child("attribute"))
     found += _check_given(partition.type, path.child("type"))
     found += _check_count(partition.total, path.child("total"), is_required=True)
     return found + _check_count(partition.allocatable, path.child("allocatable"), is_required=True)
 
 
-def _check_shareable(summary: ShareableSummaryStatus, path: Path) -> Errors:
+def _check_shareable(summary: ShareableSummaryStatus, path: Path) -> ErrorList:
     fully, partially = summary.fully_available_devices, summary.partially_available_devices
     found = _check_count(fully, path.child("fullyAvailableDevices"), is_required=True)
     found += _check_count(partially, path.child("partiallyAvailableDevices"), is_required=True)
@@ -212,7 +187,7 @@ def _check_shareable(summary: ShareableSummaryStatus, path: Path) -> Errors:
     )
 
 
-def _check_capacity(capacity: ShareableCapacityStatus, path: Path) -> Errors:
+def _check_capacity(capacity: ShareableCapacityStatus, path: Path) -> ErrorList:
     found = _check_given(capacity.name, path.child("name"))
     for name, amount in (
         ("total", capacity.total),
@@ -224,19 +199,19 @@ def _check_capacity(capacity: ShareableCapacityStatus, path: Path) -> Errors:
     return found
 
 
-def _check_given(value: str, path: Path) -> Errors:
+def _check_given(value: str, path: Path) -> ErrorList:
     return [] if value else [required(path, declared=True)]
 
 
 def _check_count(
     count: int | None, path: Path, *, minimum: int = 0, is_required: bool = False
-) -> Errors:
+) -> ErrorList:
     if count is None:
         return [required(path, declared=True)] if is_required else []
     return _check_range(count, minimum, None, path)
 
 
-def _check_range(value: int, minimum: int, maximum: int | None, path: Path) -> Errors:
+def _check_range(value: int, minimum: int, maximum: int | None, path: Path) -> ErrorList:
     if value < minimum:
         detail = f"must be greater than or equal to {minimum}"
         return [invalid(path, value, detail, declared=True)]

@@ -9,29 +9,11 @@ from msgspec.structs import replace
 
 from mooring.api.fieldpath import Path, root
 from mooring.api.gates import Gate
-from mooring.api.resource.v1 import (
-    Device,
-    ResourcePool,
-    ResourceSlice,
-    ResourceSliceSpec,
-)
-from mooring.api.timestamp import Timestamp
+from mooring.api.resource.v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from mooring.validation.device_fields import check_skip_node_operations, default_taint
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import (
-    Errors,
-    invalid,
-    only_declared,
-    quoted,
-    too_many,
-)
-from mooring.validation.field_rules import (
-    declared_set,
-    driver_name,
-    duplicates,
-    each,
-    pool_name,
-)
+from mooring.validation.errors import ErrorList, invalid, only_declared, quoted, too_many
+from mooring.validation.field_rules import declared_set, driver_name, duplicates, each, pool_name
 from mooring.validation.metadata import (
     IMMUTABLE,
     check_metadata,
@@ -40,11 +22,11 @@ from mooring.validation.metadata import (
 )
 from mooring.validation.plaindevices import are_plainly_good, name_no_nodes
 from mooring.validation.slice_device import (
-    check_slice_nodes,
-    check_partition_type,
     check_counter_set,
     check_device,
     check_device_nodes,
+    check_partition_type,
+    check_slice_nodes,
     is_list,
 )
 from mooring.validation.strategy import Context, Strategy
@@ -64,34 +46,36 @@ COUNTER_SETS_MAX = 8
 class ResourceSliceStrategy(Strategy[ResourceSlice]):
     """Admission of ResourceSlices."""
 
-    def default(self, value: ResourceSlice, api_version: str, now: Timestamp) -> ResourceSlice:  # noqa: ARG002
+    def default(self, value: ResourceSlice, api_version: str, context: Context) -> ResourceSlice:
         """Note when taints came."""
         devices = value.spec.devices or ()
         if not any(taint.time_added is None for device in devices for taint in device.taints):
             return value
         dated = tuple(
-            replace(device, taints=tuple(default_taint(taint, now) for taint in device.taints))
+            replace(
+                device, taints=tuple(default_taint(taint, context.now) for taint in device.taints)
+            )
             for device in devices
         )
         return replace(value, spec=replace(value.spec, devices=dated))
 
-    def disabled(
+    def disabled_gates(
         self, new: ResourceSlice, old: ResourceSlice | None, context: Context
     ) -> Iterable[Gate]:
         """Return the gates whose fields the slice loses."""
         return disabled_slice_gates(new.spec, old.spec if old is not None else None, context)
 
-    def prepare_create(self, new: ResourceSlice, context: Context) -> ResourceSlice:
+    def prepare_for_create(self, new: ResourceSlice, context: Context) -> ResourceSlice:
         """Start counting generations; drop disabled fields."""
         metadata = replace(new.metadata, generation=1)
         spec = drop_disabled_slice_fields(new.spec, None, context)
         return replace(new, metadata=metadata, spec=spec)
 
-    def check_create(self, new: ResourceSlice, context: Context) -> Errors:
+    def validate(self, new: ResourceSlice, context: Context) -> ErrorList:
         """Check everything."""
         return check_metadata(new.metadata, namespaced=False) + _check_spec(new.spec, None, context)
 
-    def prepare_update(
+    def prepare_for_update(
         self, new: ResourceSlice, old: ResourceSlice, context: Context
     ) -> ResourceSlice:
         """Drop disabled fields; a changed spec is a new generation."""
@@ -100,12 +84,14 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
             new = replace(new, metadata=replace(new.metadata, generation=generation))
         return replace(new, spec=drop_disabled_slice_fields(new.spec, old.spec, context))
 
-    def check_update(self, new: ResourceSlice, old: ResourceSlice, context: Context) -> Errors:
+    def validate_update(
+        self, new: ResourceSlice, old: ResourceSlice, context: Context
+    ) -> ErrorList:
         """Check everything but capacity and taints that stay as they were."""
         found = check_metadata_update(new.metadata, old.metadata)
         return found + _check_spec(new.spec, old.spec, context)
 
-    def warnings(self, new: ResourceSlice) -> list[str]:
+    def warnings_on_create(self, new: ResourceSlice) -> list[str]:
         """Warn of capitals in the driver's name."""
         driver = new.spec.driver
         if driver == driver.lower():
@@ -117,7 +103,9 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
 # --- the slice ----------------------------------------------------------------------------
 
 
-def _check_spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None, context: Context) -> Errors:
+def _check_spec(
+    spec: ResourceSliceSpec, old: ResourceSliceSpec | None, context: Context
+) -> ErrorList:
     found = driver_name(spec.driver, DRIVER)
     found += _check_pool(spec.pool, POOL)
     if old is not None:
@@ -140,7 +128,7 @@ def _check_spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None, context:
     return found + check_skip_node_operations(spec.skip_node_operations, SKIP_NODE_OPERATIONS)
 
 
-def _check_pool(pool: ResourcePool, path: Path) -> Errors:
+def _check_pool(pool: ResourcePool, path: Path) -> ErrorList:
     found = pool_name(pool.name, path.child("name"))
     if pool.resource_slice_count <= 0:
         place = path.child("resourceSliceCount")
@@ -151,7 +139,7 @@ def _check_pool(pool: ResourcePool, path: Path) -> Errors:
     return found
 
 
-def _check_identity(spec: ResourceSliceSpec, old: ResourceSliceSpec) -> Errors:
+def _check_identity(spec: ResourceSliceSpec, old: ResourceSliceSpec) -> ErrorList:
     """Check that a slice stays with its driver, pool and node."""
     return [
         invalid(path, new_value, IMMUTABLE)
@@ -166,7 +154,7 @@ def _check_identity(spec: ResourceSliceSpec, old: ResourceSliceSpec) -> Errors:
 
 def _check_devices(
     spec: ResourceSliceSpec, old: ResourceSliceSpec | None, context: Context
-) -> Errors:
+) -> ErrorList:
     devices = spec.devices or ()
     devices_max = DEVICES_MAX
     if len(devices) > DEVICES_MAX_WITH_ADVANCED_FEATURES and _has_advanced_features(devices):
@@ -176,7 +164,7 @@ def _check_devices(
     if not spec.per_device_node_selection and name_no_nodes(devices) and are_plainly_good(devices):
         return []
     before = {device.name: device for device in reversed((old and old.devices) or ())}
-    found: Errors = []
+    found: ErrorList = []
     for position, device in enumerate(devices):
         path = DEVICES.index(position)
         if not are_plainly_good((device,)):
@@ -185,7 +173,7 @@ def _check_devices(
     return found + duplicates(devices, lambda device: device.name, DEVICES)
 
 
-def _declared_of(devices: tuple[Device, ...], context: Context) -> Errors:
+def _declared_of(devices: tuple[Device, ...], context: Context) -> ErrorList:
     """Return only what the types declare: those rules hold for lists that are too long, too."""
     return only_declared(
         each(devices, lambda device, path: check_device(device, None, path, context), DEVICES)

@@ -1,5 +1,5 @@
 """MOVED."""
 
-from mooring.validation.resource_slice import ResourceSliceStrategy as ResourceSliceStrategy  # noqa
+from mooring.validation.resource_slice import ResourceSliceStrategy as ResourceSliceStrategy
 
-__all__ = ["ResourceSliceStrategy"]  # noqa
+__all__ = ["ResourceSliceStrategy"]

@@ -22,14 +22,7 @@ from mooring.api.schedulerconfig import (
     duration_text,
     dynamic_resources_args,
 )
-from mooring.validation.errors import (
-    OMITTED,
-    Errors,
-    duplicate,
-    forbidden,
-    invalid,
-    required,
-)
+from mooring.validation.errors import OMITTED, ErrorList, duplicate, forbidden, invalid, required
 from mooring.validation.strategy import Context, Strategy
 
 FILTER_TIMEOUT = "10s"
@@ -67,9 +60,11 @@ def default_dynamic_resources_args(
     return args
 
 
-def validate_scheduler_configuration(config: KubeSchedulerConfiguration, *, gates: Gates) -> Errors:
+def validate_scheduler_configuration(
+    config: KubeSchedulerConfiguration, *, gates: Gates
+) -> ErrorList:
     """Return what is wrong with a configuration that has its defaults."""
-    found: Errors = []
+    found: ErrorList = []
     if (config.parallelism or 0) <= 0:
         detail = "should be an integer value greater than zero"
         found.append(invalid(root("parallelism"), config.parallelism, detail))
@@ -91,9 +86,9 @@ def validate_scheduler_configuration(config: KubeSchedulerConfiguration, *, gate
 
 def validate_dynamic_resources_args(
     args: DynamicResourcesArgs, path: Path, *, gates: Gates
-) -> Errors:
+) -> ErrorList:
     """Return what is wrong with the arguments for claims."""
-    found: Errors = []
+    found: ErrorList = []
     if args.filter_timeout is not None:
         filter_path, nanoseconds = path.child("filterTimeout"), duration_ns(args.filter_timeout)
         if not gates.enabled(Gate.DRA_SCHEDULER_FILTER_TIMEOUT):
@@ -134,8 +129,8 @@ def _default_profile(profile: KubeSchedulerProfile, gates: Gates) -> KubeSchedul
     return replace(profile, plugin_config=configs)
 
 
-def _check_profiles(profiles: tuple[KubeSchedulerProfile, ...], gates: Gates) -> Errors:
-    found: Errors = []
+def _check_profiles(profiles: tuple[KubeSchedulerProfile, ...], gates: Gates) -> ErrorList:
+    found: ErrorList = []
     positions: dict[str | None, int] = {}
     for position, profile in enumerate(profiles):
         path = PROFILES.index(position)
@@ -153,8 +148,8 @@ def _check_profiles(profiles: tuple[KubeSchedulerProfile, ...], gates: Gates) ->
     return found
 
 
-def _check_plugin_configs(profile: KubeSchedulerProfile, path: Path, gates: Gates) -> Errors:
-    found: Errors = []
+def _check_plugin_configs(profile: KubeSchedulerProfile, path: Path, gates: Gates) -> ErrorList:
+    found: ErrorList = []
     seen: set[str] = set()
     for position, config in enumerate(profile.plugin_config):
         place = path.index(position)
@@ -168,7 +163,7 @@ def _check_plugin_configs(profile: KubeSchedulerProfile, path: Path, gates: Gate
     return found
 
 
-def _check_percentage(value: int | None, path: Path) -> Errors:
+def _check_percentage(value: int | None, path: Path) -> ErrorList:
     if value is None or 0 <= value <= 100:
         return []
     return [invalid(path, value, "not in valid range [0-100]")]
@@ -181,7 +176,7 @@ def _or(value: int | None, default: int) -> int:
 class SchedulerConfigurationStrategy(Strategy[KubeSchedulerConfiguration]):
     """Checking of scheduler configurations, which are files and never stored."""
 
-    def check_create(self, new: KubeSchedulerConfiguration, context: Context) -> Errors:
+    def validate(self, new: KubeSchedulerConfiguration, context: Context) -> ErrorList:
         """Check everything, with what is absent set as the scheduler would."""
         try:
             config = default_scheduler_configuration(new, gates=context.gates)

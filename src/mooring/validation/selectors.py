@@ -7,20 +7,20 @@ from mooring.api.fieldpath import Path
 from mooring.api.labels import Selector, read_selector
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.validation.errors import Errors, FieldError, forbidden, invalid, required
+from mooring.validation.errors import ErrorList, FieldError, forbidden, invalid, required
 from mooring.validation.field_rules import each, each_invalid, label_name, label_value
 
 
-def check_label_selector(selector: LabelSelector, path: Path) -> Errors:
+def check_label_selector(selector: LabelSelector, path: Path) -> ErrorList:
     """Check the labels and the expressions of a selector."""
     found = check_labels(selector.match_labels, path.child("matchLabels"))
     expressions = selector.match_expressions
     return found + each(expressions, _check_requirement, path.child("matchExpressions"))
 
 
-def check_labels(labels: dict[str, str], path: Path) -> Errors:
+def check_labels(labels: dict[str, str], path: Path) -> ErrorList:
     """Check the names and the values of labels."""
-    found: Errors = []
+    found: ErrorList = []
     for key, value in labels.items():
         found += label_name(key, path)
         found += label_value(value, path)
@@ -38,8 +38,8 @@ def is_empty(selector: LabelSelector) -> bool:
     return not selector.match_labels and not selector.match_expressions
 
 
-def _check_requirement(requirement: LabelSelectorRequirement, path: Path) -> Errors:
-    found: Errors = []
+def _check_requirement(requirement: LabelSelectorRequirement, path: Path) -> ErrorList:
+    found: ErrorList = []
     match requirement.operator:
         case "In" | "NotIn":
             if not requirement.values:
@@ -59,7 +59,7 @@ def _check_requirement(requirement: LabelSelectorRequirement, path: Path) -> Err
 # ---- from mooring.validation.nodeselectors: Rules for node selectors.
 
 
-def check_node_selector(selector: NodeSelector, path: Path) -> Errors:
+def check_node_selector(selector: NodeSelector, path: Path) -> ErrorList:
     """Check a node selector."""
     terms = selector.node_selector_terms or ()
     place = path.child("nodeSelectorTerms")
@@ -70,9 +70,9 @@ def check_node_selector(selector: NodeSelector, path: Path) -> Errors:
 
 def check_node_selector_term(
     term: NodeSelectorTerm, path: Path, *, any_values: bool = False
-) -> Errors:
+) -> ErrorList:
     """Check a term; where nodes are only preferred, values need not be those of labels."""
-    found: Errors = []
+    found: ErrorList = []
     for position, requirement in enumerate(term.match_expressions):
         place = path.child("matchExpressions").index(position)
         found += _check_expression(requirement, place, any_values=any_values)
@@ -81,8 +81,8 @@ def check_node_selector_term(
 
 def _check_expression(
     requirement: NodeSelectorRequirement, path: Path, *, any_values: bool
-) -> Errors:
-    found: Errors = []
+) -> ErrorList:
+    found: ErrorList = []
     values = path.child("values")
     match requirement.operator:
         case "In" | "NotIn":
@@ -107,8 +107,8 @@ def _check_expression(
     return found
 
 
-def _check_field(requirement: NodeSelectorRequirement, path: Path) -> Errors:
-    found: Errors = []
+def _check_field(requirement: NodeSelectorRequirement, path: Path) -> ErrorList:
+    found: ErrorList = []
     values = path.child("values")
     if requirement.operator not in ("In", "NotIn"):
         found.append(_not_an_operator(requirement, path))

@@ -24,7 +24,7 @@ from mooring.validation.device_capacity import check_node_resources, check_reque
 from mooring.validation.device_fields import check_binding_conditions, check_taint
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     forbidden,
     invalid,
     only_declared,
@@ -67,7 +67,7 @@ _VALUE_NAMES = ("int", "bool", "string", "version", "ints", "bools", "strings", 
 _ONE_VALUE = "exactly one value must be specified"
 
 
-def check_device(device: Device, old: Device | None, path: Path, context: Context) -> Errors:
+def check_device(device: Device, old: Device | None, path: Path, context: Context) -> ErrorList:
     """Check everything of a device but which nodes it is for."""
     found = label(device.name, path.child("name"))
     found += _check_sizes(device, path)
@@ -92,8 +92,8 @@ def check_device(device: Device, old: Device | None, path: Path, context: Contex
     return found
 
 
-def _check_sizes(device: Device, path: Path) -> Errors:
-    found: Errors = []
+def _check_sizes(device: Device, path: Path) -> ErrorList:
+    found: ErrorList = []
     entries = len(device.attributes) + len(device.capacity)
     if entries > ENTRIES_MAX:
         detail = f"the total number of attributes and capacities must not exceed {ENTRIES_MAX}"
@@ -105,7 +105,7 @@ def _check_sizes(device: Device, path: Path) -> Errors:
     return found
 
 
-def _check_taints(device: Device, old: Device | None, path: Path) -> Errors:
+def _check_taints(device: Device, old: Device | None, path: Path) -> ErrorList:
     if old is not None and semantic_equal(device.taints, old.taints):
         return only_declared(each(device.taints, _check_new_taint, path))
     found = each(device.taints, _check_new_taint, path)
@@ -114,11 +114,11 @@ def _check_taints(device: Device, old: Device | None, path: Path) -> Errors:
     return found
 
 
-def _check_new_taint(taint: DeviceTaint, path: Path) -> Errors:
+def _check_new_taint(taint: DeviceTaint, path: Path) -> ErrorList:
     return check_taint(taint, None, path)
 
 
-def check_device_nodes(device: Device, path: Path, *, per_device: bool | None) -> Errors:
+def check_device_nodes(device: Device, path: Path, *, per_device: bool | None) -> ErrorList:
     """Check that a device names its nodes exactly where the slice leaves it to the devices."""
     if not per_device:
         if device.node_name is None and device.node_selector is None and device.all_nodes is None:
@@ -128,7 +128,7 @@ def check_device_nodes(device: Device, path: Path, *, per_device: bool | None) -
             "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
         )
         return [invalid(path, None, detail)]
-    found: Errors = []
+    found: ErrorList = []
     ways: list[str] = []
     if device.node_name:
         ways.append("`nodeName`")
@@ -155,8 +155,8 @@ def check_device_nodes(device: Device, path: Path, *, per_device: bool | None) -
 
 def _check_attributes(
     attributes: dict[str, DeviceAttribute], path: Path, context: Context
-) -> Errors:
-    found: Errors = []
+) -> ErrorList:
+    found: ErrorList = []
     for name, attribute in attributes.items():
         found += _check_key(name, path, context)
         place = path.key(_shortened(name, KEY_SHOWN_MAX))
@@ -165,7 +165,7 @@ def _check_attributes(
     return found
 
 
-def _check_key(name: str, path: Path, context: Context) -> Errors:
+def _check_key(name: str, path: Path, context: Context) -> ErrorList:
     """Check a key of the attribute or capacity map."""
     if context.extensions and is_hyphenated_name(name):
         return []
@@ -181,8 +181,8 @@ def is_hyphenated_name(name: str) -> bool:
     )
 
 
-def _check_attribute(attribute: DeviceAttribute, path: Path) -> Errors:
-    found: Errors = []
+def _check_attribute(attribute: DeviceAttribute, path: Path) -> ErrorList:
+    found: ErrorList = []
     if attribute.string_value is not None:
         found += _check_text(attribute.string_value, path.child("string"))
     if attribute.version_value is not None:
@@ -197,7 +197,7 @@ def _check_attribute(attribute: DeviceAttribute, path: Path) -> Errors:
     return found
 
 
-def _check_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) -> Errors:
+def _check_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) -> ErrorList:
     """Check that one value is given; by hand, an empty list is one."""
     values = astuple(attribute)
     is_one = values.count(None) == len(values) - 1
@@ -207,14 +207,14 @@ def _check_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) 
     return both(by_hand, declared_union(dict(zip(_VALUE_NAMES, values, strict=True)), path))
 
 
-def _check_text(text: str, path: Path) -> Errors:
+def _check_text(text: str, path: Path) -> ErrorList:
     if byte_length(text) <= VALUE_MAX_BYTES:
         return []
     return [too_long(path, VALUE_MAX_BYTES)]
 
 
-def _check_version(text: str, path: Path) -> Errors:
-    found: Errors = []
+def _check_version(text: str, path: Path) -> ErrorList:
+    found: ErrorList = []
     if not matches_api_rule(text):
         detail = "must be a string compatible with semver.org spec 2.0.0"
         found.append(invalid(path, text, detail))
@@ -224,8 +224,8 @@ def _check_version(text: str, path: Path) -> Errors:
 # --- capacity and counters ----------------------------------------------------------------
 
 
-def _check_capacities(device: Device, path: Path, context: Context) -> Errors:
-    found: Errors = []
+def _check_capacities(device: Device, path: Path, context: Context) -> ErrorList:
+    found: ErrorList = []
     for name, capacity in device.capacity.items():
         found += _check_key(name, path, context)
         if capacity.request_policy is not None:
@@ -234,19 +234,21 @@ def _check_capacities(device: Device, path: Path, context: Context) -> Errors:
     return found
 
 
-def _check_policy(device: Device, capacity: DeviceCapacity, path: Path, context: Context) -> Errors:
+def _check_policy(
+    device: Device, capacity: DeviceCapacity, path: Path, context: Context
+) -> ErrorList:
     if device.allow_multiple_allocations:
         return check_request_policy(capacity, path, context)
     return [forbidden(path, "allowMultipleAllocations must be true")]
 
 
-def check_counter_set(counter_set: CounterSet, path: Path) -> Errors:
+def check_counter_set(counter_set: CounterSet, path: Path) -> ErrorList:
     """Check counters that devices share."""
     found = declared_short_name(counter_set.name, path.child("name"))
     return found + _check_counters(counter_set.counters, path.child("counters"))
 
 
-def _check_consumption(consumption: DeviceCounterConsumption, path: Path) -> Errors:
+def _check_consumption(consumption: DeviceCounterConsumption, path: Path) -> ErrorList:
     found = declared_short_name(consumption.counter_set, path.child("counterSet"))
     found += _check_counters(consumption.counters, path.child("counters"))
     groups = path.child("compatibilityGroups")
@@ -255,14 +257,14 @@ def _check_consumption(consumption: DeviceCounterConsumption, path: Path) -> Err
     )
 
 
-def _check_group(group: str, path: Path) -> Errors:
+def _check_group(group: str, path: Path) -> ErrorList:
     return only_declared(declared_label(group, path))
 
 
-def _check_counters(counters: Collection[str], path: Path) -> Errors:
+def _check_counters(counters: Collection[str], path: Path) -> ErrorList:
     if not counters:
         return [required(path, declared=True)]
-    found: Errors = []
+    found: ErrorList = []
     for name in counters:
         found += declared_label(name, path)
     if len(counters) > COUNTERS_MAX:
@@ -310,11 +312,11 @@ def count_values(attributes: Mapping[str, DeviceAttribute]) -> int:
     return total
 
 
-def check_partition_type(spec: ResourceSliceSpec, name: str, context: Context) -> Errors:
+def check_partition_type(spec: ResourceSliceSpec, name: str, context: Context) -> ErrorList:
     """Check that devices which consume counters say of which partition type they are."""
     path = SPEC.child("partitionTypeAttribute")
     if not context.enabled(Gate.DRA_PARTITIONABLE_DEVICES_TYPE):
-        found: Errors = [forbidden(path, "", declared=True)]
+        found: ErrorList = [forbidden(path, "", declared=True)]
     else:
         found = declared_fully_qualified_name(name, path)
     found = only_declared(found)
@@ -342,9 +344,9 @@ def check_partition_type(spec: ResourceSliceSpec, name: str, context: Context) -
     return found
 
 
-def check_slice_nodes(spec: ResourceSliceSpec) -> Errors:
+def check_slice_nodes(spec: ResourceSliceSpec) -> ErrorList:
     """Check that the slice says in exactly one way which nodes it is for."""
-    found: Errors = []
+    found: ErrorList = []
     ways: list[str] = []
     if spec.node_name:
         ways.append("`nodeName`")

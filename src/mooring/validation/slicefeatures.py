@@ -1,5 +1,5 @@
 """MOVED."""
 
-from mooring.validation.resource_slice import dropped as dropped  # noqa
+from mooring.validation.resource_slice import dropped as dropped
 
-__all__ = ["dropped"]  # noqa
+__all__ = ["dropped"]

@@ -1,5 +1,5 @@
 """MOVED."""
 
-from mooring.validation.equality import stored_form as stored_form  # noqa
+from mooring.validation.equality import stored_form as stored_form
 
-__all__ = ["stored_form"]  # noqa
+__all__ = ["stored_form"]

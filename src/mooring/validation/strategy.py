@@ -1,7 +1,11 @@
-"""How one kind is admitted: the steps that differ from kind to kind.
+"""Strategies: the steps of a registry that differ from kind to kind, as in k8s.io/apiserver.
 
-A strategy sees objects in their hub version only. It never mutates: a step that changes an
-object returns the changed one.
+    default, prepare_for_create, validate, warnings_on_create           create
+    default, prepare_for_update, validate_update                        update
+    default, prepare_for_status_update, validate_status_update          update of the status
+
+A strategy sees objects in their hub version only. It never mutates: a step that changes an object
+returns the changed one. `registry` runs the steps; `ObjectStrategy` has those that most kinds share.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,114 +25,203 @@ from mooring.api.meta import ObjectMeta
 from mooring.api.timestamp import Timestamp
 from mooring.cel.device import DeviceCompiler, Features, Kind, Scope
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, ErrorType
+from mooring.validation.errors import ErrorList, ErrorType
 from mooring.validation.metadata import (
     NameCheck,
     check_metadata,
     check_metadata_update,
+    metadata_for_status,
     next_generation,
 )
 
-O = TypeVar("O", bound=Struct)  # noqa: E741
+O = TypeVar("O", bound=Struct)
+
+_ALL_GATES = frozenset(Gate)
 
 
 class Strategy(Generic[O]):
-    """The steps of admission for one kind; by default none does anything."""
+    """The steps for one kind; by default none does anything."""
 
-    allows_unconditional_update = True
+    allow_unconditional_update = True
 
-    def default(self, value: O, api_version: str, now: Timestamp) -> O:  # noqa: ARG002
-        """Return the object with absent fields set as the version it was written in says."""
+    def default(self, value: O, api_version: str, context: Context) -> O:
+        """Return the object with the defaults of the version in which it was written."""
         return value
 
-    def default_features(self, value: O, gates: Gates) -> O:  # noqa: ARG002
-        """Return the object with absent fields set that only a feature has."""
-        return value
-
-    def disabled(self, new: O, old: O | None, context: Context) -> Iterable[Gate]:
+    def disabled_gates(self, new: O, old: O | None, context: Context) -> Iterable[Gate]:
         """Return the gates that are off and whose fields the object is about to lose."""
 
         def prepare(context: Context) -> O:
             if old is None:
-                return self.prepare_create(new, context)
-            return self.prepare_update(new, old, context)
+                return self.prepare_for_create(new, context)
+            return self.prepare_for_update(new, old, context)
 
-        return _dropped(prepare, context)
+        return _dropping_gates(prepare, context)
 
-    def disabled_status(self, new: O, old: O, context: Context) -> Iterable[Gate]:
+    def disabled_status_gates(self, new: O, old: O, context: Context) -> Iterable[Gate]:
         """Return the gates that are off and whose fields the status is about to lose."""
-        return _dropped(lambda context: self.prepare_status(new, old, context), context)
+        return _dropping_gates(
+            lambda context: self.prepare_for_status_update(new, old, context), context
+        )
 
-    def prepare_create(self, new: O, context: Context) -> O:  # noqa: ARG002
-        """Return a new object without what users may not set."""
+    def prepare_for_create(self, new: O, context: Context) -> O:
+        """Return a new object without fields that users may not set."""
         return new
 
-    def check_create(self, new: O, context: Context) -> Errors:  # noqa: ARG002
-        """Return what is wrong with a new object."""
+    def validate(self, new: O, context: Context) -> ErrorList:
+        """Return the errors of a new object."""
         return []
 
-    def prepare_update(self, new: O, old: O, context: Context) -> O:  # noqa: ARG002
-        """Return a changed object without what users may not change."""
+    def prepare_for_update(self, new: O, old: O, context: Context) -> O:
+        """Return an updated object without changes that users may not make."""
         return new
 
-    def check_update(self, new: O, old: O, context: Context) -> Errors:  # noqa: ARG002
-        """Return what is wrong with a change."""
+    def validate_update(self, new: O, old: O, context: Context) -> ErrorList:
+        """Return the errors of an update."""
         return []
 
-    def prepare_status(self, new: O, old: O, context: Context) -> O:  # noqa: ARG002
+    def prepare_for_status_update(self, new: O, old: O, context: Context) -> O:
         """Return an object of which only the status may have changed."""
         return new
 
-    def check_status(self, new: O, old: O, context: Context) -> Errors:  # noqa: ARG002
-        """Return what is wrong with a change of the status."""
+    def validate_status_update(self, new: O, old: O, context: Context) -> ErrorList:
+        """Return the errors of an update of the status."""
         return []
 
-    def warnings(self, new: O) -> list[str]:  # noqa: ARG002
-        """Return what the user should know although the object is accepted."""
+    def warnings_on_create(self, new: O) -> list[str]:
+        """Return warnings for the user of an object that is accepted."""
         return []
 
+    # MOVED: the former names, until other packages use the new ones.
+    check_create, prepare_create, disabled = validate, prepare_for_create, disabled_gates
 
-_ALL = frozenset(Gate)
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.check_create = cls.validate
+        cls.prepare_create = cls.prepare_for_create
+        cls.disabled = cls.disabled_gates
 
 
-def _dropped(prepare: Callable[[Context], O], context: Context) -> Iterable[Gate]:
-    """Return the gates without which an object is prepared to something else than with them."""
+class ObjectStrategy(Strategy[O]):
+    """The steps that most kinds share; a kind adds rules for its own fields.
+
+    The status belongs to its subresource: a new object starts with an empty one, and an update
+    keeps the old one. `tracks_generation`: an update that changes the spec is a new generation.
+    """
+
+    namespaced = True
+    tracks_generation = False
+    check_name: NameCheck = staticmethod(names.dns1123_subdomain)
+
+    def validate_fields(self, new: O) -> ErrorList:
+        """Return the errors of an object, new or updated, besides those of its metadata."""
+        return []
+
+    def validate_changes(self, new: O, old: O) -> ErrorList:
+        """Return an error for each field that changed and must not."""
+        return []
+
+    def validate_status(self, new: O, old: O) -> ErrorList:
+        """Return the errors of a status."""
+        return []
+
+    def drop_disabled_fields(self, new: O, old: O | None, context: Context) -> O:
+        """Return an object without fields of disabled features that the old one does not use."""
+        return new
+
+    def prepare_for_create(self, new: O, context: Context) -> O:
+        """Drop the status and disabled fields; start in generation 1."""
+        new = self.drop_disabled_fields(new, None, context)
+        if hasattr(new, "status"):
+            empty: Any = type(new)()
+            new = replace(new, status=empty.status)
+        return _with_generation(new, 1) if self.tracks_generation else new
+
+    def validate(self, new: O, context: Context) -> ErrorList:
+        """Validate everything."""
+        return self.check_metadata(new) + self.validate_fields(new)
+
+    def prepare_for_update(self, new: O, old: O, context: Context) -> O:
+        """Keep the status; drop disabled fields that were not in use."""
+        after: Any = self.drop_disabled_fields(new, old, context)
+        before: Any = old
+        if hasattr(after, "status"):
+            after = replace(after, status=before.status)
+        if not self.tracks_generation or semantic_equal(after.spec, before.spec):
+            return cast("O", after)
+        return cast("O", _with_generation(after, next_generation(before.metadata.generation)))
+
+    def validate_update(self, new: O, old: O, context: Context) -> ErrorList:
+        """Validate everything, and that only fields that may change did."""
+        found = _check_metadata_update(new, old)
+        return found + self.validate_fields(new) + self.validate_changes(new, old)
+
+    def prepare_for_status_update(self, new: O, old: O, context: Context) -> O:
+        """Keep everything but the status and the managed fields."""
+        after: Any = new
+        before: Any = old
+        metadata = metadata_for_status(after.metadata, before.metadata)
+        return replace(old, status=after.status, metadata=metadata)
+
+    def validate_status_update(self, new: O, old: O, context: Context) -> ErrorList:
+        """Validate the status."""
+        return _check_metadata_update(new, old) + self.validate_status(new, old)
+
+    def check_metadata(self, new: O) -> ErrorList:
+        """Validate the metadata, if the kind has any."""
+        metadata: ObjectMeta | None = getattr(new, "metadata", None)
+        if metadata is None:
+            return []
+        return check_metadata(metadata, namespaced=self.namespaced, check_name=self.check_name)
+
+
+def _check_metadata_update(new: Any, old: Any) -> ErrorList:
+    return check_metadata_update(new.metadata, old.metadata)
+
+
+def _with_generation(value: O, generation: int) -> O:
+    counted: Any = value
+    return replace(value, metadata=replace(counted.metadata, generation=generation))
+
+
+def _dropping_gates(prepare: Callable[[Context], O], context: Context) -> Iterable[Gate]:
+    """Return the gates without which an object is prepared differently than with all of them."""
     gates = context.gates
-    if gates.on == _ALL:
+    if gates.on == _ALL_GATES:
         return ()
-    complete = prepare(_with_gates(context, _ALL))
+
+    def with_gates(on: frozenset[Gate]) -> Context:
+        return context._replace(gates=dataclasses.replace(gates, on=on))
+
+    complete = prepare(with_gates(_ALL_GATES))
     if prepare(context) == complete:
         return ()
     off = (gate for gate in Gate if not gates.enabled(gate))
-    return [gate for gate in off if prepare(_with_gates(context, _ALL - {gate})) != complete]
+    return [gate for gate in off if prepare(with_gates(_ALL_GATES - {gate})) != complete]
 
 
-def _with_gates(context: Context, on: frozenset[Gate]) -> Context:
-    return context._replace(gates=dataclasses.replace(context.gates, on=on))
-
-
-# ---- from mooring.validation.context: What an admission depends on besides the objects: gates, time, the namespace, the user.
+# --- what the steps depend on besides the object ------------------------------------------
 
 
 class DriverRefusal(NamedTuple):
-    """Why a user may not report for a driver, and the verbs of which one would do."""
+    """Why a user may not report for a driver, and the verbs of which one would be enough."""
 
     verbs: tuple[str, ...]
     reason: str
 
 
 class StatusAuthorizer(Protocol):
-    """Says whether the user may write the parts of a claim's status that need a permission.
+    """Authorizes writes to those fields of a claim's status that need a permission of their own.
 
-    Each answer is None, or the reason why the user may not.
+    Each method returns None, or the reason why the user may not.
     """
 
     def refuse_binding(self) -> str | None:
-        """Say whether the user may set allocation and reservations."""
+        """Authorize setting the allocation and reservations."""
         ...
 
     def refuse_driver(self, driver: str, *, node: str | None) -> DriverRefusal | None:
-        """Say whether the user may report for a driver on the node of the allocation."""
+        """Authorize reporting for a driver on the node of the allocation."""
         ...
 
 
@@ -144,7 +237,7 @@ class AllowEverything:
 
 
 class Context(NamedTuple):
-    """Everything outside the objects that decides how they are admitted."""
+    """Everything besides the objects on which a strategy depends: gates, time, namespace, user."""
 
     gates: Gates
     now: Timestamp
@@ -155,18 +248,20 @@ class Context(NamedTuple):
     verb: str = "update"
 
     def enabled(self, gate: Gate) -> bool:
-        """Tell whether a feature is on."""
+        """Whether a feature is on."""
         return self.gates.enabled(gate)
 
     def check_expression(
         self, expression: str, purpose: ExpressionPurpose
     ) -> AcceptedExpression | RejectedExpression:
-        """Return what a new expression may cost, or why it is refused."""
-        checker = self.expressions or checker_for(self.gates, extensions=self.extensions)
+        """Compile a new expression."""
+        checker = self.expressions
+        if checker is None:
+            checker = _cel_checker(Features.of(self.gates), self.extensions)
         return checker.check(expression, purpose)
 
 
-# ---- from mooring.validation.expressions: What validation wants to know of an expression, and who tells it.
+# --- CEL expressions: validation never looks into one itself ------------------------------
 
 
 class ExpressionPurpose(Enum):
@@ -195,12 +290,12 @@ class ExpressionChecker(Protocol):
     def check(
         self, expression: str, purpose: ExpressionPurpose
     ) -> AcceptedExpression | RejectedExpression:
-        """Return the estimated cost of the expression, or why it is refused."""
+        """Return the estimated cost of the expression, or why it is rejected."""
         ...
 
 
 class CelChecker:
-    """Compiles expressions with Kubernetes' environment for devices."""
+    """Compiles expressions in Kubernetes' CEL environment for devices."""
 
     def __init__(self, features: Features, *, extensions: bool) -> None:
         self._compiler = DeviceCompiler(features, extensions=extensions)
@@ -208,7 +303,7 @@ class CelChecker:
     def check(
         self, expression: str, purpose: ExpressionPurpose
     ) -> AcceptedExpression | RejectedExpression:
-        """Return the estimated cost of the expression, or why it is refused."""
+        """Return the estimated cost of the expression, or why it is rejected."""
         kind: Kind = "selector" if purpose is ExpressionPurpose.SELECTOR else "derived"
         compiled = self._compiler.compile(expression, kind=kind, scope=Scope.NEW)
         if compiled.error is None:
@@ -217,94 +312,6 @@ class CelChecker:
         return RejectedExpression(type_, compiled.error)
 
 
-def checker_for(gates: Gates, *, extensions: bool) -> CelChecker:
-    """Return the checker for new expressions under these gates."""
-    return _checker(Features.of(gates), extensions)
-
-
 @lru_cache(maxsize=16)
-def _checker(features: Features, extensions: bool) -> CelChecker:
+def _cel_checker(features: Features, extensions: bool) -> CelChecker:
     return CelChecker(features, extensions=extensions)
-
-
-# ---- from mooring.validation.ordinary: How kinds are admitted that have nothing to do with devices.
-
-
-class ObjectStrategy(Strategy[O]):
-    """Admission by the metadata, and by the rules that a kind adds."""
-
-    namespaced = True
-    counts_generations = False
-    check_name: NameCheck = staticmethod(names.dns1123_subdomain)
-
-    def rules(self, new: O) -> Errors:  # noqa: ARG002
-        """Return what is wrong with an object, new or changed, besides its metadata."""
-        return []
-
-    def changes(self, new: O, old: O) -> Errors:  # noqa: ARG002
-        """Return what a change may not change."""
-        return []
-
-    def status_rules(self, new: O, old: O) -> Errors:  # noqa: ARG002
-        """Return what is wrong with a status."""
-        return []
-
-    def drop_disabled(self, new: O, old: O | None, context: Context) -> O:  # noqa: ARG002
-        """Return an object without fields of disabled features that the old one does not use."""
-        return new
-
-    def prepare_create(self, new: O, context: Context) -> O:
-        """Start a new status and count from one."""
-        new = self.drop_disabled(new, None, context)
-        if hasattr(new, "status"):
-            new = replace(new, status=type(new.status)())
-        return _with_generation(new, 1) if self.counts_generations else new
-
-    def check_create(self, new: O, context: Context) -> Errors:  # noqa: ARG002
-        """Check everything."""
-        return self.check_metadata(new) + self.rules(new)
-
-    def prepare_update(self, new: O, old: O, context: Context) -> O:
-        """Keep the status; a changed spec is a new generation."""
-        before: Any = old
-        new = self.drop_disabled(new, old, context)
-        if hasattr(new, "status"):
-            new = replace(new, status=before.status)
-        if not self.counts_generations or semantic_equal(_spec(new), before.spec):
-            return new
-        return _with_generation(new, next_generation(before.metadata.generation))
-
-    def check_update(self, new: O, old: O, context: Context) -> Errors:  # noqa: ARG002
-        """Check everything, and that nothing changed that may not."""
-        return _check_metadata_update(new, old) + self.rules(new) + self.changes(new, old)
-
-    def prepare_status(self, new: O, old: O, context: Context) -> O:  # noqa: ARG002
-        """Keep all but the status and the owners of fields."""
-        value: Any = new
-        before: Any = old
-        metadata = replace(before.metadata, managed_fields=value.metadata.managed_fields)
-        return replace(old, status=value.status, metadata=metadata)
-
-    def check_status(self, new: O, old: O, context: Context) -> Errors:  # noqa: ARG002
-        """Check the status."""
-        return _check_metadata_update(new, old) + self.status_rules(new, old)
-
-    def check_metadata(self, new: O) -> Errors:
-        """Check the metadata, if the kind has any."""
-        metadata: ObjectMeta | None = getattr(new, "metadata", None)
-        if metadata is None:
-            return []
-        return check_metadata(metadata, namespaced=self.namespaced, check_name=self.check_name)
-
-
-def _check_metadata_update(new: Any, old: Any) -> Errors:
-    return check_metadata_update(new.metadata, old.metadata)
-
-
-def _spec(value: Any) -> Any:
-    return value.spec
-
-
-def _with_generation(value: O, generation: int) -> O:
-    counted: Any = value
-    return replace(value, metadata=replace(counted.metadata, generation=generation))

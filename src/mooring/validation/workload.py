@@ -17,9 +17,8 @@ from mooring.api.scheduling.v1beta1 import (
     WorkloadSpec,
 )
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, duplicate, forbidden, invalid, too_many
+from mooring.validation.errors import ErrorList, duplicate, forbidden, invalid, too_many
 from mooring.validation.field_rules import declared_short_name, declared_union, duplicates
-from mooring.validation.metadata import check_metadata, check_metadata_update
 from mooring.validation.pod_group_fields import (
     GATED_COMPOSITE,
     GATED_PREEMPTION,
@@ -35,7 +34,7 @@ from mooring.validation.pod_group_fields import (
     name_of,
     without_disabled,
 )
-from mooring.validation.strategy import Context, Strategy
+from mooring.validation.strategy import Context, ObjectStrategy
 
 SPEC = root("spec")
 
@@ -46,35 +45,33 @@ Template = TypeVar("Template", PodGroupTemplate, CompositePodGroupTemplate)
 AnyTemplate = PodGroupTemplate | CompositePodGroupTemplate
 
 
-class WorkloadStrategy(Strategy[Workload]):
-    """Admission of Workloads."""
+class WorkloadStrategy(ObjectStrategy[Workload]):
+    """The strategy of Workloads."""
 
-    allows_unconditional_update = False
+    allow_unconditional_update = False
 
-    def prepare_create(self, new: Workload, context: Context) -> Workload:
-        """Drop disabled fields."""
-        return replace(new, spec=drop_from_workload(new.spec, None, context.gates))
+    def drop_disabled_fields(
+        self, new: Workload, old: Workload | None, context: Context
+    ) -> Workload:
+        """Drop fields of disabled features that the old workload does not use."""
+        old_spec = None if old is None else old.spec
+        return replace(new, spec=_drop_disabled(new.spec, old_spec, context.gates))
 
-    def check_create(self, new: Workload, context: Context) -> Errors:  # noqa: ARG002
+    def validate(self, new: Workload, context: Context) -> ErrorList:
         """Validate everything."""
-        found = check_metadata(new.metadata, namespaced=True)
-        return found + _check_tree(new.spec) + _check_spec(new.spec, None)
+        found = self.check_metadata(new) + _check_tree(new.spec)
+        return found + _check_spec(new.spec, None)
 
-    def prepare_update(self, new: Workload, old: Workload, context: Context) -> Workload:
-        """Drop disabled fields that were not in use."""
-        return replace(new, spec=drop_from_workload(new.spec, old.spec, context.gates))
-
-    def check_update(self, new: Workload, old: Workload, context: Context) -> Errors:  # noqa: ARG002
+    def validate_changes(self, new: Workload, old: Workload) -> ErrorList:
         """Validate the templates, and that only fields that may change did."""
-        found = check_metadata_update(new.metadata, old.metadata)
-        return found + _check_tree(new.spec) + _check_spec(new.spec, old.spec)
+        return _check_tree(new.spec) + _check_spec(new.spec, old.spec)
 
 
 # --- rules of the types -------------------------------------------------------------------
 
 
-def _check_spec(spec: WorkloadSpec, old: WorkloadSpec | None) -> Errors:
-    found: Errors = []
+def _check_spec(spec: WorkloadSpec, old: WorkloadSpec | None) -> ErrorList:
+    found: ErrorList = []
     if old is None or _members(spec) != _members(old):
         found += declared_union(_members(spec), SPEC)
     found += check_once(spec, old, {"controller_ref": Once(check_controller)}, SPEC)
@@ -99,11 +96,11 @@ def _members(spec: WorkloadSpec) -> dict[str, bool | None]:
 
 def _check_templates(
     templates: tuple[Template, ...], old: tuple[Template, ...] | None, path: Path
-) -> Errors:
+) -> ErrorList:
     """Check a list of templates: few, of different names, none added or removed."""
     if old is not None and semantic_equal(templates, old):
         return []
-    found: Errors = []
+    found: ErrorList = []
     if len(templates) > TEMPLATES_MAX:
         found.append(too_many(path, len(templates), TEMPLATES_MAX, declared=True))
     before = {template.name: template for template in reversed(old or ())}
@@ -121,7 +118,7 @@ def _check_templates(
 
 def _check_same_names(
     templates: tuple[Template, ...], old: tuple[Template, ...], path: Path
-) -> Errors:
+) -> ErrorList:
     kept = {template.name for template in templates}
     known = {template.name for template in old}
     added = [
@@ -137,9 +134,9 @@ def _check_same_names(
     return added + removed
 
 
-def _check_template(template: AnyTemplate, old: AnyTemplate | None, path: Path) -> Errors:
+def _check_template(template: AnyTemplate, old: AnyTemplate | None, path: Path) -> ErrorList:
     policy_path = path.child("schedulingPolicy")
-    found: Errors = []
+    found: ErrorList = []
     if old is None:
         found += declared_short_name(template.name, path.child("name"))
     old_policy = None if old is None else old.scheduling_policy
@@ -158,7 +155,7 @@ def _check_template(template: AnyTemplate, old: AnyTemplate | None, path: Path) 
 
 def _check_children(
     template: CompositePodGroupTemplate, old: CompositePodGroupTemplate | None, path: Path
-) -> Errors:
+) -> ErrorList:
     return _check_templates(
         template.pod_group_templates,
         None if old is None else old.pod_group_templates,
@@ -173,7 +170,7 @@ def _check_children(
 # --- rules of the whole tree --------------------------------------------------------------
 
 
-def _check_tree(spec: WorkloadSpec) -> Errors:
+def _check_tree(spec: WorkloadSpec) -> ErrorList:
     composites = spec.composite_pod_group_templates
     path = SPEC.child("compositePodGroupTemplates")
     names = {template.name for template in spec.pod_group_templates or ()}
@@ -191,9 +188,9 @@ def _check_tree(spec: WorkloadSpec) -> Errors:
 
 def _check_names(
     templates: tuple[CompositePodGroupTemplate, ...], path: Path, names: set[str]
-) -> Errors:
+) -> ErrorList:
     """Check that no name is used in two lists; within one list the types see to it."""
-    found: Errors = []
+    found: ErrorList = []
     for position, template in enumerate(templates):
         if template.name in names:
             found.append(duplicate(path.index(position).child("name"), template.name))
@@ -214,7 +211,7 @@ def _depth(template: CompositePodGroupTemplate) -> int:
     return 1 + max(map(_depth, template.children), default=0)
 
 
-def _check_one_priority(spec: WorkloadSpec) -> Errors:
+def _check_one_priority(spec: WorkloadSpec) -> ErrorList:
     """Check that all templates have the same priority."""
     groups = {(t.priority_class_name, t.priority) for t in spec.pod_group_templates or ()}
     if len(groups) > 1:
@@ -237,8 +234,8 @@ def _below(templates: tuple[CompositePodGroupTemplate, ...]) -> Iterator[AnyTemp
         yield from template.pod_group_templates
 
 
-def _check_has_children(template: CompositePodGroupTemplate, path: Path) -> Errors:
-    found: Errors = []
+def _check_has_children(template: CompositePodGroupTemplate, path: Path) -> ErrorList:
+    found: ErrorList = []
     if not template.pod_group_templates and not template.composite_pod_group_templates:
         detail = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
         found.append(invalid(path, template.name, detail))
@@ -248,7 +245,7 @@ def _check_has_children(template: CompositePodGroupTemplate, path: Path) -> Erro
     return found
 
 
-def drop_from_workload(new: WorkloadSpec, old: WorkloadSpec | None, gates: Gates) -> WorkloadSpec:
+def _drop_disabled(new: WorkloadSpec, old: WorkloadSpec | None, gates: Gates) -> WorkloadSpec:
     """Return the spec of a workload without fields of disabled features not in use."""
     old = old or WorkloadSpec()
     new = without_disabled(new, old, GATED_COMPOSITE, gates)

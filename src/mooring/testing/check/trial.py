@@ -15,12 +15,7 @@ from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
 from mooring.testing.check.answers import Said, check_devices, check_uids, entry_of
 from mooring.testing.check.bench import Bench, Program
 from mooring.testing.check.claims import Claims
-from mooring.testing.check.outcomes import (
-    REPUBLISH_S,
-    START_S,
-    CheckFailedError,
-    CheckSkippedError,
-)
+from mooring.testing.check.outcomes import REPUBLISH_S, START_S, CheckFailedError, CheckSkippedError
 from mooring.testing.check.plug import (
     CALL_S,
     LOOK_S,

@@ -19,7 +19,7 @@ from mooring.api.core.placement import (
 from mooring.api.core.pod import PodSpec
 from mooring.api.fieldpath import Path
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
-from mooring.validation.errors import Errors, duplicate, forbidden, invalid, required
+from mooring.validation.errors import ErrorList, duplicate, forbidden, invalid, required
 from mooring.validation.field_rules import each_invalid, label_name
 from mooring.validation.pod.field_rules import choice
 from mooring.validation.selectors import (
@@ -35,11 +35,11 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _NOT_POSITIVE = "must be greater than zero"
 
 
-def check_affinity(affinity: Affinity | None, path: Path) -> Errors:
+def check_affinity(affinity: Affinity | None, path: Path) -> ErrorList:
     """Check all rules on the company of a pod."""
     if affinity is None:
         return []
-    found: Errors = []
+    found: ErrorList = []
     if affinity.node_affinity is not None:
         found += _check_node_affinity(affinity.node_affinity, path.child("nodeAffinity"))
     for name, terms in (
@@ -51,8 +51,8 @@ def check_affinity(affinity: Affinity | None, path: Path) -> Errors:
     return found
 
 
-def _check_node_affinity(affinity: NodeAffinity, path: Path) -> Errors:
-    found: Errors = []
+def _check_node_affinity(affinity: NodeAffinity, path: Path) -> ErrorList:
+    found: ErrorList = []
     selector = affinity.required_during_scheduling_ignored_during_execution
     if selector is not None:
         found += check_node_selector(selector, path.child(_REQUIRED))
@@ -65,8 +65,8 @@ def _check_node_affinity(affinity: NodeAffinity, path: Path) -> Errors:
     return found
 
 
-def _check_pod_affinity(affinity: PodAffinity | PodAntiAffinity, path: Path) -> Errors:
-    found: Errors = []
+def _check_pod_affinity(affinity: PodAffinity | PodAntiAffinity, path: Path) -> ErrorList:
+    found: ErrorList = []
     terms = affinity.required_during_scheduling_ignored_during_execution
     for position, term in enumerate(terms):
         found += _check_pod_term(term, path.child(_REQUIRED).index(position))
@@ -78,14 +78,14 @@ def _check_pod_affinity(affinity: PodAffinity | PodAntiAffinity, path: Path) -> 
     return found
 
 
-def _check_weight(weight: int, path: Path) -> Errors:
+def _check_weight(weight: int, path: Path) -> ErrorList:
     if 1 <= weight <= WEIGHT_MAX:
         return []
     return [invalid(path, weight, f"must be in the range 1-{WEIGHT_MAX}")]
 
 
-def _check_pod_term(term: PodAffinityTerm, path: Path) -> Errors:
-    found: Errors = []
+def _check_pod_term(term: PodAffinityTerm, path: Path) -> ErrorList:
+    found: ErrorList = []
     for name, selector in (
         ("labelSelector", term.label_selector),
         ("namespaceSelector", term.namespace_selector),
@@ -107,7 +107,7 @@ def _check_pod_term(term: PodAffinityTerm, path: Path) -> Errors:
 
 def _check_label_keys(
     keys: Sequence[str], other_keys: Sequence[str], selector: LabelSelector | None, path: Path
-) -> Errors:
+) -> ErrorList:
     """Check the labels that must be those of the pod, and those that must not be."""
     found = _check_keys(keys, selector, path.child("matchLabelKeys"))
     found += _check_keys(other_keys, selector, path.child("mismatchLabelKeys"))
@@ -122,23 +122,23 @@ def _check_label_keys(
     ]
 
 
-def _check_keys(keys: Sequence[str], selector: LabelSelector | None, path: Path) -> Errors:
+def _check_keys(keys: Sequence[str], selector: LabelSelector | None, path: Path) -> ErrorList:
     if not keys:
         return []
     if selector is None:
         return [forbidden(path, "must not be specified when labelSelector is not set")]
-    found: Errors = []
+    found: ErrorList = []
     for position, key in enumerate(keys):
         found += label_name(key, path.index(position))
     return found
 
 
-def _check_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path) -> Errors:
+def _check_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path) -> ErrorList:
     """Check that the selector asks for none of the labels twice.
 
     Once is what the server itself adds; that is why one expression is let pass.
     """
-    found: Errors = []
+    found: ErrorList = []
     seen = set(selector.match_labels)
     positions = {key: position for position, key in enumerate(keys)}
     for expression in selector.match_expressions:
@@ -153,9 +153,9 @@ def _check_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path)
 # --- spreading ------------------------------------------------------------------------------------
 
 
-def check_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Path) -> Errors:
+def check_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Path) -> ErrorList:
     """Check how evenly pods must be spread."""
-    found: Errors = []
+    found: ErrorList = []
     for position, constraint in enumerate(constraints):
         place = path.index(position)
         found += _check_constraint(constraint, place)
@@ -167,8 +167,8 @@ def check_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Pat
     return found
 
 
-def _check_constraint(constraint: TopologySpreadConstraint, path: Path) -> Errors:
-    found: Errors = []
+def _check_constraint(constraint: TopologySpreadConstraint, path: Path) -> ErrorList:
+    found: ErrorList = []
     if constraint.max_skew <= 0:
         found.append(invalid(path.child("maxSkew"), constraint.max_skew, _NOT_POSITIVE))
     if not constraint.topology_key:
@@ -189,10 +189,10 @@ def _check_constraint(constraint: TopologySpreadConstraint, path: Path) -> Error
     return found
 
 
-def _check_min_domains(number: int | None, action: str, path: Path) -> Errors:
+def _check_min_domains(number: int | None, action: str, path: Path) -> ErrorList:
     if number is None:
         return []
-    found: Errors = []
+    found: ErrorList = []
     if number <= 0:
         found.append(invalid(path, number, _NOT_POSITIVE))
     if action != "DoNotSchedule":

@@ -9,7 +9,7 @@ from typing import Any
 from mooring.api.core.container import Container
 from mooring.api.fieldpath import Path
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
@@ -52,9 +52,9 @@ _is_header = re.compile(_HEADER).fullmatch
 _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
 
 
-def check_probes(container: Container, grace_period_s: int | None, path: Path) -> Errors:
+def check_probes(container: Container, grace_period_s: int | None, path: Path) -> ErrorList:
     """Check the hooks and probes of a container that runs as long as its pod."""
-    found: Errors = []
+    found: ErrorList = []
     if container.lifecycle is not None:
         found += _check_lifecycle(container.lifecycle, grace_period_s, path.child("lifecycle"))
     for name, probe in _probes(container).items():
@@ -63,7 +63,7 @@ def check_probes(container: Container, grace_period_s: int | None, path: Path) -
     return found
 
 
-def check_no_probes(container: Container, path: Path) -> Errors:
+def check_no_probes(container: Container, path: Path) -> ErrorList:
     """Check that a container that ends before others start has neither hooks nor probes."""
     given_parts = {"lifecycle": container.lifecycle, **_probes(container)}
     return [
@@ -81,7 +81,7 @@ def _probes(container: Container) -> dict[str, Any]:
     }
 
 
-def _check_probe(name: str, probe: Tree, path: Path) -> Errors:
+def _check_probe(name: str, probe: Tree, path: Path) -> ErrorList:
     found = _check_handler(probe, None, path)
     for number in _NUMBERS:
         found += not_negative(probe.get(number), path.child(number))
@@ -100,8 +100,8 @@ def _check_probe(name: str, probe: Tree, path: Path) -> Errors:
     return found
 
 
-def _check_lifecycle(lifecycle: Tree, grace_period_s: int | None, path: Path) -> Errors:
-    found: Errors = []
+def _check_lifecycle(lifecycle: Tree, grace_period_s: int | None, path: Path) -> ErrorList:
+    found: ErrorList = []
     for name in ("postStart", "preStop"):
         if name in lifecycle:
             found += _check_handler(lifecycle[name], grace_period_s, path.child(name))
@@ -111,9 +111,9 @@ def _check_lifecycle(lifecycle: Tree, grace_period_s: int | None, path: Path) ->
 # --- handlers -------------------------------------------------------------------------------------
 
 
-def _check_handler(handler: Tree, grace_period_s: int | None, path: Path) -> Errors:
+def _check_handler(handler: Tree, grace_period_s: int | None, path: Path) -> ErrorList:
     """Check what is done: one of a few things, of which only the first is looked at."""
-    found: Errors = []
+    found: ErrorList = []
     chosen = ""
     for name in ("exec", "httpGet", "tcpSocket", "grpc", "sleep"):
         if name not in handler:
@@ -137,7 +137,7 @@ def _check_handler(handler: Tree, grace_period_s: int | None, path: Path) -> Err
     return found
 
 
-def _check_http(action: Tree, path: Path) -> Errors:
+def _check_http(action: Tree, path: Path) -> ErrorList:
     found = given(action, ("path",), path)
     found += _check_port(action.get("port", 0), path.child("port"))
     found += choice(action.get("scheme", ""), HTTP_SCHEMES, path.child("scheme"))
@@ -148,13 +148,13 @@ def _check_http(action: Tree, path: Path) -> Errors:
     return found
 
 
-def _check_port(port: int | str, path: Path) -> Errors:
+def _check_port(port: int | str, path: Path) -> ErrorList:
     if isinstance(port, int):
         return check_port_number(port, path)
     return each_invalid(path, port, port_name_faults(port))
 
 
-def _check_sleep(action: Tree, grace_period_s: int | None, path: Path) -> Errors:
+def _check_sleep(action: Tree, grace_period_s: int | None, path: Path) -> ErrorList:
     seconds = action.get("seconds", 0)
     if grace_period_s is None or 0 <= seconds <= grace_period_s:
         return []
@@ -176,12 +176,12 @@ _NO_POLICY = "must specify restartPolicy when restart rules are used"
 _NOT_SIDECAR = "must not be set to 'RestartContainer' for non-sidecar initContainers"
 
 
-def check_restarts(container: Container, path: Path) -> Errors:
+def check_restarts(container: Container, path: Path) -> ErrorList:
     """Check the restart policy of a container and the rules that come before it."""
     policy, rules = container.restart_policy, container.restart_policy_rules
     if policy is None and not rules:
         return []
-    found: Errors = []
+    found: ErrorList = []
     if policy is None:
         found.append(required(path.child("restartPolicy"), _NO_POLICY))
     elif policy not in POLICIES:
@@ -189,7 +189,7 @@ def check_restarts(container: Container, path: Path) -> Errors:
     return found + _check_rules(rules, path.child("restartPolicyRules"))
 
 
-def check_init_restarts(container: Container, path: Path) -> Errors:
+def check_init_restarts(container: Container, path: Path) -> ErrorList:
     """Check the same of an init container, which must also have a policy before it has rules."""
     if container.restart_policy is None:
         if container.restart_policy_rules:
@@ -199,7 +199,7 @@ def check_init_restarts(container: Container, path: Path) -> Errors:
     return found if container.is_sidecar else found + _check_no_restart(container, path)
 
 
-def _check_no_restart(container: Container, path: Path) -> Errors:
+def _check_no_restart(container: Container, path: Path) -> ErrorList:
     """Check that a container that ends before others start is not restarted to be resized."""
     return [
         invalid(
@@ -212,8 +212,8 @@ def _check_no_restart(container: Container, path: Path) -> Errors:
     ]
 
 
-def _check_rules(rules: tuple[Tree, ...], path: Path) -> Errors:
-    found: Errors = []
+def _check_rules(rules: tuple[Tree, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     if len(rules) > RULES_MAX:
         found.append(too_many(path, len(rules), RULES_MAX))
     for position, rule in enumerate(rules):
@@ -225,10 +225,10 @@ def _check_rules(rules: tuple[Tree, ...], path: Path) -> Errors:
     return found
 
 
-def _check_exit_codes(codes: Tree | None, path: Path) -> Errors:
+def _check_exit_codes(codes: Tree | None, path: Path) -> ErrorList:
     if codes is None:
         return [required(path, "must be specified")]
-    found: Errors = []
+    found: ErrorList = []
     operator, values = codes.get("operator", ""), codes.get("values", ())
     if operator not in OPERATORS:
         found.append(not_supported(path.child("operator"), operator, OPERATORS))
@@ -237,9 +237,9 @@ def _check_exit_codes(codes: Tree | None, path: Path) -> Errors:
     return found
 
 
-def check_resize_policy(policies: tuple[Tree, ...], pod_policy: str, path: Path) -> Errors:
+def check_resize_policy(policies: tuple[Tree, ...], pod_policy: str, path: Path) -> ErrorList:
     """Check whether a container is restarted when its resources change."""
-    found: Errors = []
+    found: ErrorList = []
     taken: set[str] = set()
     for position, policy in enumerate(policies):
         resource, restarts = policy.get("resourceName", ""), policy.get("restartPolicy", "")
@@ -253,7 +253,7 @@ def check_resize_policy(policies: tuple[Tree, ...], pod_policy: str, path: Path)
     return found
 
 
-def _one_of(value: Any, supported: tuple[str, ...], path: Path) -> Errors:
+def _one_of(value: Any, supported: tuple[str, ...], path: Path) -> ErrorList:
     if not value:
         return [required(path)]
     return [] if value in supported else [not_supported(path, value, supported)]
@@ -269,9 +269,9 @@ _NO_SOURCE_OF_MANY = "must specify one of: `configMapRef` or `secretRef`"
 _SEVERAL = "may not have more than one field specified at a time"
 
 
-def check_environment(container: Container, path: Path) -> Errors:
+def check_environment(container: Container, path: Path) -> ErrorList:
     """Check the variables of a container, and what many are taken from at once."""
-    found: Errors = []
+    found: ErrorList = []
     for position, variable in enumerate(container.env):
         place = path.child("env").index(position)
         name = variable.get("name", "")
@@ -281,9 +281,9 @@ def check_environment(container: Container, path: Path) -> Errors:
     return found + _check_sources_of_many(container.env_from, path.child("envFrom"))
 
 
-def _check_source(variable: Tree, path: Path) -> Errors:
+def _check_source(variable: Tree, path: Path) -> ErrorList:
     source = variable["valueFrom"]
-    found: Errors = []
+    found: ErrorList = []
     if "fieldRef" in source:
         found += check_field(source["fieldRef"], ENV_FIELDS, path.child("fieldRef"))
     if "resourceFieldRef" in source:
@@ -303,13 +303,13 @@ def _check_source(variable: Tree, path: Path) -> Errors:
     return found
 
 
-def _check_key(selector: Tree, path: Path) -> Errors:
+def _check_key(selector: Tree, path: Path) -> ErrorList:
     found = object_name(selector.get("name", ""), path.child("name"))
     key = selector.get("key", "")
     return found + (config_key(key, path.child("key")) if key else [required(path.child("key"))])
 
 
-def _check_file_key(selector: Tree, path: Path) -> Errors:
+def _check_file_key(selector: Tree, path: Path) -> ErrorList:
     found = given(selector, ("key", "volumeName", "path"), path)
     found += variable_name(selector.get("key", ""), path.child("key"))
     if selector.get("volumeName"):
@@ -317,8 +317,8 @@ def _check_file_key(selector: Tree, path: Path) -> Errors:
     return found + no_backsteps(selector.get("path", ""), path.child("path"))
 
 
-def _check_sources_of_many(sources: tuple[Tree, ...], path: Path) -> Errors:
-    found: Errors = []
+def _check_sources_of_many(sources: tuple[Tree, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     for position, source in enumerate(sources):
         place = path.index(position)
         found += variable_name(source.get("prefix", ""), place.child("prefix"))
@@ -332,17 +332,17 @@ def _check_sources_of_many(sources: tuple[Tree, ...], path: Path) -> Errors:
     return found
 
 
-def _check_reference(reference: Tree, path: Path) -> Errors:
+def _check_reference(reference: Tree, path: Path) -> ErrorList:
     name = reference.get("name", "")
     return object_name_prefix(name, path) if name else [required(path)]
 
 
 def check_file_volumes(
     containers: Iterable[tuple[Container, Path]], volumes: tuple[Tree, ...]
-) -> Errors:
+) -> ErrorList:
     """Check that variables from files name empty folders that the pod has."""
     by_name = {volume.get("name", ""): volume for volume in volumes}
-    found: Errors = []
+    found: ErrorList = []
     for container, path in containers:
         for position, variable in enumerate(container.env):
             reference = variable.get("valueFrom", {}).get("fileKeyRef")

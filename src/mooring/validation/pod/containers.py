@@ -10,7 +10,7 @@ from mooring.api.core.pod import PodSpec
 from mooring.api.core.resources import ResourceRequirements
 from mooring.api.fieldpath import Path
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
@@ -44,12 +44,12 @@ class Surroundings(NamedTuple):
     claims: Set[str]
     volumes: Volumes
 
-    def check_probes(self, container: Container, path: Path) -> Errors:
+    def check_probes(self, container: Container, path: Path) -> ErrorList:
         """Check the hooks and probes of a container."""
         return check_probes(container, self.spec.termination_grace_period_seconds, path)
 
 
-def check_containers(spec: PodSpec, volumes: Volumes, path: Path) -> Errors:
+def check_containers(spec: PodSpec, volumes: Volumes, path: Path) -> ErrorList:
     """Check the containers of all three sorts."""
     claims = {claim.name for claim in spec.resource_claims if claim.name}
     around = Surroundings(spec, claims, volumes)
@@ -71,7 +71,7 @@ def with_paths(spec: PodSpec, path: Path) -> Iterator[tuple[Container, Path]]:
             yield container, path.child(name).index(position)
 
 
-def check_images(containers: Iterable[Container], path: Path) -> Errors:
+def check_images(containers: Iterable[Container], path: Path) -> ErrorList:
     """Check that no image has blanks around it."""
     return [
         invalid(path.index(position).child("image"), container.image, BLANKS)
@@ -80,11 +80,11 @@ def check_images(containers: Iterable[Container], path: Path) -> Errors:
     ]
 
 
-def _check_regular(around: Surroundings, path: Path) -> Errors:
+def _check_regular(around: Surroundings, path: Path) -> ErrorList:
     spec = around.spec
     if not spec.containers:
         return [required(path)]
-    found: Errors = []
+    found: ErrorList = []
     taken: set[str] = set()
     for position, container in enumerate(spec.containers):
         place = path.index(position)
@@ -97,9 +97,9 @@ def _check_regular(around: Surroundings, path: Path) -> Errors:
     return found + check_host_ports(spec.containers, path)
 
 
-def _check_init(around: Surroundings, path: Path) -> Errors:
+def _check_init(around: Surroundings, path: Path) -> ErrorList:
     spec = around.spec
-    found: Errors = []
+    found: ErrorList = []
     taken = {container.name for container in spec.containers}
     for position, container in enumerate(spec.init_containers):
         place = path.index(position)
@@ -118,9 +118,9 @@ def _check_init(around: Surroundings, path: Path) -> Errors:
     return found
 
 
-def _check_ephemeral(around: Surroundings, path: Path) -> Errors:
+def _check_ephemeral(around: Surroundings, path: Path) -> ErrorList:
     spec = around.spec
-    found: Errors = []
+    found: ErrorList = []
     others = {container.name for container in (*spec.containers, *spec.init_containers)}
     taken = set(others)
     for position, container in enumerate(spec.ephemeral_containers):
@@ -139,7 +139,7 @@ def _check_ephemeral(around: Surroundings, path: Path) -> Errors:
     return found
 
 
-def _check_no_sub_paths(container: EphemeralContainer, path: Path) -> Errors:
+def _check_no_sub_paths(container: EphemeralContainer, path: Path) -> ErrorList:
     return [
         forbidden(path.index(position).child(name), _NOT_EPHEMERAL)
         for position, mount in enumerate(container.volume_mounts)
@@ -148,7 +148,7 @@ def _check_no_sub_paths(container: EphemeralContainer, path: Path) -> Errors:
     ]
 
 
-def _check_only_ephemeral(container: EphemeralContainer, path: Path) -> Errors:
+def _check_only_ephemeral(container: EphemeralContainer, path: Path) -> ErrorList:
     """Check that nothing is set that only the containers a pod starts with may have."""
     fields = {
         "ports": container.ports,
@@ -166,8 +166,8 @@ def _check_only_ephemeral(container: EphemeralContainer, path: Path) -> Errors:
     ]
 
 
-def _check_container(container: Container, around: Surroundings, path: Path) -> Errors:
-    found: Errors = []
+def _check_container(container: Container, around: Surroundings, path: Path) -> ErrorList:
+    found: ErrorList = []
     if container.name:
         found += label(container.name, path.child("name"))
     else:
@@ -194,7 +194,7 @@ def _check_container(container: Container, around: Surroundings, path: Path) -> 
     )
 
 
-def check_choice(value: str, supported: tuple[str, ...], path: Path) -> Errors:
+def check_choice(value: str, supported: tuple[str, ...], path: Path) -> ErrorList:
     """Check a word that must be given and be one of a few."""
     if not value:
         return [required(path)]
@@ -212,11 +212,11 @@ _NOT_A_CLAIM = (
 )
 
 
-def check_mounts(container: Container, volumes: Volumes, path: Path) -> Errors:
+def check_mounts(container: Container, volumes: Volumes, path: Path) -> ErrorList:
     """Check the mounts and block devices of a container."""
     mounted = {m.get("name", ""): m.get("mountPath", "") for m in container.volume_mounts}
     devices = {d.get("name", ""): d.get("devicePath", "") for d in container.volume_devices}
-    found: Errors = []
+    found: ErrorList = []
     taken: set[str] = set()
     for position, mount in enumerate(container.volume_mounts):
         place = path.child("volumeMounts").index(position)
@@ -228,7 +228,7 @@ def check_mounts(container: Container, volumes: Volumes, path: Path) -> Errors:
     return found + _check_devices(container, volumes, mounted, path.child("volumeDevices"))
 
 
-def _check_place(mount: Tree, volumes: Volumes, path: Path, taken: set[str]) -> Errors:
+def _check_place(mount: Tree, volumes: Volumes, path: Path, taken: set[str]) -> ErrorList:
     name, target = mount.get("name", ""), mount.get("mountPath", "")
     found = given(mount, ("name",), path)
     if name not in volumes:
@@ -240,9 +240,9 @@ def _check_place(mount: Tree, volumes: Volumes, path: Path, taken: set[str]) -> 
     return found
 
 
-def _check_not_device(mount: Tree, devices: dict[str, str], path: Path) -> Errors:
+def _check_not_device(mount: Tree, devices: dict[str, str], path: Path) -> ErrorList:
     name, target = mount.get("name", ""), mount.get("mountPath", "")
-    found: Errors = []
+    found: ErrorList = []
     if name in devices:
         detail = "must not already exist in volumeDevices"
         found.append(invalid(path.child("name"), name, detail))
@@ -252,7 +252,7 @@ def _check_not_device(mount: Tree, devices: dict[str, str], path: Path) -> Error
     return found
 
 
-def _check_sub_path(mount: Tree, path: Path) -> Errors:
+def _check_sub_path(mount: Tree, path: Path) -> ErrorList:
     """Check the part of a volume that is mounted; Kubernetes does not say in which mount."""
     mounts = path.parent or path
     target, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
@@ -263,7 +263,7 @@ def _check_sub_path(mount: Tree, path: Path) -> Errors:
     return found + descending_path(expression, mounts.child("subPathExpr"))
 
 
-def _check_options(mount: Tree, container: Container, path: Path) -> Errors:
+def _check_options(mount: Tree, container: Container, path: Path) -> ErrorList:
     mounts = path.parent or path
     propagation, place = mount.get("mountPropagation"), mounts.child("mountPropagation")
     found = choice(propagation, PROPAGATIONS, place)
@@ -274,7 +274,7 @@ def _check_options(mount: Tree, container: Container, path: Path) -> Errors:
     return found + _check_recursive(mount, propagation, mounts.child("recursiveReadOnly"))
 
 
-def _check_recursive(mount: Tree, propagation: str | None, path: Path) -> Errors:
+def _check_recursive(mount: Tree, propagation: str | None, path: Path) -> ErrorList:
     value = mount.get("recursiveReadOnly")
     found = choice(value, RECURSIVE_READ_ONLY, path)
     if found or value in (None, "Disabled"):
@@ -287,9 +287,9 @@ def _check_recursive(mount: Tree, propagation: str | None, path: Path) -> Errors
     return found
 
 
-def _check_bind_options(mount: Tree, volumes: Volumes, path: Path) -> Errors:
+def _check_bind_options(mount: Tree, volumes: Volumes, path: Path) -> ErrorList:
     options = mount.get("bindMountOptions", [])
-    found: Errors = []
+    found: ErrorList = []
     for position, option in enumerate(options):
         found += choice(option, BIND_OPTIONS, path.index(position))
         if option in options[:position]:
@@ -305,8 +305,8 @@ def _check_bind_options(mount: Tree, volumes: Volumes, path: Path) -> Errors:
 
 def _check_devices(
     container: Container, volumes: Volumes, mounted: dict[str, str], path: Path
-) -> Errors:
-    found: Errors = []
+) -> ErrorList:
+    found: ErrorList = []
     names: set[str] = set()
     targets: set[str] = set()
     for position, device in enumerate(container.volume_devices):
@@ -324,8 +324,8 @@ def _check_devices(
     return found
 
 
-def _check_device_name(name: str, volumes: Volumes, path: Path, taken: set[str]) -> Errors:
-    found: Errors = []
+def _check_device_name(name: str, volumes: Volumes, path: Path, taken: set[str]) -> ErrorList:
+    found: ErrorList = []
     if not name:
         found.append(required(path))
     if name in taken:
@@ -338,8 +338,8 @@ def _check_device_name(name: str, volumes: Volumes, path: Path, taken: set[str])
     return found
 
 
-def _check_device_path(target: str, path: Path, taken: set[str]) -> Errors:
-    found: Errors = []
+def _check_device_path(target: str, path: Path, taken: set[str]) -> ErrorList:
+    found: ErrorList = []
     if not target:
         found.append(required(path))
     if target in taken:

@@ -1,6 +1,6 @@
 """MOVED."""
 
-from mooring.validation.pod.strategy import GATED_MESSAGE as GATED_MESSAGE  # noqa
-from mooring.validation.pod.strategy import GATED_REASON as GATED_REASON  # noqa
+from mooring.validation.pod.strategy import GATED_MESSAGE as GATED_MESSAGE
+from mooring.validation.pod.strategy import GATED_REASON as GATED_REASON
 
-__all__ = ["GATED_MESSAGE", "GATED_REASON"]  # noqa
+__all__ = ["GATED_MESSAGE", "GATED_REASON"]

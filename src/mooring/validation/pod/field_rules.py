@@ -13,7 +13,7 @@ from mooring.api import names
 from mooring.api.fieldpath import Path
 from mooring.api.names import byte_length
 from mooring.api.quantity import Quantity
-from mooring.validation.errors import Errors, invalid, not_supported, quoted, required, too_long
+from mooring.validation.errors import ErrorList, invalid, not_supported, quoted, required, too_long
 from mooring.validation.field_rules import each_invalid, label_name
 
 Tree = Mapping[str, Any]
@@ -24,19 +24,19 @@ ID_MAX = 2**31 - 1
 _FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
-def given(tree: Tree, fields: Iterable[str], path: Path) -> Errors:
+def given(tree: Tree, fields: Iterable[str], path: Path) -> ErrorList:
     """Check that fields are not empty."""
     return [required(path.child(name)) for name in fields if not tree.get(name)]
 
 
-def choice(value: Any, supported: Sequence[str], path: Path) -> Errors:
+def choice(value: Any, supported: Sequence[str], path: Path) -> ErrorList:
     """Check a word that, if it is given, is one of a few."""
     if value is None or value in supported:
         return []
     return [not_supported(path, value, sorted(supported))]
 
 
-def in_range(value: int, low: int, high: int, path: Path) -> Errors:
+def in_range(value: int, low: int, high: int, path: Path) -> ErrorList:
     """Check a number."""
     if low <= value <= high:
         return []
@@ -46,22 +46,22 @@ def in_range(value: int, low: int, high: int, path: Path) -> Errors:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def no_backsteps(target: str, path: Path) -> Errors:
+def no_backsteps(target: str, path: Path) -> ErrorList:
     """Check that a path never goes up."""
     if ".." in target.split("/"):
         return [invalid(path, target, "must not contain '..'")]
     return []
 
 
-def descending_path(target: str, path: Path) -> Errors:
+def descending_path(target: str, path: Path) -> ErrorList:
     """Check a path that must stay below the folder that it starts from."""
-    found: Errors = []
+    found: ErrorList = []
     if target.startswith("/"):
         found.append(invalid(path, target, "must be a relative path"))
     return found + no_backsteps(target, path)
 
 
-def local_path(target: str, path: Path) -> Errors:
+def local_path(target: str, path: Path) -> ErrorList:
     """Check the path of a file in a volume; names that start with two dots are the kubelet's."""
     found = descending_path(target, path)
     if target.startswith("..") and not target.startswith("../"):
@@ -69,14 +69,14 @@ def local_path(target: str, path: Path) -> Errors:
     return found
 
 
-def file_mode(mode: int | None, path: Path) -> Errors:
+def file_mode(mode: int | None, path: Path) -> ErrorList:
     """Check the permissions of files."""
     if mode is None or 0 <= mode <= FILE_MODE_MAX:
         return []
     return [invalid(path, mode, _FILE_MODE)]
 
 
-def user_id(number: int | None, path: Path) -> Errors:
+def user_id(number: int | None, path: Path) -> ErrorList:
     """Check the number of a user or group."""
     return [] if number is None else in_range(number, 0, ID_MAX, path)
 
@@ -84,22 +84,22 @@ def user_id(number: int | None, path: Path) -> Errors:
 # --- names ----------------------------------------------------------------------------------------
 
 
-def variable_name(name: str, path: Path) -> Errors:
+def variable_name(name: str, path: Path) -> ErrorList:
     """Check the name of an environment variable."""
     return each_invalid(path, name, names.variable_name(name))
 
 
-def config_key(key: str, path: Path) -> Errors:
+def config_key(key: str, path: Path) -> ErrorList:
     """Check a key of a ConfigMap or Secret."""
     return each_invalid(path, key, names.config_key(key))
 
 
-def object_name(name: str, path: Path) -> Errors:
+def object_name(name: str, path: Path) -> ErrorList:
     """Check the name of an object of which it is not known whether it exists."""
     return each_invalid(path, name, names.dns1123_subdomain(name))
 
 
-def object_name_prefix(name: str, path: Path) -> Errors:
+def object_name_prefix(name: str, path: Path) -> ErrorList:
     """Check the name of an object; that it ends with a hyphen is let pass."""
     shown = f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
     return each_invalid(path, name, names.dns1123_subdomain(shown))
@@ -143,7 +143,7 @@ _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 
 
-def check_volume_file(file: Tree, path: Path) -> Errors:
+def check_volume_file(file: Tree, path: Path) -> ErrorList:
     """Check a file that holds a field or a resource of its pod."""
     found = given(file, ("path",), path) + local_path(file.get("path", ""), path.child("path"))
     field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
@@ -159,7 +159,7 @@ def check_volume_file(file: Tree, path: Path) -> Errors:
     return found + file_mode(file.get("mode"), path.child("mode"))
 
 
-def check_field(selector: Tree, allowed: Collection[str], path: Path) -> Errors:
+def check_field(selector: Tree, allowed: Collection[str], path: Path) -> ErrorList:
     """Check a selector of a field of a pod."""
     for name in ("apiVersion", "fieldPath"):
         if not selector.get(name):
@@ -198,10 +198,10 @@ def _unconvertible(version: str, written: str, field: str, subscript: str | None
     return f"field label not supported: {written}"
 
 
-def check_resource(selector: Tree, path: Path, *, in_volume: bool) -> Errors:
+def check_resource(selector: Tree, path: Path, *, in_volume: bool) -> ErrorList:
     """Check a selector of a resource of a container; a volume must name which."""
     resource = selector.get("resource", "")
-    found: Errors = []
+    found: ErrorList = []
     if in_volume and not selector.get("containerName"):
         found.append(required(path.child("containerName")))
     elif not resource:
@@ -211,7 +211,7 @@ def check_resource(selector: Tree, path: Path, *, in_volume: bool) -> Errors:
     return found + _check_divisor(resource, selector.get("divisor", "0"), path.child("divisor"))
 
 
-def _check_divisor(resource: str, divisor: str, path: Path) -> Errors:
+def _check_divisor(resource: str, divisor: str, path: Path) -> ErrorList:
     if Quantity.parse(divisor).is_zero:
         return []
     allowed: tuple[str, ...] = _BYTES
@@ -243,14 +243,14 @@ _SIGNER_PATH_MAX = names.SUBDOMAIN_MAX + names.LABEL_MAX + 1
 _SIGNER_MAX = names.SUBDOMAIN_MAX + _SIGNER_PATH_MAX + 1
 
 
-def check_signer(name: str, path: Path) -> Errors:
+def check_signer(name: str, path: Path) -> ErrorList:
     """Check the name of a signer: a domain and a path."""
     if not name:
         return [required(path)]
     domain, _, rest = name.partition("/")
     if name.count("/") != 1:
         return [invalid(path, name, _SIGNER_FORM)]
-    found: Errors = []
+    found: ErrorList = []
     if byte_length(domain) > names.SUBDOMAIN_MAX:
         found.append(too_long(path, names.SUBDOMAIN_MAX))
     found += _first_bad(domain, names.dns1123_label, path)
@@ -262,7 +262,7 @@ def check_signer(name: str, path: Path) -> Errors:
     return found
 
 
-def _first_bad(text: str, check: Callable[[str], list[str]], path: Path) -> Errors:
+def _first_bad(text: str, check: Callable[[str], list[str]], path: Path) -> ErrorList:
     """Return what is wrong with the first part between dots in which something is."""
     for part in text.split("."):
         messages = [f"validating label {quoted(part)}: {message}" for message in check(part)]

@@ -11,7 +11,7 @@ from mooring.api.core.pod import PodSpec
 from mooring.api.fieldpath import Path
 from mooring.api.names import byte_length, dns1123_subdomain_with_underscore
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
@@ -33,9 +33,9 @@ _is_sloppy_ipv4 = re.compile(r"(\d{1,8})\.(\d{1,8})\.(\d{1,8})\.(\d{1,8})", re.A
 
 def check_host_namespaces(
     spec: PodSpec, containers: Iterable[tuple[Container, Path]], path: Path
-) -> Errors:
+) -> ErrorList:
     """Check what a pod shares with its node while it has users of its own."""
-    found: Errors = []
+    found: ErrorList = []
     if spec.share_process_namespace and spec.host_pid:
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         found.append(invalid(path.child("shareProcessNamespace"), True, detail))
@@ -57,7 +57,7 @@ def check_host_namespaces(
     ]
 
 
-def check_host_network(spec: PodSpec, path: Path, *, is_pod: bool) -> Errors:
+def check_host_network(spec: PodSpec, path: Path, *, is_pod: bool) -> ErrorList:
     """Check that ports of a pod on its node's network are the same inside and outside.
 
     A template may leave out the ports of the host: its pods get them.
@@ -73,9 +73,9 @@ def check_host_network(spec: PodSpec, path: Path, *, is_pod: bool) -> Errors:
     ]
 
 
-def check_names(spec: PodSpec, path: Path) -> Errors:
+def check_names(spec: PodSpec, path: Path) -> ErrorList:
     """Check what a pod is called in its network, and the names that its containers know."""
-    found: Errors = []
+    found: ErrorList = []
     if spec.hostname_override is not None:
         found += _check_override(spec, path.child("hostnameOverride"))
     for name, value in (("hostname", spec.hostname), ("subdomain", spec.subdomain)):
@@ -89,8 +89,8 @@ def check_names(spec: PodSpec, path: Path) -> Errors:
     return found
 
 
-def _check_override(spec: PodSpec, path: Path) -> Errors:
-    found: Errors = []
+def _check_override(spec: PodSpec, path: Path) -> ErrorList:
+    found: ErrorList = []
     name = spec.hostname_override or ""
     if spec.set_hostname_as_fqdn:
         found.append(forbidden(path, "may not be specified when setHostnameAsFQDN is true"))
@@ -101,7 +101,7 @@ def _check_override(spec: PodSpec, path: Path) -> Errors:
     return found + subdomain(name, path)
 
 
-def check_address(text: str, path: Path) -> Errors:
+def check_address(text: str, path: Path) -> ErrorList:
     """Check an IP address; numbers of an IPv4 address have no zeros in front."""
     try:
         IPv4Address(text)
@@ -126,7 +126,7 @@ def check_address(text: str, path: Path) -> Errors:
 # --- DNS ------------------------------------------------------------------------------------------
 
 
-def check_dns(spec: PodSpec, path: Path) -> Errors:
+def check_dns(spec: PodSpec, path: Path) -> ErrorList:
     """Check how a pod resolves names."""
     config: Tree | None = spec.dns_config
     if spec.dns_policy == "None":
@@ -145,8 +145,8 @@ def check_dns(spec: PodSpec, path: Path) -> Errors:
     return found
 
 
-def _check_nameservers(servers: list[str], path: Path) -> Errors:
-    found: Errors = []
+def _check_nameservers(servers: list[str], path: Path) -> ErrorList:
+    found: ErrorList = []
     if len(servers) > NAMESERVERS_MAX:
         detail = f"must not have more than {NAMESERVERS_MAX} nameservers"
         found.append(invalid(path, servers, detail))
@@ -155,8 +155,8 @@ def _check_nameservers(servers: list[str], path: Path) -> Errors:
     return found
 
 
-def _check_searches(searches: list[str], path: Path) -> Errors:
-    found: Errors = []
+def _check_searches(searches: list[str], path: Path) -> ErrorList:
+    found: ErrorList = []
     if len(searches) > SEARCHES_MAX:
         detail = f"must not have more than {SEARCHES_MAX} search paths"
         found.append(invalid(path, searches, detail))
@@ -184,9 +184,9 @@ _has_port_characters = re.compile("[-a-z0-9]+").fullmatch
 _has_letter = re.compile("[a-z]").search
 
 
-def check_ports(ports: tuple[ContainerPort, ...], path: Path) -> Errors:
+def check_ports(ports: tuple[ContainerPort, ...], path: Path) -> ErrorList:
     """Check the ports of one container."""
-    found: Errors = []
+    found: ErrorList = []
     taken: set[str] = set()
     for position, port in enumerate(ports):
         place = path.index(position)
@@ -210,7 +210,7 @@ def check_ports(ports: tuple[ContainerPort, ...], path: Path) -> Errors:
     return found
 
 
-def check_port_number(number: int, path: Path) -> Errors:
+def check_port_number(number: int, path: Path) -> ErrorList:
     """Check the number of a port."""
     if 1 <= number <= PORT_MAX:
         return []
@@ -233,9 +233,9 @@ def port_name_faults(name: str) -> list[str]:
     return messages
 
 
-def check_host_ports(containers: tuple[Container, ...], path: Path) -> Errors:
+def check_host_ports(containers: tuple[Container, ...], path: Path) -> ErrorList:
     """Check that no port of the host is taken twice."""
-    found: Errors = []
+    found: ErrorList = []
     taken: set[str] = set()
     for position, container in enumerate(containers):
         ports_path = path.index(position).child("ports")

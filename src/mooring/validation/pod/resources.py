@@ -24,7 +24,7 @@ from mooring.api.errors import QuantityError
 from mooring.api.fieldpath import Path
 from mooring.api.quantity import Quantity
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     ErrorType,
     FieldError,
     duplicate,
@@ -44,12 +44,12 @@ STANDARD_RESOURCES = _COUNTED | {
     "requests.cpu", "requests.ephemeral-storage", "requests.memory", "requests.storage", "storage",
 }  # fmt: skip
 
-NameCheck = Callable[[str, Path], Errors]
+NameCheck = Callable[[str, Path], ErrorList]
 
 
 def check_container_resources(
     resources: ResourceRequirements, path: Path, pod_claims: Collection[str]
-) -> Errors:
+) -> ErrorList:
     """Check what a container asks for."""
     found = _check_amounts(resources, path, _check_container_resource_name)
     return found + check_container_claims(resources.claims, path.child("claims"), pod_claims)
@@ -57,9 +57,9 @@ def check_container_resources(
 
 def check_pod_resources(
     resources: ResourceRequirements, path: Path, pod_claims: Collection[str]
-) -> Errors:
+) -> ErrorList:
     """Check what a pod asks for as a whole, which cannot be claims."""
-    found: Errors = []
+    found: ErrorList = []
     if resources.claims:
         detail = "claims may not be set for Resources at pod-level"
         found.append(forbidden(path.child("claims"), detail))
@@ -77,9 +77,9 @@ def is_node_allocatable(name: str) -> bool:
 
 def check_container_claims(
     claims: tuple[ContainerClaim, ...], path: Path, pod_claims: Collection[str]
-) -> Errors:
+) -> ErrorList:
     """Check that a container uses claims of its pod, and no claim or request twice."""
-    found: Errors = []
+    found: ErrorList = []
     seen: set[str] = set()  # `claim`, or `claim/request`
     for position, claim in enumerate(claims):
         place = path.index(position)
@@ -92,10 +92,10 @@ def check_container_claims(
     return found
 
 
-def _check_claim_use(claim: ContainerClaim, path: Path, seen: set[str]) -> Errors:
+def _check_claim_use(claim: ContainerClaim, path: Path, seen: set[str]) -> ErrorList:
     if claim.name in seen:
         return [duplicate(path, claim.name)]
-    found: Errors = []
+    found: ErrorList = []
     use = claim.name
     if claim.request:
         found += label(claim.request, path.child("request"))
@@ -119,7 +119,7 @@ def _unknown_claim(name: str, path: Path, pod_claims: Collection[str]) -> FieldE
 # --- amounts ------------------------------------------------------------------------------
 
 
-def _check_amounts(resources: ResourceRequirements, path: Path, check_name: NameCheck) -> Errors:
+def _check_amounts(resources: ResourceRequirements, path: Path, check_name: NameCheck) -> ErrorList:
     found = _check_list(resources.limits, path.child("limits"), check_name)
     requests_path = path.child("requests")
     for name, amount in resources.requests.items():
@@ -132,15 +132,15 @@ def _check_amounts(resources: ResourceRequirements, path: Path, check_name: Name
     return found
 
 
-def _check_list(amounts: ResourceList, path: Path, check_name: NameCheck) -> Errors:
-    found: Errors = []
+def _check_list(amounts: ResourceList, path: Path, check_name: NameCheck) -> ErrorList:
+    found: ErrorList = []
     for name, amount in amounts.items():
         found += check_amount(name, amount, path.key(name), check_name)
         found += _check_huge_pages(name, amount, path.key(name))
     return found
 
 
-def check_amount(name: str, amount: Quantity, path: Path, check_name: NameCheck) -> Errors:
+def check_amount(name: str, amount: Quantity, path: Path, check_name: NameCheck) -> ErrorList:
     """Check the amount of a resource: a name that is known, and not less than nothing."""
     found = check_name(name, path)
     if amount.sign < 0:
@@ -151,7 +151,7 @@ def check_amount(name: str, amount: Quantity, path: Path, check_name: NameCheck)
     return found
 
 
-def _check_request(name: str, amount: Quantity, limits: ResourceList, path: Path) -> Errors:
+def _check_request(name: str, amount: Quantity, limits: ResourceList, path: Path) -> ErrorList:
     """Check a request against its limit, which only native resources may exceed or lack."""
     limit = limits.get(name)
     may_differ = _is_native(name) and not name.startswith(HUGE_PAGES_PREFIX)
@@ -167,7 +167,7 @@ def _check_request(name: str, amount: Quantity, limits: ResourceList, path: Path
     return [invalid(path.child("requests"), str(amount), detail)]
 
 
-def _check_huge_pages(name: str, amount: Quantity, path: Path) -> Errors:
+def _check_huge_pages(name: str, amount: Quantity, path: Path) -> ErrorList:
     if not name.startswith(HUGE_PAGES_PREFIX) or _is_whole_pages(name, amount):
         return []
     return [invalid(path, str(amount), f"{amount} is not positive integer multiple of {name}")]
@@ -184,7 +184,7 @@ def _is_whole_pages(name: str, amount: Quantity) -> bool:
 # --- names --------------------------------------------------------------------------------
 
 
-def _check_container_resource_name(name: str, path: Path) -> Errors:
+def _check_container_resource_name(name: str, path: Path) -> ErrorList:
     found = check_resource_name(name, path)
     if "/" not in name:
         if name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and not name.startswith(HUGE_PAGES_PREFIX):
@@ -194,14 +194,14 @@ def _check_container_resource_name(name: str, path: Path) -> Errors:
     return found
 
 
-def _check_pod_resource_name(name: str, path: Path) -> Errors:
+def _check_pod_resource_name(name: str, path: Path) -> ErrorList:
     found = check_resource_name(name, path)
     if not found and not is_node_allocatable(name):
         found.append(not_supported(path, name, [CPU, HUGE_PAGES_PREFIX, MEMORY]))
     return found
 
 
-def check_resource_name(name: str, path: Path) -> Errors:
+def check_resource_name(name: str, path: Path) -> ErrorList:
     """Check the name of a resource, of whatever it is."""
     found = each_invalid(path, name, names.label_name(name))
     if found or "/" in name or name in STANDARD_RESOURCES:
@@ -226,7 +226,7 @@ def _limits(container: Container) -> ResourceList:
     return container.resources.limits
 
 
-def check_whole_resources(spec: PodSpec, path: Path) -> Errors:
+def check_whole_resources(spec: PodSpec, path: Path) -> ErrorList:
     """Check the resources of a whole pod, by themselves and beside those of its containers."""
     resources = spec.resources
     if resources is None:
@@ -242,7 +242,7 @@ def check_whole_resources(spec: PodSpec, path: Path) -> Errors:
     return found + _check_each_limit(spec, resources.limits, path)
 
 
-def _check_sums(whole: ResourceList, sums: ResourceList, field: str, path: Path) -> Errors:
+def _check_sums(whole: ResourceList, sums: ResourceList, field: str, path: Path) -> ErrorList:
     """Check that the pod has no less than its containers together."""
     return [
         invalid(
@@ -255,7 +255,7 @@ def _check_sums(whole: ResourceList, sums: ResourceList, field: str, path: Path)
     ]
 
 
-def _check_each_limit(spec: PodSpec, limits: ResourceList, path: Path) -> Errors:
+def _check_each_limit(spec: PodSpec, limits: ResourceList, path: Path) -> ErrorList:
     """Check that no container has more than the pod; Kubernetes has its own name for the place."""
     return [
         invalid(

@@ -12,7 +12,7 @@ from mooring.api.core.pod import PodSpec
 from mooring.api.fieldpath import Path
 from mooring.api.names import byte_length
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
@@ -54,7 +54,7 @@ _IPC_SYSCTLS = frozenset(
 )
 
 
-def check_container_security(context: Tree | None, spec: PodSpec, path: Path) -> Errors:
+def check_container_security(context: Tree | None, spec: PodSpec, path: Path) -> ErrorList:
     """Check the security context of a container."""
     if context is None:
         return []
@@ -68,11 +68,11 @@ def check_container_security(context: Tree | None, spec: PodSpec, path: Path) ->
     return found + _check_escalation(context, path)
 
 
-def _check_escalation(context: Tree, path: Path) -> Errors:
+def _check_escalation(context: Tree, path: Path) -> ErrorList:
     """Check that a container that may gain no rights does not start with all of them."""
     if context.get("allowPrivilegeEscalation") is not False:
         return []
-    found: Errors = []
+    found: ErrorList = []
     shown = internal_form(context, "SecurityContext")
     prefix = "cannot set `allowPrivilegeEscalation` to false and"
     if context.get("privileged"):
@@ -82,11 +82,11 @@ def _check_escalation(context: Tree, path: Path) -> Errors:
     return found
 
 
-def check_pod_security(context: Tree | None, spec: PodSpec, path: Path) -> Errors:
+def check_pod_security(context: Tree | None, spec: PodSpec, path: Path) -> ErrorList:
     """Check the security context of a pod."""
     if context is None:
         return []
-    found: Errors = []
+    found: ErrorList = []
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
         found += user_id(context.get(name), path.child(name))
     for position, group in enumerate(context.get("supplementalGroups", ())):
@@ -100,8 +100,8 @@ def check_pod_security(context: Tree | None, spec: PodSpec, path: Path) -> Error
 # --- profiles -------------------------------------------------------------------------------------
 
 
-def _check_profiles(context: Tree, path: Path) -> Errors:
-    found: Errors = []
+def _check_profiles(context: Tree, path: Path) -> ErrorList:
+    found: ErrorList = []
     if "seccompProfile" in context:
         found += _check_seccomp(context["seccompProfile"], path.child("seccompProfile"))
     if "windowsOptions" in context:
@@ -111,14 +111,14 @@ def _check_profiles(context: Tree, path: Path) -> Errors:
     return found
 
 
-def _check_profile_type(profile: Tree, owner: str, path: Path) -> Errors:
+def _check_profile_type(profile: Tree, owner: str, path: Path) -> ErrorList:
     kind, place = profile.get("type", ""), path.child("type")
     if not kind:
         return [required(place, f"type is required when {owner} is set")]
     return [] if kind in PROFILE_TYPES else [not_supported(place, kind, PROFILE_TYPES)]
 
 
-def _check_seccomp(profile: Tree, path: Path) -> Errors:
+def _check_seccomp(profile: Tree, path: Path) -> ErrorList:
     found = _check_profile_type(profile, "seccompProfile", path)
     file, place = profile.get("localhostProfile"), path.child("localhostProfile")
     if profile.get("type") != "Localhost":
@@ -132,7 +132,7 @@ def _check_seccomp(profile: Tree, path: Path) -> Errors:
     return found
 
 
-def _check_app_armor(profile: Tree, path: Path) -> Errors:
+def _check_app_armor(profile: Tree, path: Path) -> ErrorList:
     kind = profile.get("type", "")
     found = _check_profile_type(profile, "appArmorProfile", path)
     file, place = profile.get("localhostProfile"), path.child("localhostProfile")
@@ -158,8 +158,8 @@ def _check_app_armor(profile: Tree, path: Path) -> Errors:
 # --- sysctls --------------------------------------------------------------------------------------
 
 
-def _check_sysctls(sysctls: Any, spec: PodSpec, path: Path) -> Errors:
-    found: Errors = []
+def _check_sysctls(sysctls: Any, spec: PodSpec, path: Path) -> ErrorList:
+    found: ErrorList = []
     taken: set[str] = set()
     for position, sysctl in enumerate(sysctls):
         name, place = sysctl.get("name", ""), path.index(position).child("name")
@@ -175,7 +175,7 @@ def _check_sysctls(sysctls: Any, spec: PodSpec, path: Path) -> Errors:
     return found
 
 
-def _check_host_sysctl(name: str, spec: PodSpec, path: Path) -> Errors:
+def _check_host_sysctl(name: str, spec: PodSpec, path: Path) -> ErrorList:
     """Check that a pod does not change what it shares with its node."""
     namespace = _sysctl_namespace(name)
     if spec.host_network and namespace == "net":
@@ -246,7 +246,7 @@ _CONTAINER_FIELDS = (
 Containers = Iterable[tuple[Container, Path]]  # with their places
 
 
-def check_os(spec: PodSpec, containers: Containers, path: Path) -> Errors:
+def check_os(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
     """Check the operating system that a pod names, and that it asks for nothing that has not."""
     if spec.os is None:
         return []
@@ -261,7 +261,7 @@ def check_os(spec: PodSpec, containers: Containers, path: Path) -> Errors:
     return [not_supported(path.child("os"), name, (LINUX, WINDOWS))]
 
 
-def _check_linux(spec: PodSpec, containers: Containers, path: Path) -> Errors:
+def _check_linux(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
     detail = "windows options cannot be set for a linux pod"
     contexts = [(spec.security_context, path), *((c.security_context, p) for c, p in containers)]
     return [
@@ -271,7 +271,7 @@ def _check_linux(spec: PodSpec, containers: Containers, path: Path) -> Errors:
     ]
 
 
-def _check_windows(spec: PodSpec, containers: Containers, path: Path) -> Errors:
+def _check_windows(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
     context = spec.security_context or {}
     place = path.child("securityContext")
     found = [forbidden(place.child(n), _NOT_WINDOWS) for n in _POD_FIELDS if n in context]
@@ -292,10 +292,10 @@ def _check_windows(spec: PodSpec, containers: Containers, path: Path) -> Errors:
     return found
 
 
-def check_host_processes(spec: PodSpec, containers: Containers, path: Path) -> Errors:
+def check_host_processes(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
     """Check that all containers of a pod are processes of the host, or none is."""
     whole = (spec.security_context or {}).get("windowsOptions", {}).get("hostProcess")
-    found: Errors = []
+    found: ErrorList = []
     are_processes = []
     for container, place in containers:
         own = (container.security_context or {}).get("windowsOptions", {}).get("hostProcess")
@@ -322,9 +322,9 @@ def check_host_processes(spec: PodSpec, containers: Containers, path: Path) -> E
 # --- options --------------------------------------------------------------------------------------
 
 
-def check_windows_options(options: Tree, path: Path) -> Errors:
+def check_windows_options(options: Tree, path: Path) -> ErrorList:
     """Check the options of a security context for Windows."""
-    found: Errors = []
+    found: ErrorList = []
     name = options.get("gmsaCredentialSpecName")
     if name is not None:
         place = path.child("gmsaCredentialSpecName")

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.api import names
-from mooring.api.core.placement import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    PREFER_NO_SCHEDULE,
-    Toleration,
-)
+from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Toleration
 from mooring.api.core.pod import (
     MIRROR_POD_ANNOTATION,
     Pod,
@@ -24,7 +19,7 @@ from mooring.api.core.resources import ResourceRequirements
 from mooring.api.fieldpath import Path, root
 from mooring.api.meta import ObjectMeta
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
@@ -68,7 +63,7 @@ ANNOTATIONS = METADATA.child("annotations")
 ACTIVE_DEADLINE_MAX = 2**31 - 1
 
 
-def check_pod(pod: Pod) -> Errors:
+def check_pod(pod: Pod) -> ErrorList:
     """Check metadata and spec of a pod, new or changed."""
     found = check_metadata(pod.metadata, namespaced=True)
     found += check_annotations(pod)
@@ -81,7 +76,7 @@ def check_pod(pod: Pod) -> Errors:
     return found + check_images(pod.spec.init_containers, SPEC.child("initContainers"))
 
 
-def check_annotations(pod: Pod | PodTemplateSpec, path: Path = ANNOTATIONS) -> Errors:
+def check_annotations(pod: Pod | PodTemplateSpec, path: Path = ANNOTATIONS) -> ErrorList:
     """Check that a mirror pod, which only reports what a node runs, names the node."""
     mark = pod.metadata.annotations.get(MIRROR_POD_ANNOTATION)
     if mark is None or pod.spec.node_name:
@@ -90,9 +85,9 @@ def check_annotations(pod: Pod | PodTemplateSpec, path: Path = ANNOTATIONS) -> E
     return [invalid(path.key(MIRROR_POD_ANNOTATION), mark, detail)]
 
 
-def check_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> Errors:
+def check_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> ErrorList:
     """Check the spec of a pod, or of a template, which has no metadata that counts."""
-    found: Errors = []
+    found: ErrorList = []
     if spec.termination_grace_period_seconds is None:
         found.append(required(path.child("terminationGracePeriodSeconds")))
     faults, volumes = check_volumes(spec.volumes, metadata, path.child("volumes"))
@@ -115,7 +110,7 @@ def check_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> Er
     return found + _check_whole(spec, path) + _check_placement(spec, path)
 
 
-def _check_whole(spec: PodSpec, path: Path) -> Errors:
+def _check_whole(spec: PodSpec, path: Path) -> ErrorList:
     """Check what depends on all containers together."""
     containers = tuple(with_paths(spec, path))
     found = check_host_namespaces(spec, containers, path)
@@ -124,7 +119,7 @@ def _check_whole(spec: PodSpec, path: Path) -> Errors:
     return found + check_file_volumes(containers, spec.volumes)
 
 
-def _check_placement(spec: PodSpec, path: Path) -> Errors:
+def _check_placement(spec: PodSpec, path: Path) -> ErrorList:
     found = _check_node_selector(spec.node_selector, path.child("nodeSelector"))
     found += check_affinity(spec.affinity, path.child("affinity"))
     found += _check_readiness(spec.readiness_gates, path.child("readinessGates"))
@@ -162,20 +157,20 @@ def _check_placement(spec: PodSpec, path: Path) -> Errors:
 
 def check_resource_claims(
     claims: tuple[PodResourceClaim, ...], metadata: ObjectMeta | None, path: Path
-) -> Errors:
+) -> ErrorList:
     """Check the claims of a pod, or of a template, which has no metadata of its own."""
     if metadata is not None and MIRROR_POD_ANNOTATION in metadata.annotations:
         detail = "static pods do not support resource claims"
         return [forbidden(Path(""), detail) for _ in claims]
-    found: Errors = []
+    found: ErrorList = []
     taken: set[str] = set()
     for position, claim in enumerate(claims):
         found += _check_resource_claim(claim, path.index(position), taken)
     return found
 
 
-def _check_resource_claim(claim: PodResourceClaim, path: Path, taken: set[str]) -> Errors:
-    found: Errors = []
+def _check_resource_claim(claim: PodResourceClaim, path: Path, taken: set[str]) -> ErrorList:
+    found: ErrorList = []
     if not claim.name:
         found.append(required(path.child("name")))
     elif claim.name in taken:
@@ -211,25 +206,25 @@ def _internal(claim: PodResourceClaim) -> dict[str, Any]:
 # --- placement ----------------------------------------------------------------------------
 
 
-def _check_node_selector(selector: dict[str, str], path: Path) -> Errors:
-    found: Errors = []
+def _check_node_selector(selector: dict[str, str], path: Path) -> ErrorList:
+    found: ErrorList = []
     for key, value in selector.items():
         found += label_name(key, path)
         found += label_value(value, path)
     return found
 
 
-def _check_readiness(gates: tuple[Any, ...], path: Path) -> Errors:
+def _check_readiness(gates: tuple[Any, ...], path: Path) -> ErrorList:
     """Check the conditions that a pod must have to be ready."""
-    found: Errors = []
+    found: ErrorList = []
     for position, gate in enumerate(gates):
         place = path.index(position).child("conditionType")
         found += label_name(gate.get("conditionType", ""), place)
     return found
 
 
-def _check_gates(gates: tuple[PodSchedulingGate, ...], path: Path) -> Errors:
-    found: Errors = []
+def _check_gates(gates: tuple[PodSchedulingGate, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     seen: set[str] = set()
     for position, gate in enumerate(gates):
         place = path.index(position)
@@ -240,30 +235,30 @@ def _check_gates(gates: tuple[PodSchedulingGate, ...], path: Path) -> Errors:
     return found
 
 
-def _check_active_deadline(spec: PodSpec, path: Path) -> Errors:
+def _check_active_deadline(spec: PodSpec, path: Path) -> ErrorList:
     deadline = spec.active_deadline_seconds
     if deadline is None or 1 <= deadline <= ACTIVE_DEADLINE_MAX:
         return []
     return [invalid(path, deadline, f"must be between 1 and {ACTIVE_DEADLINE_MAX}, inclusive")]
 
 
-def _check_group(group: PodSchedulingGroup, path: Path) -> Errors:
+def _check_group(group: PodSchedulingGroup, path: Path) -> ErrorList:
     path = path.child("podGroupName")
     if group.pod_group_name is None:
         return [invalid(path, None, "must specify one of: `podGroupName`")]
     return subdomain(group.pod_group_name, path)
 
 
-def check_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> Errors:
+def check_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> ErrorList:
     """Check which taints a pod puts up with."""
-    found: Errors = []
+    found: ErrorList = []
     for position, toleration in enumerate(tolerations):
         found += _check_toleration(toleration, path.index(position))
     return found
 
 
-def _check_toleration(toleration: Toleration, path: Path) -> Errors:
-    found: Errors = []
+def _check_toleration(toleration: Toleration, path: Path) -> ErrorList:
+    found: ErrorList = []
     if toleration.key:
         found += label_name(toleration.key, path.child("key"))
     elif toleration.operator != "Exists":
@@ -282,7 +277,7 @@ def _check_toleration(toleration: Toleration, path: Path) -> Errors:
     return found
 
 
-def _check_toleration_value(toleration: Toleration, path: Path) -> Errors:
+def _check_toleration_value(toleration: Toleration, path: Path) -> ErrorList:
     operator_path = path.child("operator")
     match toleration.operator:
         case "" | "Equal":

@@ -24,7 +24,7 @@ from mooring.api.fieldpath import Path, root
 from mooring.api.names import byte_length
 from mooring.api.quantity import Quantity
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
@@ -47,7 +47,7 @@ _NOT_A_CLAIM = (
 )
 
 
-def check_pod_status(new: Pod, old: Pod) -> Errors:
+def check_pod_status(new: Pod, old: Pod) -> ErrorList:
     """Check a changed status."""
     status = new.status
     found = _check_conditions(status.conditions, STATUS.child("conditions"))
@@ -60,7 +60,7 @@ def check_pod_status(new: Pod, old: Pod) -> Errors:
     return found + _check_claims(status, new.spec) + _check_healths(status, new.spec)
 
 
-def _check_claims(status: PodStatus, spec: PodSpec) -> Errors:
+def _check_claims(status: PodStatus, spec: PodSpec) -> ErrorList:
     found = _check_claim_statuses(status, spec, STATUS.child("resourceClaimStatuses"))
     extended = status.extended_resource_claim_status
     if extended is not None:
@@ -70,8 +70,8 @@ def _check_claims(status: PodStatus, spec: PodSpec) -> Errors:
     return found + _check_node_allocatable(status, spec, path)
 
 
-def _check_conditions(conditions: tuple[PodCondition, ...], path: Path) -> Errors:
-    found: Errors = []
+def _check_conditions(conditions: tuple[PodCondition, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     for position, condition in enumerate(conditions):
         place = path.index(position)
         if condition.observed_generation < 0:
@@ -83,7 +83,7 @@ def _check_conditions(conditions: tuple[PodCondition, ...], path: Path) -> Error
     return found
 
 
-def _check_nomination(new: Pod, old: Pod, path: Path) -> Errors:
+def _check_nomination(new: Pod, old: Pod, path: Path) -> ErrorList:
     nominated = new.status.nominated_node_name
     if not nominated or nominated == old.status.nominated_node_name:
         return []
@@ -97,8 +97,8 @@ def _check_nomination(new: Pod, old: Pod, path: Path) -> Errors:
 # --- claims -------------------------------------------------------------------------------
 
 
-def _check_claim_statuses(status: PodStatus, spec: PodSpec, path: Path) -> Errors:
-    found: Errors = []
+def _check_claim_statuses(status: PodStatus, spec: PodSpec, path: Path) -> ErrorList:
+    found: ErrorList = []
     wanted = {claim.name for claim in spec.resource_claims}
     seen: set[str] = set()
     for position, claim in enumerate(status.resource_claim_statuses or ()):
@@ -116,8 +116,8 @@ def _check_claim_statuses(status: PodStatus, spec: PodSpec, path: Path) -> Error
 
 def _check_extended_claim(
     status: PodExtendedResourceClaimStatus, spec: PodSpec, path: Path
-) -> Errors:
-    found: Errors = []
+) -> ErrorList:
+    found: ErrorList = []
     mappings_path = path.child("requestMappings")
     if not status.request_mappings:
         found.append(required(mappings_path, "at least one request mapping is required"))
@@ -138,7 +138,7 @@ def _check_extended_claim(
 
 def _check_mapped(
     mapping: ContainerExtendedResourceRequest, containers: dict[str, Container], path: Path
-) -> Errors:
+) -> ErrorList:
     container = containers.get(mapping.container_name)
     if container is None:
         detail = (
@@ -156,7 +156,7 @@ def _check_mapped(
 
 def _check_mapping_is_new(
     mapping: ContainerExtendedResourceRequest, seen: set[tuple[str, str, str]], path: Path
-) -> Errors:
+) -> ErrorList:
     key = (mapping.container_name, mapping.resource_name, mapping.request_name)
     if key in seen:
         fields = ("containerName", "resourceName", "requestName")
@@ -165,10 +165,10 @@ def _check_mapping_is_new(
     return []
 
 
-def _check_node_allocatable(status: PodStatus, spec: PodSpec, path: Path) -> Errors:
+def _check_node_allocatable(status: PodStatus, spec: PodSpec, path: Path) -> ErrorList:
     known = {claim.resource_claim_name for claim in spec.resource_claims}
     known |= {claim.resource_claim_name for claim in status.resource_claim_statuses or ()}
-    found: Errors = []
+    found: ErrorList = []
     for position, entry in enumerate(status.node_allocatable_resource_claim_statuses or ()):
         place = path.index(position)
         if not entry.resource_claim_name:
@@ -183,8 +183,8 @@ def _check_node_allocatable(status: PodStatus, spec: PodSpec, path: Path) -> Err
     return found
 
 
-def _check_mapping(mapping: tuple[NodeAllocatableMappedResource, ...], path: Path) -> Errors:
-    found: Errors = []
+def _check_mapping(mapping: tuple[NodeAllocatableMappedResource, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     for position, item in enumerate(mapping):
         place = path.index(position)
         found += _check_node_resource(item.name, place)
@@ -192,8 +192,8 @@ def _check_mapping(mapping: tuple[NodeAllocatableMappedResource, ...], path: Pat
     return found
 
 
-def _check_overhead(overhead: tuple[NodeAllocatableOverheadResource, ...], path: Path) -> Errors:
-    found: Errors = []
+def _check_overhead(overhead: tuple[NodeAllocatableOverheadResource, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     for position, item in enumerate(overhead):
         place = path.index(position)
         found += _check_node_resource(item.name, place)
@@ -205,13 +205,13 @@ def _check_overhead(overhead: tuple[NodeAllocatableOverheadResource, ...], path:
     return found
 
 
-def _check_node_resource(name: str, path: Path) -> Errors:
+def _check_node_resource(name: str, path: Path) -> ErrorList:
     if is_node_allocatable(name):
         return []
     return [invalid(path.child("name"), name, "must be a node allocatable resource name")]
 
 
-def _check_not_negative(amount: Quantity | None, path: Path) -> Errors:
+def _check_not_negative(amount: Quantity | None, path: Path) -> ErrorList:
     if amount is None or amount.sign >= 0:
         return []
     return [invalid(path, str(amount), "must be non-negative")]
@@ -220,9 +220,9 @@ def _check_not_negative(amount: Quantity | None, path: Path) -> Errors:
 # --- health -------------------------------------------------------------------------------
 
 
-def _check_healths(status: PodStatus, spec: PodSpec) -> Errors:
+def _check_healths(status: PodStatus, spec: PodSpec) -> ErrorList:
     extended = status.extended_resource_claim_status
-    found: Errors = []
+    found: ErrorList = []
     for name, statuses, containers in (
         ("containerStatuses", status.container_statuses, spec.containers),
         ("initContainerStatuses", status.init_container_statuses, spec.init_containers),
@@ -248,8 +248,8 @@ def _check_container_health(
     container: Container | None,
     extended: PodExtendedResourceClaimStatus | None,
     path: Path,
-) -> Errors:
-    found: Errors = []
+) -> ErrorList:
+    found: ErrorList = []
     for position, resource in enumerate(status.allocated_resources_status):
         place = path.index(position)
         # A status may be of a container that the pod does not have, and is then let be.
@@ -264,7 +264,7 @@ def _check_health_name(
     container: Container,
     extended: PodExtendedResourceClaimStatus | None,
     path: Path,
-) -> Errors:
+) -> ErrorList:
     name = resource.name
     if not name.startswith(CLAIM_STATUS_PREFIX):
         if name in container.resources.requests:
@@ -300,8 +300,8 @@ def _is_extended(name: str, container: Container, extended: PodExtendedResourceC
 _ZERO = Quantity.from_int(0)
 
 
-def _check_devices(devices: tuple[ResourceHealth, ...], path: Path) -> Errors:
-    found: Errors = []
+def _check_devices(devices: tuple[ResourceHealth, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     seen: set[str] = set()
     for position, device in enumerate(devices):
         place = path.index(position)
@@ -316,7 +316,7 @@ def _check_devices(devices: tuple[ResourceHealth, ...], path: Path) -> Errors:
     return found
 
 
-def _check_health_message(message: str, path: Path) -> Errors:
+def _check_health_message(message: str, path: Path) -> ErrorList:
     if not message:
         return [required(path, "must be non-empty if specified")]
     if byte_length(message) > HEALTH_MESSAGE_MAX_BYTES:

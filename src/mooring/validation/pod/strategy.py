@@ -24,7 +24,7 @@ from mooring.api.core.podstatus import (
 from mooring.api.gates import Gate, Gates
 from mooring.api.timestamp import Timestamp
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, forbidden
+from mooring.validation.errors import ErrorList, forbidden
 from mooring.validation.metadata import check_metadata_update
 from mooring.validation.pod.affinity import with_label_keys
 from mooring.validation.pod.defaults import default_pod
@@ -44,11 +44,11 @@ T = TypeVar("T")
 class PodStrategy(Strategy[Pod]):
     """The strategy of Pods."""
 
-    def default(self, value: Pod, api_version: str, now: Timestamp) -> Pod:  # noqa: ARG002
+    def default(self, value: Pod, api_version: str, context: Context) -> Pod:
         """Set every default."""
         return default_pod(value)
 
-    def prepare_create(self, new: Pod, context: Context) -> Pod:
+    def prepare_for_create(self, new: Pod, context: Context) -> Pod:
         """Return the pod as it starts out: pending, in generation 1, without disabled fields."""
         spec = drop_disabled_spec(new.spec, None, context.gates)
         spec = with_label_keys(default_whole_resources(spec), new.metadata.labels)
@@ -56,7 +56,7 @@ class PodStrategy(Strategy[Pod]):
         status = PodStatus(phase=PENDING, conditions=conditions, qos_class=qos_class(spec))
         return replace(new, metadata=replace(new.metadata, generation=1), spec=spec, status=status)
 
-    def check_create(self, new: Pod, context: Context) -> Errors:  # noqa: ARG002
+    def validate(self, new: Pod, context: Context) -> ErrorList:
         """Validate everything."""
         found = check_pod(new)
         if new.spec.ephemeral_containers:
@@ -66,7 +66,7 @@ class PodStrategy(Strategy[Pod]):
             found.append(forbidden(SPEC.child("nodeName"), detail))
         return found
 
-    def prepare_update(self, new: Pod, old: Pod, context: Context) -> Pod:
+    def prepare_for_update(self, new: Pod, old: Pod, context: Context) -> Pod:
         """Return the pod with its old status; a changed spec is a new generation."""
         spec = new.spec
         if spec.resources is None:
@@ -78,11 +78,11 @@ class PodStrategy(Strategy[Pod]):
             return new
         return replace(new, metadata=replace(new.metadata, generation=new.metadata.generation + 1))
 
-    def check_update(self, new: Pod, old: Pod, context: Context) -> Errors:  # noqa: ARG002
+    def validate_update(self, new: Pod, old: Pod, context: Context) -> ErrorList:
         """Validate everything, and that only fields that may change did."""
         return check_pod_update(new, old)
 
-    def prepare_status(self, new: Pod, old: Pod, context: Context) -> Pod:
+    def prepare_for_status_update(self, new: Pod, old: Pod, context: Context) -> Pod:
         """Return the old pod with the new status.
 
         Claim statuses that a client leaves out are kept; an empty list clears them.
@@ -96,7 +96,7 @@ class PodStrategy(Strategy[Pod]):
         status = _drop_disabled_status(status, old, context.gates)
         return replace(new, metadata=metadata, spec=old.spec, status=_without_empty_lists(status))
 
-    def check_status(self, new: Pod, old: Pod, context: Context) -> Errors:  # noqa: ARG002
+    def validate_status_update(self, new: Pod, old: Pod, context: Context) -> ErrorList:
         """Validate the status."""
         found = check_metadata_update(new.metadata, old.metadata)
         return found + check_annotations_update(new, old) + check_pod_status(new, old)

@@ -12,7 +12,7 @@ from mooring.api.core.pod import MIRROR_POD_ANNOTATION, Pod, PodSchedulingGate, 
 from mooring.api.fieldpath import Path
 from mooring.api.nodeselector import NodeSelectorTerm
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import Errors, forbidden, invalid, required
+from mooring.validation.errors import ErrorList, forbidden, invalid, required
 from mooring.validation.metadata import check_metadata_update
 from mooring.validation.pod.containers import BLANKS
 from mooring.validation.pod.layout import internal_lines
@@ -32,7 +32,7 @@ CHANGEABLE = (
 )
 
 
-def check_pod_update(new: Pod, old: Pod) -> Errors:
+def check_pod_update(new: Pod, old: Pod) -> ErrorList:
     """Check a changed pod, and that only what may change did."""
     found = check_metadata_update(new.metadata, old.metadata)
     found += check_pod(new)
@@ -54,12 +54,12 @@ def check_pod_update(new: Pod, old: Pod) -> Errors:
     return found + _check_rest(new.spec, old.spec)
 
 
-def check_annotations_update(new: Pod, old: Pod) -> Errors:
+def check_annotations_update(new: Pod, old: Pod) -> ErrorList:
     """Check that no pod becomes a mirror pod or stops to be one."""
     path = ANNOTATIONS.key(MIRROR_POD_ANNOTATION)
     mark = new.metadata.annotations.get(MIRROR_POD_ANNOTATION)
     old_mark = old.metadata.annotations.get(MIRROR_POD_ANNOTATION)
-    found: Errors = []
+    found: ErrorList = []
     if old_mark is not None and mark != old_mark:
         found.append(forbidden(path, "may not remove or update mirror pod annotation"))
     if old_mark is None and mark is not None:
@@ -67,8 +67,8 @@ def check_annotations_update(new: Pod, old: Pod) -> Errors:
     return found + check_annotations(new)
 
 
-def _check_images(containers: tuple[Container, ...], path: Path) -> Errors:
-    found: Errors = []
+def _check_images(containers: tuple[Container, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     for position, container in enumerate(containers):
         place = path.index(position).child("image")
         if not container.image:
@@ -78,7 +78,7 @@ def _check_images(containers: tuple[Container, ...], path: Path) -> Errors:
     return found
 
 
-def _check_deadline(new: PodSpec, old: PodSpec, path: Path) -> Errors:
+def _check_deadline(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     """Check that a deadline is only set or brought forward."""
     deadline, old_deadline = new.active_deadline_seconds, old.active_deadline_seconds
     if deadline is None:
@@ -93,7 +93,7 @@ def _check_deadline(new: PodSpec, old: PodSpec, path: Path) -> Errors:
     return []
 
 
-def _check_added_tolerations(new: PodSpec, old: PodSpec, path: Path) -> Errors:
+def _check_added_tolerations(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     kept = [_without_seconds(toleration) for toleration in new.tolerations]
     if any(_without_seconds(toleration) not in kept for toleration in old.tolerations):
         detail = "existing toleration can not be modified except its tolerationSeconds"
@@ -105,7 +105,7 @@ def _without_seconds(toleration: Toleration) -> Toleration:
     return replace(toleration, toleration_seconds=None)
 
 
-def _check_removed_gates(new: PodSpec, old: PodSpec, path: Path) -> Errors:
+def _check_removed_gates(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     return [
         forbidden(
             path.index(position).child("name"),
@@ -123,11 +123,11 @@ def _is_known(gate: PodSchedulingGate, spec: PodSpec) -> bool:
 # --- everything else ----------------------------------------------------------------------
 
 
-def _check_rest(new: PodSpec, old: PodSpec) -> Errors:
+def _check_rest(new: PodSpec, old: PodSpec) -> ErrorList:
     """Check that nothing else changed; a gated pod may still be kept to fewer nodes."""
     if semantic_equal(new, old):
         return []
-    found: Errors = []
+    found: ErrorList = []
     changed = _with_old_values(new, old)
     if old.scheduling_gates:
         found += _check_narrowed_selector(changed, old, SPEC.child("nodeSelector"))
@@ -169,14 +169,14 @@ def _with_old_images(
     )
 
 
-def _check_narrowed_selector(new: PodSpec, old: PodSpec, path: Path) -> Errors:
+def _check_narrowed_selector(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     if old.node_selector.items() <= new.node_selector.items():
         return []
     detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
     return [invalid(path, dict(sorted(new.node_selector.items())), detail)]
 
 
-def _check_narrowed_affinity(new: PodSpec, old: PodSpec, path: Path) -> Errors:
+def _check_narrowed_affinity(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     terms, old_terms = _required_terms(new), _required_terms(old)
     path = path.child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     if not old_terms:

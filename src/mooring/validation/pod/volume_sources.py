@@ -10,13 +10,7 @@ from mooring.api.codec import decode_tree
 from mooring.api.fieldpath import Path
 from mooring.api.meta import LabelSelector
 from mooring.api.names import byte_length
-from mooring.validation.errors import (
-    Errors,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
+from mooring.validation.errors import ErrorList, forbidden, invalid, not_supported, required
 from mooring.validation.field_rules import driver_name, each_invalid, label
 from mooring.validation.pod.field_rules import (
     Tree,
@@ -40,7 +34,7 @@ KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED255
 _TWICE = "conflicting duplicate paths"
 _NO_PATH = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
 
-KeyCheck = Callable[[Tree, Path], Errors]
+KeyCheck = Callable[[Tree, Path], ErrorList]
 
 
 class _Paths:
@@ -50,7 +44,7 @@ class _Paths:
         self._volume = volume
         self._taken: set[str] = set()
 
-    def take(self, path: str, shown: str) -> Errors:
+    def take(self, path: str, shown: str) -> ErrorList:
         """Take a path; Kubernetes says of the whole volume that one comes twice."""
         if path in self._taken:
             return [invalid(self._volume, shown, _TWICE)]
@@ -58,10 +52,10 @@ class _Paths:
         return []
 
 
-def check_projected(volume: Tree, path: Path, check_key: KeyCheck) -> Errors:
+def check_projected(volume: Tree, path: Path, check_key: KeyCheck) -> ErrorList:
     """Check all sources of a volume."""
     paths = _Paths(path)
-    found: Errors = []
+    found: ErrorList = []
     for position, source in enumerate(volume.get("sources", ())):
         place = path.child("sources").index(position)
         for name in ("secret", "configMap"):
@@ -83,7 +77,7 @@ def check_projected(volume: Tree, path: Path, check_key: KeyCheck) -> Errors:
     return found
 
 
-def _check_object(source: Tree, path: Path, paths: _Paths, check_key: KeyCheck) -> Errors:
+def _check_object(source: Tree, path: Path, paths: _Paths, check_key: KeyCheck) -> ErrorList:
     found = given(source, ("name",), path)
     for position, item in enumerate(source.get("items", ())):
         found += check_key(item, path.child("items").index(position))
@@ -92,8 +86,8 @@ def _check_object(source: Tree, path: Path, paths: _Paths, check_key: KeyCheck) 
     return found
 
 
-def _check_downward(source: Tree, path: Path, paths: _Paths) -> Errors:
-    found: Errors = []
+def _check_downward(source: Tree, path: Path, paths: _Paths) -> ErrorList:
+    found: ErrorList = []
     for file in source.get("items", ()):
         found += check_volume_file(file, path)
         if file.get("path"):
@@ -101,11 +95,11 @@ def _check_downward(source: Tree, path: Path, paths: _Paths) -> Errors:
     return found
 
 
-def _check_token(source: Tree, path: Path, volume: Path) -> Errors:
+def _check_token(source: Tree, path: Path, volume: Path) -> ErrorList:
     """Check a token; Kubernetes names its path as if it were one of the volume."""
     place = path.child("expirationSeconds")
     lifetime = source.get("expirationSeconds")
-    found: Errors = []
+    found: ErrorList = []
     if lifetime is None:
         found.append(required(place))
     elif lifetime < TOKEN_LIFETIME_S_MIN:
@@ -121,9 +115,9 @@ def _check_token(source: Tree, path: Path, volume: Path) -> Errors:
 # --- trust bundles --------------------------------------------------------------------------------
 
 
-def _check_bundle(source: Tree, path: Path, paths: _Paths) -> Errors:
+def _check_bundle(source: Tree, path: Path, paths: _Paths) -> ErrorList:
     name, signer, target = source.get("name"), source.get("signerName"), source.get("path", "")
-    found: Errors = []
+    found: ErrorList = []
     if name is not None and signer is not None:
         found.append(invalid(path, source, "only one of name and signerName may be used"))
     elif name is not None:
@@ -145,7 +139,7 @@ def _check_bundle(source: Tree, path: Path, paths: _Paths) -> Errors:
     return found + paths.take(target, target)
 
 
-def _check_bundle_name(name: str, path: Path) -> Errors:
+def _check_bundle_name(name: str, path: Path) -> ErrorList:
     """Check the name of a bundle, which begins with the signer's if it has one."""
     found = [] if name else [required(path, "must be a valid object name")]
     rest = name.rpartition(":")[2]
@@ -158,7 +152,7 @@ def _check_bundle_name(name: str, path: Path) -> Errors:
 # --- certificates ---------------------------------------------------------------------------------
 
 
-def _check_certificate(source: Tree, path: Path, paths: _Paths) -> Errors:
+def _check_certificate(source: Tree, path: Path, paths: _Paths) -> ErrorList:
     signer = source.get("signerName", "")
     found = check_signer(signer, path.child("signerName"))
     found += _check_user_annotations(source.get("userAnnotations", {}), path)
@@ -176,9 +170,9 @@ def _check_certificate(source: Tree, path: Path, paths: _Paths) -> Errors:
     return found
 
 
-def _check_user_annotations(annotations: Tree, path: Path) -> Errors:
+def _check_user_annotations(annotations: Tree, path: Path) -> ErrorList:
     place = path.child("userAnnotations")
-    found: Errors = []
+    found: ErrorList = []
     for key in annotations:
         written = key.lower()  # Kubernetes checks and shows keys in lower case.
         if not key:
@@ -191,7 +185,7 @@ def _check_user_annotations(annotations: Tree, path: Path) -> Errors:
     return found
 
 
-def _check_lifetime(source: Tree, signer: str, path: Path) -> Errors:
+def _check_lifetime(source: Tree, signer: str, path: Path) -> ErrorList:
     lifetime = source.get("maxExpirationSeconds")
     if lifetime is None:
         return []
@@ -227,7 +221,7 @@ _BLOB_URI = "https://{account-name}.blob.core.windows.net/{container-name}/{disk
 _RESERVED = "kubernetes.io and k8s.io namespaces are reserved"
 
 
-def check_nfs(source: Tree, path: Path) -> Errors:
+def check_nfs(source: Tree, path: Path) -> ErrorList:
     """Check an export of an NFS server."""
     found = given(source, ("server", "path"), path)
     target = source.get("path", "")
@@ -236,17 +230,17 @@ def check_nfs(source: Tree, path: Path) -> Errors:
     return found
 
 
-def check_gce_disk(source: Tree, path: Path) -> Errors:
+def check_gce_disk(source: Tree, path: Path) -> ErrorList:
     """Check a persistent disk of Google."""
     return given(source, ("pdName",), path) + _check_partition(source, path)
 
 
-def check_aws_disk(source: Tree, path: Path) -> Errors:
+def check_aws_disk(source: Tree, path: Path) -> ErrorList:
     """Check a block store of Amazon."""
     return given(source, ("volumeID",), path) + _check_partition(source, path)
 
 
-def _check_partition(source: Tree, path: Path) -> Errors:
+def _check_partition(source: Tree, path: Path) -> ErrorList:
     partition = source.get("partition", 0)
     if 0 <= partition <= PARTITION_MAX:  # Kubernetes accepts zero, and says one.
         return []
@@ -254,10 +248,10 @@ def _check_partition(source: Tree, path: Path) -> Errors:
     return [invalid(path.child("partition"), partition, detail)]
 
 
-def check_flocker(source: Tree, path: Path) -> Errors:
+def check_flocker(source: Tree, path: Path) -> ErrorList:
     """Check a data set, which has a name or a UUID."""
     name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
-    found: Errors = []
+    found: ErrorList = []
     if not name and not uuid:
         found.append(required(path, "one of datasetName and datasetUUID is required"))
     if name and uuid:
@@ -268,22 +262,22 @@ def check_flocker(source: Tree, path: Path) -> Errors:
     return found
 
 
-def check_cinder(source: Tree, path: Path) -> Errors:
+def check_cinder(source: Tree, path: Path) -> ErrorList:
     """Check a volume of OpenStack."""
     return given(source, ("volumeID",), path) + _check_secret(source, path)
 
 
-def _check_secret(source: Tree, path: Path) -> Errors:
+def _check_secret(source: Tree, path: Path) -> ErrorList:
     """Check that a secret that is referred to is named."""
     if "secretRef" not in source:
         return []
     return given(source["secretRef"], ("name",), path.child("secretRef"))
 
 
-def check_quobyte(source: Tree, path: Path) -> Errors:
+def check_quobyte(source: Tree, path: Path) -> ErrorList:
     """Check a volume of Quobyte."""
     registry, tenant = source.get("registry", ""), source.get("tenant", "")
-    found: Errors = []
+    found: ErrorList = []
     if not registry:
         found.append(required(path.child("registry"), _PAIRS))
     elif byte_length(tenant) > TENANT_MAX_BYTES:
@@ -306,11 +300,11 @@ def _is_host_and_port(text: str) -> bool:
     return bool(colon) and not set(host + port) & set(":[]")
 
 
-def check_fibre_channel(source: Tree, path: Path) -> Errors:
+def check_fibre_channel(source: Tree, path: Path) -> ErrorList:
     """Check a target of Fibre Channel: world wide names with a unit, or identifiers."""
     targets, identifiers = source.get("targetWWNs"), source.get("wwids")
     place = path.child("targetWWNs")
-    found: Errors = []
+    found: ErrorList = []
     if not targets and not identifiers:
         detail = "must specify either targetWWNs or wwids, but not both"
         found.append(required(place, detail))
@@ -327,7 +321,7 @@ def check_fibre_channel(source: Tree, path: Path) -> Errors:
     return found
 
 
-def check_flex_volume(source: Tree, path: Path) -> Errors:
+def check_flex_volume(source: Tree, path: Path) -> ErrorList:
     """Check a volume of a driver of its own, whose options are not Kubernetes'."""
     found = given(source, ("driver",), path)
     for key in source.get("options", ()):
@@ -337,7 +331,7 @@ def check_flex_volume(source: Tree, path: Path) -> Errors:
     return found
 
 
-def check_azure_disk(source: Tree, path: Path) -> Errors:
+def check_azure_disk(source: Tree, path: Path) -> ErrorList:
     """Check a disk of Azure, whose URI depends on its kind."""
     found = given(source, ("diskName", "diskURI"), path)
     modes, kinds = ("None", "ReadOnly", "ReadWrite"), ("Dedicated", "Managed", "Shared")
@@ -351,7 +345,7 @@ def check_azure_disk(source: Tree, path: Path) -> Errors:
     return found
 
 
-def check_storage_os(source: Tree, path: Path) -> Errors:
+def check_storage_os(source: Tree, path: Path) -> ErrorList:
     """Check a volume of StorageOS."""
     name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
     place = path.child("volumeName")
@@ -361,7 +355,7 @@ def check_storage_os(source: Tree, path: Path) -> Errors:
     return found + _check_secret(source, path)
 
 
-def check_csi(source: Tree, path: Path) -> Errors:
+def check_csi(source: Tree, path: Path) -> ErrorList:
     """Check a volume of a CSI driver."""
     found = driver_name(source.get("driver", ""), path.child("driver"))
     if "nodePublishSecretRef" not in source:
@@ -375,7 +369,7 @@ def check_csi(source: Tree, path: Path) -> Errors:
 # --- iSCSI ----------------------------------------------------------------------------------------
 
 
-def check_iscsi(source: Tree, path: Path) -> Errors:
+def check_iscsi(source: Tree, path: Path) -> ErrorList:
     """Check a target of iSCSI."""
     found = given(source, ("targetPortal", "iqn"), path)
     if source.get("iqn"):
@@ -389,7 +383,7 @@ def check_iscsi(source: Tree, path: Path) -> Errors:
     return found
 
 
-def _check_qualified(name: str, path: Path) -> Errors:
+def _check_qualified(name: str, path: Path) -> ErrorList:
     """Check the qualified name of a target or an initiator."""
     matches = _FORMATS.get(name[:3])
     if matches is None:

@@ -14,7 +14,7 @@ from mooring.api.fieldpath import Path
 from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.api.quantity import Quantity
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
@@ -57,20 +57,20 @@ _ISCSI_NAME = (
     "iscsi.initiatorName is specified."
 )
 
-SourceCheck = Callable[[Tree, Path], Errors]
+SourceCheck = Callable[[Tree, Path], ErrorList]
 Volumes = Mapping[str, Tree]  # those without faults, by name
 
 
 def check_volumes(
     volumes: tuple[Any, ...], metadata: ObjectMeta | None, path: Path
-) -> tuple[Errors, Volumes]:
+) -> tuple[ErrorList, Volumes]:
     """Check volumes; also return those that may be mounted.
 
     A template has no metadata that counts.
     """
     pod_name = "" if metadata is None else metadata.name
     created = _created_claims(volumes, pod_name)
-    found: Errors = []
+    found: ErrorList = []
     good: dict[str, Tree] = {}
     for position, volume in enumerate(volumes):
         place = path.index(position)
@@ -93,7 +93,7 @@ def _created_claims(volumes: tuple[Any, ...], pod_name: str) -> set[str]:
     return {f"{pod_name}-{v.get('name', '')}" for v in volumes if "ephemeral" in v}
 
 
-def _check_name(volume: Tree, path: Path, taken: Volumes) -> Errors:
+def _check_name(volume: Tree, path: Path, taken: Volumes) -> ErrorList:
     name, place = volume.get("name", ""), path.child("name")
     found = label(name, place) if name else [required(place)]
     if name in taken:
@@ -101,8 +101,8 @@ def _check_name(volume: Tree, path: Path, taken: Volumes) -> Errors:
     return found
 
 
-def _check_source(volume: Tree, path: Path, pod_name: str) -> Errors:
-    found: Errors = []
+def _check_source(volume: Tree, path: Path, pod_name: str) -> ErrorList:
+    found: ErrorList = []
     chosen = ""
     for source, check in _SOURCES.items():
         if source not in volume:
@@ -124,7 +124,7 @@ def _check_source(volume: Tree, path: Path, pod_name: str) -> Errors:
     return found
 
 
-def _check_iscsi_name(volume: Tree, path: Path) -> Errors:
+def _check_iscsi_name(volume: Tree, path: Path) -> ErrorList:
     """Check that an initiator can be named after the volume and its portal."""
     name, source = volume.get("name", ""), volume["iscsi"]
     whole = f"{name}:{source.get('targetPortal', '')}"
@@ -133,7 +133,7 @@ def _check_iscsi_name(volume: Tree, path: Path) -> Errors:
     return [invalid(path.child("name"), name, _ISCSI_NAME)]
 
 
-def _check_created_claim(volume: Tree, path: Path, pod_name: str) -> Errors:
+def _check_created_claim(volume: Tree, path: Path, pod_name: str) -> ErrorList:
     name = volume.get("name", "")
     if not pod_name or not name:
         return []
@@ -145,7 +145,7 @@ def _check_created_claim(volume: Tree, path: Path, pod_name: str) -> Errors:
 # --- sources on the node, and of the API ----------------------------------------------------------
 
 
-def _check_empty_dir(source: Tree, path: Path) -> Errors:
+def _check_empty_dir(source: Tree, path: Path) -> ErrorList:
     limit = source.get("sizeLimit")
     if limit is None or Quantity.parse(limit).sign >= 0:
         return []
@@ -153,7 +153,7 @@ def _check_empty_dir(source: Tree, path: Path) -> Errors:
     return [forbidden(path.child("sizeLimit"), detail)]
 
 
-def _check_host_path(source: Tree, path: Path) -> Errors:
+def _check_host_path(source: Tree, path: Path) -> ErrorList:
     target = source.get("path", "")
     if not target:
         return [required(path.child("path"))]
@@ -161,20 +161,20 @@ def _check_host_path(source: Tree, path: Path) -> Errors:
     return found + choice(source.get("type"), _HOST_PATH_TYPES, path.child("type"))
 
 
-def _check_git_repository(source: Tree, path: Path) -> Errors:
+def _check_git_repository(source: Tree, path: Path) -> ErrorList:
     found = given(source, ("repository",), path)
     return found + descending_path(source.get("directory", ""), path.child("directory"))
 
 
-def _check_config_map(source: Tree, path: Path) -> Errors:
+def _check_config_map(source: Tree, path: Path) -> ErrorList:
     return given(source, ("name",), path) + _check_files(source, path)
 
 
-def _check_secret(source: Tree, path: Path) -> Errors:
+def _check_secret(source: Tree, path: Path) -> ErrorList:
     return given(source, ("secretName",), path) + _check_files(source, path)
 
 
-def _check_files(source: Tree, path: Path) -> Errors:
+def _check_files(source: Tree, path: Path) -> ErrorList:
     """Check which keys become which files."""
     found = file_mode(source.get("defaultMode"), path.child("defaultMode"))
     for position, item in enumerate(source.get("items", ())):
@@ -182,32 +182,32 @@ def _check_files(source: Tree, path: Path) -> Errors:
     return found
 
 
-def check_key_to_path(item: Tree, path: Path) -> Errors:
+def check_key_to_path(item: Tree, path: Path) -> ErrorList:
     """Check which file a key becomes."""
     found = given(item, ("key", "path"), path)
     found += local_path(item.get("path", ""), path.child("path"))
     return found + file_mode(item.get("mode"), path.child("mode"))
 
 
-def _check_downward(source: Tree, path: Path) -> Errors:
+def _check_downward(source: Tree, path: Path) -> ErrorList:
     found = file_mode(source.get("defaultMode"), path.child("defaultMode"))
     for file in source.get("items", ()):
         found += check_volume_file(file, path)
     return found
 
 
-def _check_ephemeral(source: Tree, path: Path) -> Errors:
+def _check_ephemeral(source: Tree, path: Path) -> ErrorList:
     template = source.get("volumeClaimTemplate")
     place = path.child("volumeClaimTemplate")
     return [required(place)] if template is None else check_claim_template(template, place)
 
 
-def _check_image(source: Tree, path: Path) -> Errors:
+def _check_image(source: Tree, path: Path) -> ErrorList:
     found = given(source, ("reference",), path)
     return found + choice(source.get("pullPolicy"), PULL_POLICIES, path.child("pullPolicy"))
 
 
-def _check_projected(source: Tree, path: Path) -> Errors:
+def _check_projected(source: Tree, path: Path) -> ErrorList:
     found = file_mode(source.get("defaultMode"), path.child("defaultMode"))
     return found + check_projected(source, path, check_key_to_path)
 
@@ -262,7 +262,7 @@ CLAIM = "PersistentVolumeClaim"
 _ALONE = "ReadWriteOncePod"
 
 
-def check_claim_template(template: Tree, path: Path) -> Errors:
+def check_claim_template(template: Tree, path: Path) -> ErrorList:
     """Check the template of a claim, which may have labels and annotations only."""
     metadata, place = template.get("metadata", {}), path.child("metadata")
     found = check_annotations(metadata.get("annotations", {}), place.child("annotations"))
@@ -273,7 +273,7 @@ def check_claim_template(template: Tree, path: Path) -> Errors:
     return found + check_claim_spec(template.get("spec", {}), path.child("spec"))
 
 
-def check_claim_spec(spec: Tree, path: Path) -> Errors:
+def check_claim_spec(spec: Tree, path: Path) -> ErrorList:
     """Check what a claim asks for."""
     found = _check_access_modes(spec.get("accessModes", ()), path.child("accessModes"))
     if "selector" in spec:
@@ -290,10 +290,10 @@ def check_claim_spec(spec: Tree, path: Path) -> Errors:
     return found + _check_data_sources(spec, path)
 
 
-def _check_access_modes(modes: Any, path: Path) -> Errors:
+def _check_access_modes(modes: Any, path: Path) -> ErrorList:
     if not modes:
         return [required(path, "at least 1 access mode is required")]
-    found: Errors = [
+    found: ErrorList = [
         not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES
     ]
     if _ALONE in modes and any(mode in ACCESS_MODES and mode != _ALONE for mode in modes):
@@ -301,7 +301,7 @@ def _check_access_modes(modes: Any, path: Path) -> Errors:
     return found
 
 
-def _check_storage(amount: str | None, path: Path) -> Errors:
+def _check_storage(amount: str | None, path: Path) -> ErrorList:
     if amount is None:
         return [required(path)]
     quantity = Quantity.parse(amount)
@@ -310,10 +310,10 @@ def _check_storage(amount: str | None, path: Path) -> Errors:
     return []
 
 
-def _check_data_sources(spec: Tree, path: Path) -> Errors:
+def _check_data_sources(spec: Tree, path: Path) -> ErrorList:
     """Check what the volume is filled from: the old field, the new one, or both alike."""
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    found: Errors = []
+    found: ErrorList = []
     if source is not None:
         found += _check_data_source(source, path.child("dataSource"))
     if reference is not None:
@@ -328,8 +328,8 @@ def _check_data_sources(spec: Tree, path: Path) -> Errors:
     return found
 
 
-def _check_data_source(source: Tree, path: Path) -> Errors:
-    found: Errors = [required(path.child(n)) for n in ("name", "kind") if not source.get(n)]
+def _check_data_source(source: Tree, path: Path) -> ErrorList:
+    found: ErrorList = [required(path.child(n)) for n in ("name", "kind") if not source.get(n)]
     group, kind = source.get("apiGroup") or "", source.get("kind", "")
     if not group and kind != CLAIM:
         detail = f"must be '{CLAIM}' when referencing the default apiGroup"

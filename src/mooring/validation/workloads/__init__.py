@@ -1,5 +1,5 @@
 """MOVED."""
 
-from mooring.validation.job import with_selector as with_selector  # noqa
+from mooring.validation.job import with_selector as with_selector
 
-__all__ = ["with_selector"]  # noqa
+__all__ = ["with_selector"]
