@@ -11,11 +11,11 @@ from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.api.typed_json import read_parts
 from mooring.validation.registry import (
-    Admission,
-    admit_create,
-    admit_status,
-    admit_update,
-    with_revision,
+    RegistryResult,
+    before_create,
+    before_status_update,
+    before_update,
+    with_resource_version,
 )
 from mooring.validation.strategy import Context
 
@@ -93,40 +93,40 @@ VALID: dict[str, Tree] = {
 }
 
 
-def create(kind: str, change: Tree | None = None) -> Admission:
+def create(kind: str, change: Tree | None = None) -> RegistryResult:
     """Admit a valid object, changed as a merge patch says."""
     return _admit(_tree(kind, change or {}), None)
 
 
-def update(kind: str, before: Tree, change: Tree, **server: Any) -> Admission:
+def update(kind: str, before: Tree, change: Tree, **server: Any) -> RegistryResult:
     """Admit a change of a valid object that differs by `before`, and by what the server set."""
     made = _admit(_merged(_tree(kind, before), {"metadata": {"uid": "u"}}), None)
     assert not made.errors, made.errors
-    old = _with(with_revision(made.stored, "1"), {"metadata": {"uid": "u"}} | server)
+    old = _with(with_resource_version(made.stored, "1"), {"metadata": {"uid": "u"}} | server)
     return _admit(_merged(_tree_of(old), change), old)
 
 
-def update_status(kind: str, status: Tree, before: Tree | None = None) -> Admission:
+def update_status(kind: str, status: Tree, before: Tree | None = None) -> RegistryResult:
     """Admit a status of a valid object."""
-    old = with_revision(create(kind).stored, "1")
+    old = with_resource_version(create(kind).stored, "1")
     old = _with(old, {"status": before or {}})
     found = _kind(_tree_of(old))
     new = decode_tree(_merged(_tree_of(old), {"status": status}), found.struct).value
-    return admit_status(new, old, found, CONTEXT)
+    return before_status_update(new, old, found, CONTEXT)
 
 
-def causes(admission: Admission) -> list[str]:
+def causes(admission: RegistryResult) -> list[str]:
     """Return what is wrong as the causes of a Status have it: type, place and message."""
     assert admission.refused is None
     return [f"{error.type.removeprefix('FieldValue')} {error}" for error in admission.errors]
 
 
-def _admit(tree: Tree, old: Any | None) -> Admission:
+def _admit(tree: Tree, old: Any | None) -> RegistryResult:
     kind = _kind(tree)
     value, _ = read_parts(decode_tree(tree, kind.struct).value, kind.api_version, kind.name)
     if old is None:
-        return admit_create(value, kind, CONTEXT)
-    return admit_update(value, old, kind, CONTEXT)
+        return before_create(value, kind, CONTEXT)
+    return before_update(value, old, kind, CONTEXT)
 
 
 def _kind(tree: Tree) -> Any:

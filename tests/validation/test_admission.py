@@ -20,13 +20,13 @@ from mooring.api.timestamp import Timestamp
 from mooring.validation.registry import (
     CONFLICT,
     WRONG_NAMESPACE,
-    Admission,
-    admit_create,
-    admit_status,
-    admit_update,
-    read_hub,
-    strategy_of,
-    with_revision,
+    RegistryResult,
+    before_create,
+    before_status_update,
+    before_update,
+    defaulted_hub,
+    strategy_for,
+    with_resource_version,
 )
 from mooring.validation.strategy import Context
 from tests.strategies import instances
@@ -38,14 +38,14 @@ OFF = CONTEXT._replace(gates=Gates.parse(preset="kubernetes-1.37"))
 OWNED = [kind for kind in CATALOGUE if kind.group == "resource.k8s.io"]
 
 
-def create(text: str, *, version: str = "v1", context: Context = CONTEXT) -> Admission:
+def create(text: str, *, version: str = "v1", context: Context = CONTEXT) -> RegistryResult:
     (document,) = read(text.encode(), source="test")
     tree: Any = document.tree
     kind = CATALOGUE.find(f"resource.k8s.io/{version}", tree["kind"])
-    return admit_create(decode_tree(tree, kind.struct).value, kind, context)
+    return before_create(decode_tree(tree, kind.struct).value, kind, context)
 
 
-def texts(admission: Admission) -> list[str]:
+def texts(admission: RegistryResult) -> list[str]:
     return [str(error) for error in admission.errors]
 
 
@@ -81,14 +81,14 @@ def test_validation_never_raises_on_an_object(kind: Any, data: st.DataObject) ->
     value = data.draw(instances(kind.struct))
     old = data.draw(instances(kind.struct))
     context = data.draw(st.sampled_from([CONTEXT, OFF]))
-    admission = admit_create(value, kind, context)
+    admission = before_create(value, kind, context)
     assert (admission.stored is None) == bool(admission.errors or admission.refused)
     for error in admission.errors:
         assert str(error)
-    hub_old = admit_create(old, kind, context).stored
+    hub_old = before_create(old, kind, context).stored
     if hub_old is not None:
-        admit_update(value, with_revision(hub_old, "1"), kind, context)
-        admit_status(value, with_revision(hub_old, "1"), kind, context)
+        before_update(value, with_resource_version(hub_old, "1"), kind, context)
+        before_status_update(value, with_resource_version(hub_old, "1"), kind, context)
 
 
 @pytest.mark.parametrize("kind", OWNED, ids=lambda kind: f"{kind.version}-{kind.name}")
@@ -114,7 +114,7 @@ def test_validation_never_raises_on_arbitrary_json(kind: Any, spec: Any) -> None
         value = decode_tree(tree, kind.struct).value
     except DecodeError:
         return
-    admit_create(value, kind, CONTEXT)
+    before_create(value, kind, CONTEXT)
 
 
 @pytest.mark.parametrize("kind", OWNED, ids=lambda kind: f"{kind.version}-{kind.name}")
@@ -122,10 +122,12 @@ def test_validation_never_raises_on_arbitrary_json(kind: Any, spec: Any) -> None
 @given(data=st.data())
 def test_what_was_stored_is_admitted_again_unchanged(kind: Any, data: st.DataObject) -> None:
     hub_kind = CATALOGUE.find(kind.hub_version, kind.name)
-    stored = admit_create(data.draw(instances(kind.struct)), kind, CONTEXT).stored
+    stored = before_create(data.draw(instances(kind.struct)), kind, CONTEXT).stored
     if stored is None:
         return
-    again = admit_create(decode_json(encode_json(stored), hub_kind.struct).value, hub_kind, CONTEXT)
+    again = before_create(
+        decode_json(encode_json(stored), hub_kind.struct).value, hub_kind, CONTEXT
+    )
     assert again.errors == ()
     assert to_tree(again.stored) == to_tree(stored)
 
@@ -219,7 +221,7 @@ def test_a_field_of_a_disabled_feature_is_dropped_unless_it_was_in_use(gate: str
     else:
         assert dropped.stored.spec == create(plain).stored.spec
     kind = CATALOGUE.find("resource.k8s.io/v1", "ResourceSlice")
-    kept = admit_update(used, with_revision(used, "1"), kind, off)
+    kept = before_update(used, with_resource_version(used, "1"), kind, off)
     assert kept.stored.spec == used.spec
 
 
@@ -266,13 +268,13 @@ def test_whoever_loses_fields_with_a_feature_is_told(
 ) -> None:
     found = CATALOGUE.find(api_version, kind)
     value = decode_tree({"metadata": {"name": "a"}, "spec": spec}, found.struct).value
-    complete, partial = (admit_create(value, found, context) for context in (ALL, FEW))
+    complete, partial = (before_create(value, found, context) for context in (ALL, FEW))
     assert (complete.errors, complete.warnings) == ((), ())
     assert partial.warnings == tuple(DROPPED.format(gate) for gate in gates)
     assert partial.stored.spec != complete.stored.spec
     # What is in use already stays, and there is nothing to tell.
-    old = with_revision(complete.stored, "1")
-    again = admit_update(old, old, CATALOGUE.find(found.hub_version, kind), FEW)
+    old = with_resource_version(complete.stored, "1")
+    again = before_update(old, old, CATALOGUE.find(found.hub_version, kind), FEW)
     assert (again.errors, again.warnings) == ((), ())
     assert again.stored.spec == complete.stored.spec
 
@@ -280,10 +282,12 @@ def test_whoever_loses_fields_with_a_feature_is_told(
 def test_whoever_loses_fields_of_a_status_is_told() -> None:
     kind = CATALOGUE.find("v1", "Pod")
     tree: dict[str, Any] = {"metadata": {"name": "a"}, "spec": POD_SPEC}
-    old = with_revision(admit_create(decode_tree(tree, kind.struct).value, kind, FEW).stored, "1")
+    old = with_resource_version(
+        before_create(decode_tree(tree, kind.struct).value, kind, FEW).stored, "1"
+    )
     status = {"extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": []}}
     new = decode_tree({**tree, "status": status}, kind.struct).value
-    admission = admit_status(new, old, kind, FEW)
+    admission = before_status_update(new, old, kind, FEW)
     assert DROPPED.format("DRAExtendedResource") in admission.warnings
 
 
@@ -291,8 +295,8 @@ def test_whoever_loses_fields_of_a_status_is_told() -> None:
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_nothing_is_dropped_silently(kind: Any, data: st.DataObject) -> None:
-    value = read_hub(data.draw(instances(kind.struct)), kind, FEW)
-    strategy = strategy_of(kind)
+    value = defaulted_hub(data.draw(instances(kind.struct)), kind, FEW)
+    strategy = strategy_for(kind)
     is_same = strategy.prepare_for_create(value, ALL) == strategy.prepare_for_create(value, FEW)
     assert is_same == (not list(strategy.disabled_gates(value, None, FEW)))
 
@@ -304,7 +308,7 @@ CLAIM_KIND = CATALOGUE.find("resource.k8s.io/v1", "ResourceClaim")
 
 
 def stored(text: str) -> Any:
-    return with_revision(create(text).stored, "5")
+    return with_resource_version(create(text).stored, "5")
 
 
 def changed(value: Any, **spec: Any) -> Any:
@@ -313,39 +317,41 @@ def changed(value: Any, **spec: Any) -> Any:
 
 def test_a_changed_spec_is_a_new_generation() -> None:
     old = stored(SLICE)
-    assert admit_update(old, old, SLICE_KIND, CONTEXT).stored.metadata.generation == 1
+    assert before_update(old, old, SLICE_KIND, CONTEXT).stored.metadata.generation == 1
     new = changed(old, devices=(v1.Device(name="d"),))
-    assert admit_update(new, old, SLICE_KIND, CONTEXT).stored.metadata.generation == 2
+    assert before_update(new, old, SLICE_KIND, CONTEXT).stored.metadata.generation == 2
 
 
 def test_a_slice_stays_with_its_node() -> None:
     old = stored(SLICE)
-    admission = admit_update(changed(old, node_name="m"), old, SLICE_KIND, CONTEXT)
+    admission = before_update(changed(old, node_name="m"), old, SLICE_KIND, CONTEXT)
     assert texts(admission) == ['spec.nodeName: Invalid value: "m": field is immutable']
 
 
 def test_the_spec_of_a_claim_is_immutable() -> None:
     old = stored(CLAIM)
     new = changed(old, devices=v1.DeviceClaim())
-    assert [e.field for e in admit_update(new, old, CLAIM_KIND, CONTEXT).errors] == ["spec"]
+    assert [e.field for e in before_update(new, old, CLAIM_KIND, CONTEXT).errors] == ["spec"]
 
 
 def test_an_update_of_an_old_revision_is_a_conflict() -> None:
     old = stored(CLAIM)
-    assert admit_update(with_revision(old, "4"), old, CLAIM_KIND, CONTEXT).refused == CONFLICT
+    assert (
+        before_update(with_resource_version(old, "4"), old, CLAIM_KIND, CONTEXT).refused == CONFLICT
+    )
 
 
 def test_an_update_in_another_namespace_is_refused() -> None:
     old = stored(CLAIM)
     metadata = msgspec.structs.replace(old.metadata, namespace="other")
     new = msgspec.structs.replace(old, metadata=metadata)
-    assert admit_update(new, old, CLAIM_KIND, CONTEXT).refused == WRONG_NAMESPACE
+    assert before_update(new, old, CLAIM_KIND, CONTEXT).refused == WRONG_NAMESPACE
 
 
 def test_an_update_of_the_status_leaves_the_spec_alone() -> None:
     old = stored(CLAIM)
     new = changed(old, devices=v1.DeviceClaim())
-    assert admit_status(new, old, CLAIM_KIND, CONTEXT).stored.spec == old.spec
+    assert before_status_update(new, old, CLAIM_KIND, CONTEXT).stored.spec == old.spec
 
 
 # --- extensions ---------------------------------------------------------------------------

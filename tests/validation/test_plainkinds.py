@@ -13,7 +13,12 @@ from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree
 from mooring.api.protobuf.table import kind_named
 from mooring.api.typed_json import read_parts
-from mooring.validation.registry import admit_create, admit_status, admit_update, with_revision
+from mooring.validation.registry import (
+    before_create,
+    before_status_update,
+    before_update,
+    with_resource_version,
+)
 from tests.strategies import trees
 from tests.validation.plainobjects import (
     CONTEXT,
@@ -93,12 +98,12 @@ def _read(tree: Tree, kind: Any) -> Any:
 @given(data=st.data())
 def test_rules_never_raise(kind: Any, data: st.DataObject) -> None:
     value, old = data.draw(_readable(kind)), data.draw(_readable(kind))
-    admit_create(value, kind, CONTEXT)
-    stored = admit_create(old, kind, CONTEXT).stored
+    before_create(value, kind, CONTEXT)
+    stored = before_create(old, kind, CONTEXT).stored
     if stored is not None:
-        admit_update(value, stored, kind, CONTEXT)
+        before_update(value, stored, kind, CONTEXT)
         if kind.has_status:
-            admit_status(value, stored, kind, CONTEXT)
+            before_status_update(value, stored, kind, CONTEXT)
 
 
 # --- new objects ----------------------------------------------------------------------------------
@@ -609,9 +614,9 @@ def test_a_new_event_stays_but_for_its_series() -> None:
         decode_tree({**VALID["NewEvent"], "metadata": {"name": "a"}, **change}, kind.struct).value
         for change in ({}, {"series": series}, {"note": "more", "type": "Warning"})
     )
-    old = with_revision(admit_create(first, kind, CONTEXT).stored, "1")
-    assert causes(admit_update(again, old, kind, CONTEXT)) == []
-    assert causes(admit_update(other, old, kind, CONTEXT)) == [
+    old = with_resource_version(before_create(first, kind, CONTEXT).stored, "1")
+    assert causes(before_update(again, old, kind, CONTEXT)) == []
+    assert causes(before_update(other, old, kind, CONTEXT)) == [
         f'Invalid message: Invalid value: "more": {IMMUTABLE}',
         f'Invalid type: Invalid value: "Warning": {IMMUTABLE}',
     ]

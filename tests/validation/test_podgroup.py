@@ -19,7 +19,7 @@ from mooring.api.scheduling import (
 )
 from mooring.validation.errors import ErrorList
 from mooring.validation.pod_group import CompositePodGroupStrategy, PodGroupStrategy
-from mooring.validation.registry import admit_create
+from mooring.validation.registry import before_create
 from mooring.validation.workload import WorkloadStrategy
 from tests.validation.pods import CONTEXT, LABEL, SUBDOMAIN, Tree, texts, under, without
 
@@ -571,7 +571,7 @@ def test_a_policy_that_nobody_asked_for_is_neither_set_nor_missed_while_the_feat
         off = without(Gate.POD_GROUP_PREEMPTION_POLICY)
         kind = CATALOGUE.find(f"scheduling.k8s.io/{version}", "PodGroup")
         value = decode_tree({"metadata": META, "spec": {"schedulingPolicy": GANG}}, PodGroup).value
-        admission = admit_create(value, kind, under(off))
+        admission = before_create(value, kind, under(off))
         assert admission.warnings == ()
         assert admission.stored.spec.preemption_policy is None
 

@@ -39,8 +39,7 @@ from mooring.kit.clock import REAL
 from mooring.node.endpoint import Files
 from mooring.node.runtime.process import ProcessRuntime
 from mooring.testing.allocations import assert_allocated
-from mooring.testing.background import background
-from mooring.testing.served_drivers import START_S, DriverFailedError, ServedDrivers
+from mooring.testing.served_drivers import START_S, DriverFailedError, ServedDrivers, background
 
 if TYPE_CHECKING:
     from mooring.driver.driver import Driver

@@ -36,10 +36,9 @@ from mooring.node.dra.instances import CallError
 from mooring.node.dra.manager import Asked
 from mooring.node.dra.running import Dra, DraSettings
 from mooring.node.runtime.cdi import CdiSpecs
-from mooring.testing.background import background
 from mooring.testing.check.bench import Bench, Folders
-from mooring.testing.check.claims import Claims
-from mooring.testing.served_drivers import START_S, ServedDrivers
+from mooring.testing.check.claims import ClaimFactory
+from mooring.testing.served_drivers import START_S, ServedDrivers, background
 from mooring.wire import grpc
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class FakeKubelet:
         self._stack = AsyncExitStack()
         self._faults: list[Fault] = []
         self._pods: dict[str, Pod] = {}  # by the uid of their claim
-        self._claims: dict[str, Claims] = {}
+        self._claims: dict[str, ClaimFactory] = {}
         self._dra: Dra | None = None
         self._drivers = ServedDrivers()
 
@@ -89,7 +88,7 @@ class FakeKubelet:
 
     def claim(self, driver: str) -> ResourceClaim:
         """Return a new claim with a device of a driver that no other has."""
-        claims = self._claims.setdefault(driver, Claims(self._bench, driver))
+        claims = self._claims.setdefault(driver, ClaimFactory(self._bench, driver))
         found = self._background.run(claims.allocated())
         if found is None:
             raise AssertionError(f"{driver} has no device left")

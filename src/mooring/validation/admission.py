@@ -1,15 +1,15 @@
 """MOVED."""
 
-from mooring.validation.registry import Admission as Admission  # noqa
+from mooring.validation.registry import RegistryResult as Admission  # noqa
 from mooring.validation.registry import CONFLICT as CONFLICT
 from mooring.validation.registry import GENERATED_SUFFIX as GENERATED_SUFFIX
-from mooring.validation.registry import MetadataOnly as MetadataOnly
-from mooring.validation.registry import admit_create as admit_create
-from mooring.validation.registry import admit_status as admit_status
-from mooring.validation.registry import admit_update as admit_update
-from mooring.validation.registry import read_hub as read_hub
-from mooring.validation.registry import strategy_of as strategy_of
-from mooring.validation.registry import written_path as written_path
+from mooring.validation.registry import MetadataStrategy as MetadataOnly
+from mooring.validation.registry import before_create as admit_create
+from mooring.validation.registry import before_status_update as admit_status
+from mooring.validation.registry import before_update as admit_update
+from mooring.validation.registry import defaulted_hub as read_hub
+from mooring.validation.registry import strategy_for as strategy_of
+from mooring.validation.registry import versioned_path as written_path
 
 __all__ = [
     "Admission",

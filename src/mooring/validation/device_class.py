@@ -23,10 +23,9 @@ from mooring.validation.device_fields import (
     check_taint,
     default_taint,
 )
-from mooring.validation.equality import semantic_equal
+from mooring.validation.equality import both, semantic_equal
 from mooring.validation.errors import ErrorList, invalid, too_many
 from mooring.validation.field_rules import (
-    both,
     declared_list,
     driver_name,
     each,

@@ -1,4 +1,12 @@
-"""When two objects mean the same, and which parts of an object an update left alone."""
+"""Semantic equality, and what follows from it: the stored form, and ratcheting of updates.
+
+Kubernetes stores objects in a format that cannot tell an empty list from an absent one, so both
+are equal (`apiequality.Semantic.DeepEqual`), and storage gives back the absent one.
+
+# declared: a rule that Kubernetes states in the types (declarative validation, `+k8s:` tags). Most
+#           have a handwritten twin in slightly other words, which reports where the declared rule
+#           does not: about the parts of an object that an update leaves unchanged (ratcheting)
+"""
 
 from __future__ import annotations
 
@@ -9,7 +17,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Raw, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from mooring.api.fieldpath import Key, Path
 from mooring.api.raw_json import marshal
@@ -21,6 +29,7 @@ from mooring.api.resource.v1 import (
     DeviceSubRequest,
 )
 from mooring.api.structs import NULL
+from mooring.validation.errors import ErrorList, ErrorType, FieldError
 
 
 def semantic_equal(a: Any, b: Any) -> bool:
@@ -50,89 +59,11 @@ def _is_same_json(a: Raw, b: Raw) -> bool:
         return False
 
 
-# Elements of other lists have no counterpart: one that changes is another list altogether.
-_KEYS: dict[type[Struct], tuple[str, ...]] = {
-    AllocatedDeviceStatus: ("driver", "pool", "device", "share_id"),
-    CounterSet: ("name",),
-    DeviceRequest: ("name",),
-    DeviceSubRequest: ("name",),
-}
-
-
-class ObjectUpdate:
-    """An update of an object, which remembers what it compared: many ask about the same parts."""
-
-    def __init__(self, new: Any, old: Any) -> None:
-        self._new = new
-        self._old = old
-        # By identity; the objects that hold these values outlive the change.
-        self._same: dict[tuple[int, int], bool] = {}
-        self._elements: dict[int, dict[Any, Any]] = {}
-
-    def leaves(self, path: Path, *, key: str | None = None) -> bool:
-        """Tell whether the part at the path, or one that holds it, is as it was.
-
-        What has no counterpart in the old object is new, and so is everything in it. If a key is
-        given, it is enough that the map at the path had it before.
-        """
-        new, old = self._new, self._old
-        for segment in path.segments:
-            if self._is_same(new, old):
-                return True
-            if old is None:
-                return False
-            match segment:
-                case int():
-                    new = new[segment]
-                    old = self._counterpart(new, old)
-                case Key(name):
-                    new, old = _entry(new, name), _entry(old, name)
-                case _:
-                    new, old = _member(new, segment), _member(old, segment)
-        return self._is_same(new, old) or (isinstance(old, dict) and key in old)
-
-    def _is_same(self, new: Any, old: Any) -> bool:
-        pair = (id(new), id(old))
-        if pair not in self._same:
-            self._same[pair] = semantic_equal(new, old)
-        return self._same[pair]
-
-    def _counterpart(self, item: Any, old_items: tuple[Any, ...]) -> Any:
-        """Return the element of the old list that an element continues, if there is one."""
-        key_of = _key_of(item)
-        if key_of is None:
-            return None
-        if id(old_items) not in self._elements:
-            # The first of several with the same key counts, so it comes last into the map.
-            elements = {key_of(old): old for old in reversed(old_items)}
-            self._elements[id(old_items)] = elements
-        return self._elements[id(old_items)].get(key_of(item))
-
-
-def _key_of(item: Any) -> Callable[[Any], Any] | None:
-    """Return what identifies elements like this one in their list, or None if nothing does."""
-    if isinstance(item, str):
-        return str
-    names = _KEYS.get(type(item))
-    return None if names is None else attrgetter(*names)
-
-
 def _is_collection(value: Any) -> bool:
     return value is None or isinstance(value, tuple | dict)
 
 
-def _entry(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
-
-
-def _member(value: Any, name: str) -> Any:
-    if not isinstance(value, Struct):
-        return None
-    names = dict(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
-    return getattr(value, names[name]) if name in names else None
-
-
-# ---- from mooring.validation.storedform: The form in which storage gives objects back: empty lists and maps are absent.
+# --- the stored form ----------------------------------------------------------------------
 
 Form = Callable[[Any], Any]
 
@@ -207,6 +138,145 @@ def _map_form(item_form: Form | None) -> Form | None:
         return items if any(map(is_not, items.values(), value.values())) else value
 
     return change
+
+
+# --- ratcheting ---------------------------------------------------------------------------
+
+
+class DeclaredError(FieldError, frozen=True):
+    """An error of a declared rule whose hand-written twin speaks in other words, or not at all."""
+
+    by_hand: tuple[FieldError, ...] = ()
+
+
+def both(by_hand: ErrorList, declared: ErrorList) -> ErrorList:
+    """Return the errors of a rule that is written by hand and declared as well.
+
+    Declared errors take the place of the hand-written ones of the same type, which they remember.
+    """
+    if not by_hand and not declared:
+        return []
+    twins: dict[tuple[ErrorType, Path], list[FieldError]] = {
+        (error.type, error.path): [] for error in declared
+    }
+    found: ErrorList = []
+    for error in by_hand:
+        twins.get((error.type, error.path), found).append(error)
+    for error in declared:
+        said = tuple(twins.pop((error.type, error.path), ()))
+        found.append(DeclaredError(**asdict(error), by_hand=said))
+    return found
+
+
+def ratcheted(errors: ErrorList, new: Any, old: Any) -> ErrorList:
+    """Return the errors of an update.
+
+    Declared rules do not look at what it leaves as it was. There the hand-written ones speak,
+    unless a declared one says the same of something else at the same place.
+    """
+    found: ErrorList = []
+    by_hand: ErrorList = []
+    change = ObjectUpdate(new, old)
+    for error in errors:
+        if not error.declared or not _is_about_old(error, change):
+            found.append(error)
+        elif not error.alone:
+            by_hand += handwritten_twins(error)
+    said = {(error.type, error.path) for error in found if error.declared}
+    return found + [error for error in by_hand if (error.type, error.path) not in said]
+
+
+def handwritten_twins(error: FieldError) -> tuple[FieldError, ...]:
+    """Return what hand-written validation says of what a declared error is about."""
+    if isinstance(error, DeclaredError):
+        return error.by_hand
+    return (replace(error, declared=False),)
+
+
+def _is_about_old(error: FieldError, change: ObjectUpdate) -> bool:
+    """Tell whether an error is about something that the change left as it was."""
+    path, value = error.path, error.bad_value
+    if error.type is ErrorType.DUPLICATE and path.parent is not None:
+        path = path.parent  # It is the list that has something twice.
+    return change.leaves(path, key=value if isinstance(value, str) else None)
+
+
+# Elements of other lists have no counterpart: one that changes is another list altogether.
+_KEYS: dict[type[Struct], tuple[str, ...]] = {
+    AllocatedDeviceStatus: ("driver", "pool", "device", "share_id"),
+    CounterSet: ("name",),
+    DeviceRequest: ("name",),
+    DeviceSubRequest: ("name",),
+}
+
+
+class ObjectUpdate:
+    """An update of an object, which remembers what it compared: many ask about the same parts."""
+
+    def __init__(self, new: Any, old: Any) -> None:
+        self._new = new
+        self._old = old
+        # By identity; the objects that hold these values outlive the change.
+        self._same: dict[tuple[int, int], bool] = {}
+        self._elements: dict[int, dict[Any, Any]] = {}
+
+    def leaves(self, path: Path, *, key: str | None = None) -> bool:
+        """Tell whether the part at the path, or one that holds it, is as it was.
+
+        What has no counterpart in the old object is new, and so is everything in it. If a key is
+        given, it is enough that the map at the path had it before.
+        """
+        new, old = self._new, self._old
+        for segment in path.segments:
+            if self._is_same(new, old):
+                return True
+            if old is None:
+                return False
+            match segment:
+                case int():
+                    new = new[segment]
+                    old = self._counterpart(new, old)
+                case Key(name):
+                    new, old = _entry(new, name), _entry(old, name)
+                case _:
+                    new, old = _member(new, segment), _member(old, segment)
+        return self._is_same(new, old) or (isinstance(old, dict) and key in old)
+
+    def _is_same(self, new: Any, old: Any) -> bool:
+        pair = (id(new), id(old))
+        if pair not in self._same:
+            self._same[pair] = semantic_equal(new, old)
+        return self._same[pair]
+
+    def _counterpart(self, item: Any, old_items: tuple[Any, ...]) -> Any:
+        """Return the element of the old list that an element continues, if there is one."""
+        key_of = _key_of(item)
+        if key_of is None:
+            return None
+        if id(old_items) not in self._elements:
+            # The first of several with the same key counts, so it comes last into the map.
+            elements = {key_of(old): old for old in reversed(old_items)}
+            self._elements[id(old_items)] = elements
+        return self._elements[id(old_items)].get(key_of(item))
+
+
+def _key_of(item: Any) -> Callable[[Any], Any] | None:
+    """Return what identifies elements like this one in their list, or None if nothing does."""
+    if isinstance(item, str):
+        return str
+    names = _KEYS.get(type(item))
+    return None if names is None else attrgetter(*names)
+
+
+def _entry(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _member(value: Any, name: str) -> Any:
+    if not isinstance(value, Struct):
+        return None
+    names = dict(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
+    return getattr(value, names[name]) if name in names else None
 
 
 # MOVED

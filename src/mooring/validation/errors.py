@@ -14,6 +14,7 @@ from mooring.api.codec import encode_sorted_json
 from mooring.api.fieldpath import Path
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
+from mooring.kit.go_quote import go_quote
 from mooring.validation.golayout import go_json
 
 OMITTED = "<value omitted>"
@@ -107,7 +108,7 @@ def not_supported(
     path: Path, value: Any, supported: Sequence[str], *, declared: bool = False
 ) -> FieldError:
     """The value is none of a few."""
-    detail = "supported values: " + ", ".join(quoted(text) for text in supported)
+    detail = "supported values: " + ", ".join(go_quote(text) for text in supported)
     return FieldError(ErrorType.NOT_SUPPORTED, path, detail, value, declared)
 
 
@@ -155,7 +156,7 @@ def shown(value: Any) -> str:
         case int() | float():
             return str(value)
         case str() | Quantity() | Timestamp():
-            return quoted(str(value))
+            return go_quote(str(value))
         case Struct():
             return encode_sorted_json(value).decode()
         case list() | tuple():
@@ -166,31 +167,10 @@ def shown(value: Any) -> str:
             return msgspec.json.encode(value).decode()
 
 
-_ESCAPES = {
-    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f",
-    "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
-}  # fmt: skip
-
-
-def quoted(text: str) -> str:
-    """Return the text in quotes, escaped as Go does."""
-    return '"' + "".join(_escaped(character) for character in text) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 # MOVED
 Errors = ErrorList  # MOVED
+from mooring.kit.go_quote import go_quote as quoted  # noqa: E402, F401

@@ -11,16 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from msgspec.structs import asdict, replace
-
 from mooring.api import names
 from mooring.api.fieldpath import Path
 from mooring.api.names import BYTES, byte_length
-from mooring.validation.equality import semantic_equal
+from mooring.validation.equality import both, semantic_equal
 from mooring.validation.errors import (
     ErrorList,
-    ErrorType,
-    FieldError,
     duplicate,
     invalid,
     not_supported,
@@ -34,38 +30,6 @@ T = TypeVar("T")
 DRIVER_NAME_MAX = 63
 POOL_NAME_MAX = 253
 IDENTIFIER_MAX = 32
-
-
-class DeclaredError(FieldError, frozen=True):
-    """An error of a declared rule whose hand-written twin speaks in other words, or not at all."""
-
-    by_hand: tuple[FieldError, ...] = ()
-
-
-def twins_of(error: FieldError) -> tuple[FieldError, ...]:
-    """Return what hand-written validation says of what a declared error is about."""
-    if isinstance(error, DeclaredError):
-        return error.by_hand
-    return (replace(error, declared=False),)
-
-
-def both(by_hand: ErrorList, declared: ErrorList) -> ErrorList:
-    """Return the errors of a rule that is written by hand and declared as well.
-
-    Declared errors take the place of the hand-written ones of the same type, which they remember.
-    """
-    if not by_hand and not declared:
-        return []
-    twins: dict[tuple[ErrorType, Path], list[FieldError]] = {
-        (error.type, error.path): [] for error in declared
-    }
-    found: ErrorList = []
-    for error in by_hand:
-        twins.get((error.type, error.path), found).append(error)
-    for error in declared:
-        said = tuple(twins.pop((error.type, error.path), ()))
-        found.append(DeclaredError(**asdict(error), by_hand=said))
-    return found
 
 
 def each_invalid(

@@ -9,13 +9,13 @@ from mooring.api import names
 from mooring.api.batch import JobSpec
 from mooring.api.fieldpath import Path
 from mooring.api.names import byte_length
+from mooring.kit.go_quote import go_quote
 from mooring.validation.errors import (
     ErrorList,
     duplicate,
     invalid,
     invalid_whole,
     not_supported,
-    quoted,
     required,
     too_long,
     too_many,
@@ -359,7 +359,7 @@ def _count_indexes(text: str, completions: int) -> int:
         parts = interval.split("-")
         if len(parts) > 2:
             raise ValueError(
-                f"the fragment {quoted(interval)} violates the requirement that an index "
+                f"the fragment {go_quote(interval)} violates the requirement that an index "
                 "interval can have at most two parts separated by '-'"
             )
         ends = [_index(part, completions) for part in parts]
@@ -375,9 +375,9 @@ def _count_indexes(text: str, completions: int) -> int:
 def _index(text: str, completions: int) -> int:
     digits = text.removeprefix("+")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-        raise ValueError(f"cannot convert string to integer for index: {quoted(text)}")
+        raise ValueError(f"cannot convert string to integer for index: {go_quote(text)}")
     if int(digits) >= completions:
-        raise ValueError(f"too large index: {quoted(text)}")
+        raise ValueError(f"too large index: {go_quote(text)}")
     return int(digits)
 
 
@@ -398,7 +398,7 @@ def _check_word(word: str, supported: tuple[str, ...], path: Path) -> ErrorList:
 
 
 def _valid_values(values: tuple[str, ...]) -> str:
-    return f"valid values: [{' '.join(map(quoted, values))}]"
+    return f"valid values: [{' '.join(map(go_quote, values))}]"
 
 
 def _text(value: Any) -> str:

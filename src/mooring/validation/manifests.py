@@ -27,12 +27,12 @@ from mooring.api.reading import Reading, Remark, read_document
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
 from mooring.validation.errors import FieldError
 from mooring.validation.registry import (
-    Admission,
-    admit_create,
-    admit_status,
+    RegistryResult,
+    before_create,
+    before_status_update,
     has_status,
-    with_revision,
-    written_path,
+    versioned_path,
+    with_resource_version,
 )
 from mooring.validation.resource_claim import ADMIN_LABEL_MISSING
 from mooring.validation.strategy import Context
@@ -138,12 +138,12 @@ class ManifestValidator:
             return ""
         return _metadata_of(reading).namespace or self._namespace
 
-    def _admit(self, reading: Reading, namespace: str) -> Admission:
+    def _admit(self, reading: Reading, namespace: str) -> RegistryResult:
         is_admin = self._namespaces.get(namespace, False)
         context = self._context._replace(namespace_is_admin=is_admin)
         return _admit(reading, context, namespace)
 
-    def _verdict(self, document: Document, reading: Reading, admission: Admission) -> Verdict:
+    def _verdict(self, document: Document, reading: Reading, admission: RegistryResult) -> Verdict:
         kind, metadata = reading.kind, _metadata_of(reading)
         namespace = self._namespace_of(reading)
         report = _Report(document, kind)
@@ -174,18 +174,18 @@ def _metadata_of(reading: Reading) -> ObjectMeta:
     return metadata
 
 
-def _lacks_admin_label(admission: Admission) -> bool:
+def _lacks_admin_label(admission: RegistryResult) -> bool:
     return any(error.detail == ADMIN_LABEL_MISSING for error in admission.errors)
 
 
-def _admit(reading: Reading, context: Context, namespace: str) -> Admission:
+def _admit(reading: Reading, context: Context, namespace: str) -> RegistryResult:
     """Admit the object as new and then, if it has one, its status as written to it."""
-    admission = admit_create(reading.value, reading.kind, context, namespace=namespace)
+    admission = before_create(reading.value, reading.kind, context, namespace=namespace)
     if admission.stored is None or not has_status(reading.value):
         return admission
     created = _as_created(admission.stored, reading.value.metadata)
-    with_status = admit_status(reading.value, created, reading.kind, context)
-    stored = with_status.stored and with_revision(with_status.stored, "")
+    with_status = before_status_update(reading.value, created, reading.kind, context)
+    stored = with_status.stored and with_resource_version(with_status.stored, "")
     return with_status._replace(
         stored=stored, warnings=tuple(dict.fromkeys((*admission.warnings, *with_status.warnings)))
     )
@@ -219,7 +219,7 @@ class _Report:
         self.add(severity, remark.place, remark.message)
 
     def add_error(self, error: FieldError, *, severity: Severity) -> None:
-        place = written_path(error.path, self._kind).segments
+        place = versioned_path(error.path, self._kind).segments
         line, column = self._document.locate(written_place(self._document.tree, place))
         finding = Finding(
             severity, str(error), line, column, error.field, str(error.type), error.detail

@@ -20,8 +20,9 @@ from mooring.api.rbac import (
     RoleRef,
     Subject,
 )
+from mooring.validation.equality import both
 from mooring.validation.errors import ErrorList, invalid, not_supported, required
-from mooring.validation.field_rules import both, each, each_invalid, subdomain, unchanged
+from mooring.validation.field_rules import each, each_invalid, subdomain, unchanged
 from mooring.validation.metadata import check_metadata_update
 from mooring.validation.selectors import check_label_selector, selector_of
 from mooring.validation.strategy import Context, ObjectStrategy

@@ -1,9 +1,10 @@
-"""From what a user wrote to what is stored: the steps of the API server, without the server.
+"""The registry: takes an object from what a user wrote to what is stored.
 
-    written object ─ default ─ to the hub version ─ prepare ─ check ─ stored object
+    written object → hub version → default → prepare → validate → canonicalize → stored object
 
-`admit_create`, `admit_update` and `admit_status` run them for one object and return an
-Admission: the object as it would be stored, or everything that is wrong with it.
+`before_create`, `before_update` and `before_status_update` run the steps of a kind's strategy, as
+`rest.BeforeCreate` and `rest.BeforeUpdate` of Kubernetes do, without a server. Each returns a
+RegistryResult: the object as it would be stored, or every error. Admission plugins come before.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mooring.api.gates import Gate
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource import v1beta1
+from mooring.kit.go_quote import go_quote
 from mooring.validation.apps import (
     DaemonSetStrategy,
     DeploymentStrategy,
@@ -35,9 +37,8 @@ from mooring.validation.cluster_kinds import (
     RuntimeClassStrategy,
 )
 from mooring.validation.device_class import DeviceClassStrategy, DeviceTaintRuleStrategy
-from mooring.validation.equality import ObjectUpdate, stored_form
-from mooring.validation.errors import ErrorList, ErrorType, FieldError, invalid, quoted
-from mooring.validation.field_rules import twins_of
+from mooring.validation.equality import ratcheted, stored_form
+from mooring.validation.errors import ErrorList, FieldError, invalid
 from mooring.validation.job import JobStrategy
 from mooring.validation.metadata import METADATA, check_path_segments
 from mooring.validation.namespace import (
@@ -94,11 +95,11 @@ STRATEGIES: dict[str, Strategy[Any]] = {
     "StatefulSet": StatefulSetStrategy(),
     "Workload": WorkloadStrategy(),
 }
-_NEW_EVENTS = NewEventStrategy()  # stored as those of the core group, but checked more strictly
+_NEW_EVENTS = NewEventStrategy()  # stored as core Events, but validated more strictly
 
 
-class MetadataOnly(ObjectStrategy[Any]):
-    """Admission of kinds of which only the metadata matters here."""
+class MetadataStrategy(ObjectStrategy[Any]):
+    """The strategy of kinds of which Mooring validates the metadata only."""
 
     def __init__(self, kind: Kind) -> None:
         self.namespaced = kind.namespaced
@@ -113,138 +114,109 @@ WRONG_NAMESPACE = (
 )
 
 
-class Admission(NamedTuple):
-    """What became of a request: stored if there are no errors and it was not refused."""
+class RegistryResult(NamedTuple):
+    """The object as stored, unless there are errors or the request was refused."""
 
     stored: Any = None
     errors: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()
-    refused: str | None = None  # a request that contradicts itself or what is stored
+    refused: str | None = None  # why the request contradicts itself or the stored object
 
 
-def read_hub(value: Any, kind: Kind, context: Context) -> Any:
-    """Return a written object, defaulted and in its hub version."""
+def strategy_for(kind: Kind) -> Strategy[Any]:
+    """Return the strategy of a kind."""
+    if kind.api_version == events.API_VERSION:
+        return _NEW_EVENTS
+    return STRATEGIES.get(kind.name) or MetadataStrategy(kind)
+
+
+def defaulted_hub(value: Any, kind: Kind, context: Context) -> Any:
+    """Return a written object in its hub version, with defaults."""
     hub = to_hub(value, kind)
     metadata: ObjectMeta | None = getattr(hub, "metadata", None)
     if metadata and metadata.creation_timestamp and metadata.creation_timestamp.is_zero:
         hub = _with_metadata(hub, creation_timestamp=None)
-    return _defaulted(hub, strategy_of(kind), kind.api_version, context)
+    return strategy_for(kind).default(hub, kind.api_version, context)
 
 
-def _defaulted(value: Any, strategy: Strategy[Any], api_version: str, context: Context) -> Any:
-    return strategy.default(value, api_version, context)
-
-
-def strategy_of(kind: Kind) -> Strategy[Any]:
-    """Return how objects of the kind are admitted; of a few we check the metadata only."""
-    if kind.api_version == events.API_VERSION:
-        return _NEW_EVENTS
-    return STRATEGIES.get(kind.name) or MetadataOnly(kind)
-
-
-def admit_create(
+def before_create(
     value: Any, kind: Kind, context: Context, *, namespace: str = "default"
-) -> Admission:
-    """Admit a new object."""
-    strategy = strategy_of(kind)
-    new = read_hub(value, kind, context)
+) -> RegistryResult:
+    """Prepare and validate a new object."""
+    strategy = strategy_for(kind)
+    new = defaulted_hub(value, kind, context)
     if not hasattr(new, "metadata"):  # a configuration file, not an object of an API server
-        return _conclude(new, strategy.validate(new, context), kind, context)
+        return _canonicalized(new, strategy.validate(new, context), kind, context)
     prefix = "" if new.metadata.name else new.metadata.generate_name
     new = _generate_name(_in_namespace(_without_system_fields(new), kind, namespace))
     if new.metadata.namespace != _expected_namespace(kind, namespace):
-        return Admission(refused=WRONG_NAMESPACE)
+        return RegistryResult(refused=WRONG_NAMESPACE)
     dropped = strategy.disabled_gates(new, None, context)
     new = strategy.prepare_for_create(new, context)
     errors = strategy.validate(new, context)
-    if prefix:  # The stand-in is for readers, who want to see the whole prefix.
+    if prefix:  # The placeholder is for readers, who want to see the whole prefix.
         new = _with_metadata(new, name=f"{prefix}{GENERATED_SUFFIX}")
-    return _conclude(new, errors, kind, context, _drop_warnings(dropped, context))
+    return _canonicalized(new, errors, kind, context, _drop_warnings(dropped, context))
 
 
-def admit_update(new_value: Any, old: Any, kind: Kind, context: Context) -> Admission:
-    """Admit a change of everything but the status; `old` is in the hub version."""
-    return _admit_change(new_value, old, kind, context, status=False)
+def before_update(new_value: Any, old: Any, kind: Kind, context: Context) -> RegistryResult:
+    """Prepare and validate an update of everything but the status; `old` is in the hub version."""
+    return _before_update(new_value, old, kind, context, status=False)
 
 
-def admit_status(new_value: Any, old: Any, kind: Kind, context: Context) -> Admission:
-    """Admit a change of the status; `old` is in the hub version."""
-    return _admit_change(new_value, old, kind, context, status=True)
+def before_status_update(new_value: Any, old: Any, kind: Kind, context: Context) -> RegistryResult:
+    """Prepare and validate an update of the status; `old` is in the hub version."""
+    return _before_update(new_value, old, kind, context, status=True)
 
 
-def _admit_change(
+def _before_update(
     new_value: Any, old: Any, kind: Kind, context: Context, *, status: bool
-) -> Admission:
-    strategy = strategy_of(kind)
-    new = read_hub(new_value, kind, context)
+) -> RegistryResult:
+    strategy = strategy_for(kind)
+    new = defaulted_hub(new_value, kind, context)
     new = _in_namespace(new, kind, old.metadata.namespace)
     if new.metadata.namespace != _expected_namespace(kind, old.metadata.namespace):
-        return Admission(refused=WRONG_NAMESPACE)
-    new, problem = _with_revision(new, old, kind, strategy)
+        return RegistryResult(refused=WRONG_NAMESPACE)
+    new, problem = _with_current_version(new, old, kind, strategy)
     if isinstance(problem, str):
-        return Admission(refused=problem)
+        return RegistryResult(refused=problem)
     if problem is not None:
-        return Admission(errors=(problem,))
+        return RegistryResult(errors=(problem,))
     new = _with_metadata(new, generation=old.metadata.generation)
-    dropped = (strategy.disabled_status_gates if status else strategy.disabled_gates)(
-        new, old, context
-    )
     if status:
+        dropped = strategy.disabled_status_gates(new, old, context)
         new = strategy.prepare_for_status_update(new, old, context)
+        validate = strategy.validate_status_update
     else:
+        dropped = strategy.disabled_gates(new, old, context)
         new = strategy.prepare_for_update(new, old, context)
+        validate = strategy.validate_update
     new = _with_kept_metadata(new, old.metadata)
-    check = strategy.validate_status_update if status else strategy.validate_update
     errors = check_path_segments(new.metadata, namespaced=kind.namespaced)
-    errors += check(new, old, context)
-    errors = _ratcheted(errors, new, old)
-    return _conclude(new, errors, kind, context, _drop_warnings(dropped, context))
+    errors = ratcheted(errors + validate(new, old, context), new, old)
+    return _canonicalized(new, errors, kind, context, _drop_warnings(dropped, context))
 
 
-def _ratcheted(errors: ErrorList, new: Any, old: Any) -> ErrorList:
-    """Return the errors of an update.
-
-    Declared rules do not look at what it leaves as it was. There the hand-written ones speak,
-    unless a declared one says the same of something else at the same place.
-    """
-    found: ErrorList = []
-    by_hand: ErrorList = []
-    change = ObjectUpdate(new, old)
-    for error in errors:
-        if not error.declared or not _is_about_old(error, change):
-            found.append(error)
-        elif not error.alone:
-            by_hand += twins_of(error)
-    said = {(error.type, error.path) for error in found if error.declared}
-    return found + [error for error in by_hand if (error.type, error.path) not in said]
-
-
-def _is_about_old(error: FieldError, change: ObjectUpdate) -> bool:
-    """Tell whether an error is about something that the change left as it was."""
-    path, value = error.path, error.bad_value
-    if error.type is ErrorType.DUPLICATE and path.parent is not None:
-        path = path.parent  # It is the list that has something twice.
-    return change.leaves(path, key=value if isinstance(value, str) else None)
-
-
-def _conclude(
+def _canonicalized(
     new: Any, errors: ErrorList, kind: Kind, context: Context, warnings: Iterable[str] = ()
-) -> Admission:
+) -> RegistryResult:
     if errors:
-        written = _as_written(errors, kind)
-        return Admission(errors=tuple(_once(written)), warnings=tuple(warnings))
-    strategy = strategy_of(kind)
+        found = tuple(_without_repetitions(errors, kind))
+        return RegistryResult(errors=found, warnings=tuple(warnings))
+    strategy = strategy_for(kind)
     stored = stored_form(new)
     if kind.api_version != kind.hub_version:
-        # Whoever reads it from storage reads it with the defaults of the hub version.
-        stored = _defaulted(stored, strategy, kind.hub_version, context)
-    return Admission(stored=stored, warnings=(*warnings, *strategy.warnings_on_create(new)))
+        # Whoever reads the object from storage reads it with the defaults of the hub version.
+        stored = strategy.default(stored, kind.hub_version, context)
+    return RegistryResult(stored=stored, warnings=(*warnings, *strategy.warnings_on_create(new)))
 
 
-def _once(errors: ErrorList) -> Iterable[FieldError]:
-    """Return the errors without what several rules say in the same words."""
+def _without_repetitions(errors: ErrorList, kind: Kind) -> Iterable[FieldError]:
+    """Return each error once, declared ones at the path in the version that the user wrote."""
     unique: dict[tuple[Path, str], FieldError] = {}
     for error in errors:
+        if error.declared:
+            error = replace(error, path=versioned_path(error.path, kind))
         unique.setdefault((error.path, error.body), error)
     return unique.values()
 
@@ -256,13 +228,13 @@ def _drop_warnings(gates: Iterable[Gate], context: Context) -> list[str]:
     return [f"fields of {gate} are dropped, because its feature gate is off" for gate in gates]
 
 
-def with_revision(value: Any, resource_version: str) -> Any:
-    """Return the object as stored at a revision."""
+def with_resource_version(value: Any, resource_version: str) -> Any:
+    """Return the object with another resourceVersion."""
     return _with_metadata(value, resource_version=resource_version)
 
 
 def has_status(value: Any) -> bool:
-    """Tell whether a written object comes with a status."""
+    """Whether a written object comes with a status."""
     status = getattr(value, "status", None)
     return status is not None and status != type(status)()
 
@@ -281,7 +253,7 @@ def _in_namespace(new: Any, kind: Kind, namespace: str) -> Any:
 
 
 def _without_system_fields(new: Any) -> Any:
-    """Return the object without what only the server sets."""
+    """Return the object without the fields that only the server sets."""
     return _with_metadata(
         new,
         uid="",
@@ -293,7 +265,7 @@ def _without_system_fields(new: Any) -> Any:
 
 
 def _generate_name(new: Any) -> Any:
-    """Return the object with a stand-in for the name that the server would make up."""
+    """Return the object with a placeholder for the name that the server would generate."""
     meta: ObjectMeta = new.metadata
     if meta.name or not meta.generate_name:
         return new
@@ -301,39 +273,39 @@ def _generate_name(new: Any) -> Any:
     return _with_metadata(new, name=f"{prefix.decode(errors='replace')}{GENERATED_SUFFIX}")
 
 
-REVISION_MAX = 2**64 - 1
+RESOURCE_VERSION_MAX = 2**64 - 1
 GENERATED_SUFFIX = "xxxxx"
 GENERATED_PREFIX_MAX_BYTES = 63 - len(GENERATED_SUFFIX)
 
 
-def _with_revision(
+def _with_current_version(
     new: Any, old: Any, kind: Kind, strategy: Strategy[Any]
 ) -> tuple[Any, str | FieldError | None]:
-    """Return the object with the revision it replaces, and what speaks against the update."""
+    """Return the object with the resourceVersion it replaces, and why the update is refused."""
     stored = old.metadata.resource_version
     try:
-        revision, old_revision = map(_revision, (new.metadata.resource_version, stored))
+        version, old_version = map(_resource_version, (new.metadata.resource_version, stored))
     except ValueError as error:
         return new, str(error)
-    if revision == 0:
+    if version == 0:
         if not (strategy.allow_unconditional_update or _is_old_taint_rule(kind)):
             path = METADATA.child("resourceVersion")
             return new, invalid(path, 0, "must be specified for an update")
         return _with_metadata(new, resource_version=stored), None
-    if old_revision not in (0, revision):
+    if old_version not in (0, version):
         return new, CONFLICT
     return new, None
 
 
-def _revision(text: str) -> int:
-    """Return the number of a resourceVersion; none is zero."""
+def _resource_version(text: str) -> int:
+    """Return the number of a resourceVersion; an absent one is 0."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax")
+        raise ValueError(f"strconv.ParseUint: parsing {go_quote(text)}: invalid syntax")
     digits = text.lstrip("0")
-    if len(digits) > 20 or int(digits or "0") > REVISION_MAX:
-        raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+    if len(digits) > 20 or int(digits or "0") > RESOURCE_VERSION_MAX:
+        raise ValueError(f"strconv.ParseUint: parsing {go_quote(text)}: value out of range")
     return int(digits or "0")
 
 
@@ -342,7 +314,7 @@ def _is_old_taint_rule(kind: Kind) -> bool:
 
 
 def _with_kept_metadata(new: Any, old: ObjectMeta) -> Any:
-    """Return the object with what no update can change."""
+    """Return the object with the metadata that no update can change."""
     meta: ObjectMeta = new.metadata
     grace = meta.deletion_grace_period_seconds
     is_deleted = old.deletion_timestamp is not None and not old.deletion_timestamp.is_zero
@@ -361,11 +333,11 @@ def _with_metadata(value: Any, **changes: Any) -> Any:
     return replace(value, metadata=replace(value.metadata, **changes))
 
 
-# --- the written layout -------------------------------------------------------------------
+# --- paths of older versions -------------------------------------------------------------------
 
 
-def written_path(path: Path, kind: Kind) -> Path:
-    """Return where the user wrote what stands at a path of the hub version."""
+def versioned_path(path: Path, kind: Kind) -> Path:
+    """Return the path in the version that the user wrote for one in the hub version."""
     if kind.api_version != v1beta1.API_VERSION:
         return path
     segments = list(path.segments)
@@ -377,11 +349,3 @@ def written_path(path: Path, kind: Kind) -> Path:
         case ["spec", "spec", "devices", "requests", int(), "exactly", *_]:
             del segments[5]
     return path_of(segments)
-
-
-def _as_written(errors: ErrorList, kind: Kind) -> ErrorList:
-    """Return the errors with declared rules placed in the layout that the user wrote."""
-    return [
-        replace(error, path=written_path(error.path, kind)) if error.declared else error
-        for error in errors
-    ]

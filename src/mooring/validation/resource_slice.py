@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from mooring.api.fieldpath import Path, root
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
+from mooring.kit.go_quote import go_quote
 from mooring.validation.device_fields import check_skip_node_operations, default_taint
 from mooring.validation.equality import semantic_equal
-from mooring.validation.errors import ErrorList, invalid, only_declared, quoted, too_many
+from mooring.validation.errors import ErrorList, invalid, only_declared, too_many
 from mooring.validation.field_rules import declared_set, driver_name, duplicates, each, pool_name
 from mooring.validation.metadata import (
     IMMUTABLE,
@@ -96,7 +97,7 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
         driver = new.spec.driver
         if driver == driver.lower():
             return []
-        fact = f"{quoted(driver)} contains uppercase characters"
+        fact = f"{go_quote(driver)} contains uppercase characters"
         return [f"spec.driver: driver names should be lowercase; {fact}"]
 
 

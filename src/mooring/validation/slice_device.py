@@ -22,7 +22,7 @@ from mooring.api.resource.v1 import (
 from mooring.api.semver import matches_api_rule
 from mooring.validation.device_capacity import check_node_resources, check_request_policy
 from mooring.validation.device_fields import check_binding_conditions, check_taint
-from mooring.validation.equality import semantic_equal
+from mooring.validation.equality import both, semantic_equal
 from mooring.validation.errors import (
     ErrorList,
     forbidden,
@@ -33,7 +33,6 @@ from mooring.validation.errors import (
     too_many,
 )
 from mooring.validation.field_rules import (
-    both,
     declared_fully_qualified_name,
     declared_label,
     declared_set,

@@ -155,7 +155,7 @@ async def _server(folder: Path) -> AsyncIterator[Path]:
         await end(process)
 
 
-class Program(Protocol):
+class DriverProgram(Protocol):
     """A driver that can be started, killed and started again."""
 
     @property

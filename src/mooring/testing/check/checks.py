@@ -16,7 +16,6 @@ from pathlib import Path
 
 from mooring.api.names import dns1123_subdomain
 from mooring.client.writes import Delete, Target
-from mooring.testing.check.answers import same_devices, shown
 from mooring.testing.check.bench import GRACE_S
 from mooring.testing.check.claim_checks import (
     batch,
@@ -31,14 +30,16 @@ from mooring.testing.check.claim_checks import (
     unprepare_again,
 )
 from mooring.testing.check.outcomes import CheckAdvisedError, CheckFailedError, CheckSkippedError
-from mooring.testing.check.plug import (
+from mooring.testing.check.plugin_client import (
     DRA_VERSIONS,
     HEALTH_VERSIONS,
     LISTEN_S,
     REPORTS_MAX,
-    PlugError,
+    PluginCallError,
     ask_info,
-    tell_registered,
+    describe_devices,
+    notify_registered,
+    same_devices,
 )
 from mooring.testing.check.trial import Trial, called
 from mooring.wire.services import DRA_PLUGIN, HEALTH_V1
@@ -77,16 +78,16 @@ async def registration_again(trial: Trial) -> None:
     """
     before = trial.plug.info
     again = await called(ask_info(trial.socket))
-    await called(tell_registered(trial.socket))
+    await called(notify_registered(trial.socket))
     if again != before:
         raise CheckFailedError(f"it was {before} and is {again} now")
-    with suppress(PlugError):
-        await tell_registered(trial.socket, "a check says so")
+    with suppress(PluginCallError):
+        await notify_registered(trial.socket, "a check says so")
     if await _ends_after(trial):
         trial.remark("it ended when it was told that its registration failed")
         await called(trial.revive())
     again = await called(ask_info(trial.socket))
-    await called(tell_registered(trial.socket))
+    await called(notify_registered(trial.socket))
     if again != before:
         raise CheckFailedError(f"it was {before} and is {again} now")
 
@@ -97,7 +98,7 @@ async def _ends_after(trial: Trial) -> bool:
         return True
     try:
         await ask_info(trial.socket)
-    except PlugError:
+    except PluginCallError:
         return await trial.has_ended(GRACE_S)
     return False
 
@@ -114,7 +115,7 @@ async def versions(trial: Trial) -> None:
         async with trial.plugged(info, version) as plug:
             try:
                 await plug.prepare()
-            except PlugError as error:
+            except PluginCallError as error:
                 # To be asked for no claims is odd, and a driver may say so.
                 if not error.is_answer:
                     raise CheckFailedError(f"{version}: {error}") from None
@@ -170,7 +171,9 @@ async def restart(trial: Trial) -> None:
     await trial.crash()
     await called(trial.begin())
     if not same_devices(after := await trial.prepare(claim), before):
-        raise CheckFailedError(f"it said {shown(before)} and then {shown(after)}")
+        raise CheckFailedError(
+            f"it said {describe_devices(before)} and then {describe_devices(after)}"
+        )
     trial.edits(after[claim.metadata.uid])
     await trial.clear(claim)
 
@@ -237,7 +240,7 @@ async def health(trial: Trial) -> None:
     for version in named:
         try:
             reports = await trial.plug.health(version, len(there) + REPORTS_MAX)
-        except PlugError as error:
+        except PluginCallError as error:
             if error.is_unimplemented:
                 raise CheckSkippedError("it names health, and says that it has none") from None
             raise CheckFailedError(str(error)) from None

@@ -10,9 +10,8 @@ import asyncio
 from msgspec.structs import replace
 
 from mooring.api.cdi import CdiId
-from mooring.testing.check.answers import same_devices, shown
 from mooring.testing.check.outcomes import CheckFailedError, CheckSkippedError
-from mooring.testing.check.plug import ClaimKey
+from mooring.testing.check.plugin_client import ClaimKey, describe_devices, same_devices
 from mooring.testing.check.trial import Trial, called
 
 PARALLEL = 8
@@ -50,7 +49,9 @@ async def idempotence(trial: Trial) -> None:
     claim = await trial.claim()
     first, second = await trial.prepare(claim), await trial.prepare(claim)
     if not same_devices(first, second):
-        raise CheckFailedError(f"it said {shown(first)} and then {shown(second)}")
+        raise CheckFailedError(
+            f"it said {describe_devices(first)} and then {describe_devices(second)}"
+        )
     await trial.clear(claim)
 
 

@@ -42,7 +42,7 @@ NAMESPACE = "default"
 CLASS = "moor-driver-check"
 
 
-class Claims:
+class ClaimFactory:
     """Makes claims on a bench; each gets devices that no other has, or that it is told.
 
     A kubelet asks for claims that are reserved for a pod, and drivers may look at it. So they are

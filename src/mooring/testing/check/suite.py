@@ -20,7 +20,7 @@ from mooring.testing.check.outcomes import (
     Report,
     Result,
 )
-from mooring.testing.check.plug import PlugError
+from mooring.testing.check.plugin_client import PluginCallError
 from mooring.testing.check.trial import Trial
 
 LOG_NAME = "driver.log"
@@ -72,7 +72,7 @@ async def run_checks(
         trial.progress = partial(progress, START)
         try:
             name = (await trial.begin()).name
-        except PlugError as error:
+        except PluginCallError as error:
             note(Outcome(START, "It starts, and can be registered.", Result.FAILED, str(error)))
             return Report("", outcomes)
         for check, function in CHECKS.items():
@@ -91,7 +91,7 @@ async def _outcome(trial: Trial, name: str, check: Check) -> Outcome:
         await check(trial)
     except CheckSkippedError as error:
         return Outcome(name, promise, Result.SKIPPED, str(error))
-    except (CheckFailedError, PlugError, ClientError) as error:
+    except (CheckFailedError, PluginCallError, ClientError) as error:
         why = str(error)
         is_advice = is_advice or isinstance(error, CheckAdvisedError)
     remarks = trial.take_remarks()
@@ -109,6 +109,6 @@ async def _outcome(trial: Trial, name: str, check: Check) -> Outcome:
 async def _put_right(trial: Trial) -> None:
     """Have the next check begin as the first: without claims, with a driver that runs."""
     if trial.death() is not None:
-        with suppress(PlugError):  # the next check says that it is not registered
+        with suppress(PluginCallError):  # the next check says that it is not registered
             await trial.revive()
     await trial.tidy()

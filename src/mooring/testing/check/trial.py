@@ -12,21 +12,24 @@ from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
 from mooring.client.errors import ClientError
 from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
-from mooring.testing.check.answers import Said, check_devices, check_uids, entry_of
-from mooring.testing.check.bench import Bench, Program
-from mooring.testing.check.claims import Claims
+from mooring.testing.check.bench import Bench, DriverProgram
+from mooring.testing.check.claims import ClaimFactory
 from mooring.testing.check.outcomes import REPUBLISH_S, START_S, CheckFailedError, CheckSkippedError
-from mooring.testing.check.plug import (
+from mooring.testing.check.plugin_client import (
     CALL_S,
     LOOK_S,
     ClaimKey,
-    Plug,
-    PlugError,
-    Registered,
+    PluginCallError,
+    PluginClient,
+    PluginInfo,
+    Said,
     ask_info,
+    check_devices,
+    check_uids,
+    connected_plugin,
     find_socket,
-    plugged,
-    tell_registered,
+    notify_registered,
+    response_of,
 )
 
 PROGRESS_S = 5.0
@@ -41,7 +44,7 @@ class Trial:
         self,
         bench: Bench,
         *,
-        process: Program | None = None,
+        process: DriverProgram | None = None,
         socket: Path | None = None,
         name: str = "",
         start_s: float = START_S,
@@ -57,12 +60,12 @@ class Trial:
         self._publishes = True  # until it was waited for in vain
         self._stack = AsyncExitStack()
         self._socket: Path | None = None
-        self._plug: Plug | None = None
-        self._claims: Claims | None = None
+        self._plug: PluginClient | None = None
+        self._claims: ClaimFactory | None = None
 
     # --- the driver -----------------------------------------------------------------------------
 
-    async def begin(self) -> Registered:
+    async def begin(self) -> PluginInfo:
         """Start the driver if it is ours to start, register it, and return who it is."""
         if self.process is not None:
             await self.process.start()
@@ -76,14 +79,16 @@ class Trial:
         )
         info = await ask_info(self._socket)
         self._name = info.name
-        await tell_registered(self._socket)
+        await notify_registered(self._socket)
         self._plug = await self._stack.enter_async_context(self.plugged(info))
-        self._claims = self._claims or Claims(self.bench, info.name, reserves=True)
+        self._claims = self._claims or ClaimFactory(self.bench, info.name, reserves=True)
         return info
 
-    def plugged(self, info: Registered, version: str = "") -> AbstractAsyncContextManager[Plug]:
+    def plugged(
+        self, info: PluginInfo, version: str = ""
+    ) -> AbstractAsyncContextManager[PluginClient]:
         """Give a plug of the driver, of a version."""
-        return plugged(info, self.socket, version, timeout_s=self._call_s)
+        return connected_plugin(info, self.socket, version, timeout_s=self._call_s)
 
     async def end(self) -> None:
         """Unplug and stop the driver."""
@@ -101,7 +106,7 @@ class Trial:
         await process.kill()
 
     @property
-    def own_process(self) -> Program:
+    def own_process(self) -> DriverProgram:
         """The driver's process; a check that needs one is skipped without."""
         if self.process is None:
             raise CheckSkippedError("the driver was not started here: give its command")
@@ -114,7 +119,7 @@ class Trial:
         return self._socket
 
     @property
-    def plug(self) -> Plug:
+    def plug(self) -> PluginClient:
         """The driver's sockets."""
         if self._plug is None:
             raise CheckSkippedError("the driver is not registered")
@@ -154,7 +159,7 @@ class Trial:
     # --- claims ---------------------------------------------------------------------------------
 
     @property
-    def claims(self) -> Claims:
+    def claims(self) -> ClaimFactory:
         """Where claims come from."""
         if self._claims is None:
             raise CheckSkippedError("the driver is not registered")
@@ -205,7 +210,7 @@ class Trial:
         answer = await self._answered(claims)
         check_uids(answer, claims)
         for claim in claims:
-            said = entry_of(answer, claim)
+            said = response_of(answer, claim)
             if said.error:
                 raise CheckFailedError(f"claim {claim.metadata.name}: {said.error}")
             check_devices(claim, said)
@@ -253,8 +258,8 @@ class Trial:
         A call that fails as a whole refuses it, too.
         """
         try:
-            return entry_of(await self.plug.prepare(key), key).error
-        except PlugError as error:
+            return response_of(await self.plug.prepare(key), key).error
+        except PluginCallError as error:
             return str(error)
 
     async def _answered(self, claims: Iterable[ResourceClaim]) -> dict[str, Said]:
@@ -263,13 +268,13 @@ class Trial:
     async def _call_prepare(self, keys: Iterable[ClaimKey]) -> dict[str, Said]:
         try:
             return await self.plug.prepare(*keys)
-        except PlugError as error:
+        except PluginCallError as error:
             raise CheckFailedError(str(error)) from None
 
     async def _call_unprepare(self, keys: Iterable[ClaimKey]) -> dict[str, str]:
         try:
             return await self.plug.unprepare(*keys)
-        except PlugError as error:
+        except PluginCallError as error:
             raise CheckFailedError(str(error)) from None
 
     # --- CDI ------------------------------------------------------------------------------------
@@ -333,5 +338,5 @@ async def called(awaitable: Awaitable[T]) -> T:
     """Return what a call gives; one that fails fails the check."""
     try:
         return await awaitable
-    except PlugError as error:
+    except PluginCallError as error:
         raise CheckFailedError(str(error)) from None

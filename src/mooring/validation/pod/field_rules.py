@@ -13,7 +13,8 @@ from mooring.api import names
 from mooring.api.fieldpath import Path
 from mooring.api.names import byte_length
 from mooring.api.quantity import Quantity
-from mooring.validation.errors import ErrorList, invalid, not_supported, quoted, required, too_long
+from mooring.kit.go_quote import go_quote
+from mooring.validation.errors import ErrorList, invalid, not_supported, required, too_long
 from mooring.validation.field_rules import each_invalid, label_name
 
 Tree = Mapping[str, Any]
@@ -265,7 +266,7 @@ def check_signer(name: str, path: Path) -> ErrorList:
 def _first_bad(text: str, check: Callable[[str], list[str]], path: Path) -> ErrorList:
     """Return what is wrong with the first part between dots in which something is."""
     for part in text.split("."):
-        messages = [f"validating label {quoted(part)}: {message}" for message in check(part)]
+        messages = [f"validating label {go_quote(part)}: {message}" for message in check(part)]
         if messages:
             return each_invalid(path, text, messages)
     return []

@@ -13,13 +13,13 @@ from mooring.api.codec import decode_tree
 from mooring.api.fieldpath import Path
 from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.api.quantity import Quantity
+from mooring.kit.go_quote import go_quote
 from mooring.validation.errors import (
     ErrorList,
     duplicate,
     forbidden,
     invalid,
     not_supported,
-    quoted,
     required,
 )
 from mooring.validation.field_rules import each_invalid, label
@@ -138,7 +138,7 @@ def _check_created_claim(volume: Tree, path: Path, pod_name: str) -> ErrorList:
     if not pod_name or not name:
         return []
     claim = f"{pod_name}-{name}"
-    messages = (f"PVC name {quoted(claim)}: {m}" for m in names.dns1123_subdomain(claim))
+    messages = (f"PVC name {go_quote(claim)}: {m}" for m in names.dns1123_subdomain(claim))
     return each_invalid(path.child("name"), name, messages)
 
 

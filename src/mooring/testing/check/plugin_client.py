@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.testing.check.claims import results_of, share_ids_of
+from mooring.testing.check.outcomes import CheckFailedError
 from mooring.wire import dra_v1_pb2 as dra
 from mooring.wire import grpc
 from mooring.wire import health_v1_pb2 as health
@@ -39,7 +41,7 @@ DRA_VERSIONS = (DRA_V1, DRA_V1BETA1)
 HEALTH_VERSIONS = (HEALTH_V1, HEALTH_V1ALPHA1)
 
 
-class PlugError(Exception):
+class PluginCallError(Exception):
     """A call that did not come back as it should; the text says which and why."""
 
     def __init__(self, text: str, code: grpc.StatusCode | None = None) -> None:
@@ -72,7 +74,7 @@ class ClaimKey(Struct, frozen=True):
         return cls(metadata.uid, metadata.namespace, metadata.name)
 
 
-class Registered(Struct, frozen=True):
+class PluginInfo(Struct, frozen=True):
     """What a driver said when it was asked who it is."""
 
     type: str
@@ -98,43 +100,43 @@ async def find_socket(
     until = loop.time() + within_s
     while loop.time() < until:
         if (why := given_up()) is not None:
-            raise PlugError(why)
+            raise PluginCallError(why)
         waited(loop.time() - until + within_s)
         for path in sorted(each for each in registry.rglob("*") if each.is_socket()):
             try:
                 found = await ask_info(path, timeout_s=1.0)
-            except PlugError as error:
+            except PluginCallError as error:
                 last = str(error)
                 continue
             if name in ("", found.name):
                 return path
             last = f"no driver {name}, only {found.name},"
         await asyncio.sleep(LOOK_S)
-    raise PlugError(f"{last} in {registry} within {within_s:g} s")
+    raise PluginCallError(f"{last} in {registry} within {within_s:g} s")
 
 
-async def ask_info(path: Path, *, timeout_s: float = CALL_S) -> Registered:
+async def ask_info(path: Path, *, timeout_s: float = CALL_S) -> PluginInfo:
     """Return who is behind a socket for registration."""
     async with open_socket(path) as channel:
         # It may have bound its socket, and not listen yet.
         info = await _answer(
             channel, GET_INFO, registration.InfoRequest(), timeout_s, wait_for_ready=True
         )
-    return Registered(info.type, info.name, info.endpoint, tuple(info.supported_versions))
+    return PluginInfo(info.type, info.name, info.endpoint, tuple(info.supported_versions))
 
 
-async def tell_registered(path: Path, error: str = "") -> None:
+async def notify_registered(path: Path, error: str = "") -> None:
     """Tell a driver that it is registered, or why not."""
     status = registration.RegistrationStatus(plugin_registered=not error, error=error)
     async with open_socket(path) as channel:
         await _answer(channel, NOTIFY, status, CALL_S)
 
 
-class Plug:
+class PluginClient:
     """A driver that is registered, in one version of its interface."""
 
     def __init__(
-        self, channel: grpc.aio.Channel, info: Registered, version: str, timeout_s: float
+        self, channel: grpc.aio.Channel, info: PluginInfo, version: str, timeout_s: float
     ) -> None:
         self._channel, self.info, self.version = channel, info, version
         self._timeout_s = timeout_s
@@ -166,28 +168,28 @@ class Plug:
                         break
         except TimeoutError:
             if not reports:
-                raise PlugError(
+                raise PluginCallError(
                     f"NodeWatchResources: no report within {self._timeout_s:g} s"
                 ) from None
         except grpc.aio.AioRpcError as error:
-            raise PlugError(f"NodeWatchResources: {_said(error)}", error.code()) from None
+            raise PluginCallError(f"NodeWatchResources: {_said(error)}", error.code()) from None
         finally:
             stream.cancel()
         if not reports:
-            raise PlugError("NodeWatchResources: the stream ended without a report")
+            raise PluginCallError("NodeWatchResources: the stream ended without a report")
         return reports
 
 
 @asynccontextmanager
-async def plugged(
-    info: Registered, socket: Path, version: str = "", *, timeout_s: float = CALL_S
-) -> AsyncIterator[Plug]:
+async def connected_plugin(
+    info: PluginInfo, socket: Path, version: str = "", *, timeout_s: float = CALL_S
+) -> AsyncIterator[PluginClient]:
     """Give the plug of a driver that is registered by a socket."""
     known = [each for each in DRA_VERSIONS if each in info.versions]  # a kubelet takes the newest
     if not version and not known:
-        raise PlugError(f"no version that is known, of {list(info.versions)}")
+        raise PluginCallError(f"no version that is known, of {list(info.versions)}")
     async with open_socket(info.endpoint or socket) as channel:
-        yield Plug(channel, info, version or known[0], timeout_s)
+        yield PluginClient(channel, info, version or known[0], timeout_s)
 
 
 def _named(claims: Iterable[ClaimKey]) -> list[dra.Claim]:
@@ -206,8 +208,73 @@ async def _answer(
         asked = call(channel, method)
         return await asked(request, timeout=timeout_s, wait_for_ready=wait_for_ready)
     except grpc.aio.AioRpcError as error:
-        raise PlugError(f"{method.name}: {_said(error)}", error.code()) from None
+        raise PluginCallError(f"{method.name}: {_said(error)}", error.code()) from None
 
 
 def _said(error: grpc.aio.AioRpcError) -> str:
     return f"{error.code().name}: {error.details()}"
+
+
+# ---- from mooring.testing.check.answers: What a driver answers of claims: is it well formed, and do two answers mean the same?
+
+Said = dra.NodePrepareResourceResponse
+
+
+def response_of(answer: Mapping[str, Said], claim: ResourceClaim | ClaimKey) -> Said:
+    """Return what is said of a claim; without a word the check fails."""
+    uid = claim.uid if isinstance(claim, ClaimKey) else claim.metadata.uid
+    if uid not in answer:
+        raise CheckFailedError(f"the answer has no entry for the claim with uid {uid}")
+    return answer[uid]
+
+
+def check_devices(claim: ResourceClaim, said: Said) -> None:
+    """See whether what was prepared is what was allocated."""
+    # A driver need not name any device: only those that the runtime is to give to containers.
+    requests = {each.name for each in claim.spec.devices.requests or ()}
+    wanted = set(results_of(claim))
+    found = {(device.pool_name, device.device_name) for device in said.devices}
+    if found - wanted:
+        raise CheckFailedError(f"prepared {sorted(found - wanted)}, which the claim does not have")
+    shares = share_ids_of(claim)
+    for device in said.devices:
+        if device.share_id and device.share_id not in shares:
+            raise CheckFailedError(f"device {device.device_name}: no share {device.share_id}")
+        if unknown := set(device.request_names) - requests:
+            raise CheckFailedError(f"device {device.device_name}: no request {sorted(unknown)}")
+
+
+def check_uids(answer: Mapping[str, object], claims: Iterable[ResourceClaim]) -> None:
+    """See whether the answer is about what was asked; a kubelet takes no other."""
+    if unknown := set(answer) - {claim.metadata.uid for claim in claims}:
+        raise CheckFailedError(f"the answer has claims that were not asked for: {sorted(unknown)}")
+
+
+def same_devices(one: Mapping[str, Said], other: Mapping[str, Said]) -> bool:
+    """Tell whether two answers mean the same; the order of devices and ids means nothing."""
+    return {uid: _devices(said) for uid, said in one.items()} == {
+        uid: _devices(said) for uid, said in other.items()
+    }
+
+
+def _devices(said: Said) -> list[tuple[object, ...]]:
+    return sorted(
+        (
+            device.pool_name,
+            device.device_name,
+            device.share_id,
+            sorted(device.request_names),
+            sorted(device.cdi_device_ids),
+        )
+        for device in said.devices
+    )
+
+
+def describe_devices(answer: Mapping[str, Said]) -> str:
+    """Return what a driver says of claims, in a line."""
+    devices = (device for said in answer.values() for device in said.devices)
+    parts = (
+        f"{device.pool_name}/{device.device_name} ({', '.join(device.cdi_device_ids) or 'no ids'})"
+        for device in devices
+    )
+    return "; ".join(parts) or "nothing"
