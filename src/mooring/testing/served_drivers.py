@@ -125,7 +125,7 @@ class _Starting:
             ) from None
 
 
-# ---- from mooring.testing.background: An event loop in a thread of its own, so that tests need none.
+# --- an event loop in a thread of its own -------------------------------------------------
 
 __tracebackhide__ = True  # pytest shows the test, not us
 

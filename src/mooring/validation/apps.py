@@ -23,26 +23,26 @@ from mooring.api.meta import LabelSelector
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, not_supported, required
 from mooring.validation.field_rules import label, not_negative, unchanged
-from mooring.validation.pod.volumes import check_claim_spec
+from mooring.validation.pod.volumes import validate_claim_spec
 from mooring.validation.pod_template import (
     TemplateStrategy,
-    check_at_most,
-    check_collisions,
-    check_counts,
-    check_daemon_strategy,
-    check_deployment_strategy,
-    check_running,
-    check_selected,
-    check_selector,
-    check_stateful_strategy,
-    check_template,
     default_daemon_set,
     default_deployment,
     default_replica_set,
     default_stateful_set,
     not_selected,
+    validate_at_most,
+    validate_collisions,
+    validate_counts,
+    validate_daemon_strategy,
+    validate_deployment_strategy,
+    validate_running,
+    validate_selected,
+    validate_selector,
+    validate_stateful_strategy,
+    validate_template,
 )
-from mooring.validation.selectors import check_label_selector, is_empty, selector_of
+from mooring.validation.selectors import is_empty, selector_of, validate_label_selector
 from mooring.validation.strategy import Context
 
 SPEC = root("spec")
@@ -50,64 +50,64 @@ STATUS = root("status")
 
 
 class DeploymentStrategy(TemplateStrategy[Deployment]):
-    """Admission of Deployments."""
+    """The strategy of Deployments."""
 
-    def default(self, value: Deployment, api_version: str, context: Context) -> Deployment:
+    def default(self, value: Deployment, api_version: str, context: Context) -> Deployment:  # noqa: ARG002
         """Set what Kubernetes sets."""
         return default_deployment(value)
 
     def validate_fields(self, new: Deployment) -> ErrorList:
-        """Check the spec."""
+        """Validate the spec."""
         spec = new.spec
         found = not_negative(spec.replicas, SPEC.child("replicas"))
-        found += _check_pods(spec.selector, spec.template)
-        found += check_deployment_strategy(spec.strategy, SPEC.child("strategy"))
+        found += _validate_pods(spec.selector, spec.template)
+        found += validate_deployment_strategy(spec.strategy, SPEC.child("strategy"))
         found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
         found += not_negative(spec.revision_history_limit, SPEC.child("revisionHistoryLimit"))
-        return found + _check_deadline(spec, SPEC.child("progressDeadlineSeconds"))
+        return found + _validate_deadline(spec, SPEC.child("progressDeadlineSeconds"))
 
     def validate_changes(self, new: Deployment, old: Deployment) -> ErrorList:
-        """Check that the selector stays."""
+        """Validate that the selector stays."""
         return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
 
     def validate_status(self, new: Deployment, old: Deployment) -> ErrorList:
-        """Check the counts of pods."""
+        """Validate the counts of pods."""
         status = new.status
-        found = check_counts(status, _DEPLOYMENT_COUNTS, STATUS)
-        found += check_at_most(
+        found = validate_counts(status, _DEPLOYMENT_COUNTS, STATUS)
+        found += validate_at_most(
             status, ("updatedReplicas", "readyReplicas", "availableReplicas"), STATUS
         )
-        found += _check_available(status.available_replicas, status.ready_replicas)
+        found += _validate_available(status.available_replicas, status.ready_replicas)
         before: DeploymentStatus = old.status
-        return found + check_collisions(status.collision_count, before.collision_count, STATUS)
+        return found + validate_collisions(status.collision_count, before.collision_count, STATUS)
 
 
 class ReplicaSetStrategy(TemplateStrategy[ReplicaSet]):
-    """Admission of ReplicaSets."""
+    """The strategy of ReplicaSets."""
 
-    def default(self, value: ReplicaSet, api_version: str, context: Context) -> ReplicaSet:
+    def default(self, value: ReplicaSet, api_version: str, context: Context) -> ReplicaSet:  # noqa: ARG002
         """Set what Kubernetes sets."""
         return default_replica_set(value)
 
     def validate_fields(self, new: ReplicaSet) -> ErrorList:
-        """Check the spec."""
+        """Validate the spec."""
         spec = new.spec
         found = not_negative(spec.replicas, SPEC.child("replicas"))
         found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
-        return found + _check_pods(spec.selector, spec.template)
+        return found + _validate_pods(spec.selector, spec.template)
 
     def validate_changes(self, new: ReplicaSet, old: ReplicaSet) -> ErrorList:
-        """Check that the selector stays."""
+        """Validate that the selector stays."""
         return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
 
-    def validate_status(self, new: ReplicaSet, old: ReplicaSet) -> ErrorList:
-        """Check the counts of pods."""
+    def validate_status(self, new: ReplicaSet, old: ReplicaSet) -> ErrorList:  # noqa: ARG002
+        """Validate the counts of pods."""
         status = new.status
-        found = check_counts(status, _REPLICA_SET_COUNTS, STATUS)
-        found += check_at_most(
+        found = validate_counts(status, _REPLICA_SET_COUNTS, STATUS)
+        found += validate_at_most(
             status, ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"), STATUS
         )
-        return found + _check_available(status.available_replicas, status.ready_replicas)
+        return found + _validate_available(status.available_replicas, status.ready_replicas)
 
 
 _DEPLOYMENT_COUNTS = (
@@ -130,18 +130,20 @@ _REPLICA_SET_COUNTS = (
 )
 
 
-def _check_pods(selector: LabelSelector | None, template: PodTemplateSpec) -> ErrorList:
+def _validate_pods(selector: LabelSelector | None, template: PodTemplateSpec) -> ErrorList:
     # Kubernetes speaks of deployments and replica sets where it means either.
-    found = check_selector(selector, "deployment", SPEC.child("selector"))
-    missed, readable = check_selected(selector, template, "invalid label selector", SPEC)
+    found = validate_selector(selector, "deployment", SPEC.child("selector"))
+    missed, readable = validate_selected(selector, template, "invalid label selector", SPEC)
     found += missed
     if readable is None:
         return found
     path = SPEC.child("template")
-    return found + check_template(template, path) + check_running(template, "ReplicaSet", path)
+    return (
+        found + validate_template(template, path) + validate_running(template, "ReplicaSet", path)
+    )
 
 
-def _check_deadline(spec: DeploymentSpec, path: Path) -> ErrorList:
+def _validate_deadline(spec: DeploymentSpec, path: Path) -> ErrorList:
     deadline = spec.progress_deadline_seconds
     found = not_negative(deadline, path)
     if deadline is not None and deadline <= spec.min_ready_seconds:
@@ -149,14 +151,14 @@ def _check_deadline(spec: DeploymentSpec, path: Path) -> ErrorList:
     return found
 
 
-def _check_available(available: int, ready: int) -> ErrorList:
+def _validate_available(available: int, ready: int) -> ErrorList:
     if available <= ready:
         return []
     detail = "cannot be greater than readyReplicas"
     return [invalid(STATUS.child("availableReplicas"), available, detail)]
 
 
-# ---- from mooring.validation.workloads.daemonset: How DaemonSets are admitted.
+# --- DaemonSet ----------------------------------------------------------------------------
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _is_count = re.compile(r"[+-]?\d{1,18}", re.ASCII).fullmatch
@@ -179,9 +181,9 @@ _DAEMON_SET_COUNTS = (
 
 
 class DaemonSetStrategy(TemplateStrategy[DaemonSet]):
-    """Admission of DaemonSets."""
+    """The strategy of DaemonSets."""
 
-    def default(self, value: DaemonSet, api_version: str, context: Context) -> DaemonSet:
+    def default(self, value: DaemonSet, api_version: str, context: Context) -> DaemonSet:  # noqa: ARG002
         """Set what Kubernetes sets."""
         return default_daemon_set(value)
 
@@ -198,25 +200,25 @@ class DaemonSetStrategy(TemplateStrategy[DaemonSet]):
         return _with_template_generation(super().prepare_for_update(new, old, context), counted)
 
     def validate_fields(self, new: DaemonSet) -> ErrorList:
-        """Check the spec."""
+        """Validate the spec."""
         spec = new.spec
         path = SPEC.child("template")
-        found = _check_daemon_selector(new)
-        found += check_template(spec.template, path)
-        found += check_running(spec.template, "DaemonSet", path)
+        found = _validate_daemon_selector(new)
+        found += validate_template(spec.template, path)
+        found += validate_running(spec.template, "DaemonSet", path)
         found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
-        found += check_daemon_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
+        found += validate_daemon_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
         return found + not_negative(spec.revision_history_limit, SPEC.child("revisionHistoryLimit"))
 
     def validate_changes(self, new: DaemonSet, old: DaemonSet) -> ErrorList:
-        """Check that the selector stays."""
+        """Validate that the selector stays."""
         return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
 
     def validate_status(self, new: DaemonSet, old: DaemonSet) -> ErrorList:
-        """Check the counts of pods."""
-        found = check_counts(new.status, _DAEMON_SET_COUNTS, STATUS)
+        """Validate the counts of pods."""
+        found = validate_counts(new.status, _DAEMON_SET_COUNTS, STATUS)
         counts = (new.status.collision_count, old.status.collision_count)
-        return found + check_collisions(*counts, STATUS)
+        return found + validate_collisions(*counts, STATUS)
 
 
 def _template_generation(daemon_set: DaemonSet) -> int:
@@ -229,10 +231,10 @@ def _with_template_generation(daemon_set: DaemonSet, generation: int) -> DaemonS
     return replace(daemon_set, metadata=replace(daemon_set.metadata, annotations=annotations))
 
 
-def _check_daemon_selector(new: DaemonSet) -> ErrorList:
-    """Check the selector; one that is missing selects nothing, so the template is refused."""
+def _validate_daemon_selector(new: DaemonSet) -> ErrorList:
+    """Validate the selector; one that is missing selects nothing, so the template is refused."""
     selector, path = new.spec.selector, SPEC.child("selector")
-    found = [] if selector is None else check_label_selector(selector, path)
+    found = [] if selector is None else validate_label_selector(selector, path)
     template = new.spec.template
     readable = selector_of(selector)
     if readable is not None and not readable.matches(template.metadata.labels):
@@ -242,7 +244,7 @@ def _check_daemon_selector(new: DaemonSet) -> ErrorList:
     return found
 
 
-# ---- from mooring.validation.workloads.statefulset: How StatefulSets are admitted.
+# --- StatefulSet --------------------------------------------------------------------------
 
 _STATEFUL_SET_COUNTS = (
     "replicas",
@@ -257,27 +259,27 @@ _STATEFUL_SET_PARTS = ("readyReplicas", "currentReplicas", "updatedReplicas", "a
 
 
 class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
-    """Admission of StatefulSets."""
+    """The strategy of StatefulSets."""
 
-    check_name = staticmethod(names.dns1123_label)  # Pods are called after it.
+    validate_name = staticmethod(names.dns1123_label)  # Pods are called after it.
 
-    def default(self, value: StatefulSet, api_version: str, context: Context) -> StatefulSet:
+    def default(self, value: StatefulSet, api_version: str, context: Context) -> StatefulSet:  # noqa: ARG002
         """Set what Kubernetes sets."""
         return default_stateful_set(value)
 
-    def validate(self, new: StatefulSet, context: Context) -> ErrorList:
-        """Check everything; a name of a service that is no label is kept once it is there."""
-        found = self.check_metadata(new) + _check_keeping(new.spec)
+    def validate(self, new: StatefulSet, context: Context) -> ErrorList:  # noqa: ARG002
+        """Validate everything; a name of a service that is no label is kept once it is there."""
+        found = self.validate_metadata(new) + _validate_keeping(new.spec)
         if new.spec.service_name:
             found += label(new.spec.service_name, SPEC.child("serviceName"))
-        return found + _check_stateful_pods(new.spec)
+        return found + _validate_stateful_pods(new.spec)
 
     def validate_fields(self, new: StatefulSet) -> ErrorList:
-        """Check the spec."""
-        return _check_keeping(new.spec) + _check_stateful_pods(new.spec)
+        """Validate the spec."""
+        return _validate_keeping(new.spec) + _validate_stateful_pods(new.spec)
 
     def validate_changes(self, new: StatefulSet, old: StatefulSet) -> ErrorList:
-        """Check that what pods and their storage are told by stays."""
+        """Validate that what pods and their storage are told by stays."""
         spec, before = new.spec, old.spec
         return (
             unchanged(spec.selector, before.selector, SPEC.child("selector"))
@@ -295,9 +297,9 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
         )
 
     def validate_status(self, new: StatefulSet, old: StatefulSet) -> ErrorList:
-        """Check the counts of pods."""
+        """Validate the counts of pods."""
         status = new.status
-        found = check_counts(status, _STATEFUL_SET_COUNTS, STATUS) + check_at_most(
+        found = validate_counts(status, _STATEFUL_SET_COUNTS, STATUS) + validate_at_most(
             status, _STATEFUL_SET_PARTS, STATUS
         )
         if status.available_replicas > status.ready_replicas:
@@ -305,17 +307,17 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
             place = STATUS.child("availableReplicas")
             found.append(invalid(place, status.available_replicas, detail))
         counts = (status.collision_count, old.status.collision_count)
-        return found + check_collisions(*counts, STATUS)
+        return found + validate_collisions(*counts, STATUS)
 
 
-def _check_keeping(spec: StatefulSetSpec) -> ErrorList:
-    """Check how many pods there are, and how they come and go."""
-    found = _check_management(spec.pod_management_policy, SPEC.child("podManagementPolicy"))
-    found += check_stateful_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
-    found += _check_retention(spec, SPEC.child("persistentVolumeClaimRetentionPolicy"))
+def _validate_keeping(spec: StatefulSetSpec) -> ErrorList:
+    """Validate how many pods there are, and how they come and go."""
+    found = _validate_management(spec.pod_management_policy, SPEC.child("podManagementPolicy"))
+    found += validate_stateful_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
+    found += _validate_retention(spec, SPEC.child("persistentVolumeClaimRetentionPolicy"))
     for position, claim in enumerate(spec.volume_claim_templates):
         place = SPEC.child("volumeClaimTemplates").index(position).child("spec")
-        found += check_claim_spec(claim.get("spec", {}), place)
+        found += validate_claim_spec(claim.get("spec", {}), place)
     found += not_negative(spec.replicas, SPEC.child("replicas"))
     found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
     match spec.ordinals:
@@ -324,7 +326,7 @@ def _check_keeping(spec: StatefulSetSpec) -> ErrorList:
     return found
 
 
-def _check_management(policy: str, path: Path) -> ErrorList:
+def _validate_management(policy: str, path: Path) -> ErrorList:
     if not policy:
         return [required(path)]
     if policy in ("OrderedReady", "Parallel"):
@@ -332,7 +334,7 @@ def _check_management(policy: str, path: Path) -> ErrorList:
     return [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
 
 
-def _check_retention(spec: StatefulSetSpec, path: Path) -> ErrorList:
+def _validate_retention(spec: StatefulSetSpec, path: Path) -> ErrorList:
     policies: Any = spec.persistent_volume_claim_retention_policy
     if policies is None:
         return []
@@ -346,14 +348,14 @@ def _check_retention(spec: StatefulSetSpec, path: Path) -> ErrorList:
     ]
 
 
-def _check_stateful_pods(spec: StatefulSetSpec) -> ErrorList:
-    found = check_selector(spec.selector, "statefulset", SPEC.child("selector"))
-    missed, readable = check_selected(spec.selector, spec.template, "", SPEC)
+def _validate_stateful_pods(spec: StatefulSetSpec) -> ErrorList:
+    found = validate_selector(spec.selector, "statefulset", SPEC.child("selector"))
+    missed, readable = validate_selected(spec.selector, spec.template, "", SPEC)
     found += missed
     path = SPEC.child("template")
     if readable is not None:
-        found += check_template(_with_claims(spec), path)
-    return found + check_running(spec.template, "StatefulSet", path)
+        found += validate_template(_with_claims(spec), path)
+    return found + validate_running(spec.template, "StatefulSet", path)
 
 
 def _with_claims(spec: StatefulSetSpec) -> PodTemplateSpec:

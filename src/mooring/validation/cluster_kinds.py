@@ -23,45 +23,45 @@ from mooring.validation.errors import (
     required,
 )
 from mooring.validation.field_rules import label, label_name, not_negative, unchanged
-from mooring.validation.metadata import METADATA, check_metadata, check_metadata_update
-from mooring.validation.pod.containers import check_choice
+from mooring.validation.metadata import METADATA, validate_metadata, validate_metadata_update
+from mooring.validation.pod.containers import validate_choice
 from mooring.validation.pod.defaults import rounded
-from mooring.validation.pod.resources import check_container_resources
-from mooring.validation.pod.spec import check_tolerations
-from mooring.validation.selectors import check_labels
+from mooring.validation.pod.resources import validate_container_resources
+from mooring.validation.pod.spec import validate_tolerations
+from mooring.validation.selectors import validate_labels
 from mooring.validation.strategy import Context, ObjectStrategy, Strategy
 
 
 class NodeStrategy(Strategy[Node]):
     """The strategy of Nodes, which kubelets create with their status."""
 
-    def default(self, value: Node, api_version: str, context: Context) -> Node:
+    def default(self, value: Node, api_version: str, context: Context) -> Node:  # noqa: ARG002
         """Make all the capacity allocatable, unless the node says how much is."""
         status = value.status
         if status.allocatable or not status.capacity:
             return value
         return replace(value, status=replace(status, allocatable=status.capacity))
 
-    def validate(self, new: Node, context: Context) -> ErrorList:
+    def validate(self, new: Node, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate the metadata."""
-        return check_metadata(new.metadata, namespaced=False)
+        return validate_metadata(new.metadata, namespaced=False)
 
-    def validate_update(self, new: Node, old: Node, context: Context) -> ErrorList:
+    def validate_update(self, new: Node, old: Node, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate the metadata."""
-        return check_metadata_update(new.metadata, old.metadata)
+        return validate_metadata_update(new.metadata, old.metadata)
 
 
-# ---- from mooring.validation.lease: How Leases are admitted.
+# --- Leases -------------------------------------------------------------------------------
 
 LEASE_SPEC = root("spec")
 _LEASE_STRATEGIES = ("OldestEmulationVersion",)
 
 
 class LeaseStrategy(ObjectStrategy[Lease]):
-    """Admission of Leases."""
+    """The strategy of Leases."""
 
     def validate_fields(self, new: Lease) -> ErrorList:
-        """Check the spec."""
+        """Validate the spec."""
         spec = new.spec
         found: ErrorList = []
         duration = spec.lease_duration_seconds
@@ -71,14 +71,14 @@ class LeaseStrategy(ObjectStrategy[Lease]):
         found += not_negative(spec.lease_transitions, LEASE_SPEC.child("leaseTransitions"))
         if spec.strategy is not None:
             # The place of a strategy that is none is a field of itself, as Kubernetes has it.
-            found += _check_strategy(spec.strategy, LEASE_SPEC.child("strategy", "strategy"))
+            found += _validate_strategy(spec.strategy, LEASE_SPEC.child("strategy", "strategy"))
         if spec.preferred_holder and not spec.strategy:
             detail = "may only be specified if `strategy` is defined"
             found.append(forbidden(LEASE_SPEC.child("preferredHolder"), detail))
         return found
 
 
-def _check_strategy(strategy: str, path: Path) -> ErrorList:
+def _validate_strategy(strategy: str, path: Path) -> ErrorList:
     if "/" in strategy:
         return label_name(strategy, path)
     return (
@@ -86,17 +86,17 @@ def _check_strategy(strategy: str, path: Path) -> ErrorList:
     )
 
 
-# ---- from mooring.validation.runtimeclass: How RuntimeClasses are admitted.
+# --- RuntimeClasses -----------------------------------------------------------------------
 
 HANDLER = root("handler")
 
 
 class RuntimeClassStrategy(ObjectStrategy[RuntimeClass]):
-    """Admission of RuntimeClasses."""
+    """The strategy of RuntimeClasses."""
 
     namespaced = False
 
-    def default(self, value: RuntimeClass, api_version: str, context: Context) -> RuntimeClass:
+    def default(self, value: RuntimeClass, api_version: str, context: Context) -> RuntimeClass:  # noqa: ARG002
         """Round the overhead, as the resources of containers are."""
         if value.overhead is None:
             return value
@@ -104,34 +104,34 @@ class RuntimeClassStrategy(ObjectStrategy[RuntimeClass]):
         return replace(value, overhead=overhead)
 
     def validate_fields(self, new: RuntimeClass) -> ErrorList:
-        """Check the handler, the overhead and the nodes."""
+        """Validate the handler, the overhead and the nodes."""
         found = label(new.handler, HANDLER) if new.handler else [required(HANDLER)]
         if new.overhead is not None:
-            found += _check_overhead(new.overhead, root("overhead"))
+            found += _validate_overhead(new.overhead, root("overhead"))
         if new.scheduling is not None:
             path = root("scheduling")
-            found += check_labels(new.scheduling.node_selector, path.child("nodeSelector"))
-            found += _check_tolerations(new.scheduling.tolerations, path.child("tolerations"))
+            found += validate_labels(new.scheduling.node_selector, path.child("nodeSelector"))
+            found += _validate_tolerations(new.scheduling.tolerations, path.child("tolerations"))
         return found
 
     def validate_update(
         self,
         new: RuntimeClass,
         old: RuntimeClass,
-        context: Context,
+        context: Context,  # noqa: ARG002
     ) -> ErrorList:
-        """Check that the handler stays; Kubernetes looks at nothing else."""
-        found = check_metadata_update(new.metadata, old.metadata)
+        """Validate that the handler stays; Kubernetes looks at nothing else."""
+        found = validate_metadata_update(new.metadata, old.metadata)
         return found + unchanged(new.handler, old.handler, HANDLER)
 
 
-def _check_overhead(overhead: Overhead, path: Path) -> ErrorList:
+def _validate_overhead(overhead: Overhead, path: Path) -> ErrorList:
     limits = ResourceRequirements(limits=overhead.pod_fixed)
-    return check_container_resources(limits, path, ())
+    return validate_container_resources(limits, path, ())
 
 
-def _check_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> ErrorList:
-    found = check_tolerations(tolerations, path)
+def _validate_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> ErrorList:
+    found = validate_tolerations(tolerations, path)
     seen: set[tuple[str, ...]] = set()
     for position, toleration in enumerate(tolerations):
         key = (toleration.key, toleration.operator, toleration.value, toleration.effect)
@@ -141,7 +141,7 @@ def _check_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> Error
     return found
 
 
-# ---- from mooring.validation.priorityclass: How PriorityClasses are admitted.
+# --- PriorityClasses ----------------------------------------------------------------------
 
 SYSTEM_PREFIX = "system-"
 SYSTEM_PRIORITIES = {
@@ -152,49 +152,49 @@ PREEMPT = "PreemptLowerPriority"
 
 
 class PriorityClassStrategy(ObjectStrategy[PriorityClass]):
-    """Admission of PriorityClasses."""
+    """The strategy of PriorityClasses."""
 
     namespaced = False
 
-    def default(self, value: PriorityClass, api_version: str, context: Context) -> PriorityClass:
+    def default(self, value: PriorityClass, api_version: str, context: Context) -> PriorityClass:  # noqa: ARG002
         """Let it preempt, unless it says otherwise."""
         if value.preemption_policy is not None:
             return value
         return replace(value, preemption_policy=PREEMPT)
 
-    def prepare_for_create(self, new: PriorityClass, context: Context) -> PriorityClass:
+    def prepare_for_create(self, new: PriorityClass, context: Context) -> PriorityClass:  # noqa: ARG002
         """Start in the first generation, and stay in it: nothing that counts can change."""
         return replace(new, metadata=replace(new.metadata, generation=1))
 
     def validate_fields(self, new: PriorityClass) -> ErrorList:
-        """Check name, value and policy."""
+        """Validate name, value and policy."""
         found: ErrorList = []
         if new.metadata.name.startswith(SYSTEM_PREFIX):
-            found += _check_system_class(new)
+            found += _validate_system_class(new)
         elif new.value > HIGHEST_USER_PRIORITY:
             detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
             found.append(forbidden(root("value"), detail))
         if new.preemption_policy is not None:
             path = root("preemptionPolicy")
-            found += check_choice(new.preemption_policy, (PREEMPT, "Never"), path)
+            found += validate_choice(new.preemption_policy, (PREEMPT, "Never"), path)
         return found
 
     def validate_update(
         self,
         new: PriorityClass,
         old: PriorityClass,
-        context: Context,
+        context: Context,  # noqa: ARG002
     ) -> ErrorList:
-        """Check the metadata, and that value and policy stay."""
-        found = check_metadata_update(new.metadata, old.metadata)
+        """Validate the metadata, and that value and policy stay."""
+        found = validate_metadata_update(new.metadata, old.metadata)
         if new.value != old.value:
             found.append(forbidden(root("value"), "may not be changed in an update."))
         path = root("preemptionPolicy")
         return found + unchanged(new.preemption_policy, old.preemption_policy, path)
 
 
-def _check_system_class(new: PriorityClass) -> ErrorList:
-    """Check that a class with a name of the system is one of the system's own."""
+def _validate_system_class(new: PriorityClass) -> ErrorList:
+    """Validate that a class with a name of the system is one of the system's own."""
     name = new.metadata.name
     value = SYSTEM_PRIORITIES.get(name)
     if value is None:
@@ -212,7 +212,7 @@ def _check_system_class(new: PriorityClass) -> ErrorList:
     return [forbidden(METADATA.child("name"), detail)]
 
 
-# ---- from mooring.validation.event: How Events are admitted.
+# --- Events -------------------------------------------------------------------------------
 
 WORD_MAX = 128
 NOTE_MAX = 1024
@@ -223,18 +223,18 @@ _SYSTEM_NAMESPACE = "kube-system"
 
 
 class EventStrategy(ObjectStrategy[Event]):
-    """Admission of Events of the core group."""
+    """The strategy of Events of the core group."""
 
-    check_name = staticmethod(names.path_segment)
+    validate_name = staticmethod(names.path_segment)
     reporter = root("reportingComponent")
 
     def validate_fields(self, new: Event) -> ErrorList:
-        """Check that an event is in the namespace of its object, and says who reports what."""
+        """Validate that an event is in the namespace of its object, and says who reports what."""
         if not _has_time(new):
-            return _check_event_namespace(new, (_DEFAULT_NAMESPACE, ""))
+            return _validate_event_namespace(new, (_DEFAULT_NAMESPACE, ""))
         found: ErrorList = []
         if not new.involved_object.namespace:
-            found += _check_event_namespace(new, (_DEFAULT_NAMESPACE, _SYSTEM_NAMESPACE))
+            found += _validate_event_namespace(new, (_DEFAULT_NAMESPACE, _SYSTEM_NAMESPACE))
         if not new.reporting_controller:
             found.append(required(self.reporter))
         found += label_name(new.reporting_controller, self.reporter)
@@ -245,19 +245,19 @@ class EventStrategy(ObjectStrategy[Event]):
         ):
             if not word:
                 found.append(required(root(name)))
-            found += _check_length(word, WORD_MAX, root(name))
-        return found + _check_length(new.message, NOTE_MAX, root("message"))
+            found += _validate_length(word, WORD_MAX, root(name))
+        return found + _validate_length(new.message, NOTE_MAX, root("message"))
 
 
 class NewEventStrategy(EventStrategy):
-    """Admission of Events of events.k8s.io."""
+    """The strategy of Events of events.k8s.io."""
 
-    check_name = staticmethod(names.dns1123_subdomain)
+    validate_name = staticmethod(names.dns1123_subdomain)
     reporter = root("reportingController")
 
-    def validate(self, new: Event, context: Context) -> ErrorList:
-        """Check everything, and that nothing of the older form is set."""
-        found = self.validate_fields(new) + self.check_metadata(new) + _check_series(new)
+    def validate(self, new: Event, context: Context) -> ErrorList:  # noqa: ARG002
+        """Validate everything, and that nothing of the older form is set."""
+        found = self.validate_fields(new) + self.validate_metadata(new) + _validate_series(new)
         if not _has_time(new):
             found.append(required(root("eventTime")))
         if new.type not in (NORMAL, WARNING):
@@ -272,11 +272,11 @@ class NewEventStrategy(EventStrategy):
                 found.append(invalid(root(name), "", "needs to be unset"))
         return found
 
-    def validate_update(self, new: Event, old: Event, context: Context) -> ErrorList:
-        """Check that nothing changes but the series."""
-        found = self.validate_fields(new) + check_metadata_update(new.metadata, old.metadata)
+    def validate_update(self, new: Event, old: Event, context: Context) -> ErrorList:  # noqa: ARG002
+        """Validate that nothing changes but the series."""
+        found = self.validate_fields(new) + validate_metadata_update(new.metadata, old.metadata)
         if new.series != old.series:
-            found += _check_series(new)
+            found += _validate_series(new)
         for name, value, before in (
             ("involvedObject", new.involved_object, old.involved_object),
             ("reason", new.reason, old.reason),
@@ -300,8 +300,8 @@ def _has_time(event: Event) -> bool:
     return event.event_time is not None and not event.event_time.is_zero
 
 
-def _check_event_namespace(event: Event, homes: tuple[str, ...]) -> ErrorList:
-    """Check the namespace; events of objects that are in none have homes."""
+def _validate_event_namespace(event: Event, homes: tuple[str, ...]) -> ErrorList:
+    """Validate the namespace; events of objects that are in none have homes."""
     namespace = event.involved_object.namespace
     if event.metadata.namespace == namespace:
         return []
@@ -310,13 +310,13 @@ def _check_event_namespace(event: Event, homes: tuple[str, ...]) -> ErrorList:
     return [invalid(root("involvedObject").child("namespace"), namespace, _OTHER_NAMESPACE)]
 
 
-def _check_length(text: str, length_max: int, path: Path) -> ErrorList:
+def _validate_length(text: str, length_max: int, path: Path) -> ErrorList:
     if byte_length(text) <= length_max:
         return []
     return [invalid(path, "", f"can have at most {length_max} characters")]
 
 
-def _check_series(event: Event) -> ErrorList:
+def _validate_series(event: Event) -> ErrorList:
     if event.series is None:
         return []
     found: ErrorList = []

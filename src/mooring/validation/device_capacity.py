@@ -29,18 +29,18 @@ from mooring.validation.field_rules import declared_union, duplicates, each
 from mooring.validation.strategy import Context
 
 
-def check_node_resources(device: Device, path: Path) -> ErrorList:
-    """Check which node resources a device stands for, and how much of them."""
+def validate_node_resources(device: Device, path: Path) -> ErrorList:
+    """Validate which node resources a device stands for, and how much of them."""
     found: ErrorList = []
     for name, node_resource in device.node_allocatable_resources.items():
         place = path.key(name)
         if name not in ("cpu", "memory") and not name.startswith("hugepages-"):
             found.append(invalid(place, name, "must be a node allocatable resource name"))
-        found += _check_node_resource(node_resource, device, place)
+        found += _validate_node_resource(node_resource, device, place)
     return found
 
 
-def _check_node_resource(
+def _validate_node_resource(
     node_resource: NodeAllocatableResource, device: Device, path: Path
 ) -> ErrorList:
     mapping, overhead = node_resource.mapping, node_resource.overhead
@@ -48,13 +48,13 @@ def _check_node_resource(
     if mapping is None and overhead is None:
         found.append(required(path, "at least one of mapping or overhead must be set"))
     if mapping is not None:
-        found += _check_capacity_mapping(mapping, device, path.child("mapping"))
+        found += _validate_capacity_mapping(mapping, device, path.child("mapping"))
     if overhead is not None:
-        found += _check_node_overhead(overhead, path.child("overhead"))
+        found += _validate_node_overhead(overhead, path.child("overhead"))
     return found
 
 
-def _check_capacity_mapping(
+def _validate_capacity_mapping(
     mapping: NodeAllocatableMapping, device: Device, path: Path
 ) -> ErrorList:
     key, factor = mapping.capacity_key, mapping.capacity_multiplier
@@ -70,16 +70,16 @@ def _check_capacity_mapping(
             detail = "capacityMultiplier is required when capacityKey is set"
             found.append(required(factor_path, detail))
         else:
-            found += _check_positive(factor, factor_path)
+            found += _validate_positive(factor, factor_path)
     elif factor is not None:
         detail = "capacityKey is required when capacityMultiplier is set"
         found.append(required(key_path, detail))
     if mapping.device_multiplier is not None:
-        found += _check_positive(mapping.device_multiplier, path.child("deviceMultiplier"))
+        found += _validate_positive(mapping.device_multiplier, path.child("deviceMultiplier"))
     return found
 
 
-def _check_node_overhead(overhead: NodeAllocatableOverhead, path: Path) -> ErrorList:
+def _validate_node_overhead(overhead: NodeAllocatableOverhead, path: Path) -> ErrorList:
     amounts = {"perPod": overhead.per_pod, "perContainer": overhead.per_container}
     if all(amount is None for amount in amounts.values()):
         return [invalid(path, "", "at least one of perPod or perContainer must be set")]
@@ -90,18 +90,18 @@ def _check_node_overhead(overhead: NodeAllocatableOverhead, path: Path) -> Error
     ]
 
 
-def _check_positive(amount: Quantity, path: Path) -> ErrorList:
+def _validate_positive(amount: Quantity, path: Path) -> ErrorList:
     return [] if amount.sign > 0 else [invalid(path, str(amount), "must be positive")]
 
 
-# ---- from mooring.validation.capacity: Rules for how much of a shareable capacity a request may consume.
+# --- capacity that several requests share -------------------------------------------------
 
 VALID_VALUES_MAX = 10
 INT64_MAX = 2**63 - 1
 
 
-def check_request_policy(capacity: DeviceCapacity, path: Path, context: Context) -> ErrorList:
-    """Check the policy of a capacity that several requests may share."""
+def validate_request_policy(capacity: DeviceCapacity, path: Path, context: Context) -> ErrorList:
+    """Validate the policy of a capacity that several requests may share."""
     policy = capacity.request_policy
     if policy is None:
         return []
@@ -114,16 +114,16 @@ def check_request_policy(capacity: DeviceCapacity, path: Path, context: Context)
     if policy.valid_values:
         if policy.default is None:
             return [required(path.child("default"), "required when validValues is defined")]
-        return _check_values(policy, policy.default, capacity.value, path, context)
+        return _validate_values(policy, policy.default, capacity.value, path, context)
     if policy.valid_range is not None:
         if policy.default is None:
             return [required(path.child("default"), "required when validRange is defined")]
         place = path.child("validRange")
-        return _check_range(policy.valid_range, policy.default, capacity.value, place, context)
+        return _validate_range(policy.valid_range, policy.default, capacity.value, place, context)
     return []
 
 
-def _check_values(
+def _validate_values(
     policy: CapacityRequestPolicy, default: Quantity, total: Quantity, path: Path, context: Context
 ) -> ErrorList:
     path = path.child("validValues")
@@ -138,7 +138,7 @@ def _check_values(
         has_default = False
     else:
         is_exact = context.enabled(Gate.DRA_FRACTIONAL_CAPACITY_RANGE)
-        found += each(values, lambda value, place: _check_within(value, total, place), path)
+        found += each(values, lambda value, place: _validate_within(value, total, place), path)
         found += duplicates(values, lambda v: v.exact if is_exact else str(v.value), path)
         has_default = default in values
     if not has_default:
@@ -147,13 +147,13 @@ def _check_values(
     return found
 
 
-def _check_within(value: Quantity, total: Quantity, path: Path) -> ErrorList:
+def _validate_within(value: Quantity, total: Quantity, path: Path) -> ErrorList:
     if value <= total:
         return []
     return [invalid(path, str(value), f"option is larger than capacity value: {total}")]
 
 
-def _check_range(
+def _validate_range(
     span: CapacityRequestPolicyRange,
     default: Quantity,
     total: Quantity,
@@ -162,7 +162,7 @@ def _check_range(
 ) -> ErrorList:
     if span.min is None:
         return [required(path.child("min"), "required when validRange is defined")]
-    found = _check_order(span, span.min, default, total, path)
+    found = _validate_order(span, span.min, default, total, path)
     named = [
         (name, quantity)
         for name, quantity in (
@@ -183,11 +183,11 @@ def _check_range(
         if unsafe:
             return found + unsafe
     if span.step is not None:
-        found += _check_step(span, span.min, span.step, default, total, named, in_milli, path)
+        found += _validate_step(span, span.min, span.step, default, total, named, in_milli, path)
     return found
 
 
-def _check_order(
+def _validate_order(
     span: CapacityRequestPolicyRange, low: Quantity, default: Quantity, total: Quantity, path: Path
 ) -> ErrorList:
     found: ErrorList = []
@@ -209,7 +209,7 @@ def _check_order(
     return found
 
 
-def _check_step(
+def _validate_step(
     span: CapacityRequestPolicyRange,
     low: Quantity,
     step: Quantity,
@@ -228,7 +228,7 @@ def _check_step(
         detail = f"one step {first} is larger than capacity value: {total}"
         found.append(invalid(place, str(step), detail))
     if not in_milli:
-        unsafe = [error for name, q in named for error in _check_int64(q, path.child(name))]
+        unsafe = [error for name, q in named for error in _validate_int64(q, path.child(name))]
         if unsafe:
             return found + unsafe
     for value in (default, span.max):
@@ -248,7 +248,7 @@ def _is_fractional(quantity: Quantity) -> bool:
     return quantity.exact.partition(".")[2].strip("0") != ""
 
 
-def _check_int64(quantity: Quantity, path: Path) -> ErrorList:
+def _validate_int64(quantity: Quantity, path: Path) -> ErrorList:
     if quantity.sign < 0:
         return [invalid(path, str(quantity), "must be greater than or equal to 0")]
     if quantity > Quantity.from_int(INT64_MAX):

@@ -18,10 +18,10 @@ from mooring.api.resource.v1 import (
 )
 from mooring.validation.device_fields import (
     SELECTORS_MAX,
-    check_opaque,
-    check_selector,
-    check_taint,
     default_taint,
+    validate_opaque,
+    validate_selector,
+    validate_taint,
 )
 from mooring.validation.equality import both, semantic_equal
 from mooring.validation.errors import ErrorList, invalid, too_many
@@ -35,10 +35,10 @@ from mooring.validation.field_rules import (
     subdomain,
 )
 from mooring.validation.metadata import (
-    check_conditions,
-    check_metadata,
-    check_metadata_update,
-    check_path_segments,
+    validate_conditions,
+    validate_metadata,
+    validate_metadata_update,
+    validate_path_segments,
 )
 from mooring.validation.strategy import Context, ObjectStrategy
 
@@ -63,49 +63,49 @@ class DeviceClassStrategy(ObjectStrategy[DeviceClass]):
 
     def validate(self, new: DeviceClass, context: Context) -> ErrorList:
         """Validate everything."""
-        found = _check_class_metadata(new) + _check_class_spec(new.spec, None, context)
-        return found or check_path_segments(new.metadata, namespaced=False)
+        found = _validate_class_metadata(new) + _validate_class_spec(new.spec, None, context)
+        return found or validate_path_segments(new.metadata, namespaced=False)
 
     def validate_update(self, new: DeviceClass, old: DeviceClass, context: Context) -> ErrorList:
         """Validate everything but unchanged expressions and configuration."""
-        found = _check_class_metadata(new) + check_metadata_update(new.metadata, old.metadata)
-        return found + _check_class_spec(new.spec, old.spec, context)
+        found = _validate_class_metadata(new) + validate_metadata_update(new.metadata, old.metadata)
+        return found + _validate_class_spec(new.spec, old.spec, context)
 
 
-def _check_class_metadata(new: DeviceClass) -> ErrorList:
-    return check_metadata(
+def _validate_class_metadata(new: DeviceClass) -> ErrorList:
+    return validate_metadata(
         new.metadata,
         namespaced=False,
-        check_name=lambda name: names.dns1123_subdomain(name, unit=BYTES),
-        check_prefix=False,
+        validate_name=lambda name: names.dns1123_subdomain(name, unit=BYTES),
+        validate_prefix=False,
         declared_name=True,
     )
 
 
-def _check_class_spec(
+def _validate_class_spec(
     spec: DeviceClassSpec, old: DeviceClassSpec | None, context: Context
 ) -> ErrorList:
     selectors_stored = old is not None and semantic_equal(spec.selectors, old.selectors)
     found = declared_list(
         spec.selectors,
         SELECTORS_MAX,
-        lambda selector, path: check_selector(selector, path, context, stored=selectors_stored),
+        lambda selector, path: validate_selector(selector, path, context, stored=selectors_stored),
         SPEC.child("selectors"),
     )
     config_stored = old is not None and semantic_equal(spec.config, old.config)
     found += declared_list(
         spec.config,
         CONFIG_MAX,
-        lambda config, path: check_opaque(config.opaque, path, stored=config_stored),
+        lambda config, path: validate_opaque(config.opaque, path, stored=config_stored),
         SPEC.child("config"),
     )
     if spec.extended_resource_name is not None:
         place = SPEC.child("extendedResourceName")
-        found += _check_extended_resource_name(spec.extended_resource_name, place)
+        found += _validate_extended_resource_name(spec.extended_resource_name, place)
     return found
 
 
-def _check_extended_resource_name(name: str, path: Path) -> ErrorList:
+def _validate_extended_resource_name(name: str, path: Path) -> ErrorList:
     by_hand: ErrorList = []
     if not names.is_extended_resource(name):
         by_hand.append(invalid(path, name, "must be a valid extended resource name"))
@@ -123,7 +123,7 @@ def _check_extended_resource_name(name: str, path: Path) -> ErrorList:
     return both(by_hand, found + each_invalid(path, name, messages, declared=True))
 
 
-# ---- from mooring.validation.devicetaintrule: How DeviceTaintRules are admitted; timeAdded says since when the effect holds.
+# --- DeviceTaintRule ----------------------------------------------------------------------
 
 STATUS = root("status")
 RULE_CONDITIONS_MAX = 8
@@ -139,7 +139,7 @@ class DeviceTaintRuleStrategy(ObjectStrategy[DeviceTaintRule]):
     def default(
         self,
         value: DeviceTaintRule,
-        api_version: str,
+        api_version: str,  # noqa: ARG002
         context: Context,
     ) -> DeviceTaintRule:
         """Set the time of the taint."""
@@ -156,19 +156,19 @@ class DeviceTaintRuleStrategy(ObjectStrategy[DeviceTaintRule]):
 
     def validate(self, new: DeviceTaintRule, context: Context) -> ErrorList:
         """Validate everything."""
-        return self.check_metadata(new) + _check_rule_spec(new.spec, None, context)
+        return self.validate_metadata(new) + _validate_rule_spec(new.spec, None, context)
 
     def validate_update(
         self, new: DeviceTaintRule, old: DeviceTaintRule, context: Context
     ) -> ErrorList:
         """Validate everything but an unchanged effect."""
-        found = check_metadata_update(new.metadata, old.metadata)
-        return found + _check_rule_spec(new.spec, old.spec, context)
+        found = validate_metadata_update(new.metadata, old.metadata)
+        return found + _validate_rule_spec(new.spec, old.spec, context)
 
-    def validate_status(self, new: DeviceTaintRule, old: DeviceTaintRule) -> ErrorList:
+    def validate_status(self, new: DeviceTaintRule, old: DeviceTaintRule) -> ErrorList:  # noqa: ARG002
         """Validate the conditions."""
         path, conditions = root("status").child("conditions"), new.status.conditions
-        found = check_conditions(conditions, path)
+        found = validate_conditions(conditions, path)
         if len(conditions) > RULE_CONDITIONS_MAX:
             found.append(too_many(path, len(conditions), RULE_CONDITIONS_MAX))
         return found
@@ -178,18 +178,22 @@ def _with_taint(rule: DeviceTaintRule, taint: DeviceTaint) -> DeviceTaintRule:
     return replace(rule, spec=replace(rule.spec, taint=taint))
 
 
-def _check_rule_spec(
+def _validate_rule_spec(
     spec: DeviceTaintRuleSpec, old: DeviceTaintRuleSpec | None, context: Context
 ) -> ErrorList:
     found: ErrorList = []
     if spec.device_selector is not None:
-        found += _check_taint_selector(spec.device_selector, SPEC.child("deviceSelector"), context)
-    return found + check_taint(
+        found += _validate_taint_selector(
+            spec.device_selector, SPEC.child("deviceSelector"), context
+        )
+    return found + validate_taint(
         spec.taint, old.taint if old is not None else None, SPEC.child("taint")
     )
 
 
-def _check_taint_selector(selector: DeviceTaintSelector, path: Path, context: Context) -> ErrorList:
+def _validate_taint_selector(
+    selector: DeviceTaintSelector, path: Path, context: Context
+) -> ErrorList:
     found: ErrorList = []
     if selector.driver is not None:
         found += driver_name(selector.driver, path.child("driver"))
@@ -201,6 +205,6 @@ def _check_taint_selector(selector: DeviceTaintSelector, path: Path, context: Co
         found += subdomain(selector.device_class_name, path.child("deviceClassName"))
     return found + each(
         selector.selectors,
-        lambda one, place: check_selector(one, place, context),
+        lambda one, place: validate_selector(one, place, context),
         path.child("selectors"),
     )

@@ -52,10 +52,10 @@ TOLERATION_OPERATORS = ("Equal", "Exists")
 NODE_OPERATIONS = ("*", "NodePrepareResources", "NodeUnprepareResources")
 
 
-def check_selector(
+def validate_selector(
     selector: DeviceSelector, path: Path, context: Context, *, stored: bool = False
 ) -> ErrorList:
-    """Check one selector; a stored expression was valid once and is left alone."""
+    """Validate one selector; a stored expression was valid once and is left alone."""
     if selector.cel is None:
         return [required(path.child("cel"))]
     if stored:
@@ -67,7 +67,7 @@ def check_selector(
 def check_expression(
     expression: str, path: Path, context: Context, purpose: ExpressionPurpose
 ) -> tuple[ErrorList, int]:
-    """Check an expression and return the errors and its greatest cost."""
+    """Validate an expression and return the errors and its greatest cost."""
     if byte_length(expression) > EXPRESSION_MAX_BYTES:
         return [too_long(path, EXPRESSION_MAX_BYTES)], 0
     verdict = context.check_expression(expression, purpose)
@@ -79,20 +79,20 @@ def check_expression(
     return [], verdict.cost_max
 
 
-def check_opaque(
+def validate_opaque(
     opaque: OpaqueDeviceConfiguration | None, path: Path, *, stored: bool = False
 ) -> ErrorList:
-    """Check a driver's own configuration, which must be given."""
+    """Validate a driver's own configuration, which must be given."""
     place = path.child("opaque")
     if opaque is None:
         return [required(place)]
     found = declared_driver_name(opaque.driver, place.child("driver"))
     parameters = place.child("parameters")
-    return found + check_json_object(opaque.parameters, parameters, stored=stored)
+    return found + validate_json_object(opaque.parameters, parameters, stored=stored)
 
 
-def check_json_object(raw: Raw, path: Path, *, stored: bool = False) -> ErrorList:
-    """Check that raw JSON is an object of bearable size; what is stored may be longer."""
+def validate_json_object(raw: Raw, path: Path, *, stored: bool = False) -> ErrorList:
+    """Validate that raw JSON is an object of bearable size; what is stored may be longer."""
     if raw == NULL:
         return [required(path)]
     data = bytes(raw)
@@ -114,8 +114,8 @@ def _finite(text: str) -> float:
     return number
 
 
-def check_taint(taint: DeviceTaint, old: DeviceTaint | None, path: Path) -> ErrorList:
-    """Check a taint; an effect that stays as it was is left alone."""
+def validate_taint(taint: DeviceTaint, old: DeviceTaint | None, path: Path) -> ErrorList:
+    """Validate a taint; an effect that stays as it was is left alone."""
     found = label_name(taint.key, path.child("key"))
     if taint.value:
         found += label_value(taint.value, path.child("value"))
@@ -133,8 +133,8 @@ def default_taint(taint: DeviceTaint, now: Timestamp) -> DeviceTaint:
     return taint if taint.time_added is not None else replace(taint, time_added=now.truncated())
 
 
-def check_toleration(toleration: DeviceToleration, path: Path) -> ErrorList:
-    """Check a toleration."""
+def validate_toleration(toleration: DeviceToleration, path: Path) -> ErrorList:
+    """Validate a toleration."""
     found: ErrorList = []
     if toleration.key:
         messages = names.label_name(toleration.key)
@@ -155,10 +155,10 @@ def check_toleration(toleration: DeviceToleration, path: Path) -> ErrorList:
     return found
 
 
-def check_binding_conditions(
+def validate_binding_conditions(
     conditions: tuple[str, ...], failures: tuple[str, ...], path: Path
 ) -> ErrorList:
-    """Check that both lists are given or none, that they are disjoint and nothing comes twice."""
+    """Validate that both lists are given or none, that they are disjoint and nothing comes twice."""
     if not conditions and not failures:
         return []
     conditions_path = path.child("bindingConditions")
@@ -181,8 +181,8 @@ def check_binding_conditions(
     return found
 
 
-def check_skip_node_operations(operations: tuple[str, ...], path: Path) -> ErrorList:
-    """Check that the operations exist, and that nothing prepared stays without unpreparing."""
+def validate_skip_node_operations(operations: tuple[str, ...], path: Path) -> ErrorList:
+    """Validate that the operations exist, and that nothing prepared stays without unpreparing."""
     if not operations:
         return []
     found: ErrorList = []

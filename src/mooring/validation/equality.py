@@ -33,7 +33,7 @@ from mooring.validation.errors import ErrorList, ErrorType, FieldError
 
 
 def semantic_equal(a: Any, b: Any) -> bool:
-    """Tell whether two values mean the same: absent and empty lists and maps do."""
+    """Return whether two values mean the same: absent and empty lists and maps do."""
     if a == b:
         return True
     if not a and not b and _is_collection(a) and _is_collection(b):
@@ -52,7 +52,7 @@ def semantic_equal(a: Any, b: Any) -> bool:
 
 
 def _is_same_json(a: Raw, b: Raw) -> bool:
-    """Tell whether two texts are the same JSON: a patch may have written one of them anew."""
+    """Return whether two texts are the same JSON: a patch may have written one of them anew."""
     try:
         return marshal(a) == marshal(b)
     except (ValueError, RecursionError):
@@ -194,7 +194,7 @@ def handwritten_twins(error: FieldError) -> tuple[FieldError, ...]:
 
 
 def _is_about_old(error: FieldError, change: ObjectUpdate) -> bool:
-    """Tell whether an error is about something that the change left as it was."""
+    """Return whether an error is about something that the change left as it was."""
     path, value = error.path, error.bad_value
     if error.type is ErrorType.DUPLICATE and path.parent is not None:
         path = path.parent  # It is the list that has something twice.
@@ -221,7 +221,7 @@ class ObjectUpdate:
         self._elements: dict[int, dict[Any, Any]] = {}
 
     def leaves(self, path: Path, *, key: str | None = None) -> bool:
-        """Tell whether the part at the path, or one that holds it, is as it was.
+        """Return whether the part at the path, or one that holds it, is as it was.
 
         What has no counterpart in the old object is new, and so is everything in it. If a key is
         given, it is enough that the map at the path had it before.

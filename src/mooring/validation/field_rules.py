@@ -40,18 +40,18 @@ def each_invalid(
 
 
 def label(value: str, path: Path) -> ErrorList:
-    """Check a DNS label."""
+    """Validate a DNS label."""
     return each_invalid(path, value, names.dns1123_label(value))
 
 
 @lru_cache(maxsize=4096)
 def is_good_label(value: str) -> bool:
-    """Tell whether `label` finds nothing; remembered, because names of devices repeat."""
+    """Return whether `label` finds nothing; remembered, because names of devices repeat."""
     return not names.dns1123_label(value)
 
 
 def subdomain(value: str, path: Path) -> ErrorList:
-    """Check a DNS subdomain."""
+    """Validate a DNS subdomain."""
     if is_good_subdomain(value):
         return []
     return each_invalid(path, value, names.dns1123_subdomain(value))
@@ -59,35 +59,35 @@ def subdomain(value: str, path: Path) -> ErrorList:
 
 @lru_cache(maxsize=4096)
 def is_good_subdomain(value: str) -> bool:
-    """Tell whether `subdomain` finds nothing; remembered, because drivers and nodes repeat."""
+    """Return whether `subdomain` finds nothing; remembered, because drivers and nodes repeat."""
     return not names.dns1123_subdomain(value)
 
 
 def label_name(value: str, path: Path) -> ErrorList:
-    """Check a label key."""
+    """Validate a label key."""
     return each_invalid(path, value, names.label_name(value))
 
 
 def label_value(value: str, path: Path) -> ErrorList:
-    """Check a label value."""
+    """Validate a label value."""
     return each_invalid(path, value, names.label_value(value))
 
 
 def declared_short_name(value: str, path: Path) -> ErrorList:
-    """Check a DNS label that must be given."""
+    """Validate a DNS label that must be given."""
     if not value:
         return [required(path, declared=True)]
     return declared_label(value, path)
 
 
 def declared_label(value: str, path: Path) -> ErrorList:
-    """Check a DNS label."""
+    """Validate a DNS label."""
     messages = names.dns1123_label(value, unit=BYTES)
     return both(label(value, path), each_invalid(path, value, messages, declared=True))
 
 
 def declared_subdomain(value: str, path: Path) -> ErrorList:
-    """Check a DNS subdomain that must be given."""
+    """Validate a DNS subdomain that must be given."""
     if not value:
         return [required(path, declared=True)]
     messages = names.dns1123_subdomain(value, unit=BYTES)
@@ -95,17 +95,17 @@ def declared_subdomain(value: str, path: Path) -> ErrorList:
 
 
 def declared_enum(value: str, supported: Sequence[str], path: Path) -> ErrorList:
-    """Check that the value is one of a few."""
+    """Validate that the value is one of a few."""
     return [] if value in supported else [not_supported(path, value, supported, declared=True)]
 
 
 def declared_bytes(value: str, length_max: int, path: Path) -> ErrorList:
-    """Check the length of a text."""
+    """Validate the length of a text."""
     return [too_long(path, length_max, declared=True)] if byte_length(value) > length_max else []
 
 
 def declared_union(members: Mapping[str, object], path: Path) -> ErrorList:
-    """Check that exactly one member is given; an empty list is none."""
+    """Validate that exactly one member is given; an empty list is none."""
     given = [name for name, value in members.items() if value is not None and value != ()]
     shown = ", ".join(f"`{name}`" for name in members)
     if not given:
@@ -120,7 +120,7 @@ def declared_union(members: Mapping[str, object], path: Path) -> ErrorList:
 
 
 def driver_name(value: str, path: Path) -> ErrorList:
-    """Check a driver name."""
+    """Validate a driver name."""
     if not value:
         return [required(path)]
     found: ErrorList = []
@@ -134,7 +134,7 @@ def driver_name(value: str, path: Path) -> ErrorList:
 def declared_driver_name(
     value: str, path: Path, *, length_max: int | None = DRIVER_NAME_MAX
 ) -> ErrorList:
-    """Check a driver name that must be given."""
+    """Validate a driver name that must be given."""
     if not value:
         return [required(path, declared=True)]
     found = each_invalid(path, value, names.dns1123_subdomain_caseless(value), declared=True)
@@ -144,7 +144,7 @@ def declared_driver_name(
 
 
 def pool_name(value: str, path: Path) -> ErrorList:
-    """Check a pool name: subdomains joined by slashes."""
+    """Validate a pool name: subdomains joined by slashes."""
     if not value:
         return [required(path)]
     found: ErrorList = []
@@ -156,14 +156,14 @@ def pool_name(value: str, path: Path) -> ErrorList:
 
 
 def declared_pool_name(value: str, path: Path) -> ErrorList:
-    """Check a pool name that must be given."""
+    """Validate a pool name that must be given."""
     if not value:
         return [required(path, declared=True)]
     return declared_pool_format(value, path)
 
 
 def declared_pool_format(value: str, path: Path) -> ErrorList:
-    """Check the form of a pool name."""
+    """Validate the form of a pool name."""
     found = declared_bytes(value, POOL_NAME_MAX, path)
     for index, part in enumerate(value.split("/")):
         if not part:
@@ -176,7 +176,7 @@ def declared_pool_format(value: str, path: Path) -> ErrorList:
 
 
 def node_name(value: str, path: Path) -> ErrorList:
-    """Check the name of a node."""
+    """Validate the name of a node."""
     return subdomain(value, path)
 
 
@@ -184,13 +184,13 @@ def node_name(value: str, path: Path) -> ErrorList:
 
 
 def qualified_name(value: str, path: Path) -> ErrorList:
-    """Check the key of an attribute or capacity: an identifier, with or without a domain."""
+    """Validate the key of an attribute or capacity: an identifier, with or without a domain."""
     return [] if is_good_qualified_name(value) else _qualified_name(value, path)
 
 
 @lru_cache(maxsize=4096)
 def is_good_qualified_name(value: str) -> bool:
-    """Tell whether `qualified_name` finds nothing; remembered, because keys repeat."""
+    """Return whether `qualified_name` finds nothing; remembered, because keys repeat."""
     return not _qualified_name(value, Path(""))
 
 
@@ -213,13 +213,13 @@ _NOT_FULLY_QUALIFIED = "a fully qualified name must be a domain and a name separ
 
 
 def fully_qualified_name(value: str, path: Path) -> ErrorList:
-    """Check the name of an attribute in a constraint: a domain and an identifier."""
+    """Validate the name of an attribute in a constraint: a domain and an identifier."""
     found = qualified_name(value, path)
     return found if "/" in value else [*found, invalid(path, value, _NOT_FULLY_QUALIFIED)]
 
 
 def declared_fully_qualified_name(value: str, path: Path) -> ErrorList:
-    """Check the name of an attribute in a constraint: a domain and an identifier."""
+    """Validate the name of an attribute in a constraint: a domain and an identifier."""
     parts = value.split("/")
     found: ErrorList = []
     if len(parts) == 2:
@@ -258,7 +258,7 @@ def declared_list(
     check: Callable[[T, Path], ErrorList],
     path: Path,
 ) -> ErrorList:
-    """Check the length of a list, and if it is fine every item."""
+    """Validate the length of a list, and if it is fine every item."""
     if len(items) > items_max:
         return [too_many(path, len(items), items_max, declared=True)]
     return each(items, check, path)
@@ -271,14 +271,14 @@ def declared_set(
     key: Callable[[T], Any],
     path: Path,
 ) -> ErrorList:
-    """Check the length of a list, and if it is fine every item and that all differ."""
+    """Validate the length of a list, and if it is fine every item and that all differ."""
     if len(items) > items_max:
         return [too_many(path, len(items), items_max, declared=True)]
     return each(items, check, path) + duplicates(items, key, path, declared=True)
 
 
 def each(items: Sequence[T], check: Callable[[T, Path], ErrorList], path: Path) -> ErrorList:
-    """Check every item."""
+    """Validate every item."""
     found: ErrorList = []
     for position, item in enumerate(items):
         found += check(item, path.index(position))
@@ -314,10 +314,10 @@ NEGATIVE = "must be greater than or equal to 0"
 
 
 def not_negative(value: int | None, path: Path) -> ErrorList:
-    """Check a number, if there is one."""
+    """Validate a number, if there is one."""
     return [] if value is None or value >= 0 else [invalid(path, value, NEGATIVE)]
 
 
 def unchanged(new: Any, old: Any, path: Path) -> ErrorList:
-    """Check that a field that is set once and for all has its old value."""
+    """Validate that a field that is set once and for all has its old value."""
     return [] if semantic_equal(new, old) else [invalid(path, new, "field is immutable")]

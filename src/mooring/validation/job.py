@@ -21,7 +21,7 @@ from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, required
 from mooring.validation.field_rules import not_negative, unchanged
-from mooring.validation.job_spec import INDEXED, check_job_spec
+from mooring.validation.job_spec import INDEXED, validate_job_spec
 from mooring.validation.metadata import METADATA
 from mooring.validation.pod_template import TemplateStrategy, default_template, value_or
 from mooring.validation.selectors import selector_of
@@ -33,9 +33,9 @@ STAND_IN_UID = "00000000-0000-0000-0000-000000000000"
 
 
 class JobStrategy(TemplateStrategy[Job]):
-    """Admission of Jobs."""
+    """The strategy of Jobs."""
 
-    def default(self, value: Job, api_version: str, context: Context) -> Job:
+    def default(self, value: Job, api_version: str, context: Context) -> Job:  # noqa: ARG002
         """Set what Kubernetes sets."""
         return default_job(value)
 
@@ -47,23 +47,23 @@ class JobStrategy(TemplateStrategy[Job]):
             return new
         return replace(new, spec=replace(new.spec, scheduling=None))
 
-    def validate(self, new: Job, context: Context) -> ErrorList:
-        """Check everything, with the selector that the job will get."""
+    def validate(self, new: Job, context: Context) -> ErrorList:  # noqa: ARG002
+        """Validate everything, with the selector that the job will get."""
         uid = new.metadata.uid or STAND_IN_UID
         job = with_selector(replace(new, metadata=replace(new.metadata, uid=uid)))
-        found = self.check_metadata(new) + _check_generated(job)
-        return found + check_job_spec(job.spec, SPEC) + _check_name(job)
+        found = self.validate_metadata(new) + _validate_generated(job)
+        return found + validate_job_spec(job.spec, SPEC) + _validate_name(job)
 
     def validate_fields(self, new: Job) -> ErrorList:
-        """Check the spec."""
-        return check_job_spec(new.spec, SPEC)
+        """Validate the spec."""
+        return validate_job_spec(new.spec, SPEC)
 
     def validate_changes(self, new: Job, old: Job) -> ErrorList:
-        """Check that a job which may have begun stays what it is."""
+        """Validate that a job which may have begun stays what it is."""
         spec, before = new.spec, old.spec
-        found = _check_completions(spec, before, SPEC.child("completions"))
+        found = _validate_completions(spec, before, SPEC.child("completions"))
         found += unchanged(spec.selector, before.selector, SPEC.child("selector"))
-        found += _check_template(spec.template, old, SPEC.child("template"))
+        found += _validate_template(spec.template, old, SPEC.child("template"))
         for name, value, old_value in (
             ("completionMode", spec.completion_mode, before.completion_mode),
             ("podFailurePolicy", spec.pod_failure_policy, before.pod_failure_policy),
@@ -72,10 +72,10 @@ class JobStrategy(TemplateStrategy[Job]):
             ("successPolicy", spec.success_policy, before.success_policy),
         ):
             found += unchanged(value, old_value, SPEC.child(name))
-        return found + _check_name(new)
+        return found + _validate_name(new)
 
-    def validate_status(self, new: Job, old: Job) -> ErrorList:
-        """Check the counts of pods."""
+    def validate_status(self, new: Job, old: Job) -> ErrorList:  # noqa: ARG002
+        """Validate the counts of pods."""
         status, found = new.status, []
         for name, count in (
             ("active", status.active),
@@ -91,8 +91,8 @@ class JobStrategy(TemplateStrategy[Job]):
 # --- new jobs -----------------------------------------------------------------------------
 
 
-def _check_generated(job: Job) -> ErrorList:
-    """Check that what its author wrote does not contradict the labels that a job gives its pods."""
+def _validate_generated(job: Job) -> ErrorList:
+    """Validate that what its author wrote does not contradict the labels that a job gives its pods."""
     if job.spec.manual_selector or job.spec.selector is None:
         return []
     found: ErrorList = []
@@ -112,8 +112,8 @@ def _check_generated(job: Job) -> ErrorList:
     return found
 
 
-def _check_name(job: Job) -> ErrorList:
-    """Check that the numbered pods of a job can be called after it."""
+def _validate_name(job: Job) -> ErrorList:
+    """Validate that the numbered pods of a job can be called after it."""
     completions = job.spec.completions
     if job.spec.completion_mode != INDEXED or not completions or completions < 0:
         return []
@@ -127,7 +127,7 @@ def _check_name(job: Job) -> ErrorList:
 # --- changed jobs -------------------------------------------------------------------------
 
 
-def _check_completions(spec: JobSpec, old: JobSpec, path: Path) -> ErrorList:
+def _validate_completions(spec: JobSpec, old: JobSpec, path: Path) -> ErrorList:
     if spec.completion_mode != INDEXED:
         return unchanged(spec.completions, old.completions, path)
     if spec.completions in (None, old.completions) or spec.completions == spec.parallelism:
@@ -136,8 +136,8 @@ def _check_completions(spec: JobSpec, old: JobSpec, path: Path) -> ErrorList:
     return [invalid(path, spec.completions, detail)]
 
 
-def _check_template(template: PodTemplateSpec, old: Job, path: Path) -> ErrorList:
-    """Check that the template stays, but for what a job that is suspended may change."""
+def _validate_template(template: PodTemplateSpec, old: Job, path: Path) -> ErrorList:
+    """Validate that the template stays, but for what a job that is suspended may change."""
     before = old.spec.template
     if not _may_change(old):
         return unchanged(template, before, path)
@@ -150,7 +150,7 @@ def _check_template(template: PodTemplateSpec, old: Job, path: Path) -> ErrorLis
 
 
 def _may_change(job: Job) -> bool:
-    """Tell whether no pods of a job run or will run before it is resumed."""
+    """Return whether no pods of a job run or will run before it is resumed."""
     status = job.status
     is_suspended = any(c.type == "Suspended" and c.status == "True" for c in status.conditions)
     has_stopped = status.start_time is None or is_suspended

@@ -21,8 +21,8 @@ from mooring.validation.errors import (
     too_many,
 )
 from mooring.validation.field_rules import each_invalid, label_name, not_negative
-from mooring.validation.pod_template import check_template, not_selected
-from mooring.validation.selectors import check_label_selector, selector_of
+from mooring.validation.pod_template import not_selected, validate_template
+from mooring.validation.selectors import selector_of, validate_label_selector
 
 NON_INDEXED = "NonIndexed"
 
@@ -38,24 +38,24 @@ _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _is_path = re.compile(_PATH).fullmatch
 
 
-def check_job_spec(spec: JobSpec, path: Path) -> ErrorList:
-    """Check the spec of a job, new or changed."""
-    found = _check_numbers(spec, path)
+def validate_job_spec(spec: JobSpec, path: Path) -> ErrorList:
+    """Validate the spec of a job, new or changed."""
+    found = _validate_numbers(spec, path)
     if spec.managed_by is not None:
-        found += _check_manager(spec.managed_by, path.child("managedBy"))
-    found += _check_completion_mode(spec, path)
+        found += _validate_manager(spec.managed_by, path.child("managedBy"))
+    found += _validate_completion_mode(spec, path)
     if spec.pod_failure_policy is not None:
-        found += check_failure_policy(spec, path.child("podFailurePolicy"))
+        found += validate_failure_policy(spec, path.child("podFailurePolicy"))
     if spec.success_policy is not None:
-        found += check_success_policy(spec, path.child("successPolicy"))
-    found += _check_replacement(spec, path.child("podReplacementPolicy"))
-    found += _check_gang(spec, path.child("scheduling", "schedulingPolicy", "gang", "minCount"))
-    found += check_template(spec.template, path.child("template"))
-    found += _check_restarts(spec, path.child("template", "spec", "restartPolicy"))
-    return found + _check_selector(spec, path)
+        found += validate_success_policy(spec, path.child("successPolicy"))
+    found += _validate_replacement(spec, path.child("podReplacementPolicy"))
+    found += _validate_gang(spec, path.child("scheduling", "schedulingPolicy", "gang", "minCount"))
+    found += validate_template(spec.template, path.child("template"))
+    found += _validate_restarts(spec, path.child("template", "spec", "restartPolicy"))
+    return found + _validate_selector(spec, path)
 
 
-def _check_numbers(spec: JobSpec, path: Path) -> ErrorList:
+def _validate_numbers(spec: JobSpec, path: Path) -> ErrorList:
     found: ErrorList = []
     for name, number in (
         ("parallelism", spec.parallelism),
@@ -73,7 +73,7 @@ def _check_numbers(spec: JobSpec, path: Path) -> ErrorList:
     return found
 
 
-def _check_manager(manager: str, path: Path) -> ErrorList:
+def _validate_manager(manager: str, path: Path) -> ErrorList:
     if not manager:
         return [required(path)]
     domain, _, rest = manager.partition("/")
@@ -89,7 +89,7 @@ def _check_manager(manager: str, path: Path) -> ErrorList:
     return found
 
 
-def _check_replacement(spec: JobSpec, path: Path) -> ErrorList:
+def _validate_replacement(spec: JobSpec, path: Path) -> ErrorList:
     policy = spec.pod_replacement_policy
     has_failures = spec.pod_failure_policy is not None
     supported = ("Failed",) if has_failures else ("Failed", "TerminatingOrFailed")
@@ -98,8 +98,8 @@ def _check_replacement(spec: JobSpec, path: Path) -> ErrorList:
     return [not_supported(path, policy, supported)]
 
 
-def _check_gang(spec: JobSpec, path: Path) -> ErrorList:
-    """Check that not more pods must start together than there are at once."""
+def _validate_gang(spec: JobSpec, path: Path) -> ErrorList:
+    """Validate that not more pods must start together than there are at once."""
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     scheduling: Any = spec.scheduling
     match scheduling:
@@ -109,8 +109,8 @@ def _check_gang(spec: JobSpec, path: Path) -> ErrorList:
     return []
 
 
-def _check_restarts(spec: JobSpec, path: Path) -> ErrorList:
-    """Check that pods of the job can end."""
+def _validate_restarts(spec: JobSpec, path: Path) -> ErrorList:
+    """Validate that pods of the job can end."""
     policy = spec.template.spec.restart_policy
     if policy in ("", "Always"):
         return [required(path, 'valid values: "OnFailure", "Never"')]
@@ -122,12 +122,12 @@ def _check_restarts(spec: JobSpec, path: Path) -> ErrorList:
     return []
 
 
-def _check_selector(spec: JobSpec, path: Path) -> ErrorList:
+def _validate_selector(spec: JobSpec, path: Path) -> ErrorList:
     found: ErrorList = []
     if spec.selector is None:
         found.append(required(path.child("selector")))
     else:
-        found += check_label_selector(spec.selector, path.child("selector"))
+        found += validate_label_selector(spec.selector, path.child("selector"))
     readable = selector_of(spec.selector)
     if readable is not None and not readable.matches(spec.template.metadata.labels):
         found.append(not_selected(spec.template, path))
@@ -137,10 +137,10 @@ def _check_selector(spec: JobSpec, path: Path) -> ErrorList:
 # --- indexes ------------------------------------------------------------------------------
 
 
-def _check_completion_mode(spec: JobSpec, path: Path) -> ErrorList:
+def _validate_completion_mode(spec: JobSpec, path: Path) -> ErrorList:
     match spec.completion_mode:
         case "Indexed":
-            return _check_indexed(spec, path)
+            return _validate_indexed(spec, path)
         case None | "NonIndexed":
             return [
                 invalid(path.child(name), number, _NEEDS_INDEXES)
@@ -154,7 +154,7 @@ def _check_completion_mode(spec: JobSpec, path: Path) -> ErrorList:
             return [not_supported(path.child("completionMode"), mode, (NON_INDEXED, INDEXED))]
 
 
-def _check_indexed(spec: JobSpec, path: Path) -> ErrorList:
+def _validate_indexed(spec: JobSpec, path: Path) -> ErrorList:
     found: ErrorList = []
     completions, failed = spec.completions, spec.max_failed_indexes
     if completions is None:
@@ -171,12 +171,12 @@ def _check_indexed(spec: JobSpec, path: Path) -> ErrorList:
         found.append(invalid(place, failed, f"must be less than or equal to {FAILED_INDEXES_MAX}"))
     has_many = completions is not None and completions > MANY_COMPLETIONS
     if has_many and spec.backoff_limit_per_index is not None:
-        found += _check_many(spec, path)
+        found += _validate_many(spec, path)
     return found
 
 
-def _check_many(spec: JobSpec, path: Path) -> ErrorList:
-    """Check a job of which so much must be remembered that little may be done at once."""
+def _validate_many(spec: JobSpec, path: Path) -> ErrorList:
+    """Validate a job of which so much must be remembered that little may be done at once."""
     found: ErrorList = []
     if spec.max_failed_indexes is None:
         detail = f"must be specified when completions is above {MANY_COMPLETIONS}"
@@ -194,7 +194,7 @@ def _check_many(spec: JobSpec, path: Path) -> ErrorList:
     return found
 
 
-# ---- from mooring.validation.workloads.jobpolicies: Rules for what the end of single pods means for their job.
+# --- pod failure policy and success policy ------------------------------------------------
 
 INDEXED = "Indexed"
 
@@ -213,24 +213,24 @@ Rule = dict[str, Any]
 # --- failures -----------------------------------------------------------------------------
 
 
-def check_failure_policy(spec: JobSpec, path: Path) -> ErrorList:
-    """Check what pods that fail mean for the job."""
+def validate_failure_policy(spec: JobSpec, path: Path) -> ErrorList:
+    """Validate what pods that fail mean for the job."""
     rules, place = _rules(spec.pod_failure_policy), path.child("rules")
     found: ErrorList = []
     if len(rules) > RULES_MAX:
         found.append(too_many(place, len(rules), RULES_MAX))
     for position, rule in enumerate(rules):
-        found += _check_failure_rule(spec, rule, place.index(position))
+        found += _validate_failure_rule(spec, rule, place.index(position))
     return found
 
 
-def _check_failure_rule(spec: JobSpec, rule: Rule, path: Path) -> ErrorList:
-    found = _check_action(spec, rule.get("action") or "", path.child("action"))
+def _validate_failure_rule(spec: JobSpec, rule: Rule, path: Path) -> ErrorList:
+    found = _validate_action(spec, rule.get("action") or "", path.child("action"))
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
     if isinstance(codes, dict):
-        found += _check_codes(spec, codes, path.child("onExitCodes"))
+        found += _validate_codes(spec, codes, path.child("onExitCodes"))
     if isinstance(conditions, list):
-        found += _check_patterns(conditions, path.child("onPodConditions"))
+        found += _validate_patterns(conditions, path.child("onPodConditions"))
     if codes is not None and conditions:
         detail = "specifying both OnExitCodes and OnPodConditions is not supported"
         found.append(invalid_whole(path, detail))
@@ -240,7 +240,7 @@ def _check_failure_rule(spec: JobSpec, rule: Rule, path: Path) -> ErrorList:
     return found
 
 
-def _check_action(spec: JobSpec, action: str, path: Path) -> ErrorList:
+def _validate_action(spec: JobSpec, action: str, path: Path) -> ErrorList:
     if not action:
         return [required(path, _valid_values(_ACTIONS))]
     if action not in _ACTIONS:
@@ -250,9 +250,9 @@ def _check_action(spec: JobSpec, action: str, path: Path) -> ErrorList:
     return []
 
 
-def _check_codes(spec: JobSpec, codes: Rule, path: Path) -> ErrorList:
+def _validate_codes(spec: JobSpec, codes: Rule, path: Path) -> ErrorList:
     operator = codes.get("operator") or ""
-    found = _check_word(operator, _OPERATORS, path.child("operator"))
+    found = _validate_word(operator, _OPERATORS, path.child("operator"))
     name = codes.get("containerName")
     containers = (*spec.template.spec.containers, *spec.template.spec.init_containers)
     if name is not None and all(name != container.name for container in containers):
@@ -261,10 +261,10 @@ def _check_codes(spec: JobSpec, codes: Rule, path: Path) -> ErrorList:
     values, place = codes.get("values") or [], path.child("values")
     if not isinstance(values, list) or not all(isinstance(value, int) for value in values):
         return [*found, invalid(place, values, "must be a list of integers")]
-    return found + _check_exit_codes(values, operator, place)
+    return found + _validate_exit_codes(values, operator, place)
 
 
-def _check_exit_codes(values: list[int], operator: str, path: Path) -> ErrorList:
+def _validate_exit_codes(values: list[int], operator: str, path: Path) -> ErrorList:
     if not values:
         return [invalid(path, None, "at least one value is required")]
     found: ErrorList = []
@@ -283,7 +283,7 @@ def _check_exit_codes(values: list[int], operator: str, path: Path) -> ErrorList
     return found
 
 
-def _check_patterns(patterns: list[Any], path: Path) -> ErrorList:
+def _validate_patterns(patterns: list[Any], path: Path) -> ErrorList:
     found: ErrorList = []
     if len(patterns) > PATTERNS_MAX:
         found.append(too_many(path, len(patterns), PATTERNS_MAX))
@@ -291,15 +291,15 @@ def _check_patterns(patterns: list[Any], path: Path) -> ErrorList:
         place = path.index(position)
         told = pattern if isinstance(pattern, dict) else {}
         found += label_name(_text(told.get("type")), place.child("type"))
-        found += _check_word(_text(told.get("status")), _STATUSES, place.child("status"))
+        found += _validate_word(_text(told.get("status")), _STATUSES, place.child("status"))
     return found
 
 
 # --- successes ----------------------------------------------------------------------------
 
 
-def check_success_policy(spec: JobSpec, path: Path) -> ErrorList:
-    """Check which pods must succeed for the job to be done."""
+def validate_success_policy(spec: JobSpec, path: Path) -> ErrorList:
+    """Validate which pods must succeed for the job to be done."""
     if spec.completion_mode != INDEXED:
         return [invalid(path, spec.success_policy, "requires indexed completion mode")]
     rules, place = _rules(spec.success_policy), path.child("rules")
@@ -310,11 +310,11 @@ def check_success_policy(spec: JobSpec, path: Path) -> ErrorList:
     if len(rules) > RULES_MAX:
         found.append(too_many(place, len(rules), RULES_MAX))
     for position, rule in enumerate(rules):
-        found += _check_success_rule(rule, spec.completions or 0, place.index(position))
+        found += _validate_success_rule(rule, spec.completions or 0, place.index(position))
     return found
 
 
-def _check_success_rule(rule: Rule, completions: int, path: Path) -> ErrorList:
+def _validate_success_rule(rule: Rule, completions: int, path: Path) -> ErrorList:
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
     found: ErrorList = []
     if count is None and indexes is None:
@@ -332,11 +332,13 @@ def _check_success_rule(rule: Rule, completions: int, path: Path) -> ErrorList:
             detail = f"error parsing succeededIndexes: {error}"
             found.append(invalid(place, indexes, detail))
     if isinstance(count, int):
-        found += _check_success_count(count, completions, named, path.child("succeededCount"))
+        found += _validate_success_count(count, completions, named, path.child("succeededCount"))
     return found
 
 
-def _check_success_count(count: int, completions: int, named: int | None, path: Path) -> ErrorList:
+def _validate_success_count(
+    count: int, completions: int, named: int | None, path: Path
+) -> ErrorList:
     found = not_negative(count, path)
     if count > completions:
         detail = (
@@ -391,7 +393,7 @@ def _rules(policy: Any) -> list[Rule]:
     return [rule if isinstance(rule, dict) else {} for rule in rules]
 
 
-def _check_word(word: str, supported: tuple[str, ...], path: Path) -> ErrorList:
+def _validate_word(word: str, supported: tuple[str, ...], path: Path) -> ErrorList:
     if not word:
         return [required(path, _valid_values(supported))]
     return [] if word in supported else [not_supported(path, word, supported)]

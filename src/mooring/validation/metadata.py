@@ -48,35 +48,37 @@ _REASON_RULE = (
 NameCheck = Callable[[str], list[str]]
 
 
-def check_metadata(
+def validate_metadata(
     meta: ObjectMeta,
     *,
     namespaced: bool,
-    check_name: NameCheck = names.dns1123_subdomain,
-    check_prefix: bool = True,
+    validate_name: NameCheck = names.dns1123_subdomain,
+    validate_prefix: bool = True,
     declared_name: bool = False,
 ) -> ErrorList:
-    """Check the metadata of a new object."""
+    """Validate the metadata of a new object."""
     found: ErrorList = []
-    if meta.generate_name and check_prefix:
-        messages = check_name(_masked(meta.generate_name))
+    if meta.generate_name and validate_prefix:
+        messages = validate_name(_masked(meta.generate_name))
         found += each_invalid(METADATA.child("generateName"), meta.generate_name, messages)
     name_path = METADATA.child("name")
     if meta.name:
-        found += each_invalid(name_path, meta.name, check_name(meta.name), declared=declared_name)
+        found += each_invalid(
+            name_path, meta.name, validate_name(meta.name), declared=declared_name
+        )
     else:
         found.append(required(name_path, "name or generateName is required"))
     return (
         found
-        + _check_namespace(meta, namespaced=namespaced)
-        + _check_common(meta)
-        + _check_finalizers(meta.finalizers)
-        + _check_kubernetes_finalizers(meta.finalizers)
+        + _validate_namespace(meta, namespaced=namespaced)
+        + _validate_common(meta)
+        + _validate_finalizers(meta.finalizers)
+        + _validate_kubernetes_finalizers(meta.finalizers)
     )
 
 
-def check_path_segments(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
-    """Check what holds for every stored object: its names can stand in a path."""
+def validate_path_segments(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
+    """Validate what holds for every stored object: its names can stand in a path."""
     found: ErrorList = []
     if meta.generate_name:
         messages = names.path_segment_prefix(meta.generate_name)
@@ -86,15 +88,15 @@ def check_path_segments(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
         found += each_invalid(name_path, meta.name, names.path_segment(meta.name))
     else:
         found.append(required(name_path, "name or generateName is required"))
-    found += _check_namespace(meta, namespaced=namespaced)
-    return found + _check_finalizers(meta.finalizers)
+    found += _validate_namespace(meta, namespaced=namespaced)
+    return found + _validate_finalizers(meta.finalizers)
 
 
-def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
-    """Check what an update makes of the metadata."""
+def validate_metadata_update(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
+    """Validate what an update makes of the metadata."""
     found: ErrorList = []
     if old.deletion_timestamp is not None:
-        found += _check_no_new_finalizers(new, old)
+        found += _validate_no_new_finalizers(new, old)
     if not new.resource_version:
         path = METADATA.child("resourceVersion")
         found.append(invalid(path, new.resource_version, "must be specified for an update"))
@@ -115,7 +117,7 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
     ):
         if new_value != old_value:
             found.append(invalid(METADATA.child(field_name), new_value, IMMUTABLE))
-    return found + _check_common(new) + _check_kubernetes_finalizers(new.finalizers)
+    return found + _validate_common(new) + _validate_kubernetes_finalizers(new.finalizers)
 
 
 def next_generation(generation: int) -> int:
@@ -140,10 +142,10 @@ def metadata_for_status(new: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
     )
 
 
-def check_template_metadata(meta: ObjectMeta, path: Path) -> ErrorList:
-    """Check the metadata of a template, which may hold labels and annotations only."""
-    found = check_annotations(meta.annotations, path.child("annotations"))
-    found += _check_labels(meta.labels, path.child("labels"))
+def validate_template_metadata(meta: ObjectMeta, path: Path) -> ErrorList:
+    """Validate the metadata of a template, which may hold labels and annotations only."""
+    found = validate_annotations(meta.annotations, path.child("annotations"))
+    found += _validate_labels(meta.labels, path.child("labels"))
     unset = ObjectMeta()
     for info in fields(ObjectMeta):
         if info.name not in _TEMPLATE_FIELDS and getattr(meta, info.name) != getattr(
@@ -154,8 +156,8 @@ def check_template_metadata(meta: ObjectMeta, path: Path) -> ErrorList:
     return found
 
 
-def check_conditions(conditions: tuple[Condition, ...], path: Path) -> ErrorList:
-    """Check conditions: known statuses, reasons of the right form, each type once."""
+def validate_conditions(conditions: tuple[Condition, ...], path: Path) -> ErrorList:
+    """Validate conditions: known statuses, reasons of the right form, each type once."""
     found: ErrorList = []
     types: set[str] = set()
     for position, condition in enumerate(conditions):
@@ -163,11 +165,11 @@ def check_conditions(conditions: tuple[Condition, ...], path: Path) -> ErrorList
         if condition.type in types:
             found.append(duplicate(place, condition.type))
         types.add(condition.type)
-        found += _check_condition(condition, place)
+        found += _validate_condition(condition, place)
     return found
 
 
-def _check_condition(condition: Condition, path: Path) -> ErrorList:
+def _validate_condition(condition: Condition, path: Path) -> ErrorList:
     found: ErrorList = []
     if condition.type:
         found += each_invalid(path.child("type"), condition.type, names.label_name(condition.type))
@@ -205,7 +207,7 @@ def _masked(prefix: str) -> str:
     return prefix.encode("utf-8", "surrogatepass")[:-2].decode(errors="replace") + "a"
 
 
-def _check_namespace(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
+def _validate_namespace(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
     path = METADATA.child("namespace")
     if not namespaced:
         return [forbidden(path, "not allowed on this type")] if meta.namespace else []
@@ -214,23 +216,23 @@ def _check_namespace(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
     return each_invalid(path, meta.namespace, names.dns1123_label(meta.namespace))
 
 
-def _check_common(meta: ObjectMeta) -> ErrorList:
+def _validate_common(meta: ObjectMeta) -> ErrorList:
     found: ErrorList = []
     if meta.generation < 0:
         detail = "must be greater than or equal to 0"
         found.append(invalid(METADATA.child("generation"), meta.generation, detail))
     if meta.labels:
-        found += _check_labels(meta.labels, METADATA.child("labels"))
+        found += _validate_labels(meta.labels, METADATA.child("labels"))
     if meta.annotations:
-        found += check_annotations(meta.annotations, METADATA.child("annotations"))
+        found += validate_annotations(meta.annotations, METADATA.child("annotations"))
     if meta.owner_references:
-        found += _check_owners(meta.owner_references, METADATA.child("ownerReferences"))
+        found += _validate_owners(meta.owner_references, METADATA.child("ownerReferences"))
     if meta.managed_fields:
-        found += _check_managed_fields(meta.managed_fields, METADATA.child("managedFields"))
+        found += _validate_managed_fields(meta.managed_fields, METADATA.child("managedFields"))
     return found
 
 
-def _check_labels(labels: dict[str, str], path: Path) -> ErrorList:
+def _validate_labels(labels: dict[str, str], path: Path) -> ErrorList:
     found: ErrorList = []
     for key, value in labels.items():
         found += each_invalid(path, key, names.label_name(key))
@@ -238,8 +240,8 @@ def _check_labels(labels: dict[str, str], path: Path) -> ErrorList:
     return found
 
 
-def check_annotations(annotations: dict[str, str], path: Path) -> ErrorList:
-    """Check the names of annotations, and how long they are together."""
+def validate_annotations(annotations: dict[str, str], path: Path) -> ErrorList:
+    """Validate the names of annotations, and how long they are together."""
     found: ErrorList = []
     for key in annotations:
         found += each_invalid(path, key, names.label_name(names.lowered(key)))
@@ -249,11 +251,11 @@ def check_annotations(annotations: dict[str, str], path: Path) -> ErrorList:
     return found
 
 
-def _check_owners(owners: tuple[OwnerReference, ...], path: Path) -> ErrorList:
+def _validate_owners(owners: tuple[OwnerReference, ...], path: Path) -> ErrorList:
     found: ErrorList = []
     controller = ""
     for position, owner in enumerate(owners):
-        found += _check_owner(owner, path.index(position))
+        found += _validate_owner(owner, path.index(position))
         if owner.controller:
             name = f"{owner.kind}/{owner.name}"
             if controller:
@@ -267,7 +269,7 @@ def _check_owners(owners: tuple[OwnerReference, ...], path: Path) -> ErrorList:
     return found
 
 
-def _check_owner(owner: OwnerReference, path: Path) -> ErrorList:
+def _validate_owner(owner: OwnerReference, path: Path) -> ErrorList:
     found: ErrorList = []
     if not owner.api_version:
         found.append(required(path.child("apiVersion"), "must not be empty"))
@@ -282,7 +284,7 @@ def _check_owner(owner: OwnerReference, path: Path) -> ErrorList:
     return found
 
 
-def _check_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
+def _validate_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
     path = METADATA.child("finalizers")
     found: ErrorList = []
     for finalizer in finalizers:
@@ -293,7 +295,7 @@ def _check_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
     return found
 
 
-def _check_kubernetes_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
+def _validate_kubernetes_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
     path = METADATA.child("finalizers")
     detail = "name is neither a standard finalizer name nor is it fully qualified"
     return [
@@ -303,7 +305,7 @@ def _check_kubernetes_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
     ]
 
 
-def _check_no_new_finalizers(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
+def _validate_no_new_finalizers(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
     added = sorted(set(new.finalizers) - set(old.finalizers))
     if not added:
         return []
@@ -326,7 +328,7 @@ def _unprintable_characters(text: str) -> Iterator[str]:
         position += byte_length(character)
 
 
-def _check_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -> ErrorList:
+def _validate_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -> ErrorList:
     found: ErrorList = []
     for position, entry in enumerate(entries):
         place = path.index(position)

@@ -27,21 +27,25 @@ from mooring.api.fieldpath import Path, root
 from mooring.api.names import byte_length
 from mooring.validation.errors import ErrorList, forbidden, invalid, required, too_long
 from mooring.validation.field_rules import each_invalid, label_name, unchanged
-from mooring.validation.metadata import METADATA, STANDARD_FINALIZERS, check_metadata_update
-from mooring.validation.pod.resources import STANDARD_RESOURCES, check_amount, check_resource_name
+from mooring.validation.metadata import METADATA, STANDARD_FINALIZERS, validate_metadata_update
+from mooring.validation.pod.resources import (
+    STANDARD_RESOURCES,
+    validate_amount,
+    validate_resource_name,
+)
 from mooring.validation.strategy import Context, ObjectStrategy
 
 FINALIZERS = root("spec").child("finalizers")
 
 
 class NamespaceStrategy(ObjectStrategy[Namespace]):
-    """Admission of Namespaces."""
+    """The strategy of Namespaces."""
 
     namespaced = False
-    check_name = staticmethod(names.dns1123_label)
+    validate_name = staticmethod(names.dns1123_label)
 
     def validate(self, new: Namespace, context: Context) -> ErrorList:
-        """Check the metadata, and who may hold the namespace."""
+        """Validate the metadata, and who may hold the namespace."""
         found = super().validate(new, context)
         for finalizer in new.spec.finalizers:
             found += label_name(finalizer, FINALIZERS)
@@ -50,7 +54,7 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
                 found.append(invalid(FINALIZERS, finalizer, detail))
         return found
 
-    def prepare_for_update(self, new: Namespace, old: Namespace, context: Context) -> Namespace:
+    def prepare_for_update(self, new: Namespace, old: Namespace, context: Context) -> Namespace:  # noqa: ARG002
         """Keep who holds the namespace, and the status."""
         return replace(new, spec=old.spec, status=old.status)
 
@@ -63,7 +67,7 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
         return new if status.phase else replace(new, status=replace(status, phase=ACTIVE))
 
     def validate_status(self, new: Namespace, old: Namespace) -> ErrorList:
-        """Check that a namespace goes away exactly if it is deleted."""
+        """Validate that a namespace goes away exactly if it is deleted."""
         phase, path = new.status.phase, root("status").child("Phase")
         is_deleted = old.metadata.deletion_timestamp is not None
         if phase == (TERMINATING if is_deleted else ACTIVE):
@@ -76,17 +80,17 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
 
 
 class ServiceAccountStrategy(ObjectStrategy[ServiceAccount]):
-    """Admission of ServiceAccounts."""
+    """The strategy of ServiceAccounts."""
 
-    def prepare_for_create(self, new: ServiceAccount, context: Context) -> ServiceAccount:
+    def prepare_for_create(self, new: ServiceAccount, context: Context) -> ServiceAccount:  # noqa: ARG002
         """Keep nothing of secrets but their names."""
         return _with_plain_secrets(new)
 
     def prepare_for_update(
         self,
         new: ServiceAccount,
-        old: ServiceAccount,
-        context: Context,
+        old: ServiceAccount,  # noqa: ARG002
+        context: Context,  # noqa: ARG002
     ) -> ServiceAccount:
         """Keep nothing of secrets but their names."""
         return _with_plain_secrets(new)
@@ -95,10 +99,10 @@ class ServiceAccountStrategy(ObjectStrategy[ServiceAccount]):
         self,
         new: ServiceAccount,
         old: ServiceAccount,
-        context: Context,
+        context: Context,  # noqa: ARG002
     ) -> ErrorList:
-        """Check the metadata."""
-        return check_metadata_update(new.metadata, old.metadata) + self.check_metadata(new)
+        """Validate the metadata."""
+        return validate_metadata_update(new.metadata, old.metadata) + self.validate_metadata(new)
 
 
 def _with_plain_secrets(account: ServiceAccount) -> ServiceAccount:
@@ -106,14 +110,14 @@ def _with_plain_secrets(account: ServiceAccount) -> ServiceAccount:
     return replace(account, secrets=secrets)
 
 
-# ---- from mooring.validation.storeddata: How ConfigMaps and Secrets are admitted: what programs read by name.
+# --- ConfigMaps and Secrets ---------------------------------------------------------------
 
 SIZE_MAX_BYTES = 1024 * 1024
 
 DATA = root("data")
 OPAQUE = "Opaque"
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
-ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # a type of secrets
+ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # a type of secrets  # noqa: S105
 
 # What a secret of a type must have.
 _NEEDED = {
@@ -131,39 +135,39 @@ _SEALED = "field is immutable when `immutable` is set"
 
 
 class ConfigMapStrategy(ObjectStrategy[ConfigMap]):
-    """Admission of ConfigMaps."""
+    """The strategy of ConfigMaps."""
 
     def validate_fields(self, new: ConfigMap) -> ErrorList:
-        """Check keys and size."""
+        """Validate keys and size."""
         found: ErrorList = []
         for key in new.data:
-            found += _check_data_key(key, DATA)
+            found += _validate_data_key(key, DATA)
             if key in new.binary_data:
                 detail = "duplicate of key present in binaryData"
                 found.append(invalid(DATA.key(key), key, detail))
         for key in new.binary_data:
-            found += _check_data_key(key, root("binaryData"))
+            found += _validate_data_key(key, root("binaryData"))
         size = sum(map(byte_length, new.data.values())) + _size(new.binary_data)
         if size > SIZE_MAX_BYTES:
             found.append(too_long(root(""), SIZE_MAX_BYTES))
         return found
 
-    def validate_update(self, new: ConfigMap, old: ConfigMap, context: Context) -> ErrorList:
-        """Check everything, and that what is sealed stays."""
-        found = check_metadata_update(new.metadata, old.metadata)
+    def validate_update(self, new: ConfigMap, old: ConfigMap, context: Context) -> ErrorList:  # noqa: ARG002
+        """Validate everything, and that what is sealed stays."""
+        found = validate_metadata_update(new.metadata, old.metadata)
         if old.immutable:
-            found += _check_sealed(
+            found += _validate_sealed(
                 immutable=new.immutable is True,
                 data=new.data == old.data,
                 binaryData=new.binary_data == old.binary_data,
             )
-        return found + self.check_metadata(new) + self.validate_fields(new)
+        return found + self.validate_metadata(new) + self.validate_fields(new)
 
 
 class SecretStrategy(ObjectStrategy[Secret]):
-    """Admission of Secrets."""
+    """The strategy of Secrets."""
 
-    def default(self, value: Secret, api_version: str, context: Context) -> Secret:
+    def default(self, value: Secret, api_version: str, context: Context) -> Secret:  # noqa: ARG002
         """Make bytes of texts; a secret that says no type is opaque."""
         texts = {
             name: base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
@@ -173,28 +177,28 @@ class SecretStrategy(ObjectStrategy[Secret]):
         return replace(value, data=data, string_data={}, type=value.type or OPAQUE)
 
     def validate_fields(self, new: Secret) -> ErrorList:
-        """Check keys, size, and what the type asks for."""
+        """Validate keys, size, and what the type asks for."""
         found: ErrorList = []
         for key in new.data:
-            found += _check_data_key(key, DATA)
+            found += _validate_data_key(key, DATA)
         if _size(new.data) > SIZE_MAX_BYTES:
             found.append(too_long(DATA, SIZE_MAX_BYTES))
-        return found + _check_secret_type(new)
+        return found + _validate_secret_type(new)
 
-    def validate_update(self, new: Secret, old: Secret, context: Context) -> ErrorList:
-        """Check everything, that the type stays, and what is sealed."""
-        found = check_metadata_update(new.metadata, old.metadata)
+    def validate_update(self, new: Secret, old: Secret, context: Context) -> ErrorList:  # noqa: ARG002
+        """Validate everything, that the type stays, and what is sealed."""
+        found = validate_metadata_update(new.metadata, old.metadata)
         found += unchanged(new.type, old.type, root("type"))
         if old.immutable:
-            found += _check_sealed(immutable=new.immutable is True, data=new.data == old.data)
-        return found + self.check_metadata(new) + self.validate_fields(new)
+            found += _validate_sealed(immutable=new.immutable is True, data=new.data == old.data)
+        return found + self.validate_metadata(new) + self.validate_fields(new)
 
 
-def _check_data_key(key: str, path: Path) -> ErrorList:
+def _validate_data_key(key: str, path: Path) -> ErrorList:
     return each_invalid(path.key(key), key, names.config_key(key))
 
 
-def _check_sealed(**kept: bool) -> ErrorList:
+def _validate_sealed(**kept: bool) -> ErrorList:
     return [forbidden(root(name), _SEALED) for name, is_kept in kept.items() if not is_kept]
 
 
@@ -206,14 +210,14 @@ def _size(data: Mapping[str, str]) -> int:
 # --- types of secrets ---------------------------------------------------------------------
 
 
-def _check_secret_type(secret: Secret) -> ErrorList:
+def _validate_secret_type(secret: Secret) -> ErrorList:
     data = secret.data
     if secret.type == ACCOUNT_TOKEN and not secret.metadata.annotations.get(ACCOUNT_NAME):
         return [required(METADATA.child("annotations").key(ACCOUNT_NAME))]
     if secret.type == _LOGIN and not data.keys() & {"username", "password"}:
         return [required(DATA.key("username")), required(DATA.key("password"))]
     if secret.type in _DOCKER:
-        return _check_docker(data, _DOCKER[secret.type])
+        return _validate_docker(data, _DOCKER[secret.type])
     needed = _NEEDED.get(secret.type, ())
     may_be_empty = secret.type == "kubernetes.io/tls"
     return [
@@ -223,7 +227,7 @@ def _check_secret_type(secret: Secret) -> ErrorList:
     ]
 
 
-def _check_docker(data: Mapping[str, str], key: str) -> ErrorList:
+def _validate_docker(data: Mapping[str, str], key: str) -> ErrorList:
     if key not in data:
         return [required(DATA.key(key))]
     try:
@@ -235,7 +239,7 @@ def _check_docker(data: Mapping[str, str], key: str) -> ErrorList:
     return [invalid(DATA.key(key), _REDACTED, "must be a JSON object")]
 
 
-# ---- from mooring.validation.resourcequota: How ResourceQuotas are admitted: names of resources, amounts, scopes.
+# --- ResourceQuotas -----------------------------------------------------------------------
 
 SPEC = root("spec")
 STATUS = root("status")
@@ -268,37 +272,37 @@ _MUST_EXIST = (
 
 
 class ResourceQuotaStrategy(ObjectStrategy[ResourceQuota]):
-    """Admission of ResourceQuotas."""
+    """The strategy of ResourceQuotas."""
 
     def validate_fields(self, new: ResourceQuota) -> ErrorList:
-        """Check amounts and scopes."""
-        found = _check_quota(new.spec.hard, SPEC.child("hard"))
-        found += _check_scopes(new.spec, SPEC.child("scopes"))
-        return found + _check_scope_selector(
+        """Validate amounts and scopes."""
+        found = _validate_quota(new.spec.hard, SPEC.child("hard"))
+        found += _validate_scopes(new.spec, SPEC.child("scopes"))
+        return found + _validate_scope_selector(
             new.spec, SPEC.child("scopeSelector", "matchExpressions")
         )
 
     def validate_changes(self, new: ResourceQuota, old: ResourceQuota) -> ErrorList:
-        """Check that the scopes stay."""
+        """Validate that the scopes stay."""
         if set(new.spec.scopes) == set(old.spec.scopes):
             return []
         return [invalid(SPEC.child("scopes"), new.spec.scopes, "field is immutable")]
 
-    def validate_status(self, new: ResourceQuota, old: ResourceQuota) -> ErrorList:
-        """Check the amounts."""
-        found = _check_quota(new.status.hard, STATUS.child("hard"))
-        return found + _check_quota(new.status.used, STATUS.child("used"))
+    def validate_status(self, new: ResourceQuota, old: ResourceQuota) -> ErrorList:  # noqa: ARG002
+        """Validate the amounts."""
+        found = _validate_quota(new.status.hard, STATUS.child("hard"))
+        return found + _validate_quota(new.status.used, STATUS.child("used"))
 
 
-def _check_quota(amounts: ResourceList, path: Path) -> ErrorList:
+def _validate_quota(amounts: ResourceList, path: Path) -> ErrorList:
     found: ErrorList = []
     for name, amount in amounts.items():
-        found += check_amount(name, amount, path.key(name), _check_quota_resource)
+        found += validate_amount(name, amount, path.key(name), _validate_quota_resource)
     return found
 
 
-def _check_quota_resource(name: str, path: Path) -> ErrorList:
-    found = check_resource_name(name, path)
+def _validate_quota_resource(name: str, path: Path) -> ErrorList:
+    found = validate_resource_name(name, path)
     if "/" in name or _is_standard_quota(name):
         return found
     return [*found, invalid(path, name, "must be a standard resource for quota")]
@@ -311,17 +315,17 @@ def _is_standard_quota(name: str) -> bool:
 # --- scopes -------------------------------------------------------------------------------
 
 
-def _check_scopes(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
+def _validate_scopes(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
     found: ErrorList = []
     for scope in spec.scopes:
         if scope not in _SCOPES:
             found.append(invalid(path, spec.scopes, "unsupported scope"))
         detail = "unsupported scope applied to resource"
         found += [invalid(path, spec.scopes, detail) for _ in _uncounted(scope, spec.hard)]
-    return found + _check_conflicts(spec.scopes, spec, path)
+    return found + _validate_conflicts(spec.scopes, spec, path)
 
 
-def _check_scope_selector(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
+def _validate_scope_selector(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
     if spec.scope_selector is None:
         return []
     found: ErrorList = []
@@ -332,12 +336,12 @@ def _check_scope_selector(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
             found.append(invalid(path.child("scopeName"), scope, "unsupported scope"))
         detail = "unsupported scope applied to resource"
         found += [invalid(path, spec.scope_selector, detail) for _ in _uncounted(scope, spec.hard)]
-        found += _check_scope_requirement(requirement, path)
+        found += _validate_scope_requirement(requirement, path)
     scopes = tuple(requirement.scope_name for requirement in requirements)
-    return found + _check_conflicts(scopes, spec, path)
+    return found + _validate_conflicts(scopes, spec, path)
 
 
-def _check_scope_requirement(
+def _validate_scope_requirement(
     requirement: ScopedResourceSelectorRequirement, path: Path
 ) -> ErrorList:
     operator, scope = requirement.operator, requirement.scope_name
@@ -372,7 +376,7 @@ def _uncounted(scope: str, hard: ResourceList) -> Iterable[str]:
     return [name for name in sorted(hard) if _is_standard_quota(name) and name not in counted]
 
 
-def _check_conflicts(scopes: tuple[str, ...], spec: ResourceQuotaSpec, path: Path) -> ErrorList:
+def _validate_conflicts(scopes: tuple[str, ...], spec: ResourceQuotaSpec, path: Path) -> ErrorList:
     return [
         invalid(path, spec.scopes or None, "conflicting scopes")
         for pair in _CONFLICTS

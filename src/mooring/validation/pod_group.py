@@ -21,7 +21,7 @@ from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, required, too_many
 from mooring.validation.field_rules import duplicates
 from mooring.validation.metadata import (
-    check_conditions,
+    validate_conditions,
 )
 from mooring.validation.pod_group_fields import (
     CLAIMS_MAX,
@@ -30,14 +30,14 @@ from mooring.validation.pod_group_fields import (
     PRIORITY,
     GatedFields,
     Once,
-    check_claims,
-    check_constraints,
-    check_long_name,
-    check_mode,
-    check_once,
-    check_policy,
-    check_reference,
     name_of,
+    validate_claims,
+    validate_constraints,
+    validate_long_name,
+    validate_mode,
+    validate_once,
+    validate_policy,
+    validate_reference,
     without_disabled,
 )
 from mooring.validation.strategy import Context, ObjectStrategy
@@ -60,16 +60,16 @@ def _default_group(group: G, context: Context) -> G:
 # --- PodGroup -----------------------------------------------------------------------------
 
 
-def _check_group_spec(spec: PodGroupSpec, old: PodGroupSpec | None) -> ErrorList:
+def _validate_group_spec(spec: PodGroupSpec, old: PodGroupSpec | None) -> ErrorList:
     policy_path, claims_path = SPEC.child("schedulingPolicy"), SPEC.child("resourceClaims")
     old_policy = None if old is None else old.scheduling_policy
     old_claims = None if old is None else old.resource_claims
     return (
-        check_once(spec, old, _PARENT, SPEC)
-        + check_policy(spec.scheduling_policy, old_policy, policy_path)
-        + check_once(spec, old, _CONSTRAINTS, SPEC)
-        + check_claims(spec.resource_claims, old_claims, claims_path)
-        + check_once(spec, old, _REST, SPEC)
+        validate_once(spec, old, _PARENT, SPEC)
+        + validate_policy(spec.scheduling_policy, old_policy, policy_path)
+        + validate_once(spec, old, _CONSTRAINTS, SPEC)
+        + validate_claims(spec.resource_claims, old_claims, claims_path)
+        + validate_once(spec, old, _REST, SPEC)
     )
 
 
@@ -78,14 +78,14 @@ _GATED_FIELDS: GatedFields = {
     "parent_composite_pod_group_name": (Gate.COMPOSITE_POD_GROUP, None),
 }
 _PARENT = {
-    "parent_composite_pod_group_name": Once(check_long_name),
-    "workload_ref": Once(check_reference),
+    "parent_composite_pod_group_name": Once(validate_long_name),
+    "workload_ref": Once(validate_reference),
 }
-_CONSTRAINTS = {"scheduling_constraints": Once(check_constraints)}
-_REST = {"disruption_mode": Once(check_mode, is_required=True), **PRIORITY}
+_CONSTRAINTS = {"scheduling_constraints": Once(validate_constraints)}
+_REST = {"disruption_mode": Once(validate_mode, is_required=True), **PRIORITY}
 
 
-def _check_claim_statuses(new: PodGroup, old: PodGroup, path: Path) -> ErrorList:
+def _validate_claim_statuses(new: PodGroup, old: PodGroup, path: Path) -> ErrorList:
     statuses = new.status.resource_claim_statuses
     known = {claim.name for claim in new.spec.resource_claims}
     detail = "must match the name of an entry in `spec.resourceClaims`"
@@ -102,14 +102,14 @@ def _check_claim_statuses(new: PodGroup, old: PodGroup, path: Path) -> ErrorList
     before = {status.name: status for status in reversed(old.status.resource_claim_statuses)}
     for position, status in enumerate(statuses):
         if status != before.get(status.name):
-            found += _check_claim_name(status, path.index(position))
+            found += _validate_claim_name(status, path.index(position))
     return found
 
 
-def _check_claim_name(status: PodGroupResourceClaimStatus, path: Path) -> ErrorList:
+def _validate_claim_name(status: PodGroupResourceClaimStatus, path: Path) -> ErrorList:
     if status.resource_claim_name is None:
         return []
-    return check_long_name(status.resource_claim_name, path.child("resourceClaimName"))
+    return validate_long_name(status.resource_claim_name, path.child("resourceClaimName"))
 
 
 class PodGroupStrategy(ObjectStrategy[PodGroup]):
@@ -117,7 +117,7 @@ class PodGroupStrategy(ObjectStrategy[PodGroup]):
 
     allow_unconditional_update = False
 
-    def default(self, value: PodGroup, api_version: str, context: Context) -> PodGroup:
+    def default(self, value: PodGroup, api_version: str, context: Context) -> PodGroup:  # noqa: ARG002
         """Set the disruption mode and the preemption policy."""
         return _default_group(value, context)
 
@@ -128,17 +128,17 @@ class PodGroupStrategy(ObjectStrategy[PodGroup]):
         old_spec = None if old is None else old.spec
         return replace(new, spec=without_disabled(new.spec, old_spec, _GATED_FIELDS, context.gates))
 
-    def validate(self, new: PodGroup, context: Context) -> ErrorList:
+    def validate(self, new: PodGroup, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything."""
-        found, spec = self.check_metadata(new), new.spec
+        found, spec = self.validate_metadata(new), new.spec
         if spec.parent_composite_pod_group_name is not None and spec.workload_ref is None:
             detail = "must be set when parentCompositePodGroupName is set"
             found.append(required(SPEC.child("workloadRef"), detail))
-        return found + _check_group_spec(spec, None)
+        return found + _validate_group_spec(spec, None)
 
     def validate_changes(self, new: PodGroup, old: PodGroup) -> ErrorList:
         """Validate that only fields that may change did."""
-        return _check_group_spec(new.spec, old.spec)
+        return _validate_group_spec(new.spec, old.spec)
 
     def prepare_for_status_update(self, new: PodGroup, old: PodGroup, context: Context) -> PodGroup:
         """Keep everything but the status; drop disabled fields."""
@@ -149,17 +149,17 @@ class PodGroupStrategy(ObjectStrategy[PodGroup]):
 
     def validate_status(self, new: PodGroup, old: PodGroup) -> ErrorList:
         """Validate conditions and claims."""
-        found = check_conditions(new.status.conditions, STATUS.child("conditions"))
-        return found + _check_claim_statuses(new, old, STATUS.child("resourceClaimStatuses"))
+        found = validate_conditions(new.status.conditions, STATUS.child("conditions"))
+        return found + _validate_claim_statuses(new, old, STATUS.child("resourceClaimStatuses"))
 
 
 # --- CompositePodGroup --------------------------------------------------------------------
 
 
 _COMPOSITE = {
-    "parent_composite_pod_group_name": Once(check_long_name),
-    "workload_ref": Once(check_reference, is_required=True),
-    "scheduling_policy": Once(lambda policy, path: check_policy(policy, None, path)),
+    "parent_composite_pod_group_name": Once(validate_long_name),
+    "workload_ref": Once(validate_reference, is_required=True),
+    "scheduling_policy": Once(lambda policy, path: validate_policy(policy, None, path)),
     **_CONSTRAINTS,
     **_REST,
 }
@@ -173,7 +173,7 @@ class CompositePodGroupStrategy(ObjectStrategy[CompositePodGroup]):
     def default(
         self,
         value: CompositePodGroup,
-        api_version: str,
+        api_version: str,  # noqa: ARG002
         context: Context,
     ) -> CompositePodGroup:
         """Set the disruption mode and the preemption policy."""
@@ -186,14 +186,14 @@ class CompositePodGroupStrategy(ObjectStrategy[CompositePodGroup]):
         old_spec, gates = None if old is None else old.spec, context.gates
         return replace(new, spec=without_disabled(new.spec, old_spec, GATED_PREEMPTION, gates))
 
-    def validate(self, new: CompositePodGroup, context: Context) -> ErrorList:
+    def validate(self, new: CompositePodGroup, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything."""
-        return self.check_metadata(new) + check_once(new.spec, None, _COMPOSITE, SPEC)
+        return self.validate_metadata(new) + validate_once(new.spec, None, _COMPOSITE, SPEC)
 
     def validate_changes(self, new: CompositePodGroup, old: CompositePodGroup) -> ErrorList:
         """Validate that the spec is unchanged."""
-        return check_once(new.spec, old.spec, _COMPOSITE, SPEC)
+        return validate_once(new.spec, old.spec, _COMPOSITE, SPEC)
 
-    def validate_status(self, new: CompositePodGroup, old: CompositePodGroup) -> ErrorList:
+    def validate_status(self, new: CompositePodGroup, old: CompositePodGroup) -> ErrorList:  # noqa: ARG002
         """Validate the conditions."""
-        return check_conditions(new.status.conditions, STATUS.child("conditions"))
+        return validate_conditions(new.status.conditions, STATUS.child("conditions"))

@@ -58,10 +58,10 @@ class Once(NamedTuple):
     is_required: bool = False
 
 
-def check_once(
+def validate_once(
     value: Struct, old: Struct | None, rules: Mapping[str, Once], path: Path
 ) -> ErrorList:
-    """Check fields that are set once: the rules of new ones, that old ones are as they were."""
+    """Validate fields that are set once: the rules of new ones, that old ones are as they were."""
     found: ErrorList = []
     json_names = {info.name: info.encode_name for info in fields(value)}
     for name, rule in rules.items():
@@ -81,30 +81,30 @@ def check_once(
 # --- names and numbers --------------------------------------------------------------------
 
 
-def check_long_name(value: str, path: Path) -> ErrorList:
-    """Check a DNS subdomain."""
+def validate_long_name(value: str, path: Path) -> ErrorList:
+    """Validate a DNS subdomain."""
     return each_invalid(path, value, names.dns1123_subdomain(value, unit=BYTES), declared=True)
 
 
-def check_given_long_name(value: str, path: Path) -> ErrorList:
-    """Check a DNS subdomain that may be left out."""
-    return check_long_name(value, path) if value else []
+def validate_given_long_name(value: str, path: Path) -> ErrorList:
+    """Validate a DNS subdomain that may be left out."""
+    return validate_long_name(value, path) if value else []
 
 
-def check_priority(value: int, path: Path) -> ErrorList:
-    """Check that a priority is one that users may give."""
+def validate_priority(value: int, path: Path) -> ErrorList:
+    """Validate that a priority is one that users may give."""
     if value <= PRIORITY_MAX:
         return []
     detail = f"must be less than or equal to {PRIORITY_MAX}"
     return [invalid(path, value, detail, declared=True)]
 
 
-def check_preemption(value: str, path: Path) -> ErrorList:
-    """Check a preemption policy."""
+def validate_preemption(value: str, path: Path) -> ErrorList:
+    """Validate a preemption policy."""
     return declared_enum(value, (PREEMPT_NEVER, PREEMPT_LOWER_PRIORITY), path)
 
 
-def _check_count(value: int, path: Path) -> ErrorList:
+def _validate_count(value: int, path: Path) -> ErrorList:
     if value == 0:
         return [required(path, declared=True)]
     if value < 1:
@@ -115,8 +115,8 @@ def _check_count(value: int, path: Path) -> ErrorList:
 # --- parts --------------------------------------------------------------------------------
 
 
-def check_policy(policy: Policy, old: Policy | None, path: Path) -> ErrorList:
-    """Check how members are scheduled: one way, chosen once; only the count may change."""
+def validate_policy(policy: Policy, old: Policy | None, path: Path) -> ErrorList:
+    """Validate how members are scheduled: one way, chosen once; only the count may change."""
     if old is not None and semantic_equal(policy, old):
         return []
     is_update = old is not None
@@ -136,51 +136,51 @@ def check_policy(policy: Policy, old: Policy | None, path: Path) -> ErrorList:
         )
         return [*found, invalid(gang_path, None, detail, declared=True)]
     if gang is not None and gang != old_gang:
-        found += _check_gang(gang, gang_path)
+        found += _validate_gang(gang, gang_path)
     return found
 
 
-def _check_gang(
+def _validate_gang(
     gang: GangSchedulingPolicy | CompositeGangSchedulingPolicy, path: Path
 ) -> ErrorList:
     if isinstance(gang, GangSchedulingPolicy):
-        return _check_count(gang.min_count, path.child("minCount"))
-    return _check_count(gang.min_group_count, path.child("minGroupCount"))
+        return _validate_count(gang.min_count, path.child("minCount"))
+    return _validate_count(gang.min_group_count, path.child("minGroupCount"))
 
 
-def check_constraints(constraints: PodGroupSchedulingConstraints, path: Path) -> ErrorList:
-    """Check where members must be in relation to each other."""
+def validate_constraints(constraints: PodGroupSchedulingConstraints, path: Path) -> ErrorList:
+    """Validate where members must be in relation to each other."""
     path = path.child("topology")
-    return declared_list(constraints.topology, TOPOLOGY_MAX, _check_topology, path)
+    return declared_list(constraints.topology, TOPOLOGY_MAX, _validate_topology, path)
 
 
-def _check_topology(constraint: TopologyConstraint, path: Path) -> ErrorList:
+def _validate_topology(constraint: TopologyConstraint, path: Path) -> ErrorList:
     path = path.child("key")
     if not constraint.key:
         return [required(path, declared=True)]
     return each_invalid(path, constraint.key, names.label_name(constraint.key), declared=True)
 
 
-def check_mode(mode: DisruptionMode, path: Path) -> ErrorList:
-    """Check how members are disrupted."""
+def validate_mode(mode: DisruptionMode, path: Path) -> ErrorList:
+    """Validate how members are disrupted."""
     return declared_union({"single": mode.single, "all": mode.all}, path)
 
 
-def check_reference(reference: WorkloadReference, path: Path) -> ErrorList:
-    """Check the template that a group was made from."""
+def validate_reference(reference: WorkloadReference, path: Path) -> ErrorList:
+    """Validate the template that a group was made from."""
     found: ErrorList = []
     if not reference.workload_name:
         found.append(required(path.child("workloadName"), declared=True))
     else:
-        found += check_long_name(reference.workload_name, path.child("workloadName"))
+        found += validate_long_name(reference.workload_name, path.child("workloadName"))
     return found + declared_short_name(reference.template_name, path.child("templateName"))
 
 
-def check_controller(reference: TypedLocalObjectReference, path: Path) -> ErrorList:
-    """Check the object that a workload belongs to."""
+def validate_controller(reference: TypedLocalObjectReference, path: Path) -> ErrorList:
+    """Validate the object that a workload belongs to."""
     found: ErrorList = []
     if reference.api_group:
-        found += check_long_name(reference.api_group, path.child("apiGroup"))
+        found += validate_long_name(reference.api_group, path.child("apiGroup"))
     for name, value in (("kind", reference.kind), ("name", reference.name)):
         if not value:
             found.append(required(path.child(name), declared=True))
@@ -198,21 +198,21 @@ def _path_segment(text: str) -> list[str]:
 
 # What groups, composite groups and their templates end with.
 PRIORITY: Mapping[str, Once] = {
-    "priority_class_name": Once(check_given_long_name),
-    "priority": Once(check_priority),
-    "preemption_policy": Once(check_preemption),
+    "priority_class_name": Once(validate_given_long_name),
+    "priority": Once(validate_priority),
+    "preemption_policy": Once(validate_preemption),
 }
 
 
 # --- claims -------------------------------------------------------------------------------
 
 
-def check_claims(
+def validate_claims(
     claims: tuple[PodGroupResourceClaim, ...],
     old: tuple[PodGroupResourceClaim, ...] | None,
     path: Path,
 ) -> ErrorList:
-    """Check the claims that a group shares: a few, of different names, set once."""
+    """Validate the claims that a group shares: a few, of different names, set once."""
     if claims == old:
         return []
     found: ErrorList = []
@@ -222,10 +222,10 @@ def check_claims(
         found.append(too_many(path, len(claims), CLAIMS_MAX, declared=True))
     if found:
         return found
-    return duplicates(claims, name_of, path, declared=True) + each(claims, _check_claim, path)
+    return duplicates(claims, name_of, path, declared=True) + each(claims, _validate_claim, path)
 
 
-def _check_claim(claim: PodGroupResourceClaim, path: Path) -> ErrorList:
+def _validate_claim(claim: PodGroupResourceClaim, path: Path) -> ErrorList:
     name, template = claim.resource_claim_name, claim.resource_claim_template_name
     members = {
         "resourceClaimName": name,
@@ -234,9 +234,9 @@ def _check_claim(claim: PodGroupResourceClaim, path: Path) -> ErrorList:
     found = declared_union(members, path)
     found += declared_short_name(claim.name, path.child("name"))
     if name is not None:
-        found += check_long_name(name, path.child("resourceClaimName"))
+        found += validate_long_name(name, path.child("resourceClaimName"))
     if template is not None:
-        found += check_long_name(template, path.child("resourceClaimTemplateName"))
+        found += validate_long_name(template, path.child("resourceClaimTemplateName"))
     return found
 
 
@@ -246,7 +246,7 @@ def name_of(item: Any) -> str:
     return name
 
 
-# ---- from mooring.validation.podgroup.features: What groups and workloads may not use while its feature is off, unless they did so before.
+# --- fields of disabled features ----------------------------------------------------------
 
 S = TypeVar("S", bound=Struct)
 # of a struct: the gate of a field, and the value of the field when it is unset

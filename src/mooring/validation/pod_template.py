@@ -23,11 +23,16 @@ from mooring.validation.errors import (
     required,
 )
 from mooring.validation.field_rules import not_negative
-from mooring.validation.metadata import check_annotations as check_annotation_names
+from mooring.validation.metadata import validate_annotations as validate_annotation_names
 from mooring.validation.pod.defaults import default_pod_spec, filled_each
-from mooring.validation.pod.spec import check_annotations, check_pod_spec
+from mooring.validation.pod.spec import validate_annotations, validate_pod_spec
 from mooring.validation.pod.strategy import drop_disabled_spec
-from mooring.validation.selectors import check_label_selector, check_labels, is_empty, selector_of
+from mooring.validation.selectors import (
+    is_empty,
+    selector_of,
+    validate_label_selector,
+    validate_labels,
+)
 from mooring.validation.strategy import Context, ObjectStrategy
 
 W = TypeVar("W", bound=Struct)
@@ -36,7 +41,7 @@ _NOT_SELECTED = "`selector` does not match template `labels`"
 
 
 class TemplateStrategy(ObjectStrategy[W]):
-    """Admission of what makes pods by a template."""
+    """The strategy of what makes pods by a template."""
 
     tracks_generation = True
 
@@ -53,22 +58,22 @@ class TemplateStrategy(ObjectStrategy[W]):
         return replace(new, spec=replace(made.spec, template=replace(template, spec=pod_spec)))
 
 
-def check_template(template: PodTemplateSpec, path: Path) -> ErrorList:
-    """Check a template by the rules for pods."""
+def validate_template(template: PodTemplateSpec, path: Path) -> ErrorList:
+    """Validate a template by the rules for pods."""
     # Kubernetes leaves `metadata` out of these two places.
-    found = check_labels(template.metadata.labels, path.child("labels"))
+    found = validate_labels(template.metadata.labels, path.child("labels"))
     annotations_path = path.child("annotations")
-    found += check_annotation_names(template.metadata.annotations, annotations_path)
-    found += check_annotations(template, annotations_path)
-    found += check_pod_spec(template.spec, None, path.child("spec"))
+    found += validate_annotation_names(template.metadata.annotations, annotations_path)
+    found += validate_annotations(template, annotations_path)
+    found += validate_pod_spec(template.spec, None, path.child("spec"))
     if template.spec.ephemeral_containers:
         detail = "ephemeral containers not allowed in pod template"
         found.append(forbidden(path.child("spec", "ephemeralContainers"), detail))
     return found
 
 
-def check_running(template: PodTemplateSpec, kind: str, path: Path) -> ErrorList:
-    """Check that the pods of a template run until their controller ends them."""
+def validate_running(template: PodTemplateSpec, kind: str, path: Path) -> ErrorList:
+    """Validate that the pods of a template run until their controller ends them."""
     found: ErrorList = []
     policy = template.spec.restart_policy
     if policy != "Always":
@@ -79,20 +84,20 @@ def check_running(template: PodTemplateSpec, kind: str, path: Path) -> ErrorList
     return found
 
 
-def check_selector(selector: LabelSelector | None, kind: str, path: Path) -> ErrorList:
-    """Check a selector that must be given and ask for something."""
+def validate_selector(selector: LabelSelector | None, kind: str, path: Path) -> ErrorList:
+    """Validate a selector that must be given and ask for something."""
     if selector is None:
         return [required(path)]
-    found = check_label_selector(selector, path)
+    found = validate_label_selector(selector, path)
     if is_empty(selector):
         found.append(invalid(path, selector, f"empty selector is invalid for {kind}"))
     return found
 
 
-def check_selected(
+def validate_selected(
     selector: LabelSelector | None, template: PodTemplateSpec, unreadable: str, path: Path
 ) -> tuple[ErrorList, Selector | None]:
-    """Check that a template is selected; also return the selector, if it can be read."""
+    """Validate that a template is selected; also return the selector, if it can be read."""
     readable = selector_of(selector)
     if readable is None:
         return [invalid(path.child("selector"), selector, unreadable)], None
@@ -107,11 +112,11 @@ def not_selected(template: PodTemplateSpec, path: Path) -> FieldError:
     return invalid(path.child("template", "metadata", "labels"), labels or None, _NOT_SELECTED)
 
 
-# ---- from mooring.validation.workloads.statuses: Rules for the counts of pods that controllers report.
+# --- status -------------------------------------------------------------------------------
 
 
-def check_counts(status: Any, names: Iterable[str], path: Path) -> ErrorList:
-    """Check that no count is negative."""
+def validate_counts(status: Any, names: Iterable[str], path: Path) -> ErrorList:
+    """Validate that no count is negative."""
     counts = _by_name(status)
     found: ErrorList = []
     for name in names:
@@ -119,8 +124,8 @@ def check_counts(status: Any, names: Iterable[str], path: Path) -> ErrorList:
     return found
 
 
-def check_at_most(status: Any, names: Iterable[str], path: Path) -> ErrorList:
-    """Check that no count is greater than that of all pods."""
+def validate_at_most(status: Any, names: Iterable[str], path: Path) -> ErrorList:
+    """Validate that no count is greater than that of all pods."""
     counts = _by_name(status)
     detail = "cannot be greater than status.replicas"
     return [
@@ -130,8 +135,8 @@ def check_at_most(status: Any, names: Iterable[str], path: Path) -> ErrorList:
     ]
 
 
-def check_collisions(count: int | None, before: int | None, path: Path) -> ErrorList:
-    """Check that the count of names that were taken never goes back."""
+def validate_collisions(count: int | None, before: int | None, path: Path) -> ErrorList:
+    """Validate that the count of names that were taken never goes back."""
     if before is None or (count is not None and count >= before):
         return []
     return [invalid(path.child("collisionCount"), count or 0, "cannot be decremented")]
@@ -141,7 +146,7 @@ def _by_name(status: Any) -> dict[str, Any]:
     return {field.encode_name: getattr(status, field.name) for field in fields(status)}
 
 
-# ---- from mooring.validation.workloads.rollouts: Rules for how old pods are replaced by new ones.
+# --- update strategies --------------------------------------------------------------------
 
 _PERCENT = "[0-9]+%"
 _is_percent = re.compile(_PERCENT).fullmatch
@@ -158,8 +163,8 @@ ON_DELETE = "OnDelete"
 Limits = dict[str, Any]
 
 
-def check_deployment_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
-    """Check how a deployment replaces its pods."""
+def validate_deployment_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
+    """Validate how a deployment replaces its pods."""
     match strategy.type:
         case "Recreate":
             if strategy.rolling_update is None:
@@ -167,31 +172,31 @@ def check_deployment_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList
             detail = f"may not be specified when strategy `type` is '{RECREATE}'"
             return [forbidden(path.child("rollingUpdate"), detail)]
         case "RollingUpdate":
-            return _check_limits(strategy, _check_deployment_limits, path)
+            return _validate_limits(strategy, _validate_deployment_limits, path)
         case _:
             return [_unknown_strategy(strategy, (RECREATE, ROLLING), path)]
 
 
-def check_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
-    """Check how a daemon set replaces its pods."""
+def validate_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
+    """Validate how a daemon set replaces its pods."""
     match strategy.type:
         case "OnDelete":
             return []
         case "RollingUpdate":
-            return _check_limits(strategy, _check_daemon_limits, path)
+            return _validate_limits(strategy, _validate_daemon_limits, path)
         case _:
             return [_unknown_strategy(strategy, (ROLLING, ON_DELETE), path)]
 
 
-def check_stateful_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
-    """Check how a stateful set replaces its pods."""
+def validate_stateful_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
+    """Validate how a stateful set replaces its pods."""
     match strategy.type:
         case "":
             return [required(path)]
         case "RollingUpdate":
             if strategy.rolling_update is None:
                 return []
-            return _check_limits(strategy, _check_stateful_limits, path)
+            return _validate_limits(strategy, _validate_stateful_limits, path)
         case "OnDelete" | "Recreate":
             if strategy.rolling_update is None:
                 return []
@@ -203,7 +208,7 @@ def check_stateful_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
             return [invalid(path, _internal(strategy), detail)]
 
 
-def _check_limits(
+def _validate_limits(
     strategy: UpdateStrategy, check: Callable[[Limits, Path], ErrorList], path: Path
 ) -> ErrorList:
     limits = strategy.rolling_update
@@ -215,20 +220,20 @@ def _check_limits(
     return check(limits, place)
 
 
-def _check_deployment_limits(limits: Limits, path: Path) -> ErrorList:
+def _validate_deployment_limits(limits: Limits, path: Path) -> ErrorList:
     unavailable, surge = limits.get("maxUnavailable"), limits.get("maxSurge")
     place = path.child("maxUnavailable")
-    found = _check_amount(unavailable, place) + _check_amount(surge, path.child("maxSurge"))
+    found = _validate_amount(unavailable, place) + _validate_amount(surge, path.child("maxSurge"))
     if _number(unavailable) == 0 and _number(surge) == 0:
         found.append(invalid(place, unavailable, "may not be 0 when `maxSurge` is 0"))
-    return found + _check_share(unavailable, place)
+    return found + _validate_share(unavailable, place)
 
 
-def _check_daemon_limits(limits: Limits, path: Path) -> ErrorList:
+def _validate_daemon_limits(limits: Limits, path: Path) -> ErrorList:
     unavailable, surge = limits.get("maxUnavailable"), limits.get("maxSurge")
     place, surge_place = path.child("maxUnavailable"), path.child("maxSurge")
-    found = _check_amount(unavailable, place) + _check_amount(surge, surge_place)
-    found += _check_share(unavailable, place) + _check_share(surge, surge_place)
+    found = _validate_amount(unavailable, place) + _validate_amount(surge, surge_place)
+    found += _validate_share(unavailable, place) + _validate_share(surge, surge_place)
     if _number(unavailable) != 0 and _number(surge) != 0:
         found.append(invalid(surge_place, surge, "may not be set when maxUnavailable is non-zero"))
     elif _number(unavailable) == 0 and _number(surge) == 0:
@@ -236,7 +241,7 @@ def _check_daemon_limits(limits: Limits, path: Path) -> ErrorList:
     return found
 
 
-def _check_stateful_limits(limits: Limits, path: Path) -> ErrorList:
+def _validate_stateful_limits(limits: Limits, path: Path) -> ErrorList:
     partition = limits.get("partition")
     found: ErrorList = []
     if isinstance(partition, int):
@@ -245,16 +250,16 @@ def _check_stateful_limits(limits: Limits, path: Path) -> ErrorList:
     if unavailable is None:
         return found
     place = path.child("maxUnavailable")
-    found += _check_amount(unavailable, place)
+    found += _validate_amount(unavailable, place)
     if _number(unavailable) == 0:
         found.append(invalid(place, unavailable, "cannot be 0"))
-    return found + _check_share(unavailable, place)
+    return found + _validate_share(unavailable, place)
 
 
 # --- amounts ------------------------------------------------------------------------------
 
 
-def _check_amount(amount: Any, path: Path) -> ErrorList:
+def _validate_amount(amount: Any, path: Path) -> ErrorList:
     match amount:
         case str():
             return [] if _is_percent(amount) else [invalid(path, amount, _PERCENT_RULE)]
@@ -266,7 +271,7 @@ def _check_amount(amount: Any, path: Path) -> ErrorList:
             return [invalid(path, amount, _NO_AMOUNT)]
 
 
-def _check_share(amount: Any, path: Path) -> ErrorList:
+def _validate_share(amount: Any, path: Path) -> ErrorList:
     if isinstance(amount, str) and _is_percent(amount) and _number(amount) > 100:
         return [invalid(path, amount, "must not be greater than 100%")]
     return []
@@ -301,7 +306,7 @@ def _internal_limits(limits: Any) -> Any:
     return {f"{name[:1].upper()}{name[1:]}": limit for name, limit in limits.items()}
 
 
-# ---- from mooring.validation.workloads.defaults: What Kubernetes sets in controllers of pods that leave it open.
+# --- defaults -----------------------------------------------------------------------------
 
 HISTORY = 10  # old revisions that are kept
 PROGRESS_S = 600  # after which a rollout counts as stuck

@@ -40,7 +40,7 @@ from mooring.validation.device_class import DeviceClassStrategy, DeviceTaintRule
 from mooring.validation.equality import ratcheted, stored_form
 from mooring.validation.errors import ErrorList, FieldError, invalid
 from mooring.validation.job import JobStrategy
-from mooring.validation.metadata import METADATA, check_path_segments
+from mooring.validation.metadata import METADATA, validate_path_segments
 from mooring.validation.namespace import (
     ConfigMapStrategy,
     NamespaceStrategy,
@@ -192,7 +192,7 @@ def _before_update(
         new = strategy.prepare_for_update(new, old, context)
         validate = strategy.validate_update
     new = _with_kept_metadata(new, old.metadata)
-    errors = check_path_segments(new.metadata, namespaced=kind.namespaced)
+    errors = validate_path_segments(new.metadata, namespaced=kind.namespaced)
     errors = ratcheted(errors + validate(new, old, context), new, old)
     return _canonicalized(new, errors, kind, context, _drop_warnings(dropped, context))
 
@@ -333,7 +333,7 @@ def _with_metadata(value: Any, **changes: Any) -> Any:
     return replace(value, metadata=replace(value.metadata, **changes))
 
 
-# --- paths of older versions -------------------------------------------------------------------
+# --- paths of older versions --------------------------------------------------------------
 
 
 def versioned_path(path: Path, kind: Kind) -> Path:

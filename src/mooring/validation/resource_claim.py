@@ -29,18 +29,18 @@ from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, forbidden, invalid
 from mooring.validation.metadata import (
     IMMUTABLE,
-    check_metadata,
-    check_metadata_update,
-    check_template_metadata,
     metadata_for_status,
+    validate_metadata,
+    validate_metadata_update,
+    validate_template_metadata,
 )
-from mooring.validation.resource_claim_spec import check_claim_spec, drop_disabled_claim_fields
+from mooring.validation.resource_claim_spec import drop_disabled_claim_fields, validate_claim_spec
 from mooring.validation.resource_claim_status import (
     allocation_results,
-    check_claim_status,
     device_key,
     drop_deallocated_device_statuses,
     drop_disabled_status_fields,
+    validate_claim_status,
     with_results,
 )
 from mooring.validation.strategy import Context, Strategy
@@ -50,9 +50,9 @@ STATUS = root("status")
 
 
 class ResourceClaimStrategy(Strategy[ResourceClaim]):
-    """Admission of ResourceClaims."""
+    """The strategy of ResourceClaims."""
 
-    def default(self, value: ResourceClaim, api_version: str, context: Context) -> ResourceClaim:
+    def default(self, value: ResourceClaim, api_version: str, context: Context) -> ResourceClaim:  # noqa: ARG002
         """Set mode, count and toleration operators."""
         spec = default_claim_spec(value.spec, api_version)
         value = value if spec is value.spec else replace(value, spec=spec)
@@ -72,10 +72,10 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
         return replace(new, spec=drop_disabled_claim_fields(new.spec, None, context))
 
     def validate(self, new: ResourceClaim, context: Context) -> ErrorList:
-        """Check everything."""
-        found = check_admin_access(new.spec.devices, context)
-        found += check_metadata(new.metadata, namespaced=True)
-        return found + check_claim_spec(new.spec, SPEC, context)
+        """Validate everything."""
+        found = validate_admin_access(new.spec.devices, context)
+        found += validate_metadata(new.metadata, namespaced=True)
+        return found + validate_claim_spec(new.spec, SPEC, context)
 
     def prepare_for_update(
         self, new: ResourceClaim, old: ResourceClaim, context: Context
@@ -86,11 +86,14 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
         )
 
     def validate_update(
-        self, new: ResourceClaim, old: ResourceClaim, context: Context
+        self,
+        new: ResourceClaim,
+        old: ResourceClaim,
+        context: Context,  # noqa: ARG002
     ) -> ErrorList:
-        """Check the metadata; of the spec only that it is as it was."""
-        found = check_metadata(new.metadata, namespaced=True)
-        found += check_metadata_update(new.metadata, old.metadata)
+        """Validate the metadata; of the spec only that it is as it was."""
+        found = validate_metadata(new.metadata, namespaced=True)
+        found += validate_metadata_update(new.metadata, old.metadata)
         if not semantic_equal(new.spec, old.spec):
             found.append(invalid(SPEC, None, IMMUTABLE, declared=True))
         return found
@@ -108,12 +111,12 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
     def validate_status_update(
         self, new: ResourceClaim, old: ResourceClaim, context: Context
     ) -> ErrorList:
-        """Check who may write what, and what is written."""
-        found = _check_admin_access_status(new.status, old.status, context)
+        """Validate who may write what, and what is written."""
+        found = _validate_admin_access_status(new.status, old.status, context)
         if context.enabled(Gate.DRA_RESOURCE_CLAIM_GRANULAR_STATUS_AUTHORIZATION):
-            found += _check_authorization(new.status, old.status, context)
-        found += check_metadata_update(new.metadata, old.metadata)
-        return found + check_claim_status(new, old)
+            found += _validate_authorization(new.status, old.status, context)
+        found += validate_metadata_update(new.metadata, old.metadata)
+        return found + validate_claim_status(new, old)
 
 
 # --- defaults -----------------------------------------------------------------------------
@@ -179,8 +182,8 @@ ADMIN_LABEL_MISSING = (
 )
 
 
-def check_admin_access(claim: DeviceClaim, context: Context) -> ErrorList:
-    """Check that only claims in an admin namespace ask for admin access."""
+def validate_admin_access(claim: DeviceClaim, context: Context) -> ErrorList:
+    """Validate that only claims in an admin namespace ask for admin access."""
     if context.namespace_is_admin:
         return []
     for position, request in enumerate(claim.requests or ()):
@@ -191,7 +194,7 @@ def check_admin_access(claim: DeviceClaim, context: Context) -> ErrorList:
     return []
 
 
-def _check_admin_access_status(
+def _validate_admin_access_status(
     new: ResourceClaimStatus, old: ResourceClaimStatus, context: Context
 ) -> ErrorList:
     if context.namespace_is_admin or any(result.admin_access for result in allocation_results(old)):
@@ -203,7 +206,7 @@ def _check_admin_access_status(
     return []
 
 
-def _check_authorization(
+def _validate_authorization(
     new: ResourceClaimStatus, old: ResourceClaimStatus, context: Context
 ) -> ErrorList:
     found: ErrorList = []
@@ -253,14 +256,17 @@ def _node_of(allocation: AllocationResult) -> str | None:
 # --- dropping -----------------------------------------------------------------------------
 
 
-# ---- from mooring.validation.resourceclaimtemplate: How ResourceClaimTemplates are admitted: as the claims they make, and never changed.
+# --- ResourceClaimTemplate ----------------------------------------------------------------
 
 
 class ResourceClaimTemplateStrategy(Strategy[ResourceClaimTemplate]):
-    """Admission of ResourceClaimTemplates."""
+    """The strategy of ResourceClaimTemplates."""
 
     def default(
-        self, value: ResourceClaimTemplate, api_version: str, context: Context
+        self,
+        value: ResourceClaimTemplate,
+        api_version: str,
+        context: Context,  # noqa: ARG002
     ) -> ResourceClaimTemplate:
         """Set mode, count and toleration operators."""
         spec = default_claim_spec(value.spec.spec, api_version)
@@ -281,8 +287,8 @@ class ResourceClaimTemplateStrategy(Strategy[ResourceClaimTemplate]):
         return replace(new, spec=replace(new.spec, spec=spec))
 
     def validate(self, new: ResourceClaimTemplate, context: Context) -> ErrorList:
-        """Check everything."""
-        found = check_admin_access(new.spec.spec.devices, context)
+        """Validate everything."""
+        found = validate_admin_access(new.spec.spec.devices, context)
         return found + self._check(new, context)
 
     def prepare_for_update(
@@ -295,13 +301,13 @@ class ResourceClaimTemplateStrategy(Strategy[ResourceClaimTemplate]):
     def validate_update(
         self, new: ResourceClaimTemplate, old: ResourceClaimTemplate, context: Context
     ) -> ErrorList:
-        """Check everything, and that the spec is as it was."""
-        found = self._check(new, context) + check_metadata_update(new.metadata, old.metadata)
+        """Validate everything, and that the spec is as it was."""
+        found = self._check(new, context) + validate_metadata_update(new.metadata, old.metadata)
         if not semantic_equal(new.spec, old.spec):
             found.append(invalid(SPEC, internal_template(new.spec), IMMUTABLE))
         return found
 
     def _check(self, new: ResourceClaimTemplate, context: Context) -> ErrorList:
-        found = check_metadata(new.metadata, namespaced=True)
-        found += check_template_metadata(new.spec.metadata, SPEC.child("metadata"))
-        return found + check_claim_spec(new.spec.spec, SPEC.child("spec"), context)
+        found = validate_metadata(new.metadata, namespaced=True)
+        found += validate_template_metadata(new.spec.metadata, SPEC.child("metadata"))
+        return found + validate_claim_spec(new.spec.spec, SPEC.child("spec"), context)

@@ -23,9 +23,9 @@ from mooring.validation.device_fields import (
     EXPRESSION_COST_MAX,
     SELECTORS_MAX,
     check_expression,
-    check_opaque,
-    check_selector,
-    check_toleration,
+    validate_opaque,
+    validate_selector,
+    validate_toleration,
 )
 from mooring.validation.errors import (
     ErrorList,
@@ -78,7 +78,7 @@ class RequestNames:
         return known is not None and (not slash or subrequest in known)
 
     def check(self, reference: str, path: Path) -> ErrorList:
-        """Check that a reference names a request of the claim."""
+        """Validate that a reference names a request of the claim."""
         segments = reference.split("/")
         if len(segments) > 2:
             return [invalid(path, reference, _UNKNOWN_REQUEST)]
@@ -89,13 +89,13 @@ class RequestNames:
             found.append(invalid(path, reference, _UNKNOWN_REQUEST))
         return found
 
-    def check_all(self, references: tuple[str, ...], path: Path) -> ErrorList:
-        """Check a list of references: each known, none twice."""
+    def validate_all(self, references: tuple[str, ...], path: Path) -> ErrorList:
+        """Validate a list of references: each known, none twice."""
         return declared_set(references, REQUESTS_MAX, self.check, identity, path)
 
 
-def check_claim_spec(spec: ResourceClaimSpec, path: Path, context: Context) -> ErrorList:
-    """Check what a new claim or template asks for."""
+def validate_claim_spec(spec: ResourceClaimSpec, path: Path, context: Context) -> ErrorList:
+    """Validate what a new claim or template asks for."""
     return _ClaimRules(spec.devices, context).check(path.child("devices"))
 
 
@@ -114,14 +114,16 @@ class _ClaimRules:
         found = declared_set(
             claim.requests or (),
             REQUESTS_MAX,
-            self._check_request,
+            self._validate_request,
             lambda request: request.name,
             path.child("requests"),
         )
         found += declared_list(
-            claim.constraints, CONSTRAINTS_MAX, self._check_constraint, path.child("constraints")
+            claim.constraints, CONSTRAINTS_MAX, self._validate_constraint, path.child("constraints")
         )
-        found += declared_list(claim.config, CONFIG_MAX, self._check_config, path.child("config"))
+        found += declared_list(
+            claim.config, CONFIG_MAX, self._validate_config, path.child("config")
+        )
         if self.derived_cost > EXPRESSION_COST_MAX:
             detail = (
                 "too complex, total cost of derived attribute CEL expressions in the claim "
@@ -130,7 +132,7 @@ class _ClaimRules:
             found.append(forbidden(path, detail))
         return found
 
-    def _check_request(self, request: DeviceRequest, path: Path) -> ErrorList:
+    def _validate_request(self, request: DeviceRequest, path: Path) -> ErrorList:
         found = label(request.name, path.child("name"))
         ways = "exactly one of `exactly` or `firstAvailable` is required"
         if request.exactly is None and not request.first_available:
@@ -139,46 +141,46 @@ class _ClaimRules:
             found.append(invalid(path, None, f"{ways}, but multiple fields are set"))
             # Which of the two is meant is open, so only what the types declare is checked.
             cost = self.derived_cost
-            found += only_declared(self._check_ways(request, path))
+            found += only_declared(self._validate_ways(request, path))
             self.derived_cost = cost
         else:
-            found += self._check_ways(request, path)
+            found += self._validate_ways(request, path)
         return found
 
-    def _check_ways(self, request: DeviceRequest, path: Path) -> ErrorList:
+    def _validate_ways(self, request: DeviceRequest, path: Path) -> ErrorList:
         found: ErrorList = []
         if request.exactly is not None:
-            found += self._check_ask(request.exactly, request.name, path.child("exactly"))
+            found += self._validate_ask(request.exactly, request.name, path.child("exactly"))
         found += declared_set(
             request.first_available,
             FIRST_AVAILABLE_MAX,
-            lambda sub, place: self._check_subrequest(sub, request.name, place),
+            lambda sub, place: self._validate_subrequest(sub, request.name, place),
             lambda sub: sub.name,
             path.child("firstAvailable"),
         )
         return found
 
-    def _check_subrequest(self, sub: DeviceSubRequest, parent: str, path: Path) -> ErrorList:
+    def _validate_subrequest(self, sub: DeviceSubRequest, parent: str, path: Path) -> ErrorList:
         found = label(sub.name, path.child("name"))
-        return found + self._check_ask(sub, f"{parent}/{sub.name}", path)
+        return found + self._validate_ask(sub, f"{parent}/{sub.name}", path)
 
-    def _check_ask(
+    def _validate_ask(
         self, ask: ExactDeviceRequest | DeviceSubRequest, reference: str, path: Path
     ) -> ErrorList:
-        found = self._check_class_name(ask, path.child("deviceClassName"))
+        found = self._validate_class_name(ask, path.child("deviceClassName"))
         found += declared_list(
             ask.selectors,
             SELECTORS_MAX,
-            lambda selector, place: check_selector(selector, place, self.context),
+            lambda selector, place: validate_selector(selector, place, self.context),
             path.child("selectors"),
         )
         if ask.derived_attributes:
             derived = path.child("derivedAttributes")
-            found += self._check_derived(ask.derived_attributes, reference, derived)
-        found += _check_allocation_mode(ask, path)
-        return found + each(ask.tolerations, check_toleration, path.child("tolerations"))
+            found += self._validate_derived(ask.derived_attributes, reference, derived)
+        found += _validate_allocation_mode(ask, path)
+        return found + each(ask.tolerations, validate_toleration, path.child("tolerations"))
 
-    def _check_class_name(
+    def _validate_class_name(
         self, ask: ExactDeviceRequest | DeviceSubRequest, path: Path
     ) -> ErrorList:
         # The rule is declared for subrequests only: v1beta1's requests cannot require it.
@@ -186,18 +188,20 @@ class _ClaimRules:
             return declared_subdomain(ask.device_class_name, path)
         return subdomain(ask.device_class_name, path) if ask.device_class_name else [required(path)]
 
-    def _check_derived(
+    def _validate_derived(
         self, attributes: tuple[DeviceDerivedAttribute, ...], reference: str, path: Path
     ) -> ErrorList:
         found = each(
-            attributes, lambda attribute, p: self._check_one_derived(attribute, reference, p), path
+            attributes,
+            lambda attribute, p: self._validate_one_derived(attribute, reference, p),
+            path,
         )
         found += duplicates(attributes, lambda attribute: attribute.name, path)
         return found + only_declared(
-            declared_list(attributes, DERIVED_ATTRIBUTES_MAX, _check_derived_form, path)
+            declared_list(attributes, DERIVED_ATTRIBUTES_MAX, _validate_derived_form, path)
         )
 
-    def _check_one_derived(
+    def _validate_one_derived(
         self, attribute: DeviceDerivedAttribute, reference: str, path: Path
     ) -> ErrorList:
         found: ErrorList = []
@@ -217,12 +221,12 @@ class _ClaimRules:
         return found
 
     def _is_constrained(self, name: str, reference: str) -> bool:
-        """Tell whether a constraint that covers the request uses the attribute."""
+        """Return whether a constraint that covers the request uses the attribute."""
         everywhere, parent = "", reference.partition("/")[0]
         return any(name in self.constrained[key] for key in (everywhere, parent, reference))
 
-    def _check_constraint(self, constraint: DeviceConstraint, path: Path) -> ErrorList:
-        found = self.names.check_all(constraint.requests, path.child("requests"))
+    def _validate_constraint(self, constraint: DeviceConstraint, path: Path) -> ErrorList:
+        found = self.names.validate_all(constraint.requests, path.child("requests"))
         match, distinct = constraint.match_attribute, constraint.distinct_attribute
         if match is not None:
             found += declared_fully_qualified_name(match, path.child("matchAttribute"))
@@ -240,12 +244,12 @@ class _ClaimRules:
                 found.append(required(path.child("matchAttribute")))
         return found
 
-    def _check_config(self, config: DeviceClaimConfiguration, path: Path) -> ErrorList:
-        found = self.names.check_all(config.requests, path.child("requests"))
-        return found + check_opaque(config.opaque, path)
+    def _validate_config(self, config: DeviceClaimConfiguration, path: Path) -> ErrorList:
+        found = self.names.validate_all(config.requests, path.child("requests"))
+        return found + validate_opaque(config.opaque, path)
 
 
-def _check_derived_form(attribute: DeviceDerivedAttribute, path: Path) -> ErrorList:
+def _validate_derived_form(attribute: DeviceDerivedAttribute, path: Path) -> ErrorList:
     found: ErrorList = []
     if attribute.name:
         found += declared_fully_qualified_name(attribute.name, path.child("name"))
@@ -256,7 +260,7 @@ def _check_derived_form(attribute: DeviceDerivedAttribute, path: Path) -> ErrorL
     return found
 
 
-def _check_allocation_mode(ask: ExactDeviceRequest | DeviceSubRequest, path: Path) -> ErrorList:
+def _validate_allocation_mode(ask: ExactDeviceRequest | DeviceSubRequest, path: Path) -> ErrorList:
     count = path.child("count")
     match ask.allocation_mode:
         case "All":
@@ -292,7 +296,7 @@ def _constrained_attributes(
     return attributes
 
 
-# ---- from mooring.validation.claimfeatures: What a claim may not use while its feature is off, unless it did so before.
+# --- fields of disabled features ----------------------------------------------------------
 
 DeviceAsk = ExactDeviceRequest | DeviceSubRequest
 
@@ -320,12 +324,12 @@ def disabled_claim_gates(
 
 
 def uses_admin_access(claim: DeviceClaim) -> bool:
-    """Tell whether a request says anything about admin access."""
+    """Return whether a request says anything about admin access."""
     return any(r.exactly and r.exactly.admin_access is not None for r in claim.requests or ())
 
 
 def uses_consumable_capacity(claim: DeviceClaim) -> bool:
-    """Tell whether the claim asks for amounts of capacity or for distinct attributes."""
+    """Return whether the claim asks for amounts of capacity or for distinct attributes."""
     return any(c.distinct_attribute is not None for c in claim.constraints) or any(
         ask.capacity is not None for ask in _asks(claim)
     )

@@ -24,11 +24,11 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.structs import NULL
 from mooring.validation.device_fields import (
-    check_binding_conditions,
-    check_json_object,
-    check_opaque,
-    check_skip_node_operations,
-    check_toleration,
+    validate_binding_conditions,
+    validate_json_object,
+    validate_opaque,
+    validate_skip_node_operations,
+    validate_toleration,
 )
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, forbidden, invalid, required, too_many
@@ -46,13 +46,13 @@ from mooring.validation.field_rules import (
     label,
     pool_name,
 )
-from mooring.validation.metadata import check_conditions
+from mooring.validation.metadata import validate_conditions
 from mooring.validation.resource_claim_spec import (
     RequestNames,
     uses_admin_access,
     uses_consumable_capacity,
 )
-from mooring.validation.selectors import check_node_selector
+from mooring.validation.selectors import validate_node_selector
 from mooring.validation.strategy import Context
 
 STATUS = root("status")
@@ -68,22 +68,22 @@ HARDWARE_ADDRESS_MAX_BYTES = 128
 CONFIG_SOURCES = ("FromClaim", "FromClass")
 
 
-def check_claim_status(new: ResourceClaim, old: ResourceClaim) -> ErrorList:
-    """Check a new status against the claim and the status before."""
+def validate_claim_status(new: ResourceClaim, old: ResourceClaim) -> ErrorList:
+    """Validate a new status against the claim and the status before."""
     return (
-        _check_reservations(new, old.status)
-        + _check_reports(new.status)
-        + _check_allocation(new, old.status)
+        _validate_reservations(new, old.status)
+        + _validate_reports(new.status)
+        + _validate_allocation(new, old.status)
     )
 
 
-def _check_reservations(claim: ResourceClaim, old: ResourceClaimStatus) -> ErrorList:
+def _validate_reservations(claim: ResourceClaim, old: ResourceClaimStatus) -> ErrorList:
     status = claim.status
     path = STATUS.child("reservedFor")
     found = declared_set(
         status.reserved_for,
         RESERVED_FOR_MAX,
-        _check_consumer,
+        _validate_consumer,
         lambda consumer: consumer.uid,
         path,
     )
@@ -102,7 +102,7 @@ def _check_reservations(claim: ResourceClaim, old: ResourceClaimStatus) -> Error
     return found
 
 
-def _check_consumer(consumer: ResourceClaimConsumerReference, path: Path) -> ErrorList:
+def _validate_consumer(consumer: ResourceClaimConsumerReference, path: Path) -> ErrorList:
     wanted = (("resource", consumer.resource), ("name", consumer.name), ("uid", consumer.uid))
     return [required(path.child(name)) for name, value in wanted if not value]
 
@@ -110,8 +110,8 @@ def _check_consumer(consumer: ResourceClaimConsumerReference, path: Path) -> Err
 # --- the allocation -----------------------------------------------------------------------
 
 
-def _check_allocation(claim: ResourceClaim, old: ResourceClaimStatus) -> ErrorList:
-    """Check a new allocation; one that exists may be removed but not changed."""
+def _validate_allocation(claim: ResourceClaim, old: ResourceClaimStatus) -> ErrorList:
+    """Validate a new allocation; one that exists may be removed but not changed."""
     path = STATUS.child("allocation")
     allocation = claim.status.allocation
     if allocation is None:
@@ -120,47 +120,47 @@ def _check_allocation(claim: ResourceClaim, old: ResourceClaimStatus) -> ErrorLi
         if semantic_equal(allocation, old.allocation):
             return []
         return [invalid(path, None, "field cannot be modified once set", declared=True)]
-    return _check_new_allocation(allocation, RequestNames(claim.spec.devices), path)
+    return _validate_new_allocation(allocation, RequestNames(claim.spec.devices), path)
 
 
-def _check_new_allocation(
+def _validate_new_allocation(
     allocation: AllocationResult, names: RequestNames, path: Path
 ) -> ErrorList:
     devices = path.child("devices")
     found = declared_list(
         allocation.devices.results,
         RESULTS_MAX,
-        lambda result, place: _check_result(result, names, place),
+        lambda result, place: _validate_result(result, names, place),
         devices.child("results"),
     )
     found += declared_list(
         allocation.devices.config,
         RESULT_CONFIG_MAX,
-        lambda config, place: _check_result_config(config, names, place),
+        lambda config, place: _validate_result_config(config, names, place),
         devices.child("config"),
     )
     if allocation.node_selector is not None:
-        found += check_node_selector(allocation.node_selector, path.child("nodeSelector"))
+        found += validate_node_selector(allocation.node_selector, path.child("nodeSelector"))
     return found
 
 
-def _check_result(
+def _validate_result(
     result: DeviceRequestAllocationResult, names: RequestNames, path: Path
 ) -> ErrorList:
     found = names.check(result.request, path.child("request"))
     found += declared_driver_name(result.driver, path.child("driver"))
     found += declared_pool_name(result.pool, path.child("pool"))
     found += label(result.device, path.child("device"))
-    found += check_binding_conditions(
+    found += validate_binding_conditions(
         result.binding_conditions, result.binding_failure_conditions, path
     )
-    found += each(result.tolerations, check_toleration, path.child("tolerations"))
-    found += _check_share_id(result.share_id, path.child("shareID"))
+    found += each(result.tolerations, validate_toleration, path.child("tolerations"))
+    found += _validate_share_id(result.share_id, path.child("shareID"))
     operations = path.child("skipNodeOperations")
-    return found + check_skip_node_operations(result.skip_node_operations, operations)
+    return found + validate_skip_node_operations(result.skip_node_operations, operations)
 
 
-def _check_result_config(
+def _validate_result_config(
     config: DeviceAllocationConfiguration, names: RequestNames, path: Path
 ) -> ErrorList:
     source = path.child("source")
@@ -168,11 +168,11 @@ def _check_result_config(
         found = declared_enum(config.source, CONFIG_SOURCES, source)
     else:
         found = [required(source, declared=True)]
-    found += names.check_all(config.requests, path.child("requests"))
-    return found + check_opaque(config.opaque, path)
+    found += names.validate_all(config.requests, path.child("requests"))
+    return found + validate_opaque(config.opaque, path)
 
 
-def _check_share_id(share_id: str | None, path: Path) -> ErrorList:
+def _validate_share_id(share_id: str | None, path: Path) -> ErrorList:
     if share_id is None or is_uuid(share_id):
         return []
     detail = "must be a lowercase UUID in 8-4-4-4-12 format"
@@ -182,13 +182,13 @@ def _check_share_id(share_id: str | None, path: Path) -> ErrorList:
 # --- what drivers report ------------------------------------------------------------------
 
 
-def _check_reports(status: ResourceClaimStatus) -> ErrorList:
+def _validate_reports(status: ResourceClaimStatus) -> ErrorList:
     path = STATUS.child("devices")
     allocation = status.allocation
     results = allocation.devices.results if allocation is not None else ()
     allocated = {(r.driver, r.pool, r.device, r.share_id) for r in results}
     found = each(
-        status.devices, lambda device, place: _check_report(device, allocated, place), path
+        status.devices, lambda device, place: _validate_report(device, allocated, place), path
     )
     found += duplicates(
         status.devices, lambda d: (d.driver, d.pool, d.device, d.share_id), path, declared=True
@@ -196,7 +196,7 @@ def _check_reports(status: ResourceClaimStatus) -> ErrorList:
     return found
 
 
-def _check_report(
+def _validate_report(
     device: AllocatedDeviceStatus,
     allocated: set[tuple[str, str, str, str | None]],
     path: Path,
@@ -204,7 +204,7 @@ def _check_report(
     found = driver_name(device.driver, path.child("driver"))
     found += pool_name(device.pool, path.child("pool"))
     found += label(device.device, path.child("device"))
-    found += _check_share_id(device.share_id, path.child("shareID"))
+    found += _validate_share_id(device.share_id, path.child("shareID"))
     if (device.driver, device.pool, device.device, device.share_id) not in allocated:
         named = {
             "Driver": device.driver,
@@ -216,26 +216,26 @@ def _check_report(
     conditions = device.conditions or ()
     if len(conditions) > DEVICE_CONDITIONS_MAX:
         found.append(too_many(path.child("conditions"), len(conditions), DEVICE_CONDITIONS_MAX))
-    found += check_conditions(conditions, path.child("conditions"))
+    found += validate_conditions(conditions, path.child("conditions"))
     if device.data != NULL:
-        found += check_json_object(device.data, path.child("data"))
+        found += validate_json_object(device.data, path.child("data"))
     if device.network_data is not None:
-        found += _check_network(device.network_data, path.child("networkData"))
+        found += _validate_network(device.network_data, path.child("networkData"))
     return found
 
 
-def _check_network(network: NetworkDeviceData, path: Path) -> ErrorList:
+def _validate_network(network: NetworkDeviceData, path: Path) -> ErrorList:
     name_path = path.child("interfaceName")
     found = declared_bytes(network.interface_name, INTERFACE_NAME_MAX_BYTES, name_path)
     address_path = path.child("hardwareAddress")
     found += declared_bytes(network.hardware_address, HARDWARE_ADDRESS_MAX_BYTES, address_path)
     return found + declared_set(
-        network.ips, IPS_MAX, _check_interface_address, identity, path.child("ips")
+        network.ips, IPS_MAX, _validate_interface_address, identity, path.child("ips")
     )
 
 
-def _check_interface_address(text: str, path: Path) -> ErrorList:
-    """Check an address with the length of its network, in the form Go would print it."""
+def _validate_interface_address(text: str, path: Path) -> ErrorList:
+    """Validate an address with the length of its network, in the form Go would print it."""
     canonical = _canonical_interface_address(text)
     if canonical is None:
         detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"

@@ -38,7 +38,7 @@ from mooring.validation.field_rules import (
 )
 from mooring.validation.metadata import (
     IMMUTABLE,
-    check_conditions,
+    validate_conditions,
 )
 from mooring.validation.strategy import Context, ObjectStrategy
 
@@ -63,8 +63,8 @@ class ResourcePoolStatusRequestStrategy(ObjectStrategy[ResourcePoolStatusRequest
     def default(
         self,
         value: ResourcePoolStatusRequest,
-        api_version: str,
-        context: Context,
+        api_version: str,  # noqa: ARG002
+        context: Context,  # noqa: ARG002
     ) -> ResourcePoolStatusRequest:
         """Set the limit."""
         if value.spec.limit is not None:
@@ -85,7 +85,7 @@ class ResourcePoolStatusRequestStrategy(ObjectStrategy[ResourcePoolStatusRequest
 
     def validate(self, new: ResourcePoolStatusRequest, context: Context) -> ErrorList:
         """Validate everything."""
-        return self.check_metadata(new) + only_declared(_check_spec(new.spec, context))
+        return self.validate_metadata(new) + only_declared(_validate_spec(new.spec, context))
 
     def validate_changes(
         self, new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest
@@ -105,13 +105,13 @@ class ResourcePoolStatusRequestStrategy(ObjectStrategy[ResourcePoolStatusRequest
             if is_changed:
                 found.append(invalid(STATUS, new.status, IMMUTABLE))
         elif new.status is not None:
-            found += check_conditions(new.status.conditions, STATUS.child("conditions"))
+            found += validate_conditions(new.status.conditions, STATUS.child("conditions"))
         if new.status is not None and is_changed:
-            found += only_declared(_check_status(new.status))
+            found += only_declared(_validate_status(new.status))
         return found
 
 
-def _check_spec(spec: ResourcePoolStatusRequestSpec, context: Context) -> ErrorList:
+def _validate_spec(spec: ResourcePoolStatusRequestSpec, context: Context) -> ErrorList:
     driver = SPEC.child("driver")
     if not (context.extensions and "/" in spec.driver):  # matches no driver, so it finds no pool
         found = declared_driver_name(spec.driver, driver, length_max=None)
@@ -120,7 +120,7 @@ def _check_spec(spec: ResourcePoolStatusRequestSpec, context: Context) -> ErrorL
     if spec.pool_name is not None:
         found += declared_pool_format(spec.pool_name, SPEC.child("poolName"))
     if spec.limit is not None:
-        found += _check_range(spec.limit, LIMIT_MIN, LIMIT_MAX, SPEC.child("limit"))
+        found += _validate_range(spec.limit, LIMIT_MIN, LIMIT_MAX, SPEC.child("limit"))
     attribute = spec.default_partition_type_attribute
     if attribute is not None:
         path = SPEC.child("defaultPartitionTypeAttribute")
@@ -131,64 +131,66 @@ def _check_spec(spec: ResourcePoolStatusRequestSpec, context: Context) -> ErrorL
     return found
 
 
-def _check_status(status: ResourcePoolStatusRequestStatus) -> ErrorList:
-    found = _check_count(status.pool_count, STATUS.child("poolCount"), is_required=True)
-    found += declared_list(status.pools, POOLS_MAX, _check_pool, STATUS.child("pools"))
+def _validate_status(status: ResourcePoolStatusRequestStatus) -> ErrorList:
+    found = _validate_count(status.pool_count, STATUS.child("poolCount"), is_required=True)
+    found += declared_list(status.pools, POOLS_MAX, _validate_pool, STATUS.child("pools"))
     if len(status.conditions) > CONDITIONS_MAX:
         path = STATUS.child("conditions")
         found.append(too_many(path, len(status.conditions), CONDITIONS_MAX, declared=True))
     return found
 
 
-def _check_pool(pool: PoolStatus, path: Path) -> ErrorList:
+def _validate_pool(pool: PoolStatus, path: Path) -> ErrorList:
     found = declared_driver_name(pool.driver, path.child("driver"), length_max=None)
     found += declared_pool_name(pool.pool_name, path.child("poolName"))
-    found += _check_count(pool.generation or None, path.child("generation"), is_required=True)
-    found += _check_count(pool.resource_slice_count, path.child("resourceSliceCount"), minimum=1)
+    found += _validate_count(pool.generation or None, path.child("generation"), is_required=True)
+    found += _validate_count(pool.resource_slice_count, path.child("resourceSliceCount"), minimum=1)
     for name, count in (
         ("totalDevices", pool.total_devices),
         ("allocatedDevices", pool.allocated_devices),
         ("availableDevices", pool.available_devices),
         ("unavailableDevices", pool.unavailable_devices),
     ):
-        found += _check_count(count, path.child(name))
+        found += _validate_count(count, path.child(name))
     if pool.node_name is not None:
         messages = names.dns1123_subdomain(pool.node_name, unit=BYTES)
         found += each_invalid(path.child("nodeName"), pool.node_name, messages, declared=True)
     if pool.validation_error is not None:
         place = path.child("validationError")
         found += declared_bytes(pool.validation_error, VALIDATION_ERROR_MAX_BYTES, place)
-    found += _check_partitions(pool.partition_summary, path.child("partitionSummary"))
+    found += _validate_partitions(pool.partition_summary, path.child("partitionSummary"))
     if pool.shareable_summary is not None:
-        found += _check_shareable(pool.shareable_summary, path.child("shareableSummary"))
+        found += _validate_shareable(pool.shareable_summary, path.child("shareableSummary"))
     return found
 
 
-def _check_partitions(summary: tuple[PartitionTypeStatus, ...], path: Path) -> ErrorList:
-    found = declared_list(summary, SUMMARY_MAX, _check_partition, path)
+def _validate_partitions(summary: tuple[PartitionTypeStatus, ...], path: Path) -> ErrorList:
+    found = declared_list(summary, SUMMARY_MAX, _validate_partition, path)
     if len(summary) <= SUMMARY_MAX:
         found += duplicates(summary, lambda p: (p.attribute, p.type), path, declared=True)
     return found
 
 
-def _check_partition(partition: PartitionTypeStatus, path: Path) -> ErrorList:
-    found = _check_given(partition.attribute, path.child("attribute"))
-    found += _check_given(partition.type, path.child("type"))
-    found += _check_count(partition.total, path.child("total"), is_required=True)
-    return found + _check_count(partition.allocatable, path.child("allocatable"), is_required=True)
-
-
-def _check_shareable(summary: ShareableSummaryStatus, path: Path) -> ErrorList:
-    fully, partially = summary.fully_available_devices, summary.partially_available_devices
-    found = _check_count(fully, path.child("fullyAvailableDevices"), is_required=True)
-    found += _check_count(partially, path.child("partiallyAvailableDevices"), is_required=True)
-    return found + declared_list(
-        summary.capacity, SUMMARY_MAX, _check_capacity, path.child("capacity")
+def _validate_partition(partition: PartitionTypeStatus, path: Path) -> ErrorList:
+    found = _validate_given(partition.attribute, path.child("attribute"))
+    found += _validate_given(partition.type, path.child("type"))
+    found += _validate_count(partition.total, path.child("total"), is_required=True)
+    return found + _validate_count(
+        partition.allocatable, path.child("allocatable"), is_required=True
     )
 
 
-def _check_capacity(capacity: ShareableCapacityStatus, path: Path) -> ErrorList:
-    found = _check_given(capacity.name, path.child("name"))
+def _validate_shareable(summary: ShareableSummaryStatus, path: Path) -> ErrorList:
+    fully, partially = summary.fully_available_devices, summary.partially_available_devices
+    found = _validate_count(fully, path.child("fullyAvailableDevices"), is_required=True)
+    found += _validate_count(partially, path.child("partiallyAvailableDevices"), is_required=True)
+    return found + declared_list(
+        summary.capacity, SUMMARY_MAX, _validate_capacity, path.child("capacity")
+    )
+
+
+def _validate_capacity(capacity: ShareableCapacityStatus, path: Path) -> ErrorList:
+    found = _validate_given(capacity.name, path.child("name"))
     for name, amount in (
         ("total", capacity.total),
         ("consumed", capacity.consumed),
@@ -199,19 +201,19 @@ def _check_capacity(capacity: ShareableCapacityStatus, path: Path) -> ErrorList:
     return found
 
 
-def _check_given(value: str, path: Path) -> ErrorList:
+def _validate_given(value: str, path: Path) -> ErrorList:
     return [] if value else [required(path, declared=True)]
 
 
-def _check_count(
+def _validate_count(
     count: int | None, path: Path, *, minimum: int = 0, is_required: bool = False
 ) -> ErrorList:
     if count is None:
         return [required(path, declared=True)] if is_required else []
-    return _check_range(count, minimum, None, path)
+    return _validate_range(count, minimum, None, path)
 
 
-def _check_range(value: int, minimum: int, maximum: int | None, path: Path) -> ErrorList:
+def _validate_range(value: int, minimum: int, maximum: int | None, path: Path) -> ErrorList:
     if value < minimum:
         detail = f"must be greater than or equal to {minimum}"
         return [invalid(path, value, detail, declared=True)]

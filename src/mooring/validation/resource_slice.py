@@ -11,24 +11,24 @@ from mooring.api.fieldpath import Path, root
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from mooring.kit.go_quote import go_quote
-from mooring.validation.device_fields import check_skip_node_operations, default_taint
+from mooring.validation.device_fields import default_taint, validate_skip_node_operations
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, only_declared, too_many
 from mooring.validation.field_rules import declared_set, driver_name, duplicates, each, pool_name
 from mooring.validation.metadata import (
     IMMUTABLE,
-    check_metadata,
-    check_metadata_update,
     next_generation,
+    validate_metadata,
+    validate_metadata_update,
 )
 from mooring.validation.plaindevices import are_plainly_good, name_no_nodes
 from mooring.validation.slice_device import (
-    check_counter_set,
-    check_device,
-    check_device_nodes,
-    check_partition_type,
-    check_slice_nodes,
     is_list,
+    validate_counter_set,
+    validate_device,
+    validate_device_nodes,
+    validate_partition_type,
+    validate_slice_nodes,
 )
 from mooring.validation.strategy import Context, Strategy
 
@@ -45,9 +45,9 @@ COUNTER_SETS_MAX = 8
 
 
 class ResourceSliceStrategy(Strategy[ResourceSlice]):
-    """Admission of ResourceSlices."""
+    """The strategy of ResourceSlices."""
 
-    def default(self, value: ResourceSlice, api_version: str, context: Context) -> ResourceSlice:
+    def default(self, value: ResourceSlice, api_version: str, context: Context) -> ResourceSlice:  # noqa: ARG002
         """Note when taints came."""
         devices = value.spec.devices or ()
         if not any(taint.time_added is None for device in devices for taint in device.taints):
@@ -73,8 +73,10 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
         return replace(new, metadata=metadata, spec=spec)
 
     def validate(self, new: ResourceSlice, context: Context) -> ErrorList:
-        """Check everything."""
-        return check_metadata(new.metadata, namespaced=False) + _check_spec(new.spec, None, context)
+        """Validate everything."""
+        return validate_metadata(new.metadata, namespaced=False) + _validate_spec(
+            new.spec, None, context
+        )
 
     def prepare_for_update(
         self, new: ResourceSlice, old: ResourceSlice, context: Context
@@ -88,9 +90,9 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
     def validate_update(
         self, new: ResourceSlice, old: ResourceSlice, context: Context
     ) -> ErrorList:
-        """Check everything but capacity and taints that stay as they were."""
-        found = check_metadata_update(new.metadata, old.metadata)
-        return found + _check_spec(new.spec, old.spec, context)
+        """Validate everything but capacity and taints that stay as they were."""
+        found = validate_metadata_update(new.metadata, old.metadata)
+        return found + _validate_spec(new.spec, old.spec, context)
 
     def warnings_on_create(self, new: ResourceSlice) -> list[str]:
         """Warn of capitals in the driver's name."""
@@ -104,32 +106,32 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
 # --- the slice ----------------------------------------------------------------------------
 
 
-def _check_spec(
+def _validate_spec(
     spec: ResourceSliceSpec, old: ResourceSliceSpec | None, context: Context
 ) -> ErrorList:
     found = driver_name(spec.driver, DRIVER)
-    found += _check_pool(spec.pool, POOL)
+    found += _validate_pool(spec.pool, POOL)
     if old is not None:
-        found += _check_identity(spec, old)
-    found += check_slice_nodes(spec)
+        found += _validate_identity(spec, old)
+    found += validate_slice_nodes(spec)
     if spec.shared_counters is not None and spec.devices is not None:
         found.append(invalid(SPEC, "", "only one of `sharedCounters` or `devices` is allowed"))
     if spec.devices:
-        found += _check_devices(spec, old, context)
+        found += _validate_devices(spec, old, context)
     if spec.shared_counters:
         found += declared_set(
             spec.shared_counters,
             COUNTER_SETS_MAX,
-            check_counter_set,
+            validate_counter_set,
             lambda counter_set: counter_set.name,
             SPEC.child("sharedCounters"),
         )
     if spec.partition_type_attribute is not None:
-        found += check_partition_type(spec, spec.partition_type_attribute, context)
-    return found + check_skip_node_operations(spec.skip_node_operations, SKIP_NODE_OPERATIONS)
+        found += validate_partition_type(spec, spec.partition_type_attribute, context)
+    return found + validate_skip_node_operations(spec.skip_node_operations, SKIP_NODE_OPERATIONS)
 
 
-def _check_pool(pool: ResourcePool, path: Path) -> ErrorList:
+def _validate_pool(pool: ResourcePool, path: Path) -> ErrorList:
     found = pool_name(pool.name, path.child("name"))
     if pool.resource_slice_count <= 0:
         place = path.child("resourceSliceCount")
@@ -140,8 +142,8 @@ def _check_pool(pool: ResourcePool, path: Path) -> ErrorList:
     return found
 
 
-def _check_identity(spec: ResourceSliceSpec, old: ResourceSliceSpec) -> ErrorList:
-    """Check that a slice stays with its driver, pool and node."""
+def _validate_identity(spec: ResourceSliceSpec, old: ResourceSliceSpec) -> ErrorList:
+    """Validate that a slice stays with its driver, pool and node."""
     return [
         invalid(path, new_value, IMMUTABLE)
         for path, new_value, old_value in (
@@ -153,7 +155,7 @@ def _check_identity(spec: ResourceSliceSpec, old: ResourceSliceSpec) -> ErrorLis
     ]
 
 
-def _check_devices(
+def _validate_devices(
     spec: ResourceSliceSpec, old: ResourceSliceSpec | None, context: Context
 ) -> ErrorList:
     devices = spec.devices or ()
@@ -169,15 +171,15 @@ def _check_devices(
     for position, device in enumerate(devices):
         path = DEVICES.index(position)
         if not are_plainly_good((device,)):
-            found += check_device(device, before.get(device.name), path, context)
-        found += check_device_nodes(device, path, per_device=spec.per_device_node_selection)
+            found += validate_device(device, before.get(device.name), path, context)
+        found += validate_device_nodes(device, path, per_device=spec.per_device_node_selection)
     return found + duplicates(devices, lambda device: device.name, DEVICES)
 
 
 def _declared_of(devices: tuple[Device, ...], context: Context) -> ErrorList:
     """Return only what the types declare: those rules hold for lists that are too long, too."""
     return only_declared(
-        each(devices, lambda device, path: check_device(device, None, path, context), DEVICES)
+        each(devices, lambda device, path: validate_device(device, None, path, context), DEVICES)
     )
 
 
@@ -190,7 +192,7 @@ def _has_advanced_features(devices: tuple[Device, ...]) -> bool:
     )
 
 
-# ---- from mooring.validation.slicefeatures: What a slice may not use while its feature is off, unless it did so before.
+# --- fields of disabled features ----------------------------------------------------------
 
 Spec = ResourceSliceSpec
 

@@ -70,8 +70,8 @@ def validate_scheduler_configuration(
         found.append(invalid(root("parallelism"), config.parallelism, detail))
     if not config.profiles:
         found.append(required(PROFILES))
-    found += _check_profiles(config.profiles, gates)
-    found += _check_percentage(
+    found += _validate_profiles(config.profiles, gates)
+    found += _validate_percentage(
         config.percentage_of_nodes_to_score, root("percentageOfNodesToScore")
     )
     initial, most = config.pod_initial_backoff_seconds or 0, config.pod_max_backoff_seconds or 0
@@ -129,17 +129,17 @@ def _default_profile(profile: KubeSchedulerProfile, gates: Gates) -> KubeSchedul
     return replace(profile, plugin_config=configs)
 
 
-def _check_profiles(profiles: tuple[KubeSchedulerProfile, ...], gates: Gates) -> ErrorList:
+def _validate_profiles(profiles: tuple[KubeSchedulerProfile, ...], gates: Gates) -> ErrorList:
     found: ErrorList = []
     positions: dict[str | None, int] = {}
     for position, profile in enumerate(profiles):
         path = PROFILES.index(position)
         if not profile.scheduler_name:
             found.append(required(path.child("schedulerName")))
-        found += _check_percentage(
+        found += _validate_percentage(
             profile.percentage_of_nodes_to_score, path.child("percentageOfNodesToScore")
         )
-        found += _check_plugin_configs(profile, path.child("pluginConfig"), gates)
+        found += _validate_plugin_configs(profile, path.child("pluginConfig"), gates)
         name = profile.scheduler_name or ""
         if name in positions:
             # Kubernetes shows the path of the first here, whose fields nobody can see.
@@ -148,7 +148,7 @@ def _check_profiles(profiles: tuple[KubeSchedulerProfile, ...], gates: Gates) ->
     return found
 
 
-def _check_plugin_configs(profile: KubeSchedulerProfile, path: Path, gates: Gates) -> ErrorList:
+def _validate_plugin_configs(profile: KubeSchedulerProfile, path: Path, gates: Gates) -> ErrorList:
     found: ErrorList = []
     seen: set[str] = set()
     for position, config in enumerate(profile.plugin_config):
@@ -163,7 +163,7 @@ def _check_plugin_configs(profile: KubeSchedulerProfile, path: Path, gates: Gate
     return found
 
 
-def _check_percentage(value: int | None, path: Path) -> ErrorList:
+def _validate_percentage(value: int | None, path: Path) -> ErrorList:
     if value is None or 0 <= value <= 100:
         return []
     return [invalid(path, value, "not in valid range [0-100]")]
@@ -177,7 +177,7 @@ class SchedulerConfigurationStrategy(Strategy[KubeSchedulerConfiguration]):
     """Checking of scheduler configurations, which are files and never stored."""
 
     def validate(self, new: KubeSchedulerConfiguration, context: Context) -> ErrorList:
-        """Check everything, with what is absent set as the scheduler would."""
+        """Validate everything, with what is absent set as the scheduler would."""
         try:
             config = default_scheduler_configuration(new, gates=context.gates)
             return validate_scheduler_configuration(config, gates=context.gates)

@@ -11,15 +11,15 @@ from mooring.validation.errors import ErrorList, FieldError, forbidden, invalid,
 from mooring.validation.field_rules import each, each_invalid, label_name, label_value
 
 
-def check_label_selector(selector: LabelSelector, path: Path) -> ErrorList:
-    """Check the labels and the expressions of a selector."""
-    found = check_labels(selector.match_labels, path.child("matchLabels"))
+def validate_label_selector(selector: LabelSelector, path: Path) -> ErrorList:
+    """Validate the labels and the expressions of a selector."""
+    found = validate_labels(selector.match_labels, path.child("matchLabels"))
     expressions = selector.match_expressions
-    return found + each(expressions, _check_requirement, path.child("matchExpressions"))
+    return found + each(expressions, _validate_requirement, path.child("matchExpressions"))
 
 
-def check_labels(labels: dict[str, str], path: Path) -> ErrorList:
-    """Check the names and the values of labels."""
+def validate_labels(labels: dict[str, str], path: Path) -> ErrorList:
+    """Validate the names and the values of labels."""
     found: ErrorList = []
     for key, value in labels.items():
         found += label_name(key, path)
@@ -34,11 +34,11 @@ def selector_of(selector: LabelSelector | None) -> Selector | None:
 
 
 def is_empty(selector: LabelSelector) -> bool:
-    """Tell whether a selector asks for nothing."""
+    """Return whether a selector asks for nothing."""
     return not selector.match_labels and not selector.match_expressions
 
 
-def _check_requirement(requirement: LabelSelectorRequirement, path: Path) -> ErrorList:
+def _validate_requirement(requirement: LabelSelectorRequirement, path: Path) -> ErrorList:
     found: ErrorList = []
     match requirement.operator:
         case "In" | "NotIn":
@@ -56,27 +56,27 @@ def _check_requirement(requirement: LabelSelectorRequirement, path: Path) -> Err
     return found + each(requirement.values, label_value, path.child("values"))
 
 
-# ---- from mooring.validation.nodeselectors: Rules for node selectors.
+# --- node selectors -----------------------------------------------------------------------
 
 
-def check_node_selector(selector: NodeSelector, path: Path) -> ErrorList:
-    """Check a node selector."""
+def validate_node_selector(selector: NodeSelector, path: Path) -> ErrorList:
+    """Validate a node selector."""
     terms = selector.node_selector_terms or ()
     place = path.child("nodeSelectorTerms")
     if not terms:
         return [required(place, "must have at least one node selector term")]
-    return each(terms, check_node_selector_term, place)
+    return each(terms, validate_node_selector_term, place)
 
 
-def check_node_selector_term(
+def validate_node_selector_term(
     term: NodeSelectorTerm, path: Path, *, any_values: bool = False
 ) -> ErrorList:
-    """Check a term; where nodes are only preferred, values need not be those of labels."""
+    """Validate a term; where nodes are only preferred, values need not be those of labels."""
     found: ErrorList = []
     for position, requirement in enumerate(term.match_expressions):
         place = path.child("matchExpressions").index(position)
         found += _check_expression(requirement, place, any_values=any_values)
-    return found + each(term.match_fields, _check_field, path.child("matchFields"))
+    return found + each(term.match_fields, _validate_field, path.child("matchFields"))
 
 
 def _check_expression(
@@ -107,7 +107,7 @@ def _check_expression(
     return found
 
 
-def _check_field(requirement: NodeSelectorRequirement, path: Path) -> ErrorList:
+def _validate_field(requirement: NodeSelectorRequirement, path: Path) -> ErrorList:
     found: ErrorList = []
     values = path.child("values")
     if requirement.operator not in ("In", "NotIn"):

@@ -20,8 +20,8 @@ from mooring.api.resource.v1 import (
     ResourceSliceSpec,
 )
 from mooring.api.semver import matches_api_rule
-from mooring.validation.device_capacity import check_node_resources, check_request_policy
-from mooring.validation.device_fields import check_binding_conditions, check_taint
+from mooring.validation.device_capacity import validate_node_resources, validate_request_policy
+from mooring.validation.device_fields import validate_binding_conditions, validate_taint
 from mooring.validation.equality import both, semantic_equal
 from mooring.validation.errors import (
     ErrorList,
@@ -46,7 +46,7 @@ from mooring.validation.field_rules import (
     qualified_name,
 )
 from mooring.validation.plaindevices import ENTRIES_MAX, VALUE_MAX_BYTES
-from mooring.validation.selectors import check_node_selector
+from mooring.validation.selectors import validate_node_selector
 from mooring.validation.strategy import Context
 
 SPEC = root("spec")
@@ -66,32 +66,32 @@ _VALUE_NAMES = ("int", "bool", "string", "version", "ints", "bools", "strings", 
 _ONE_VALUE = "exactly one value must be specified"
 
 
-def check_device(device: Device, old: Device | None, path: Path, context: Context) -> ErrorList:
-    """Check everything of a device but which nodes it is for."""
+def validate_device(device: Device, old: Device | None, path: Path, context: Context) -> ErrorList:
+    """Validate everything of a device but which nodes it is for."""
     found = label(device.name, path.child("name"))
-    found += _check_sizes(device, path)
-    found += _check_attributes(device.attributes, path.child("attributes"), context)
+    found += _validate_sizes(device, path)
+    found += _validate_attributes(device.attributes, path.child("attributes"), context)
     if device.capacity and (old is None or not semantic_equal(device.capacity, old.capacity)):
-        found += _check_capacities(device, path.child("capacity"), context)
+        found += _validate_capacities(device, path.child("capacity"), context)
     if device.taints:
-        found += _check_taints(device, old, path.child("taints"))
+        found += _validate_taints(device, old, path.child("taints"))
     if device.consumes_counters:
         found += declared_set(
             device.consumes_counters,
             CONSUMPTIONS_MAX,
-            _check_consumption,
+            _validate_consumption,
             lambda consumption: consumption.counter_set,
             path.child("consumesCounters"),
         )
-    found += check_binding_conditions(
+    found += validate_binding_conditions(
         device.binding_conditions, device.binding_failure_conditions, path
     )
     if device.node_allocatable_resources:
-        found += check_node_resources(device, path.child("nodeAllocatableResources"))
+        found += validate_node_resources(device, path.child("nodeAllocatableResources"))
     return found
 
 
-def _check_sizes(device: Device, path: Path) -> ErrorList:
+def _validate_sizes(device: Device, path: Path) -> ErrorList:
     found: ErrorList = []
     entries = len(device.attributes) + len(device.capacity)
     if entries > ENTRIES_MAX:
@@ -104,21 +104,21 @@ def _check_sizes(device: Device, path: Path) -> ErrorList:
     return found
 
 
-def _check_taints(device: Device, old: Device | None, path: Path) -> ErrorList:
+def _validate_taints(device: Device, old: Device | None, path: Path) -> ErrorList:
     if old is not None and semantic_equal(device.taints, old.taints):
-        return only_declared(each(device.taints, _check_new_taint, path))
-    found = each(device.taints, _check_new_taint, path)
+        return only_declared(each(device.taints, _validate_new_taint, path))
+    found = each(device.taints, _validate_new_taint, path)
     if len(device.taints) > TAINTS_MAX:
         return [too_many(path, len(device.taints), TAINTS_MAX), *only_declared(found)]
     return found
 
 
-def _check_new_taint(taint: DeviceTaint, path: Path) -> ErrorList:
-    return check_taint(taint, None, path)
+def _validate_new_taint(taint: DeviceTaint, path: Path) -> ErrorList:
+    return validate_taint(taint, None, path)
 
 
-def check_device_nodes(device: Device, path: Path, *, per_device: bool | None) -> ErrorList:
-    """Check that a device names its nodes exactly where the slice leaves it to the devices."""
+def validate_device_nodes(device: Device, path: Path, *, per_device: bool | None) -> ErrorList:
+    """Validate that a device names its nodes exactly where the slice leaves it to the devices."""
     if not per_device:
         if device.node_name is None and device.node_selector is None and device.all_nodes is None:
             return []
@@ -136,7 +136,7 @@ def check_device_nodes(device: Device, path: Path, *, per_device: bool | None) -
         found.append(invalid(path.child("nodeName"), device.node_name, "must not be empty"))
     if device.node_selector is not None:
         ways.append("`nodeSelector`")
-        found += check_node_selector(device.node_selector, path.child("nodeSelector"))
+        found += validate_node_selector(device.node_selector, path.child("nodeSelector"))
     if device.all_nodes:
         ways.append("`allNodes`")
     elif device.all_nodes is not None:
@@ -152,27 +152,27 @@ def check_device_nodes(device: Device, path: Path, *, per_device: bool | None) -
 # --- attributes ---------------------------------------------------------------------------
 
 
-def _check_attributes(
+def _validate_attributes(
     attributes: dict[str, DeviceAttribute], path: Path, context: Context
 ) -> ErrorList:
     found: ErrorList = []
     for name, attribute in attributes.items():
-        found += _check_key(name, path, context)
+        found += _validate_key(name, path, context)
         place = path.key(_shortened(name, KEY_SHOWN_MAX))
-        found += _check_attribute(attribute, place)
-        found += _check_one_value(attribute, path.key(name), shown_at=place)
+        found += _validate_attribute(attribute, place)
+        found += _validate_one_value(attribute, path.key(name), shown_at=place)
     return found
 
 
-def _check_key(name: str, path: Path, context: Context) -> ErrorList:
-    """Check a key of the attribute or capacity map."""
+def _validate_key(name: str, path: Path, context: Context) -> ErrorList:
+    """Validate a key of the attribute or capacity map."""
     if context.extensions and is_hyphenated_name(name):
         return []
     return qualified_name(name, path)
 
 
 def is_hyphenated_name(name: str) -> bool:
-    """Tell whether only hyphens keep an identifier from being one; extensions allow those."""
+    """Return whether only hyphens keep an identifier from being one; extensions allow those."""
     domain, slash, identifier = name.rpartition("/")
     is_hyphenated = "-" in identifier.strip("-")
     return is_hyphenated and is_good_qualified_name(
@@ -180,24 +180,24 @@ def is_hyphenated_name(name: str) -> bool:
     )
 
 
-def _check_attribute(attribute: DeviceAttribute, path: Path) -> ErrorList:
+def _validate_attribute(attribute: DeviceAttribute, path: Path) -> ErrorList:
     found: ErrorList = []
     if attribute.string_value is not None:
-        found += _check_text(attribute.string_value, path.child("string"))
+        found += _validate_text(attribute.string_value, path.child("string"))
     if attribute.version_value is not None:
-        found += _check_version(attribute.version_value, path.child("version"))
+        found += _validate_version(attribute.version_value, path.child("version"))
     for name, values in zip(_VALUE_NAMES[4:], astuple(attribute)[4:], strict=True):
         if values == ():
             found.append(invalid(path.child(name), [], "must not be empty if specified"))
     for position, text in enumerate(attribute.string_values or ()):
-        found += _check_text(text, path.child("strings").index(position))
+        found += _validate_text(text, path.child("strings").index(position))
     for position, text in enumerate(attribute.version_values or ()):
-        found += _check_version(text, path.child("versions").index(position))
+        found += _validate_version(text, path.child("versions").index(position))
     return found
 
 
-def _check_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) -> ErrorList:
-    """Check that one value is given; by hand, an empty list is one."""
+def _validate_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) -> ErrorList:
+    """Validate that one value is given; by hand, an empty list is one."""
     values = astuple(attribute)
     is_one = values.count(None) == len(values) - 1
     if is_one and () not in values:
@@ -206,61 +206,63 @@ def _check_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) 
     return both(by_hand, declared_union(dict(zip(_VALUE_NAMES, values, strict=True)), path))
 
 
-def _check_text(text: str, path: Path) -> ErrorList:
+def _validate_text(text: str, path: Path) -> ErrorList:
     if byte_length(text) <= VALUE_MAX_BYTES:
         return []
     return [too_long(path, VALUE_MAX_BYTES)]
 
 
-def _check_version(text: str, path: Path) -> ErrorList:
+def _validate_version(text: str, path: Path) -> ErrorList:
     found: ErrorList = []
     if not matches_api_rule(text):
         detail = "must be a string compatible with semver.org spec 2.0.0"
         found.append(invalid(path, text, detail))
-    return found + _check_text(text, path)
+    return found + _validate_text(text, path)
 
 
 # --- capacity and counters ----------------------------------------------------------------
 
 
-def _check_capacities(device: Device, path: Path, context: Context) -> ErrorList:
+def _validate_capacities(device: Device, path: Path, context: Context) -> ErrorList:
     found: ErrorList = []
     for name, capacity in device.capacity.items():
-        found += _check_key(name, path, context)
+        found += _validate_key(name, path, context)
         if capacity.request_policy is not None:
             place = path.key(_shortened(name, KEY_SHOWN_MAX)).child("requestPolicy")
-            found += _check_policy(device, capacity, place, context)
+            found += _validate_policy(device, capacity, place, context)
     return found
 
 
-def _check_policy(
+def _validate_policy(
     device: Device, capacity: DeviceCapacity, path: Path, context: Context
 ) -> ErrorList:
     if device.allow_multiple_allocations:
-        return check_request_policy(capacity, path, context)
+        return validate_request_policy(capacity, path, context)
     return [forbidden(path, "allowMultipleAllocations must be true")]
 
 
-def check_counter_set(counter_set: CounterSet, path: Path) -> ErrorList:
-    """Check counters that devices share."""
+def validate_counter_set(counter_set: CounterSet, path: Path) -> ErrorList:
+    """Validate counters that devices share."""
     found = declared_short_name(counter_set.name, path.child("name"))
-    return found + _check_counters(counter_set.counters, path.child("counters"))
+    return found + _validate_counters(counter_set.counters, path.child("counters"))
 
 
-def _check_consumption(consumption: DeviceCounterConsumption, path: Path) -> ErrorList:
+def _validate_consumption(consumption: DeviceCounterConsumption, path: Path) -> ErrorList:
     found = declared_short_name(consumption.counter_set, path.child("counterSet"))
-    found += _check_counters(consumption.counters, path.child("counters"))
+    found += _validate_counters(consumption.counters, path.child("counters"))
     groups = path.child("compatibilityGroups")
     return found + only_declared(
-        declared_set(consumption.compatibility_groups, GROUPS_MAX, _check_group, identity, groups)
+        declared_set(
+            consumption.compatibility_groups, GROUPS_MAX, _validate_group, identity, groups
+        )
     )
 
 
-def _check_group(group: str, path: Path) -> ErrorList:
+def _validate_group(group: str, path: Path) -> ErrorList:
     return only_declared(declared_label(group, path))
 
 
-def _check_counters(counters: Collection[str], path: Path) -> ErrorList:
+def _validate_counters(counters: Collection[str], path: Path) -> ErrorList:
     if not counters:
         return [required(path, declared=True)]
     found: ErrorList = []
@@ -287,7 +289,7 @@ _escaped_byte = re.compile("[\udc80-\udcff]")
 
 
 def is_list(attribute: DeviceAttribute) -> bool:
-    """Tell whether an attribute has a list as its value."""
+    """Return whether an attribute has a list as its value."""
     return (
         attribute.int_values is not None
         or attribute.bool_values is not None
@@ -311,8 +313,8 @@ def count_values(attributes: Mapping[str, DeviceAttribute]) -> int:
     return total
 
 
-def check_partition_type(spec: ResourceSliceSpec, name: str, context: Context) -> ErrorList:
-    """Check that devices which consume counters say of which partition type they are."""
+def validate_partition_type(spec: ResourceSliceSpec, name: str, context: Context) -> ErrorList:
+    """Validate that devices which consume counters say of which partition type they are."""
     path = SPEC.child("partitionTypeAttribute")
     if not context.enabled(Gate.DRA_PARTITIONABLE_DEVICES_TYPE):
         found: ErrorList = [forbidden(path, "", declared=True)]
@@ -343,8 +345,8 @@ def check_partition_type(spec: ResourceSliceSpec, name: str, context: Context) -
     return found
 
 
-def check_slice_nodes(spec: ResourceSliceSpec) -> ErrorList:
-    """Check that the slice says in exactly one way which nodes it is for."""
+def validate_slice_nodes(spec: ResourceSliceSpec) -> ErrorList:
+    """Validate that the slice says in exactly one way which nodes it is for."""
     found: ErrorList = []
     ways: list[str] = []
     if spec.node_name:
@@ -356,7 +358,7 @@ def check_slice_nodes(spec: ResourceSliceSpec) -> ErrorList:
     if spec.node_selector is not None:
         ways.append("`nodeSelector`")
         path = SPEC.child("nodeSelector")
-        found += check_node_selector(spec.node_selector, path)
+        found += validate_node_selector(spec.node_selector, path)
         terms = spec.node_selector.node_selector_terms
         if len(terms or ()) != 1:
             detail = "must have exactly one node selector term"

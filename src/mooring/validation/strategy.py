@@ -28,13 +28,13 @@ from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, ErrorType
 from mooring.validation.metadata import (
     NameCheck,
-    check_metadata,
-    check_metadata_update,
     metadata_for_status,
     next_generation,
+    validate_metadata,
+    validate_metadata_update,
 )
 
-O = TypeVar("O", bound=Struct)
+O = TypeVar("O", bound=Struct)  # noqa: E741
 
 _ALL_GATES = frozenset(Gate)
 
@@ -44,7 +44,7 @@ class Strategy(Generic[O]):
 
     allow_unconditional_update = True
 
-    def default(self, value: O, api_version: str, context: Context) -> O:
+    def default(self, value: O, api_version: str, context: Context) -> O:  # noqa: ARG002
         """Return the object with the defaults of the version in which it was written."""
         return value
 
@@ -64,31 +64,31 @@ class Strategy(Generic[O]):
             lambda context: self.prepare_for_status_update(new, old, context), context
         )
 
-    def prepare_for_create(self, new: O, context: Context) -> O:
+    def prepare_for_create(self, new: O, context: Context) -> O:  # noqa: ARG002
         """Return a new object without fields that users may not set."""
         return new
 
-    def validate(self, new: O, context: Context) -> ErrorList:
+    def validate(self, new: O, context: Context) -> ErrorList:  # noqa: ARG002
         """Return the errors of a new object."""
         return []
 
-    def prepare_for_update(self, new: O, old: O, context: Context) -> O:
+    def prepare_for_update(self, new: O, old: O, context: Context) -> O:  # noqa: ARG002
         """Return an updated object without changes that users may not make."""
         return new
 
-    def validate_update(self, new: O, old: O, context: Context) -> ErrorList:
+    def validate_update(self, new: O, old: O, context: Context) -> ErrorList:  # noqa: ARG002
         """Return the errors of an update."""
         return []
 
-    def prepare_for_status_update(self, new: O, old: O, context: Context) -> O:
+    def prepare_for_status_update(self, new: O, old: O, context: Context) -> O:  # noqa: ARG002
         """Return an object of which only the status may have changed."""
         return new
 
-    def validate_status_update(self, new: O, old: O, context: Context) -> ErrorList:
+    def validate_status_update(self, new: O, old: O, context: Context) -> ErrorList:  # noqa: ARG002
         """Return the errors of an update of the status."""
         return []
 
-    def warnings_on_create(self, new: O) -> list[str]:
+    def warnings_on_create(self, new: O) -> list[str]:  # noqa: ARG002
         """Return warnings for the user of an object that is accepted."""
         return []
 
@@ -111,21 +111,21 @@ class ObjectStrategy(Strategy[O]):
 
     namespaced = True
     tracks_generation = False
-    check_name: NameCheck = staticmethod(names.dns1123_subdomain)
+    validate_name: NameCheck = staticmethod(names.dns1123_subdomain)
 
-    def validate_fields(self, new: O) -> ErrorList:
+    def validate_fields(self, new: O) -> ErrorList:  # noqa: ARG002
         """Return the errors of an object, new or updated, besides those of its metadata."""
         return []
 
-    def validate_changes(self, new: O, old: O) -> ErrorList:
+    def validate_changes(self, new: O, old: O) -> ErrorList:  # noqa: ARG002
         """Return an error for each field that changed and must not."""
         return []
 
-    def validate_status(self, new: O, old: O) -> ErrorList:
+    def validate_status(self, new: O, old: O) -> ErrorList:  # noqa: ARG002
         """Return the errors of a status."""
         return []
 
-    def drop_disabled_fields(self, new: O, old: O | None, context: Context) -> O:
+    def drop_disabled_fields(self, new: O, old: O | None, context: Context) -> O:  # noqa: ARG002
         """Return an object without fields of disabled features that the old one does not use."""
         return new
 
@@ -137,9 +137,9 @@ class ObjectStrategy(Strategy[O]):
             new = replace(new, status=empty.status)
         return _with_generation(new, 1) if self.tracks_generation else new
 
-    def validate(self, new: O, context: Context) -> ErrorList:
+    def validate(self, new: O, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything."""
-        return self.check_metadata(new) + self.validate_fields(new)
+        return self.validate_metadata(new) + self.validate_fields(new)
 
     def prepare_for_update(self, new: O, old: O, context: Context) -> O:
         """Keep the status; drop disabled fields that were not in use."""
@@ -151,32 +151,34 @@ class ObjectStrategy(Strategy[O]):
             return cast("O", after)
         return cast("O", _with_generation(after, next_generation(before.metadata.generation)))
 
-    def validate_update(self, new: O, old: O, context: Context) -> ErrorList:
+    def validate_update(self, new: O, old: O, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything, and that only fields that may change did."""
-        found = _check_metadata_update(new, old)
+        found = _validate_metadata_update(new, old)
         return found + self.validate_fields(new) + self.validate_changes(new, old)
 
-    def prepare_for_status_update(self, new: O, old: O, context: Context) -> O:
+    def prepare_for_status_update(self, new: O, old: O, context: Context) -> O:  # noqa: ARG002
         """Keep everything but the status and the managed fields."""
         after: Any = new
         before: Any = old
         metadata = metadata_for_status(after.metadata, before.metadata)
         return replace(old, status=after.status, metadata=metadata)
 
-    def validate_status_update(self, new: O, old: O, context: Context) -> ErrorList:
+    def validate_status_update(self, new: O, old: O, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate the status."""
-        return _check_metadata_update(new, old) + self.validate_status(new, old)
+        return _validate_metadata_update(new, old) + self.validate_status(new, old)
 
-    def check_metadata(self, new: O) -> ErrorList:
+    def validate_metadata(self, new: O) -> ErrorList:
         """Validate the metadata, if the kind has any."""
         metadata: ObjectMeta | None = getattr(new, "metadata", None)
         if metadata is None:
             return []
-        return check_metadata(metadata, namespaced=self.namespaced, check_name=self.check_name)
+        return validate_metadata(
+            metadata, namespaced=self.namespaced, validate_name=self.validate_name
+        )
 
 
-def _check_metadata_update(new: Any, old: Any) -> ErrorList:
-    return check_metadata_update(new.metadata, old.metadata)
+def _validate_metadata_update(new: Any, old: Any) -> ErrorList:
+    return validate_metadata_update(new.metadata, old.metadata)
 
 
 def _with_generation(value: O, generation: int) -> O:

@@ -25,13 +25,13 @@ from mooring.validation.pod_group_fields import (
     GATED_TEMPLATE_FIELDS,
     PRIORITY,
     Once,
-    check_claims,
-    check_constraints,
-    check_controller,
-    check_mode,
-    check_once,
-    check_policy,
     name_of,
+    validate_claims,
+    validate_constraints,
+    validate_controller,
+    validate_mode,
+    validate_once,
+    validate_policy,
     without_disabled,
 )
 from mooring.validation.strategy import Context, ObjectStrategy
@@ -57,30 +57,30 @@ class WorkloadStrategy(ObjectStrategy[Workload]):
         old_spec = None if old is None else old.spec
         return replace(new, spec=_drop_disabled(new.spec, old_spec, context.gates))
 
-    def validate(self, new: Workload, context: Context) -> ErrorList:
+    def validate(self, new: Workload, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything."""
-        found = self.check_metadata(new) + _check_tree(new.spec)
-        return found + _check_spec(new.spec, None)
+        found = self.validate_metadata(new) + _validate_tree(new.spec)
+        return found + _validate_spec(new.spec, None)
 
     def validate_changes(self, new: Workload, old: Workload) -> ErrorList:
         """Validate the templates, and that only fields that may change did."""
-        return _check_tree(new.spec) + _check_spec(new.spec, old.spec)
+        return _validate_tree(new.spec) + _validate_spec(new.spec, old.spec)
 
 
 # --- rules of the types -------------------------------------------------------------------
 
 
-def _check_spec(spec: WorkloadSpec, old: WorkloadSpec | None) -> ErrorList:
+def _validate_spec(spec: WorkloadSpec, old: WorkloadSpec | None) -> ErrorList:
     found: ErrorList = []
     if old is None or _members(spec) != _members(old):
         found += declared_union(_members(spec), SPEC)
-    found += check_once(spec, old, {"controller_ref": Once(check_controller)}, SPEC)
-    found += _check_templates(
+    found += validate_once(spec, old, {"controller_ref": Once(validate_controller)}, SPEC)
+    found += _validate_templates(
         spec.pod_group_templates or (),
         None if old is None else old.pod_group_templates or (),
         SPEC.child("podGroupTemplates"),
     )
-    return found + _check_templates(
+    return found + _validate_templates(
         spec.composite_pod_group_templates,
         None if old is None else old.composite_pod_group_templates,
         SPEC.child("compositePodGroupTemplates"),
@@ -94,10 +94,10 @@ def _members(spec: WorkloadSpec) -> dict[str, bool | None]:
     }
 
 
-def _check_templates(
+def _validate_templates(
     templates: tuple[Template, ...], old: tuple[Template, ...] | None, path: Path
 ) -> ErrorList:
-    """Check a list of templates: few, of different names, none added or removed."""
+    """Validate a list of templates: few, of different names, none added or removed."""
     if old is not None and semantic_equal(templates, old):
         return []
     found: ErrorList = []
@@ -105,18 +105,18 @@ def _check_templates(
         found.append(too_many(path, len(templates), TEMPLATES_MAX, declared=True))
     before = {template.name: template for template in reversed(old or ())}
     if old is not None:
-        found += _check_same_names(templates, old, path)
+        found += _validate_same_names(templates, old, path)
     if found:
         return found
     found = duplicates(templates, name_of, path, declared=True)
     for position, template in enumerate(templates):
         old_template = before.get(template.name)
         if template != old_template:
-            found += _check_template(template, old_template, path.index(position))
+            found += _validate_template(template, old_template, path.index(position))
     return found
 
 
-def _check_same_names(
+def _validate_same_names(
     templates: tuple[Template, ...], old: tuple[Template, ...], path: Path
 ) -> ErrorList:
     kept = {template.name for template in templates}
@@ -134,33 +134,37 @@ def _check_same_names(
     return added + removed
 
 
-def _check_template(template: AnyTemplate, old: AnyTemplate | None, path: Path) -> ErrorList:
+def _validate_template(template: AnyTemplate, old: AnyTemplate | None, path: Path) -> ErrorList:
     policy_path = path.child("schedulingPolicy")
     found: ErrorList = []
     if old is None:
         found += declared_short_name(template.name, path.child("name"))
     old_policy = None if old is None else old.scheduling_policy
-    found += check_policy(template.scheduling_policy, old_policy, policy_path)
-    found += check_once(template, old, {"scheduling_constraints": Once(check_constraints)}, path)
+    found += validate_policy(template.scheduling_policy, old_policy, policy_path)
+    found += validate_once(
+        template, old, {"scheduling_constraints": Once(validate_constraints)}, path
+    )
     if isinstance(template, PodGroupTemplate):
         old_claims = old.resource_claims if isinstance(old, PodGroupTemplate) else None
-        found += check_claims(template.resource_claims, old_claims, path.child("resourceClaims"))
-    found += check_once(template, old, {"disruption_mode": Once(check_mode), **PRIORITY}, path)
+        found += validate_claims(template.resource_claims, old_claims, path.child("resourceClaims"))
+    found += validate_once(
+        template, old, {"disruption_mode": Once(validate_mode), **PRIORITY}, path
+    )
     if isinstance(template, CompositePodGroupTemplate):
-        found += _check_children(
+        found += _validate_children(
             template, old if isinstance(old, CompositePodGroupTemplate) else None, path
         )
     return found
 
 
-def _check_children(
+def _validate_children(
     template: CompositePodGroupTemplate, old: CompositePodGroupTemplate | None, path: Path
 ) -> ErrorList:
-    return _check_templates(
+    return _validate_templates(
         template.pod_group_templates,
         None if old is None else old.pod_group_templates,
         path.child("podGroupTemplates"),
-    ) + _check_templates(
+    ) + _validate_templates(
         template.children,
         None if old is None else old.children,
         path.child("compositePodGroupTemplates"),
@@ -170,26 +174,26 @@ def _check_children(
 # --- rules of the whole tree --------------------------------------------------------------
 
 
-def _check_tree(spec: WorkloadSpec) -> ErrorList:
+def _validate_tree(spec: WorkloadSpec) -> ErrorList:
     composites = spec.composite_pod_group_templates
     path = SPEC.child("compositePodGroupTemplates")
     names = {template.name for template in spec.pod_group_templates or ()}
-    found = _check_names(composites, path, names)
+    found = _validate_names(composites, path, names)
     for position, template in enumerate(composites):
         if _depth(template) >= DEPTH_MAX:
             detail = f"maximum template hierarchy depth is {DEPTH_MAX}"
             shown = template.composite_pod_group_templates
             found.append(invalid(path.index(position), shown, detail))
-    found += _check_one_priority(spec)
+    found += _validate_one_priority(spec)
     for position, template in enumerate(composites):
-        found += _check_has_children(template, path.index(position))
+        found += _validate_has_children(template, path.index(position))
     return found
 
 
-def _check_names(
+def _validate_names(
     templates: tuple[CompositePodGroupTemplate, ...], path: Path, names: set[str]
 ) -> ErrorList:
-    """Check that no name is used in two lists; within one list the types see to it."""
+    """Validate that no name is used in two lists; within one list the types see to it."""
     found: ErrorList = []
     for position, template in enumerate(templates):
         if template.name in names:
@@ -203,7 +207,7 @@ def _check_names(
                 found.append(duplicate(child_path.child("name"), child.name))
         names |= {child.name for child in template.pod_group_templates}
         nested_path = place.child("compositePodGroupTemplates")
-        found += _check_names(template.children, nested_path, names)
+        found += _validate_names(template.children, nested_path, names)
     return found
 
 
@@ -211,8 +215,8 @@ def _depth(template: CompositePodGroupTemplate) -> int:
     return 1 + max(map(_depth, template.children), default=0)
 
 
-def _check_one_priority(spec: WorkloadSpec) -> ErrorList:
-    """Check that all templates have the same priority."""
+def _validate_one_priority(spec: WorkloadSpec) -> ErrorList:
+    """Validate that all templates have the same priority."""
     groups = {(t.priority_class_name, t.priority) for t in spec.pod_group_templates or ()}
     if len(groups) > 1:
         return [invalid(SPEC, None, "detected multiple priority configurations")]
@@ -234,14 +238,14 @@ def _below(templates: tuple[CompositePodGroupTemplate, ...]) -> Iterator[AnyTemp
         yield from template.pod_group_templates
 
 
-def _check_has_children(template: CompositePodGroupTemplate, path: Path) -> ErrorList:
+def _validate_has_children(template: CompositePodGroupTemplate, path: Path) -> ErrorList:
     found: ErrorList = []
     if not template.pod_group_templates and not template.composite_pod_group_templates:
         detail = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
         found.append(invalid(path, template.name, detail))
     nested_path = path.child("compositePodGroupTemplates")
     for position, child in enumerate(template.children):
-        found += _check_has_children(child, nested_path.index(position))
+        found += _validate_has_children(child, nested_path.index(position))
     return found
 
 

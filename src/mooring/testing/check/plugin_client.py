@@ -215,7 +215,7 @@ def _said(error: grpc.aio.AioRpcError) -> str:
     return f"{error.code().name}: {error.details()}"
 
 
-# ---- from mooring.testing.check.answers: What a driver answers of claims: is it well formed, and do two answers mean the same?
+# --- responses of a driver ----------------------------------------------------------------
 
 Said = dra.NodePrepareResourceResponse
 

@@ -23,9 +23,9 @@ from mooring.validation.errors import ErrorList, duplicate, forbidden, invalid, 
 from mooring.validation.field_rules import each_invalid, label_name
 from mooring.validation.pod.field_rules import choice
 from mooring.validation.selectors import (
-    check_label_selector,
-    check_node_selector,
-    check_node_selector_term,
+    validate_label_selector,
+    validate_node_selector,
+    validate_node_selector_term,
 )
 
 WEIGHT_MAX = 100
@@ -35,84 +35,84 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _NOT_POSITIVE = "must be greater than zero"
 
 
-def check_affinity(affinity: Affinity | None, path: Path) -> ErrorList:
-    """Check all rules on the company of a pod."""
+def validate_affinity(affinity: Affinity | None, path: Path) -> ErrorList:
+    """Validate all rules on the company of a pod."""
     if affinity is None:
         return []
     found: ErrorList = []
     if affinity.node_affinity is not None:
-        found += _check_node_affinity(affinity.node_affinity, path.child("nodeAffinity"))
+        found += _validate_node_affinity(affinity.node_affinity, path.child("nodeAffinity"))
     for name, terms in (
         ("podAffinity", affinity.pod_affinity),
         ("podAntiAffinity", affinity.pod_anti_affinity),
     ):
         if terms is not None:
-            found += _check_pod_affinity(terms, path.child(name))
+            found += _validate_pod_affinity(terms, path.child(name))
     return found
 
 
-def _check_node_affinity(affinity: NodeAffinity, path: Path) -> ErrorList:
+def _validate_node_affinity(affinity: NodeAffinity, path: Path) -> ErrorList:
     found: ErrorList = []
     selector = affinity.required_during_scheduling_ignored_during_execution
     if selector is not None:
-        found += check_node_selector(selector, path.child(_REQUIRED))
+        found += validate_node_selector(selector, path.child(_REQUIRED))
     terms = affinity.preferred_during_scheduling_ignored_during_execution
     for position, term in enumerate(terms):
         place = path.child(_PREFERRED).index(position)
-        found += _check_weight(term.weight, place.child("weight"))
+        found += _validate_weight(term.weight, place.child("weight"))
         preference = place.child("preference")
-        found += check_node_selector_term(term.preference, preference, any_values=True)
+        found += validate_node_selector_term(term.preference, preference, any_values=True)
     return found
 
 
-def _check_pod_affinity(affinity: PodAffinity | PodAntiAffinity, path: Path) -> ErrorList:
+def _validate_pod_affinity(affinity: PodAffinity | PodAntiAffinity, path: Path) -> ErrorList:
     found: ErrorList = []
     terms = affinity.required_during_scheduling_ignored_during_execution
     for position, term in enumerate(terms):
-        found += _check_pod_term(term, path.child(_REQUIRED).index(position))
+        found += _validate_pod_term(term, path.child(_REQUIRED).index(position))
     weighted = affinity.preferred_during_scheduling_ignored_during_execution
     for position, preferred in enumerate(weighted):
         place = path.child(_PREFERRED).index(position)
-        found += _check_weight(preferred.weight, place.child("weight"))
-        found += _check_pod_term(preferred.pod_affinity_term, place.child("podAffinityTerm"))
+        found += _validate_weight(preferred.weight, place.child("weight"))
+        found += _validate_pod_term(preferred.pod_affinity_term, place.child("podAffinityTerm"))
     return found
 
 
-def _check_weight(weight: int, path: Path) -> ErrorList:
+def _validate_weight(weight: int, path: Path) -> ErrorList:
     if 1 <= weight <= WEIGHT_MAX:
         return []
     return [invalid(path, weight, f"must be in the range 1-{WEIGHT_MAX}")]
 
 
-def _check_pod_term(term: PodAffinityTerm, path: Path) -> ErrorList:
+def _validate_pod_term(term: PodAffinityTerm, path: Path) -> ErrorList:
     found: ErrorList = []
     for name, selector in (
         ("labelSelector", term.label_selector),
         ("namespaceSelector", term.namespace_selector),
     ):
         if selector is not None:
-            found += check_label_selector(selector, path.child(name))
+            found += validate_label_selector(selector, path.child(name))
     for namespace in term.namespaces:
         place = path.child("namespace")
         found += each_invalid(place, namespace, names.dns1123_label(namespace))
     keys, other_keys = term.match_label_keys, term.mismatch_label_keys
-    found += _check_label_keys(keys, other_keys, term.label_selector, path)
+    found += _validate_label_keys(keys, other_keys, term.label_selector, path)
     if not term.topology_key:
         found.append(required(path.child("topologyKey"), "can not be empty"))
     return found + label_name(term.topology_key, path.child("topologyKey"))
 
 
-# --- labels whose values come from the pod --------------------------------------------------------
+# --- labels whose values come from the pod ------------------------------------------------
 
 
-def _check_label_keys(
+def _validate_label_keys(
     keys: Sequence[str], other_keys: Sequence[str], selector: LabelSelector | None, path: Path
 ) -> ErrorList:
-    """Check the labels that must be those of the pod, and those that must not be."""
-    found = _check_keys(keys, selector, path.child("matchLabelKeys"))
-    found += _check_keys(other_keys, selector, path.child("mismatchLabelKeys"))
+    """Validate the labels that must be those of the pod, and those that must not be."""
+    found = _validate_keys(keys, selector, path.child("matchLabelKeys"))
+    found += _validate_keys(other_keys, selector, path.child("mismatchLabelKeys"))
     if selector is not None:
-        found += _check_merged_keys(keys, selector, path)
+        found += _validate_merged_keys(keys, selector, path)
     detail = "exists in both matchLabelKeys and mismatchLabelKeys"
     others = frozenset(other_keys)
     return found + [
@@ -122,7 +122,7 @@ def _check_label_keys(
     ]
 
 
-def _check_keys(keys: Sequence[str], selector: LabelSelector | None, path: Path) -> ErrorList:
+def _validate_keys(keys: Sequence[str], selector: LabelSelector | None, path: Path) -> ErrorList:
     if not keys:
         return []
     if selector is None:
@@ -133,8 +133,8 @@ def _check_keys(keys: Sequence[str], selector: LabelSelector | None, path: Path)
     return found
 
 
-def _check_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path) -> ErrorList:
-    """Check that the selector asks for none of the labels twice.
+def _validate_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path) -> ErrorList:
+    """Validate that the selector asks for none of the labels twice.
 
     Once is what the server itself adds; that is why one expression is let pass.
     """
@@ -150,15 +150,15 @@ def _check_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path)
     return found
 
 
-# --- spreading ------------------------------------------------------------------------------------
+# --- spreading ----------------------------------------------------------------------------
 
 
-def check_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Path) -> ErrorList:
-    """Check how evenly pods must be spread."""
+def validate_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Path) -> ErrorList:
+    """Validate how evenly pods must be spread."""
     found: ErrorList = []
     for position, constraint in enumerate(constraints):
         place = path.index(position)
-        found += _check_constraint(constraint, place)
+        found += _validate_constraint(constraint, place)
         pair = (constraint.topology_key, constraint.when_unsatisfiable)
         others = constraints[position + 1 :]
         if any(pair == (other.topology_key, other.when_unsatisfiable) for other in others):
@@ -167,7 +167,7 @@ def check_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Pat
     return found
 
 
-def _check_constraint(constraint: TopologySpreadConstraint, path: Path) -> ErrorList:
+def _validate_constraint(constraint: TopologySpreadConstraint, path: Path) -> ErrorList:
     found: ErrorList = []
     if constraint.max_skew <= 0:
         found.append(invalid(path.child("maxSkew"), constraint.max_skew, _NOT_POSITIVE))
@@ -176,20 +176,20 @@ def _check_constraint(constraint: TopologySpreadConstraint, path: Path) -> Error
     action = constraint.when_unsatisfiable
     place = path.child("whenUnsatisfiable")
     found += choice(action, ("DoNotSchedule", "ScheduleAnyway"), place)
-    found += _check_min_domains(constraint.min_domains, action, path.child("minDomains"))
+    found += _validate_min_domains(constraint.min_domains, action, path.child("minDomains"))
     for name, policy in (
         ("nodeAffinityPolicy", constraint.node_affinity_policy),
         ("nodeTaintsPolicy", constraint.node_taints_policy),
     ):
         found += choice(policy, ("Honor", "Ignore"), path.child(name))
     keys, selector = constraint.match_label_keys, constraint.label_selector
-    found += _check_label_keys(keys, (), selector, path)
+    found += _validate_label_keys(keys, (), selector, path)
     if selector is not None:
-        found += check_label_selector(selector, path.child("labelSelector"))
+        found += validate_label_selector(selector, path.child("labelSelector"))
     return found
 
 
-def _check_min_domains(number: int | None, action: str, path: Path) -> ErrorList:
+def _validate_min_domains(number: int | None, action: str, path: Path) -> ErrorList:
     if number is None:
         return []
     found: ErrorList = []
@@ -201,7 +201,7 @@ def _check_min_domains(number: int | None, action: str, path: Path) -> ErrorList
     return found
 
 
-# ---- from mooring.validation.pod.label_keys: What matchLabelKeys and mismatchLabelKeys of a new pod come to: expressions over its own labels.
+# --- matchLabelKeys and mismatchLabelKeys of a new pod ------------------------------------
 
 Labels = Mapping[str, str]
 A = TypeVar("A", PodAffinity, PodAntiAffinity)

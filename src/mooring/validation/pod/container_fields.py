@@ -22,17 +22,17 @@ from mooring.validation.field_rules import each_invalid, label, not_negative
 from mooring.validation.pod.field_rules import (
     ENV_FIELDS,
     Tree,
-    check_field,
-    check_resource,
     choice,
     config_key,
     given,
     no_backsteps,
     object_name,
     object_name_prefix,
+    validate_field,
+    validate_resource,
     variable_name,
 )
-from mooring.validation.pod.networking import check_port_number, port_name_faults
+from mooring.validation.pod.networking import port_name_faults, validate_port_number
 
 HTTP_SCHEMES = ("HTTP", "HTTPS")
 
@@ -52,19 +52,19 @@ _is_header = re.compile(_HEADER).fullmatch
 _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
 
 
-def check_probes(container: Container, grace_period_s: int | None, path: Path) -> ErrorList:
-    """Check the hooks and probes of a container that runs as long as its pod."""
+def validate_probes(container: Container, grace_period_s: int | None, path: Path) -> ErrorList:
+    """Validate the hooks and probes of a container that runs as long as its pod."""
     found: ErrorList = []
     if container.lifecycle is not None:
-        found += _check_lifecycle(container.lifecycle, grace_period_s, path.child("lifecycle"))
+        found += _validate_lifecycle(container.lifecycle, grace_period_s, path.child("lifecycle"))
     for name, probe in _probes(container).items():
         if probe is not None:
-            found += _check_probe(name, probe, path.child(name))
+            found += _validate_probe(name, probe, path.child(name))
     return found
 
 
-def check_no_probes(container: Container, path: Path) -> ErrorList:
-    """Check that a container that ends before others start has neither hooks nor probes."""
+def validate_no_probes(container: Container, path: Path) -> ErrorList:
+    """Validate that a container that ends before others start has neither hooks nor probes."""
     given_parts = {"lifecycle": container.lifecycle, **_probes(container)}
     return [
         forbidden(path.child(name), _ONLY_SIDECARS)
@@ -81,8 +81,8 @@ def _probes(container: Container) -> dict[str, Any]:
     }
 
 
-def _check_probe(name: str, probe: Tree, path: Path) -> ErrorList:
-    found = _check_handler(probe, None, path)
+def _validate_probe(name: str, probe: Tree, path: Path) -> ErrorList:
+    found = _validate_handler(probe, None, path)
     for number in _NUMBERS:
         found += not_negative(probe.get(number), path.child(number))
     grace_period, place = (
@@ -100,19 +100,19 @@ def _check_probe(name: str, probe: Tree, path: Path) -> ErrorList:
     return found
 
 
-def _check_lifecycle(lifecycle: Tree, grace_period_s: int | None, path: Path) -> ErrorList:
+def _validate_lifecycle(lifecycle: Tree, grace_period_s: int | None, path: Path) -> ErrorList:
     found: ErrorList = []
     for name in ("postStart", "preStop"):
         if name in lifecycle:
-            found += _check_handler(lifecycle[name], grace_period_s, path.child(name))
+            found += _validate_handler(lifecycle[name], grace_period_s, path.child(name))
     return found
 
 
-# --- handlers -------------------------------------------------------------------------------------
+# --- handlers -----------------------------------------------------------------------------
 
 
-def _check_handler(handler: Tree, grace_period_s: int | None, path: Path) -> ErrorList:
-    """Check what is done: one of a few things, of which only the first is looked at."""
+def _validate_handler(handler: Tree, grace_period_s: int | None, path: Path) -> ErrorList:
+    """Validate what is done: one of a few things, of which only the first is looked at."""
     found: ErrorList = []
     chosen = ""
     for name in ("exec", "httpGet", "tcpSocket", "grpc", "sleep"):
@@ -127,19 +127,19 @@ def _check_handler(handler: Tree, grace_period_s: int | None, path: Path) -> Err
             case "exec":
                 found += given(handler[name], ("command",), place)
             case "httpGet":
-                found += _check_http(handler[name], place)
+                found += _validate_http(handler[name], place)
             case "sleep":
-                found += _check_sleep(handler[name], grace_period_s, place)
+                found += _validate_sleep(handler[name], grace_period_s, place)
             case _:
-                found += _check_port(handler[name].get("port", 0), place.child("port"))
+                found += _validate_port(handler[name].get("port", 0), place.child("port"))
     if not chosen:
         found.append(required(path, "must specify a handler type"))
     return found
 
 
-def _check_http(action: Tree, path: Path) -> ErrorList:
+def _validate_http(action: Tree, path: Path) -> ErrorList:
     found = given(action, ("path",), path)
-    found += _check_port(action.get("port", 0), path.child("port"))
+    found += _validate_port(action.get("port", 0), path.child("port"))
     found += choice(action.get("scheme", ""), HTTP_SCHEMES, path.child("scheme"))
     for header in action.get("httpHeaders", ()):
         name = header.get("name", "")
@@ -148,13 +148,13 @@ def _check_http(action: Tree, path: Path) -> ErrorList:
     return found
 
 
-def _check_port(port: int | str, path: Path) -> ErrorList:
+def _validate_port(port: int | str, path: Path) -> ErrorList:
     if isinstance(port, int):
-        return check_port_number(port, path)
+        return validate_port_number(port, path)
     return each_invalid(path, port, port_name_faults(port))
 
 
-def _check_sleep(action: Tree, grace_period_s: int | None, path: Path) -> ErrorList:
+def _validate_sleep(action: Tree, grace_period_s: int | None, path: Path) -> ErrorList:
     seconds = action.get("seconds", 0)
     if grace_period_s is None or 0 <= seconds <= grace_period_s:
         return []
@@ -162,7 +162,7 @@ def _check_sleep(action: Tree, grace_period_s: int | None, path: Path) -> ErrorL
     return [invalid(path, seconds, detail)]
 
 
-# ---- from mooring.validation.pod.restarts: Rules for when a container is restarted: by its policy, by exit codes, and when it is resized.
+# --- restart and resize policies ----------------------------------------------------------
 
 POLICIES = ("Always", "Never", "OnFailure")
 ACTIONS = ("Restart", "RestartAllContainers")
@@ -176,8 +176,8 @@ _NO_POLICY = "must specify restartPolicy when restart rules are used"
 _NOT_SIDECAR = "must not be set to 'RestartContainer' for non-sidecar initContainers"
 
 
-def check_restarts(container: Container, path: Path) -> ErrorList:
-    """Check the restart policy of a container and the rules that come before it."""
+def validate_restarts(container: Container, path: Path) -> ErrorList:
+    """Validate the restart policy of a container and the rules that come before it."""
     policy, rules = container.restart_policy, container.restart_policy_rules
     if policy is None and not rules:
         return []
@@ -186,21 +186,21 @@ def check_restarts(container: Container, path: Path) -> ErrorList:
         found.append(required(path.child("restartPolicy"), _NO_POLICY))
     elif policy not in POLICIES:
         found.append(not_supported(path.child("restartPolicy"), policy, POLICIES))
-    return found + _check_rules(rules, path.child("restartPolicyRules"))
+    return found + _validate_rules(rules, path.child("restartPolicyRules"))
 
 
-def check_init_restarts(container: Container, path: Path) -> ErrorList:
-    """Check the same of an init container, which must also have a policy before it has rules."""
+def validate_init_restarts(container: Container, path: Path) -> ErrorList:
+    """Validate the same of an init container, which must also have a policy before it has rules."""
     if container.restart_policy is None:
         if container.restart_policy_rules:
             return [required(path.child("restartPolicy"), _NO_POLICY)]
-        return _check_no_restart(container, path)
-    found = check_restarts(container, path)
-    return found if container.is_sidecar else found + _check_no_restart(container, path)
+        return _validate_no_restart(container, path)
+    found = validate_restarts(container, path)
+    return found if container.is_sidecar else found + _validate_no_restart(container, path)
 
 
-def _check_no_restart(container: Container, path: Path) -> ErrorList:
-    """Check that a container that ends before others start is not restarted to be resized."""
+def _validate_no_restart(container: Container, path: Path) -> ErrorList:
+    """Validate that a container that ends before others start is not restarted to be resized."""
     return [
         invalid(
             path.child("resizePolicy").index(position).child("restartPolicy"),
@@ -212,7 +212,7 @@ def _check_no_restart(container: Container, path: Path) -> ErrorList:
     ]
 
 
-def _check_rules(rules: tuple[Tree, ...], path: Path) -> ErrorList:
+def _validate_rules(rules: tuple[Tree, ...], path: Path) -> ErrorList:
     found: ErrorList = []
     if len(rules) > RULES_MAX:
         found.append(too_many(path, len(rules), RULES_MAX))
@@ -221,11 +221,11 @@ def _check_rules(rules: tuple[Tree, ...], path: Path) -> ErrorList:
         action = rule.get("action", "")
         if action not in ACTIONS:
             found.append(not_supported(place.child("action"), action, ACTIONS))
-        found += _check_exit_codes(rule.get("exitCodes"), place.child("exitCodes"))
+        found += _validate_exit_codes(rule.get("exitCodes"), place.child("exitCodes"))
     return found
 
 
-def _check_exit_codes(codes: Tree | None, path: Path) -> ErrorList:
+def _validate_exit_codes(codes: Tree | None, path: Path) -> ErrorList:
     if codes is None:
         return [required(path, "must be specified")]
     found: ErrorList = []
@@ -237,8 +237,8 @@ def _check_exit_codes(codes: Tree | None, path: Path) -> ErrorList:
     return found
 
 
-def check_resize_policy(policies: tuple[Tree, ...], pod_policy: str, path: Path) -> ErrorList:
-    """Check whether a container is restarted when its resources change."""
+def validate_resize_policy(policies: tuple[Tree, ...], pod_policy: str, path: Path) -> ErrorList:
+    """Validate whether a container is restarted when its resources change."""
     found: ErrorList = []
     taken: set[str] = set()
     for position, policy in enumerate(policies):
@@ -259,7 +259,7 @@ def _one_of(value: Any, supported: tuple[str, ...], path: Path) -> ErrorList:
     return [] if value in supported else [not_supported(path, value, supported)]
 
 
-# ---- from mooring.validation.pod.environment: Rules for environment variables: names, and where values come from.
+# --- environment variables ----------------------------------------------------------------
 
 _NO_SOURCE = (
     "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or "
@@ -269,31 +269,31 @@ _NO_SOURCE_OF_MANY = "must specify one of: `configMapRef` or `secretRef`"
 _SEVERAL = "may not have more than one field specified at a time"
 
 
-def check_environment(container: Container, path: Path) -> ErrorList:
-    """Check the variables of a container, and what many are taken from at once."""
+def validate_environment(container: Container, path: Path) -> ErrorList:
+    """Validate the variables of a container, and what many are taken from at once."""
     found: ErrorList = []
     for position, variable in enumerate(container.env):
         place = path.child("env").index(position)
         name = variable.get("name", "")
         found += variable_name(name, place.child("name")) if name else given({}, ("name",), place)
         if "valueFrom" in variable:
-            found += _check_source(variable, place.child("valueFrom"))
-    return found + _check_sources_of_many(container.env_from, path.child("envFrom"))
+            found += _validate_source(variable, place.child("valueFrom"))
+    return found + _validate_sources_of_many(container.env_from, path.child("envFrom"))
 
 
-def _check_source(variable: Tree, path: Path) -> ErrorList:
+def _validate_source(variable: Tree, path: Path) -> ErrorList:
     source = variable["valueFrom"]
     found: ErrorList = []
     if "fieldRef" in source:
-        found += check_field(source["fieldRef"], ENV_FIELDS, path.child("fieldRef"))
+        found += validate_field(source["fieldRef"], ENV_FIELDS, path.child("fieldRef"))
     if "resourceFieldRef" in source:
         place = path.child("resourceFieldRef")
-        found += check_resource(source["resourceFieldRef"], place, in_volume=False)
+        found += validate_resource(source["resourceFieldRef"], place, in_volume=False)
     for name in ("configMapKeyRef", "secretKeyRef"):
         if name in source:
-            found += _check_key(source[name], path.child(name))
+            found += _validate_key(source[name], path.child(name))
     if "fileKeyRef" in source:
-        found += _check_file_key(source["fileKeyRef"], path.child("fileKeyRef"))
+        found += _validate_file_key(source["fileKeyRef"], path.child("fileKeyRef"))
     if not source:
         found.append(invalid(path, "", _NO_SOURCE))
     elif variable.get("value"):
@@ -303,13 +303,13 @@ def _check_source(variable: Tree, path: Path) -> ErrorList:
     return found
 
 
-def _check_key(selector: Tree, path: Path) -> ErrorList:
+def _validate_key(selector: Tree, path: Path) -> ErrorList:
     found = object_name(selector.get("name", ""), path.child("name"))
     key = selector.get("key", "")
     return found + (config_key(key, path.child("key")) if key else [required(path.child("key"))])
 
 
-def _check_file_key(selector: Tree, path: Path) -> ErrorList:
+def _validate_file_key(selector: Tree, path: Path) -> ErrorList:
     found = given(selector, ("key", "volumeName", "path"), path)
     found += variable_name(selector.get("key", ""), path.child("key"))
     if selector.get("volumeName"):
@@ -317,14 +317,14 @@ def _check_file_key(selector: Tree, path: Path) -> ErrorList:
     return found + no_backsteps(selector.get("path", ""), path.child("path"))
 
 
-def _check_sources_of_many(sources: tuple[Tree, ...], path: Path) -> ErrorList:
+def _validate_sources_of_many(sources: tuple[Tree, ...], path: Path) -> ErrorList:
     found: ErrorList = []
     for position, source in enumerate(sources):
         place = path.index(position)
         found += variable_name(source.get("prefix", ""), place.child("prefix"))
         chosen = [name for name in ("configMapRef", "secretRef") if name in source]
         for name in chosen:
-            found += _check_reference(source[name], place.child(name, "name"))
+            found += _validate_reference(source[name], place.child(name, "name"))
         if not chosen:
             found.append(invalid(path, "", _NO_SOURCE_OF_MANY))
         elif len(chosen) > 1:
@@ -332,15 +332,15 @@ def _check_sources_of_many(sources: tuple[Tree, ...], path: Path) -> ErrorList:
     return found
 
 
-def _check_reference(reference: Tree, path: Path) -> ErrorList:
+def _validate_reference(reference: Tree, path: Path) -> ErrorList:
     name = reference.get("name", "")
     return object_name_prefix(name, path) if name else [required(path)]
 
 
-def check_file_volumes(
+def validate_file_volumes(
     containers: Iterable[tuple[Container, Path]], volumes: tuple[Tree, ...]
 ) -> ErrorList:
-    """Check that variables from files name empty folders that the pod has."""
+    """Validate that variables from files name empty folders that the pod has."""
     by_name = {volume.get("name", ""): volume for volume in volumes}
     found: ErrorList = []
     for container, path in containers:

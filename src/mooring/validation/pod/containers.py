@@ -20,17 +20,17 @@ from mooring.validation.errors import (
 )
 from mooring.validation.field_rules import label
 from mooring.validation.pod.container_fields import (
-    check_environment,
-    check_init_restarts,
-    check_no_probes,
-    check_probes,
-    check_resize_policy,
-    check_restarts,
+    validate_environment,
+    validate_init_restarts,
+    validate_no_probes,
+    validate_probes,
+    validate_resize_policy,
+    validate_restarts,
 )
 from mooring.validation.pod.field_rules import Tree, choice, descending_path, given, no_backsteps
-from mooring.validation.pod.networking import check_host_ports, check_ports
-from mooring.validation.pod.resources import check_container_resources
-from mooring.validation.pod.security_context import check_container_security
+from mooring.validation.pod.networking import validate_host_ports, validate_ports
+from mooring.validation.pod.resources import validate_container_resources
+from mooring.validation.pod.security_context import validate_container_security
 from mooring.validation.pod.volumes import PULL_POLICIES, Volumes
 
 BLANKS = "must not have leading or trailing whitespace"
@@ -44,19 +44,19 @@ class Surroundings(NamedTuple):
     claims: Set[str]
     volumes: Volumes
 
-    def check_probes(self, container: Container, path: Path) -> ErrorList:
-        """Check the hooks and probes of a container."""
-        return check_probes(container, self.spec.termination_grace_period_seconds, path)
+    def validate_probes(self, container: Container, path: Path) -> ErrorList:
+        """Validate the hooks and probes of a container."""
+        return validate_probes(container, self.spec.termination_grace_period_seconds, path)
 
 
-def check_containers(spec: PodSpec, volumes: Volumes, path: Path) -> ErrorList:
-    """Check the containers of all three sorts."""
+def validate_containers(spec: PodSpec, volumes: Volumes, path: Path) -> ErrorList:
+    """Validate the containers of all three sorts."""
     claims = {claim.name for claim in spec.resource_claims if claim.name}
     around = Surroundings(spec, claims, volumes)
     return (
-        _check_regular(around, path.child("containers"))
-        + _check_init(around, path.child("initContainers"))
-        + _check_ephemeral(around, path.child("ephemeralContainers"))
+        _validate_regular(around, path.child("containers"))
+        + _validate_init(around, path.child("initContainers"))
+        + _validate_ephemeral(around, path.child("ephemeralContainers"))
     )
 
 
@@ -71,8 +71,8 @@ def with_paths(spec: PodSpec, path: Path) -> Iterator[tuple[Container, Path]]:
             yield container, path.child(name).index(position)
 
 
-def check_images(containers: Iterable[Container], path: Path) -> ErrorList:
-    """Check that no image has blanks around it."""
+def validate_images(containers: Iterable[Container], path: Path) -> ErrorList:
+    """Validate that no image has blanks around it."""
     return [
         invalid(path.index(position).child("image"), container.image, BLANKS)
         for position, container in enumerate(containers)
@@ -80,7 +80,7 @@ def check_images(containers: Iterable[Container], path: Path) -> ErrorList:
     ]
 
 
-def _check_regular(around: Surroundings, path: Path) -> ErrorList:
+def _validate_regular(around: Surroundings, path: Path) -> ErrorList:
     spec = around.spec
     if not spec.containers:
         return [required(path)]
@@ -88,44 +88,44 @@ def _check_regular(around: Surroundings, path: Path) -> ErrorList:
     taken: set[str] = set()
     for position, container in enumerate(spec.containers):
         place = path.index(position)
-        found += _check_container(container, around, place)
+        found += _validate_container(container, around, place)
         if container.name in taken:
             found.append(duplicate(place.child("name"), container.name))
         taken.add(container.name)
-        found += around.check_probes(container, place)
-        found += check_restarts(container, place)
-    return found + check_host_ports(spec.containers, path)
+        found += around.validate_probes(container, place)
+        found += validate_restarts(container, place)
+    return found + validate_host_ports(spec.containers, path)
 
 
-def _check_init(around: Surroundings, path: Path) -> ErrorList:
+def _validate_init(around: Surroundings, path: Path) -> ErrorList:
     spec = around.spec
     found: ErrorList = []
     taken = {container.name for container in spec.containers}
     for position, container in enumerate(spec.init_containers):
         place = path.index(position)
-        found += _check_container(container, around, place)
-        found += check_init_restarts(container, place)
+        found += _validate_container(container, around, place)
+        found += validate_init_restarts(container, place)
         if container.name in taken:
             found.append(duplicate(place.child("name"), container.name))
         elif container.name:
             taken.add(container.name)
         # Init containers run one after the other, so each has the host's ports to itself.
-        found += check_host_ports((container,), path)
+        found += validate_host_ports((container,), path)
         if container.is_sidecar:
-            found += around.check_probes(container, place)
+            found += around.validate_probes(container, place)
         else:
-            found += check_no_probes(container, place)
+            found += validate_no_probes(container, place)
     return found
 
 
-def _check_ephemeral(around: Surroundings, path: Path) -> ErrorList:
+def _validate_ephemeral(around: Surroundings, path: Path) -> ErrorList:
     spec = around.spec
     found: ErrorList = []
     others = {container.name for container in (*spec.containers, *spec.init_containers)}
     taken = set(others)
     for position, container in enumerate(spec.ephemeral_containers):
         place = path.index(position)
-        found += _check_container(container, around, place)
+        found += _validate_container(container, around, place)
         if container.image != container.image.strip():
             found.append(invalid(place.child("image"), container.image, BLANKS))
         if container.name in taken:
@@ -134,12 +134,12 @@ def _check_ephemeral(around: Surroundings, path: Path) -> ErrorList:
         target = container.target_container_name
         if target and target not in others:
             found.append(not_found(place.child("targetContainerName"), target))
-        found += _check_only_ephemeral(container, place)
-        found += _check_no_sub_paths(container, place.child("volumeMounts"))
+        found += _validate_only_ephemeral(container, place)
+        found += _validate_no_sub_paths(container, place.child("volumeMounts"))
     return found
 
 
-def _check_no_sub_paths(container: EphemeralContainer, path: Path) -> ErrorList:
+def _validate_no_sub_paths(container: EphemeralContainer, path: Path) -> ErrorList:
     return [
         forbidden(path.index(position).child(name), _NOT_EPHEMERAL)
         for position, mount in enumerate(container.volume_mounts)
@@ -148,8 +148,8 @@ def _check_no_sub_paths(container: EphemeralContainer, path: Path) -> ErrorList:
     ]
 
 
-def _check_only_ephemeral(container: EphemeralContainer, path: Path) -> ErrorList:
-    """Check that nothing is set that only the containers a pod starts with may have."""
+def _validate_only_ephemeral(container: EphemeralContainer, path: Path) -> ErrorList:
+    """Validate that nothing is set that only the containers a pod starts with may have."""
     fields = {
         "ports": container.ports,
         "resources": container.resources != ResourceRequirements(),
@@ -166,7 +166,7 @@ def _check_only_ephemeral(container: EphemeralContainer, path: Path) -> ErrorLis
     ]
 
 
-def _check_container(container: Container, around: Surroundings, path: Path) -> ErrorList:
+def _validate_container(container: Container, around: Surroundings, path: Path) -> ErrorList:
     found: ErrorList = []
     if container.name:
         found += label(container.name, path.child("name"))
@@ -174,34 +174,34 @@ def _check_container(container: Container, around: Surroundings, path: Path) -> 
         found.append(required(path.child("name")))
     if not container.image:
         found.append(required(path.child("image")))
-    found += check_choice(
+    found += validate_choice(
         container.termination_message_policy,
         ("File", "FallbackToLogsOnError"),
         path.child("terminationMessagePolicy"),
     )
-    found += check_ports(container.ports, path.child("ports"))
-    found += check_environment(container, path)
-    found += check_mounts(container, around.volumes, path)
+    found += validate_ports(container.ports, path.child("ports"))
+    found += validate_environment(container, path)
+    found += validate_mounts(container, around.volumes, path)
     policy_path = path.child("imagePullPolicy")
-    found += check_choice(container.image_pull_policy, PULL_POLICIES, policy_path)
+    found += validate_choice(container.image_pull_policy, PULL_POLICIES, policy_path)
     resources_path = path.child("resources")
-    found += check_container_resources(container.resources, resources_path, around.claims)
-    found += check_resize_policy(
+    found += validate_container_resources(container.resources, resources_path, around.claims)
+    found += validate_resize_policy(
         container.resize_policy, around.spec.restart_policy, path.child("resizePolicy")
     )
-    return found + check_container_security(
+    return found + validate_container_security(
         container.security_context, around.spec, path.child("securityContext")
     )
 
 
-def check_choice(value: str, supported: tuple[str, ...], path: Path) -> ErrorList:
-    """Check a word that must be given and be one of a few."""
+def validate_choice(value: str, supported: tuple[str, ...], path: Path) -> ErrorList:
+    """Validate a word that must be given and be one of a few."""
     if not value:
         return [required(path)]
     return [] if value in supported else [not_supported(path, value, supported)]
 
 
-# ---- from mooring.validation.pod.mounts: Rules for where a container sees the volumes of its pod: as folders, or as block devices.
+# --- volume mounts and devices ------------------------------------------------------------
 
 PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 BIND_OPTIONS = ("nodev", "noexec", "nosuid")
@@ -212,23 +212,23 @@ _NOT_A_CLAIM = (
 )
 
 
-def check_mounts(container: Container, volumes: Volumes, path: Path) -> ErrorList:
-    """Check the mounts and block devices of a container."""
+def validate_mounts(container: Container, volumes: Volumes, path: Path) -> ErrorList:
+    """Validate the mounts and block devices of a container."""
     mounted = {m.get("name", ""): m.get("mountPath", "") for m in container.volume_mounts}
     devices = {d.get("name", ""): d.get("devicePath", "") for d in container.volume_devices}
     found: ErrorList = []
     taken: set[str] = set()
     for position, mount in enumerate(container.volume_mounts):
         place = path.child("volumeMounts").index(position)
-        found += _check_place(mount, volumes, place, taken)
-        found += _check_not_device(mount, devices, place)
-        found += _check_sub_path(mount, place)
-        found += _check_options(mount, container, place)
-        found += _check_bind_options(mount, volumes, place.child("bindMountOptions"))
-    return found + _check_devices(container, volumes, mounted, path.child("volumeDevices"))
+        found += _validate_place(mount, volumes, place, taken)
+        found += _validate_not_device(mount, devices, place)
+        found += _validate_sub_path(mount, place)
+        found += _validate_options(mount, container, place)
+        found += _validate_bind_options(mount, volumes, place.child("bindMountOptions"))
+    return found + _validate_devices(container, volumes, mounted, path.child("volumeDevices"))
 
 
-def _check_place(mount: Tree, volumes: Volumes, path: Path, taken: set[str]) -> ErrorList:
+def _validate_place(mount: Tree, volumes: Volumes, path: Path, taken: set[str]) -> ErrorList:
     name, target = mount.get("name", ""), mount.get("mountPath", "")
     found = given(mount, ("name",), path)
     if name not in volumes:
@@ -240,7 +240,7 @@ def _check_place(mount: Tree, volumes: Volumes, path: Path, taken: set[str]) -> 
     return found
 
 
-def _check_not_device(mount: Tree, devices: dict[str, str], path: Path) -> ErrorList:
+def _validate_not_device(mount: Tree, devices: dict[str, str], path: Path) -> ErrorList:
     name, target = mount.get("name", ""), mount.get("mountPath", "")
     found: ErrorList = []
     if name in devices:
@@ -252,8 +252,8 @@ def _check_not_device(mount: Tree, devices: dict[str, str], path: Path) -> Error
     return found
 
 
-def _check_sub_path(mount: Tree, path: Path) -> ErrorList:
-    """Check the part of a volume that is mounted; Kubernetes does not say in which mount."""
+def _validate_sub_path(mount: Tree, path: Path) -> ErrorList:
+    """Validate the part of a volume that is mounted; Kubernetes does not say in which mount."""
     mounts = path.parent or path
     target, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     found = descending_path(target, mounts.child("subPath"))
@@ -263,7 +263,7 @@ def _check_sub_path(mount: Tree, path: Path) -> ErrorList:
     return found + descending_path(expression, mounts.child("subPathExpr"))
 
 
-def _check_options(mount: Tree, container: Container, path: Path) -> ErrorList:
+def _validate_options(mount: Tree, container: Container, path: Path) -> ErrorList:
     mounts = path.parent or path
     propagation, place = mount.get("mountPropagation"), mounts.child("mountPropagation")
     found = choice(propagation, PROPAGATIONS, place)
@@ -271,10 +271,10 @@ def _check_options(mount: Tree, container: Container, path: Path) -> ErrorList:
     if propagation == "Bidirectional" and not security.get("privileged"):
         detail = "Bidirectional mount propagation is available only to privileged containers"
         found.append(forbidden(place, detail))
-    return found + _check_recursive(mount, propagation, mounts.child("recursiveReadOnly"))
+    return found + _validate_recursive(mount, propagation, mounts.child("recursiveReadOnly"))
 
 
-def _check_recursive(mount: Tree, propagation: str | None, path: Path) -> ErrorList:
+def _validate_recursive(mount: Tree, propagation: str | None, path: Path) -> ErrorList:
     value = mount.get("recursiveReadOnly")
     found = choice(value, RECURSIVE_READ_ONLY, path)
     if found or value in (None, "Disabled"):
@@ -287,7 +287,7 @@ def _check_recursive(mount: Tree, propagation: str | None, path: Path) -> ErrorL
     return found
 
 
-def _check_bind_options(mount: Tree, volumes: Volumes, path: Path) -> ErrorList:
+def _validate_bind_options(mount: Tree, volumes: Volumes, path: Path) -> ErrorList:
     options = mount.get("bindMountOptions", [])
     found: ErrorList = []
     for position, option in enumerate(options):
@@ -300,10 +300,10 @@ def _check_bind_options(mount: Tree, volumes: Volumes, path: Path) -> ErrorList:
     return found
 
 
-# --- block devices --------------------------------------------------------------------------------
+# --- block devices ------------------------------------------------------------------------
 
 
-def _check_devices(
+def _validate_devices(
     container: Container, volumes: Volumes, mounted: dict[str, str], path: Path
 ) -> ErrorList:
     found: ErrorList = []
@@ -312,8 +312,8 @@ def _check_devices(
     for position, device in enumerate(container.volume_devices):
         place = path.index(position)
         name, target = device.get("name", ""), device.get("devicePath", "")
-        found += _check_device_name(name, volumes, place.child("name"), names)
-        found += _check_device_path(target, place.child("devicePath"), targets)
+        found += _validate_device_name(name, volumes, place.child("name"), names)
+        found += _validate_device_path(target, place.child("devicePath"), targets)
         if name in mounted:
             detail = "must not already exist in volumeMounts"
             found.append(invalid(place.child("name"), name, detail))
@@ -324,7 +324,7 @@ def _check_devices(
     return found
 
 
-def _check_device_name(name: str, volumes: Volumes, path: Path, taken: set[str]) -> ErrorList:
+def _validate_device_name(name: str, volumes: Volumes, path: Path, taken: set[str]) -> ErrorList:
     found: ErrorList = []
     if not name:
         found.append(required(path))
@@ -338,7 +338,7 @@ def _check_device_name(name: str, volumes: Volumes, path: Path, taken: set[str])
     return found
 
 
-def _check_device_path(target: str, path: Path, taken: set[str]) -> ErrorList:
+def _validate_device_path(target: str, path: Path, taken: set[str]) -> ErrorList:
     found: ErrorList = []
     if not target:
         found.append(required(path))

@@ -126,7 +126,7 @@ def _default_status(status: PodStatus) -> PodStatus:
     return replace(status, pod_ips=(PodIP(ip=status.pod_ip),))
 
 
-# ---- from mooring.validation.pod.part_defaults: Defaults of the types in a pod that our structs keep as JSON: volumes, probes, variables.
+# --- defaults of parts that are kept as JSON ----------------------------------------------
 
 Tree = dict[str, Any]
 
@@ -221,7 +221,7 @@ def _has_defaults(message: str) -> bool:
     return any(message in table for table in tables) or bool(_fields_with_defaults(message))
 
 
-# --- defaults that depend on something ------------------------------------------------------------
+# --- defaults that depend on something ----------------------------------------------------
 
 
 def _default_volume(volume: Tree) -> Tree:

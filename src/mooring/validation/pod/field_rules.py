@@ -26,36 +26,36 @@ _FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
 def given(tree: Tree, fields: Iterable[str], path: Path) -> ErrorList:
-    """Check that fields are not empty."""
+    """Validate that fields are not empty."""
     return [required(path.child(name)) for name in fields if not tree.get(name)]
 
 
 def choice(value: Any, supported: Sequence[str], path: Path) -> ErrorList:
-    """Check a word that, if it is given, is one of a few."""
+    """Validate a word that, if it is given, is one of a few."""
     if value is None or value in supported:
         return []
     return [not_supported(path, value, sorted(supported))]
 
 
 def in_range(value: int, low: int, high: int, path: Path) -> ErrorList:
-    """Check a number."""
+    """Validate a number."""
     if low <= value <= high:
         return []
     return [invalid(path, value, f"must be between {low} and {high}, inclusive")]
 
 
-# --- files ----------------------------------------------------------------------------------------
+# --- files --------------------------------------------------------------------------------
 
 
 def no_backsteps(target: str, path: Path) -> ErrorList:
-    """Check that a path never goes up."""
+    """Validate that a path never goes up."""
     if ".." in target.split("/"):
         return [invalid(path, target, "must not contain '..'")]
     return []
 
 
 def descending_path(target: str, path: Path) -> ErrorList:
-    """Check a path that must stay below the folder that it starts from."""
+    """Validate a path that must stay below the folder that it starts from."""
     found: ErrorList = []
     if target.startswith("/"):
         found.append(invalid(path, target, "must be a relative path"))
@@ -63,7 +63,7 @@ def descending_path(target: str, path: Path) -> ErrorList:
 
 
 def local_path(target: str, path: Path) -> ErrorList:
-    """Check the path of a file in a volume; names that start with two dots are the kubelet's."""
+    """Validate the path of a file in a volume; names that start with two dots are the kubelet's."""
     found = descending_path(target, path)
     if target.startswith("..") and not target.startswith("../"):
         found.append(invalid(path, target, "must not start with '..'"))
@@ -71,42 +71,42 @@ def local_path(target: str, path: Path) -> ErrorList:
 
 
 def file_mode(mode: int | None, path: Path) -> ErrorList:
-    """Check the permissions of files."""
+    """Validate the permissions of files."""
     if mode is None or 0 <= mode <= FILE_MODE_MAX:
         return []
     return [invalid(path, mode, _FILE_MODE)]
 
 
 def user_id(number: int | None, path: Path) -> ErrorList:
-    """Check the number of a user or group."""
+    """Validate the number of a user or group."""
     return [] if number is None else in_range(number, 0, ID_MAX, path)
 
 
-# --- names ----------------------------------------------------------------------------------------
+# --- names --------------------------------------------------------------------------------
 
 
 def variable_name(name: str, path: Path) -> ErrorList:
-    """Check the name of an environment variable."""
+    """Validate the name of an environment variable."""
     return each_invalid(path, name, names.variable_name(name))
 
 
 def config_key(key: str, path: Path) -> ErrorList:
-    """Check a key of a ConfigMap or Secret."""
+    """Validate a key of a ConfigMap or Secret."""
     return each_invalid(path, key, names.config_key(key))
 
 
 def object_name(name: str, path: Path) -> ErrorList:
-    """Check the name of an object of which it is not known whether it exists."""
+    """Validate the name of an object of which it is not known whether it exists."""
     return each_invalid(path, name, names.dns1123_subdomain(name))
 
 
 def object_name_prefix(name: str, path: Path) -> ErrorList:
-    """Check the name of an object; that it ends with a hyphen is let pass."""
+    """Validate the name of an object; that it ends with a hyphen is let pass."""
     shown = f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
     return each_invalid(path, name, names.dns1123_subdomain(shown))
 
 
-# ---- from mooring.validation.pod.downward: Rules for what a container may learn of its pod: fields and resources, by name.
+# --- the downward API ---------------------------------------------------------------------
 
 ENV_FIELDS = (
     "metadata.name",
@@ -144,24 +144,24 @@ _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 
 
-def check_volume_file(file: Tree, path: Path) -> ErrorList:
-    """Check a file that holds a field or a resource of its pod."""
+def validate_volume_file(file: Tree, path: Path) -> ErrorList:
+    """Validate a file that holds a field or a resource of its pod."""
     found = given(file, ("path",), path) + local_path(file.get("path", ""), path.child("path"))
     field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
     if field is not None:
-        found += check_field(field, VOLUME_FIELDS, path.child("fieldRef"))
+        found += validate_field(field, VOLUME_FIELDS, path.child("fieldRef"))
         if resource is not None:
             detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
             found.append(invalid(path, "resource", detail))
     elif resource is not None:
-        found += check_resource(resource, path.child("resourceFieldRef"), in_volume=True)
+        found += validate_resource(resource, path.child("resourceFieldRef"), in_volume=True)
     else:
         found.append(required(path, "one of fieldRef and resourceFieldRef is required"))
     return found + file_mode(file.get("mode"), path.child("mode"))
 
 
-def check_field(selector: Tree, allowed: Collection[str], path: Path) -> ErrorList:
-    """Check a selector of a field of a pod."""
+def validate_field(selector: Tree, allowed: Collection[str], path: Path) -> ErrorList:
+    """Validate a selector of a field of a pod."""
     for name in ("apiVersion", "fieldPath"):
         if not selector.get(name):
             return [required(path.child(name))]
@@ -199,8 +199,8 @@ def _unconvertible(version: str, written: str, field: str, subscript: str | None
     return f"field label not supported: {written}"
 
 
-def check_resource(selector: Tree, path: Path, *, in_volume: bool) -> ErrorList:
-    """Check a selector of a resource of a container; a volume must name which."""
+def validate_resource(selector: Tree, path: Path, *, in_volume: bool) -> ErrorList:
+    """Validate a selector of a resource of a container; a volume must name which."""
     resource = selector.get("resource", "")
     found: ErrorList = []
     if in_volume and not selector.get("containerName"):
@@ -209,10 +209,10 @@ def check_resource(selector: Tree, path: Path, *, in_volume: bool) -> ErrorList:
         found.append(required(path.child("resource")))
     elif resource not in _RESOURCES and not resource.startswith(_HUGE_PAGES):
         found.append(not_supported(path.child("resource"), resource, _RESOURCES))
-    return found + _check_divisor(resource, selector.get("divisor", "0"), path.child("divisor"))
+    return found + _validate_divisor(resource, selector.get("divisor", "0"), path.child("divisor"))
 
 
-def _check_divisor(resource: str, divisor: str, path: Path) -> ErrorList:
+def _validate_divisor(resource: str, divisor: str, path: Path) -> ErrorList:
     if Quantity.parse(divisor).is_zero:
         return []
     allowed: tuple[str, ...] = _BYTES
@@ -244,8 +244,8 @@ _SIGNER_PATH_MAX = names.SUBDOMAIN_MAX + names.LABEL_MAX + 1
 _SIGNER_MAX = names.SUBDOMAIN_MAX + _SIGNER_PATH_MAX + 1
 
 
-def check_signer(name: str, path: Path) -> ErrorList:
-    """Check the name of a signer: a domain and a path."""
+def validate_signer(name: str, path: Path) -> ErrorList:
+    """Validate the name of a signer: a domain and a path."""
     if not name:
         return [required(path)]
     domain, _, rest = name.partition("/")

@@ -31,10 +31,10 @@ _NOT_AN_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)
 _is_sloppy_ipv4 = re.compile(r"(\d{1,8})\.(\d{1,8})\.(\d{1,8})\.(\d{1,8})", re.ASCII).fullmatch
 
 
-def check_host_namespaces(
+def validate_host_namespaces(
     spec: PodSpec, containers: Iterable[tuple[Container, Path]], path: Path
 ) -> ErrorList:
-    """Check what a pod shares with its node while it has users of its own."""
+    """Validate what a pod shares with its node while it has users of its own."""
     found: ErrorList = []
     if spec.share_process_namespace and spec.host_pid:
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
@@ -57,8 +57,8 @@ def check_host_namespaces(
     ]
 
 
-def check_host_network(spec: PodSpec, path: Path, *, is_pod: bool) -> ErrorList:
-    """Check that ports of a pod on its node's network are the same inside and outside.
+def validate_host_network(spec: PodSpec, path: Path, *, is_pod: bool) -> ErrorList:
+    """Validate that ports of a pod on its node's network are the same inside and outside.
 
     A template may leave out the ports of the host: its pods get them.
     """
@@ -73,23 +73,23 @@ def check_host_network(spec: PodSpec, path: Path, *, is_pod: bool) -> ErrorList:
     ]
 
 
-def check_names(spec: PodSpec, path: Path) -> ErrorList:
-    """Check what a pod is called in its network, and the names that its containers know."""
+def validate_names(spec: PodSpec, path: Path) -> ErrorList:
+    """Validate what a pod is called in its network, and the names that its containers know."""
     found: ErrorList = []
     if spec.hostname_override is not None:
-        found += _check_override(spec, path.child("hostnameOverride"))
+        found += _validate_override(spec, path.child("hostnameOverride"))
     for name, value in (("hostname", spec.hostname), ("subdomain", spec.subdomain)):
         if value:
             found += label(value, path.child(name))
     for position, alias in enumerate(spec.host_aliases):
         place = path.child("hostAliases").index(position)
-        found += check_address(alias.get("ip", ""), place.child("ip"))
+        found += validate_address(alias.get("ip", ""), place.child("ip"))
         for number, name in enumerate(alias.get("hostnames", ())):
             found += subdomain(name, place.child("hostnames").index(number))
     return found
 
 
-def _check_override(spec: PodSpec, path: Path) -> ErrorList:
+def _validate_override(spec: PodSpec, path: Path) -> ErrorList:
     found: ErrorList = []
     name = spec.hostname_override or ""
     if spec.set_hostname_as_fqdn:
@@ -101,8 +101,8 @@ def _check_override(spec: PodSpec, path: Path) -> ErrorList:
     return found + subdomain(name, path)
 
 
-def check_address(text: str, path: Path) -> ErrorList:
-    """Check an IP address; numbers of an IPv4 address have no zeros in front."""
+def validate_address(text: str, path: Path) -> ErrorList:
+    """Validate an IP address; numbers of an IPv4 address have no zeros in front."""
     try:
         IPv4Address(text)
     except AddressValueError:
@@ -123,11 +123,11 @@ def check_address(text: str, path: Path) -> ErrorList:
     return []
 
 
-# --- DNS ------------------------------------------------------------------------------------------
+# --- DNS ----------------------------------------------------------------------------------
 
 
-def check_dns(spec: PodSpec, path: Path) -> ErrorList:
-    """Check how a pod resolves names."""
+def validate_dns(spec: PodSpec, path: Path) -> ErrorList:
+    """Validate how a pod resolves names."""
     config: Tree | None = spec.dns_config
     if spec.dns_policy == "None":
         if config is None:
@@ -137,25 +137,25 @@ def check_dns(spec: PodSpec, path: Path) -> ErrorList:
             return [required(path.child("nameservers"), detail)]
     if config is None:
         return []
-    found = _check_nameservers(config.get("nameservers", []), path.child("nameservers"))
-    found += _check_searches(config.get("searches", []), path.child("searches"))
+    found = _validate_nameservers(config.get("nameservers", []), path.child("nameservers"))
+    found += _validate_searches(config.get("searches", []), path.child("searches"))
     for position, option in enumerate(config.get("options", ())):
         if not option.get("name"):
             found.append(required(path.child("options").index(position), "must not be empty"))
     return found
 
 
-def _check_nameservers(servers: list[str], path: Path) -> ErrorList:
+def _validate_nameservers(servers: list[str], path: Path) -> ErrorList:
     found: ErrorList = []
     if len(servers) > NAMESERVERS_MAX:
         detail = f"must not have more than {NAMESERVERS_MAX} nameservers"
         found.append(invalid(path, servers, detail))
     for position, server in enumerate(servers):
-        found += check_address(server, path.index(position))
+        found += validate_address(server, path.index(position))
     return found
 
 
-def _check_searches(searches: list[str], path: Path) -> ErrorList:
+def _validate_searches(searches: list[str], path: Path) -> ErrorList:
     found: ErrorList = []
     if len(searches) > SEARCHES_MAX:
         detail = f"must not have more than {SEARCHES_MAX} search paths"
@@ -174,7 +174,7 @@ def _check_searches(searches: list[str], path: Path) -> ErrorList:
     return found
 
 
-# ---- from mooring.validation.pod.ports: Rules for the ports of containers, and of the host that they take.
+# --- ports --------------------------------------------------------------------------------
 
 PORT_NAME_MAX = 15
 PORT_MAX = 65535
@@ -184,8 +184,8 @@ _has_port_characters = re.compile("[-a-z0-9]+").fullmatch
 _has_letter = re.compile("[a-z]").search
 
 
-def check_ports(ports: tuple[ContainerPort, ...], path: Path) -> ErrorList:
-    """Check the ports of one container."""
+def validate_ports(ports: tuple[ContainerPort, ...], path: Path) -> ErrorList:
+    """Validate the ports of one container."""
     found: ErrorList = []
     taken: set[str] = set()
     for position, port in enumerate(ports):
@@ -200,9 +200,9 @@ def check_ports(ports: tuple[ContainerPort, ...], path: Path) -> ErrorList:
         if port.container_port == 0:
             found.append(required(place.child("containerPort")))
         else:
-            found += check_port_number(port.container_port, place.child("containerPort"))
+            found += validate_port_number(port.container_port, place.child("containerPort"))
         if port.host_port != 0:
-            found += check_port_number(port.host_port, place.child("hostPort"))
+            found += validate_port_number(port.host_port, place.child("hostPort"))
         if not port.protocol:
             found.append(required(place.child("protocol")))
         elif port.protocol not in PROTOCOLS:
@@ -210,8 +210,8 @@ def check_ports(ports: tuple[ContainerPort, ...], path: Path) -> ErrorList:
     return found
 
 
-def check_port_number(number: int, path: Path) -> ErrorList:
-    """Check the number of a port."""
+def validate_port_number(number: int, path: Path) -> ErrorList:
+    """Validate the number of a port."""
     if 1 <= number <= PORT_MAX:
         return []
     return [invalid(path, number, f"must be between 1 and {PORT_MAX}, inclusive")]
@@ -233,8 +233,8 @@ def port_name_faults(name: str) -> list[str]:
     return messages
 
 
-def check_host_ports(containers: tuple[Container, ...], path: Path) -> ErrorList:
-    """Check that no port of the host is taken twice."""
+def validate_host_ports(containers: tuple[Container, ...], path: Path) -> ErrorList:
+    """Validate that no port of the host is taken twice."""
     found: ErrorList = []
     taken: set[str] = set()
     for position, container in enumerate(containers):

@@ -47,38 +47,38 @@ STANDARD_RESOURCES = _COUNTED | {
 NameCheck = Callable[[str, Path], ErrorList]
 
 
-def check_container_resources(
+def validate_container_resources(
     resources: ResourceRequirements, path: Path, pod_claims: Collection[str]
 ) -> ErrorList:
-    """Check what a container asks for."""
-    found = _check_amounts(resources, path, _check_container_resource_name)
-    return found + check_container_claims(resources.claims, path.child("claims"), pod_claims)
+    """Validate what a container asks for."""
+    found = _validate_amounts(resources, path, _validate_container_resource_name)
+    return found + validate_container_claims(resources.claims, path.child("claims"), pod_claims)
 
 
-def check_pod_resources(
+def validate_pod_resources(
     resources: ResourceRequirements, path: Path, pod_claims: Collection[str]
 ) -> ErrorList:
-    """Check what a pod asks for as a whole, which cannot be claims."""
+    """Validate what a pod asks for as a whole, which cannot be claims."""
     found: ErrorList = []
     if resources.claims:
         detail = "claims may not be set for Resources at pod-level"
         found.append(forbidden(path.child("claims"), detail))
-    found += _check_amounts(resources, path, _check_pod_resource_name)
-    return found + check_container_claims(resources.claims, path.child("claims"), pod_claims)
+    found += _validate_amounts(resources, path, _validate_pod_resource_name)
+    return found + validate_container_claims(resources.claims, path.child("claims"), pod_claims)
 
 
 def is_node_allocatable(name: str) -> bool:
-    """Tell whether devices can stand for the node resource."""
+    """Return whether devices can stand for the node resource."""
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
 
 
 # --- claims -------------------------------------------------------------------------------
 
 
-def check_container_claims(
+def validate_container_claims(
     claims: tuple[ContainerClaim, ...], path: Path, pod_claims: Collection[str]
 ) -> ErrorList:
-    """Check that a container uses claims of its pod, and no claim or request twice."""
+    """Validate that a container uses claims of its pod, and no claim or request twice."""
     found: ErrorList = []
     seen: set[str] = set()  # `claim`, or `claim/request`
     for position, claim in enumerate(claims):
@@ -86,13 +86,13 @@ def check_container_claims(
         if not claim.name:
             found.append(required(place))
             continue
-        found += _check_claim_use(claim, place, seen)
+        found += _validate_claim_use(claim, place, seen)
         if claim.name not in pod_claims:
             found.append(_unknown_claim(claim.name, place, pod_claims))
     return found
 
 
-def _check_claim_use(claim: ContainerClaim, path: Path, seen: set[str]) -> ErrorList:
+def _validate_claim_use(claim: ContainerClaim, path: Path, seen: set[str]) -> ErrorList:
     if claim.name in seen:
         return [duplicate(path, claim.name)]
     found: ErrorList = []
@@ -119,30 +119,32 @@ def _unknown_claim(name: str, path: Path, pod_claims: Collection[str]) -> FieldE
 # --- amounts ------------------------------------------------------------------------------
 
 
-def _check_amounts(resources: ResourceRequirements, path: Path, check_name: NameCheck) -> ErrorList:
-    found = _check_list(resources.limits, path.child("limits"), check_name)
+def _validate_amounts(
+    resources: ResourceRequirements, path: Path, validate_name: NameCheck
+) -> ErrorList:
+    found = _validate_list(resources.limits, path.child("limits"), validate_name)
     requests_path = path.child("requests")
     for name, amount in resources.requests.items():
-        found += check_amount(name, amount, requests_path.key(name), check_name)
-        found += _check_request(name, amount, resources.limits, path)
-        found += _check_huge_pages(name, amount, requests_path.key(name))
+        found += validate_amount(name, amount, requests_path.key(name), validate_name)
+        found += _validate_request(name, amount, resources.limits, path)
+        found += _validate_huge_pages(name, amount, requests_path.key(name))
     asked = resources.limits.keys() | resources.requests.keys()
     if any(n.startswith(HUGE_PAGES_PREFIX) for n in asked) and not asked & {CPU, MEMORY}:
         found.append(forbidden(path, "HugePages require cpu or memory"))
     return found
 
 
-def _check_list(amounts: ResourceList, path: Path, check_name: NameCheck) -> ErrorList:
+def _validate_list(amounts: ResourceList, path: Path, validate_name: NameCheck) -> ErrorList:
     found: ErrorList = []
     for name, amount in amounts.items():
-        found += check_amount(name, amount, path.key(name), check_name)
-        found += _check_huge_pages(name, amount, path.key(name))
+        found += validate_amount(name, amount, path.key(name), validate_name)
+        found += _validate_huge_pages(name, amount, path.key(name))
     return found
 
 
-def check_amount(name: str, amount: Quantity, path: Path, check_name: NameCheck) -> ErrorList:
-    """Check the amount of a resource: a name that is known, and not less than nothing."""
-    found = check_name(name, path)
+def validate_amount(name: str, amount: Quantity, path: Path, validate_name: NameCheck) -> ErrorList:
+    """Validate the amount of a resource: a name that is known, and not less than nothing."""
+    found = validate_name(name, path)
     if amount.sign < 0:
         found.append(invalid(path, str(amount), NEGATIVE))
     is_counted = name in _COUNTED or names.is_extended_resource(name)
@@ -151,8 +153,8 @@ def check_amount(name: str, amount: Quantity, path: Path, check_name: NameCheck)
     return found
 
 
-def _check_request(name: str, amount: Quantity, limits: ResourceList, path: Path) -> ErrorList:
-    """Check a request against its limit, which only native resources may exceed or lack."""
+def _validate_request(name: str, amount: Quantity, limits: ResourceList, path: Path) -> ErrorList:
+    """Validate a request against its limit, which only native resources may exceed or lack."""
     limit = limits.get(name)
     may_differ = _is_native(name) and not name.startswith(HUGE_PAGES_PREFIX)
     if limit is None:
@@ -167,7 +169,7 @@ def _check_request(name: str, amount: Quantity, limits: ResourceList, path: Path
     return [invalid(path.child("requests"), str(amount), detail)]
 
 
-def _check_huge_pages(name: str, amount: Quantity, path: Path) -> ErrorList:
+def _validate_huge_pages(name: str, amount: Quantity, path: Path) -> ErrorList:
     if not name.startswith(HUGE_PAGES_PREFIX) or _is_whole_pages(name, amount):
         return []
     return [invalid(path, str(amount), f"{amount} is not positive integer multiple of {name}")]
@@ -184,8 +186,8 @@ def _is_whole_pages(name: str, amount: Quantity) -> bool:
 # --- names --------------------------------------------------------------------------------
 
 
-def _check_container_resource_name(name: str, path: Path) -> ErrorList:
-    found = check_resource_name(name, path)
+def _validate_container_resource_name(name: str, path: Path) -> ErrorList:
+    found = validate_resource_name(name, path)
     if "/" not in name:
         if name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and not name.startswith(HUGE_PAGES_PREFIX):
             found.append(invalid(path, name, "must be a standard resource for containers"))
@@ -194,15 +196,15 @@ def _check_container_resource_name(name: str, path: Path) -> ErrorList:
     return found
 
 
-def _check_pod_resource_name(name: str, path: Path) -> ErrorList:
-    found = check_resource_name(name, path)
+def _validate_pod_resource_name(name: str, path: Path) -> ErrorList:
+    found = validate_resource_name(name, path)
     if not found and not is_node_allocatable(name):
         found.append(not_supported(path, name, [CPU, HUGE_PAGES_PREFIX, MEMORY]))
     return found
 
 
-def check_resource_name(name: str, path: Path) -> ErrorList:
-    """Check the name of a resource, of whatever it is."""
+def validate_resource_name(name: str, path: Path) -> ErrorList:
+    """Validate the name of a resource, of whatever it is."""
     found = each_invalid(path, name, names.label_name(name))
     if found or "/" in name or name in STANDARD_RESOURCES:
         return found
@@ -215,7 +217,7 @@ def _is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-# ---- from mooring.validation.pod.pod_resources: What a pod asks for as a whole: defaults from its containers, and that it covers them.
+# --- resources of the pod as a whole ------------------------------------------------------
 
 
 def _requests(container: Container) -> ResourceList:
@@ -226,24 +228,24 @@ def _limits(container: Container) -> ResourceList:
     return container.resources.limits
 
 
-def check_whole_resources(spec: PodSpec, path: Path) -> ErrorList:
-    """Check the resources of a whole pod, by themselves and beside those of its containers."""
+def validate_whole_resources(spec: PodSpec, path: Path) -> ErrorList:
+    """Validate the resources of a whole pod, by themselves and beside those of its containers."""
     resources = spec.resources
     if resources is None:
         return []
     if spec.os is not None and spec.os.get("name") == "windows":
         return [forbidden(path, "may not be set for a windows pod")]
     claims = {claim.name for claim in spec.resource_claims if claim.name}
-    found = check_pod_resources(resources, path, claims)
+    found = validate_pod_resources(resources, path, claims)
     pod = Pod(spec=spec)
-    found += _check_sums(resources.requests, at_once(pod, _requests), "requests", path)
+    found += _validate_sums(resources.requests, at_once(pod, _requests), "requests", path)
     huge = {n: q for n, q in at_once(pod, _limits).items() if n.startswith(HUGE_PAGES_PREFIX)}
-    found += _check_sums(resources.limits, huge, "limits", path)
-    return found + _check_each_limit(spec, resources.limits, path)
+    found += _validate_sums(resources.limits, huge, "limits", path)
+    return found + _validate_each_limit(spec, resources.limits, path)
 
 
-def _check_sums(whole: ResourceList, sums: ResourceList, field: str, path: Path) -> ErrorList:
-    """Check that the pod has no less than its containers together."""
+def _validate_sums(whole: ResourceList, sums: ResourceList, field: str, path: Path) -> ErrorList:
+    """Validate that the pod has no less than its containers together."""
     return [
         invalid(
             path.child(field).key(name),
@@ -255,8 +257,8 @@ def _check_sums(whole: ResourceList, sums: ResourceList, field: str, path: Path)
     ]
 
 
-def _check_each_limit(spec: PodSpec, limits: ResourceList, path: Path) -> ErrorList:
-    """Check that no container has more than the pod; Kubernetes has its own name for the place."""
+def _validate_each_limit(spec: PodSpec, limits: ResourceList, path: Path) -> ErrorList:
+    """Validate that no container has more than the pod; Kubernetes has its own name for the place."""
     return [
         invalid(
             path.child("containers").index(position).key(name).child("limits"),
@@ -269,7 +271,7 @@ def _check_each_limit(spec: PodSpec, limits: ResourceList, path: Path) -> ErrorL
     ]
 
 
-# --- defaults -------------------------------------------------------------------------------------
+# --- defaults -----------------------------------------------------------------------------
 
 
 def default_whole_resources(spec: PodSpec) -> PodSpec:
@@ -307,7 +309,7 @@ def _all_limited(spec: PodSpec, name: str) -> bool:
     return all(name in container.resources.limits for container in containers)
 
 
-# ---- from mooring.validation.pod.qos: The quality of service that a pod's requests and limits amount to.
+# --- QoS classes --------------------------------------------------------------------------
 
 BEST_EFFORT = "BestEffort"
 BURSTABLE = "Burstable"
@@ -328,7 +330,7 @@ def qos_class(spec: PodSpec) -> str:
 
 
 def _counts(resources: ResourceRequirements) -> bool:
-    """Tell whether a pod asks as a whole for something that can be asked for like that."""
+    """Return whether a pod asks as a whole for something that can be asked for like that."""
     names = (*resources.requests, *resources.limits)
     return any(n in (CPU, MEMORY) or n.startswith(HUGE_PAGES_PREFIX) for n in names)
 

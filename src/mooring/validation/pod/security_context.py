@@ -54,8 +54,8 @@ _IPC_SYSCTLS = frozenset(
 )
 
 
-def check_container_security(context: Tree | None, spec: PodSpec, path: Path) -> ErrorList:
-    """Check the security context of a container."""
+def validate_container_security(context: Tree | None, spec: PodSpec, path: Path) -> ErrorList:
+    """Validate the security context of a container."""
     if context is None:
         return []
     found = user_id(context.get("runAsUser"), path.child("runAsUser"))
@@ -64,12 +64,12 @@ def check_container_security(context: Tree | None, spec: PodSpec, path: Path) ->
     found += choice(proc_mount, PROC_MOUNTS, place)
     if proc_mount == "Unmasked" and spec.host_users is not False:
         found.append(invalid(place, proc_mount, "`hostUsers` must be false to use `Unmasked`"))
-    found += _check_profiles(context, path)
-    return found + _check_escalation(context, path)
+    found += _validate_profiles(context, path)
+    return found + _validate_escalation(context, path)
 
 
-def _check_escalation(context: Tree, path: Path) -> ErrorList:
-    """Check that a container that may gain no rights does not start with all of them."""
+def _validate_escalation(context: Tree, path: Path) -> ErrorList:
+    """Validate that a container that may gain no rights does not start with all of them."""
     if context.get("allowPrivilegeEscalation") is not False:
         return []
     found: ErrorList = []
@@ -82,8 +82,8 @@ def _check_escalation(context: Tree, path: Path) -> ErrorList:
     return found
 
 
-def check_pod_security(context: Tree | None, spec: PodSpec, path: Path) -> ErrorList:
-    """Check the security context of a pod."""
+def validate_pod_security(context: Tree | None, spec: PodSpec, path: Path) -> ErrorList:
+    """Validate the security context of a pod."""
     if context is None:
         return []
     found: ErrorList = []
@@ -91,35 +91,35 @@ def check_pod_security(context: Tree | None, spec: PodSpec, path: Path) -> Error
         found += user_id(context.get(name), path.child(name))
     for position, group in enumerate(context.get("supplementalGroups", ())):
         found += user_id(group, path.child("supplementalGroups").index(position))
-    found += _check_sysctls(context.get("sysctls", ()), spec, path.child("sysctls"))
+    found += _validate_sysctls(context.get("sysctls", ()), spec, path.child("sysctls"))
     for name, policies in _CHANGE_POLICIES.items():
         found += choice(context.get(name), policies, path.child(name))
-    return found + _check_profiles(context, path)
+    return found + _validate_profiles(context, path)
 
 
-# --- profiles -------------------------------------------------------------------------------------
+# --- profiles -----------------------------------------------------------------------------
 
 
-def _check_profiles(context: Tree, path: Path) -> ErrorList:
+def _validate_profiles(context: Tree, path: Path) -> ErrorList:
     found: ErrorList = []
     if "seccompProfile" in context:
-        found += _check_seccomp(context["seccompProfile"], path.child("seccompProfile"))
+        found += _validate_seccomp(context["seccompProfile"], path.child("seccompProfile"))
     if "windowsOptions" in context:
-        found += check_windows_options(context["windowsOptions"], path.child("windowsOptions"))
+        found += validate_windows_options(context["windowsOptions"], path.child("windowsOptions"))
     if "appArmorProfile" in context:
-        found += _check_app_armor(context["appArmorProfile"], path.child("appArmorProfile"))
+        found += _validate_app_armor(context["appArmorProfile"], path.child("appArmorProfile"))
     return found
 
 
-def _check_profile_type(profile: Tree, owner: str, path: Path) -> ErrorList:
+def _validate_profile_type(profile: Tree, owner: str, path: Path) -> ErrorList:
     kind, place = profile.get("type", ""), path.child("type")
     if not kind:
         return [required(place, f"type is required when {owner} is set")]
     return [] if kind in PROFILE_TYPES else [not_supported(place, kind, PROFILE_TYPES)]
 
 
-def _check_seccomp(profile: Tree, path: Path) -> ErrorList:
-    found = _check_profile_type(profile, "seccompProfile", path)
+def _validate_seccomp(profile: Tree, path: Path) -> ErrorList:
+    found = _validate_profile_type(profile, "seccompProfile", path)
     file, place = profile.get("localhostProfile"), path.child("localhostProfile")
     if profile.get("type") != "Localhost":
         if file is not None:
@@ -132,9 +132,9 @@ def _check_seccomp(profile: Tree, path: Path) -> ErrorList:
     return found
 
 
-def _check_app_armor(profile: Tree, path: Path) -> ErrorList:
+def _validate_app_armor(profile: Tree, path: Path) -> ErrorList:
     kind = profile.get("type", "")
-    found = _check_profile_type(profile, "appArmorProfile", path)
+    found = _validate_profile_type(profile, "appArmorProfile", path)
     file, place = profile.get("localhostProfile"), path.child("localhostProfile")
     if found:
         return found
@@ -155,10 +155,10 @@ def _check_app_armor(profile: Tree, path: Path) -> ErrorList:
     return found
 
 
-# --- sysctls --------------------------------------------------------------------------------------
+# --- sysctls ------------------------------------------------------------------------------
 
 
-def _check_sysctls(sysctls: Any, spec: PodSpec, path: Path) -> ErrorList:
+def _validate_sysctls(sysctls: Any, spec: PodSpec, path: Path) -> ErrorList:
     found: ErrorList = []
     taken: set[str] = set()
     for position, sysctl in enumerate(sysctls):
@@ -170,13 +170,13 @@ def _check_sysctls(sysctls: Any, spec: PodSpec, path: Path) -> ErrorList:
             found.append(invalid(place, name, detail))
         elif name in taken:
             found.append(duplicate(place, name))
-        found += _check_host_sysctl(name, spec, place)
+        found += _validate_host_sysctl(name, spec, place)
         taken.add(name)
     return found
 
 
-def _check_host_sysctl(name: str, spec: PodSpec, path: Path) -> ErrorList:
-    """Check that a pod does not change what it shares with its node."""
+def _validate_host_sysctl(name: str, spec: PodSpec, path: Path) -> ErrorList:
+    """Validate that a pod does not change what it shares with its node."""
     namespace = _sysctl_namespace(name)
     if spec.host_network and namespace == "net":
         return [invalid(path, name, "may not be specified when 'hostNetwork' is true")]
@@ -201,7 +201,7 @@ def _with_dots(name: str) -> str:
     return name.translate({ord("."): "/", ord("/"): "."})
 
 
-# ---- from mooring.validation.pod.windows: Rules for the operating system of a pod: what only Windows has, and what it does not have.
+# --- Windows ------------------------------------------------------------------------------
 
 LINUX, WINDOWS = "linux", "windows"
 
@@ -246,8 +246,8 @@ _CONTAINER_FIELDS = (
 Containers = Iterable[tuple[Container, Path]]  # with their places
 
 
-def check_os(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
-    """Check the operating system that a pod names, and that it asks for nothing that has not."""
+def validate_os(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
+    """Validate the operating system that a pod names, and that it asks for nothing that has not."""
     if spec.os is None:
         return []
     name = spec.os.get("name", "")
@@ -255,13 +255,13 @@ def check_os(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
         return [required(path.child("os", "name"))]
     match name:
         case "linux":
-            return _check_linux(spec, containers, path)
+            return _validate_linux(spec, containers, path)
         case "windows":
-            return _check_windows(spec, containers, path)
+            return _validate_windows(spec, containers, path)
     return [not_supported(path.child("os"), name, (LINUX, WINDOWS))]
 
 
-def _check_linux(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
+def _validate_linux(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
     detail = "windows options cannot be set for a linux pod"
     contexts = [(spec.security_context, path), *((c.security_context, p) for c, p in containers)]
     return [
@@ -271,7 +271,7 @@ def _check_linux(spec: PodSpec, containers: Containers, path: Path) -> ErrorList
     ]
 
 
-def _check_windows(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
+def _validate_windows(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
     context = spec.security_context or {}
     place = path.child("securityContext")
     found = [forbidden(place.child(n), _NOT_WINDOWS) for n in _POD_FIELDS if n in context]
@@ -292,8 +292,8 @@ def _check_windows(spec: PodSpec, containers: Containers, path: Path) -> ErrorLi
     return found
 
 
-def check_host_processes(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
-    """Check that all containers of a pod are processes of the host, or none is."""
+def validate_host_processes(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
+    """Validate that all containers of a pod are processes of the host, or none is."""
     whole = (spec.security_context or {}).get("windowsOptions", {}).get("hostProcess")
     found: ErrorList = []
     are_processes = []
@@ -319,11 +319,11 @@ def check_host_processes(spec: PodSpec, containers: Containers, path: Path) -> E
     return found
 
 
-# --- options --------------------------------------------------------------------------------------
+# --- options ------------------------------------------------------------------------------
 
 
-def check_windows_options(options: Tree, path: Path) -> ErrorList:
-    """Check the options of a security context for Windows."""
+def validate_windows_options(options: Tree, path: Path) -> ErrorList:
+    """Validate the options of a security context for Windows."""
     found: ErrorList = []
     name = options.get("gmsaCredentialSpecName")
     if name is not None:

@@ -25,13 +25,13 @@ from mooring.api.gates import Gate, Gates
 from mooring.api.timestamp import Timestamp
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, forbidden
-from mooring.validation.metadata import check_metadata_update
+from mooring.validation.metadata import validate_metadata_update
 from mooring.validation.pod.affinity import with_label_keys
 from mooring.validation.pod.defaults import default_pod
 from mooring.validation.pod.resources import default_whole_resources, qos_class
-from mooring.validation.pod.spec import SPEC, check_pod
-from mooring.validation.pod.status import check_pod_status
-from mooring.validation.pod.update import check_annotations_update, check_pod_update
+from mooring.validation.pod.spec import SPEC, validate_pod
+from mooring.validation.pod.status import validate_pod_status
+from mooring.validation.pod.update import validate_annotations_update, validate_pod_update
 from mooring.validation.strategy import Context, Strategy
 
 GATED_REASON = "SchedulingGated"
@@ -44,7 +44,7 @@ T = TypeVar("T")
 class PodStrategy(Strategy[Pod]):
     """The strategy of Pods."""
 
-    def default(self, value: Pod, api_version: str, context: Context) -> Pod:
+    def default(self, value: Pod, api_version: str, context: Context) -> Pod:  # noqa: ARG002
         """Set every default."""
         return default_pod(value)
 
@@ -56,9 +56,9 @@ class PodStrategy(Strategy[Pod]):
         status = PodStatus(phase=PENDING, conditions=conditions, qos_class=qos_class(spec))
         return replace(new, metadata=replace(new.metadata, generation=1), spec=spec, status=status)
 
-    def validate(self, new: Pod, context: Context) -> ErrorList:
+    def validate(self, new: Pod, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything."""
-        found = check_pod(new)
+        found = validate_pod(new)
         if new.spec.ephemeral_containers:
             found.append(forbidden(SPEC.child("ephemeralContainers"), "cannot be set on create"))
         if new.spec.node_name and new.spec.scheduling_gates:
@@ -78,9 +78,9 @@ class PodStrategy(Strategy[Pod]):
             return new
         return replace(new, metadata=replace(new.metadata, generation=new.metadata.generation + 1))
 
-    def validate_update(self, new: Pod, old: Pod, context: Context) -> ErrorList:
+    def validate_update(self, new: Pod, old: Pod, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything, and that only fields that may change did."""
-        return check_pod_update(new, old)
+        return validate_pod_update(new, old)
 
     def prepare_for_status_update(self, new: Pod, old: Pod, context: Context) -> Pod:
         """Return the old pod with the new status.
@@ -96,10 +96,10 @@ class PodStrategy(Strategy[Pod]):
         status = _drop_disabled_status(status, old, context.gates)
         return replace(new, metadata=metadata, spec=old.spec, status=_without_empty_lists(status))
 
-    def validate_status_update(self, new: Pod, old: Pod, context: Context) -> ErrorList:
+    def validate_status_update(self, new: Pod, old: Pod, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate the status."""
-        found = check_metadata_update(new.metadata, old.metadata)
-        return found + check_annotations_update(new, old) + check_pod_status(new, old)
+        found = validate_metadata_update(new.metadata, old.metadata)
+        return found + validate_annotations_update(new, old) + validate_pod_status(new, old)
 
 
 def _gated_condition(now: Timestamp) -> PodCondition:

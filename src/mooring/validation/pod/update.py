@@ -13,16 +13,16 @@ from mooring.api.fieldpath import Path
 from mooring.api.nodeselector import NodeSelectorTerm
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, forbidden, invalid, required
-from mooring.validation.metadata import check_metadata_update
+from mooring.validation.metadata import validate_metadata_update
 from mooring.validation.pod.containers import BLANKS
 from mooring.validation.pod.layout import internal_lines
 from mooring.validation.pod.spec import (
     ACTIVE_DEADLINE_MAX,
     ANNOTATIONS,
     SPEC,
-    check_annotations,
-    check_pod,
-    check_tolerations,
+    validate_annotations,
+    validate_pod,
+    validate_tolerations,
 )
 
 CHANGEABLE = (
@@ -32,11 +32,11 @@ CHANGEABLE = (
 )
 
 
-def check_pod_update(new: Pod, old: Pod) -> ErrorList:
-    """Check a changed pod, and that only what may change did."""
-    found = check_metadata_update(new.metadata, old.metadata)
-    found += check_pod(new)
-    found += check_annotations_update(new, old)
+def validate_pod_update(new: Pod, old: Pod) -> ErrorList:
+    """Validate a changed pod, and that only what may change did."""
+    found = validate_metadata_update(new.metadata, old.metadata)
+    found += validate_pod(new)
+    found += validate_annotations_update(new, old)
     for name, containers, old_containers in (
         ("containers", new.spec.containers, old.spec.containers),
         ("initContainers", new.spec.init_containers, old.spec.init_containers),
@@ -44,18 +44,18 @@ def check_pod_update(new: Pod, old: Pod) -> ErrorList:
         if len(containers) != len(old_containers):
             detail = "pod updates may not add or remove containers"
             return [*found, forbidden(SPEC.child(name), detail)]
-        found += _check_images(containers, SPEC.child(name))
-    deadline_errors = _check_deadline(new.spec, old.spec, SPEC.child("activeDeadlineSeconds"))
+        found += _validate_images(containers, SPEC.child(name))
+    deadline_errors = _validate_deadline(new.spec, old.spec, SPEC.child("activeDeadlineSeconds"))
     found += deadline_errors
     if deadline_errors and new.spec.active_deadline_seconds is not None:
         return found
-    found += _check_added_tolerations(new.spec, old.spec, SPEC.child("tolerations"))
-    found += _check_removed_gates(new.spec, old.spec, SPEC.child("schedulingGates"))
-    return found + _check_rest(new.spec, old.spec)
+    found += _validate_added_tolerations(new.spec, old.spec, SPEC.child("tolerations"))
+    found += _validate_removed_gates(new.spec, old.spec, SPEC.child("schedulingGates"))
+    return found + _validate_rest(new.spec, old.spec)
 
 
-def check_annotations_update(new: Pod, old: Pod) -> ErrorList:
-    """Check that no pod becomes a mirror pod or stops to be one."""
+def validate_annotations_update(new: Pod, old: Pod) -> ErrorList:
+    """Validate that no pod becomes a mirror pod or stops to be one."""
     path = ANNOTATIONS.key(MIRROR_POD_ANNOTATION)
     mark = new.metadata.annotations.get(MIRROR_POD_ANNOTATION)
     old_mark = old.metadata.annotations.get(MIRROR_POD_ANNOTATION)
@@ -64,10 +64,10 @@ def check_annotations_update(new: Pod, old: Pod) -> ErrorList:
         found.append(forbidden(path, "may not remove or update mirror pod annotation"))
     if old_mark is None and mark is not None:
         found.append(forbidden(path, "may not add mirror pod annotation"))
-    return found + check_annotations(new)
+    return found + validate_annotations(new)
 
 
-def _check_images(containers: tuple[Container, ...], path: Path) -> ErrorList:
+def _validate_images(containers: tuple[Container, ...], path: Path) -> ErrorList:
     found: ErrorList = []
     for position, container in enumerate(containers):
         place = path.index(position).child("image")
@@ -78,8 +78,8 @@ def _check_images(containers: tuple[Container, ...], path: Path) -> ErrorList:
     return found
 
 
-def _check_deadline(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
-    """Check that a deadline is only set or brought forward."""
+def _validate_deadline(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
+    """Validate that a deadline is only set or brought forward."""
     deadline, old_deadline = new.active_deadline_seconds, old.active_deadline_seconds
     if deadline is None:
         if old_deadline is None:
@@ -93,19 +93,19 @@ def _check_deadline(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     return []
 
 
-def _check_added_tolerations(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
+def _validate_added_tolerations(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     kept = [_without_seconds(toleration) for toleration in new.tolerations]
     if any(_without_seconds(toleration) not in kept for toleration in old.tolerations):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         return [forbidden(path, detail)]
-    return check_tolerations(new.tolerations, path)
+    return validate_tolerations(new.tolerations, path)
 
 
 def _without_seconds(toleration: Toleration) -> Toleration:
     return replace(toleration, toleration_seconds=None)
 
 
-def _check_removed_gates(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
+def _validate_removed_gates(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     return [
         forbidden(
             path.index(position).child("name"),
@@ -123,15 +123,15 @@ def _is_known(gate: PodSchedulingGate, spec: PodSpec) -> bool:
 # --- everything else ----------------------------------------------------------------------
 
 
-def _check_rest(new: PodSpec, old: PodSpec) -> ErrorList:
-    """Check that nothing else changed; a gated pod may still be kept to fewer nodes."""
+def _validate_rest(new: PodSpec, old: PodSpec) -> ErrorList:
+    """Validate that nothing else changed; a gated pod may still be kept to fewer nodes."""
     if semantic_equal(new, old):
         return []
     found: ErrorList = []
     changed = _with_old_values(new, old)
     if old.scheduling_gates:
-        found += _check_narrowed_selector(changed, old, SPEC.child("nodeSelector"))
-        found += _check_narrowed_affinity(changed, old, SPEC.child("affinity", "nodeAffinity"))
+        found += _validate_narrowed_selector(changed, old, SPEC.child("nodeSelector"))
+        found += _validate_narrowed_affinity(changed, old, SPEC.child("affinity", "nodeAffinity"))
         changed = replace(
             changed,
             node_selector=old.node_selector,
@@ -169,14 +169,14 @@ def _with_old_images(
     )
 
 
-def _check_narrowed_selector(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
+def _validate_narrowed_selector(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     if old.node_selector.items() <= new.node_selector.items():
         return []
     detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
     return [invalid(path, dict(sorted(new.node_selector.items())), detail)]
 
 
-def _check_narrowed_affinity(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
+def _validate_narrowed_affinity(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     terms, old_terms = _required_terms(new), _required_terms(old)
     path = path.child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     if not old_terms:

@@ -14,15 +14,15 @@ from mooring.validation.errors import ErrorList, forbidden, invalid, not_support
 from mooring.validation.field_rules import driver_name, each_invalid, label
 from mooring.validation.pod.field_rules import (
     Tree,
-    check_signer,
-    check_volume_file,
     choice,
     given,
     in_range,
     local_path,
     object_name,
+    validate_signer,
+    validate_volume_file,
 )
-from mooring.validation.selectors import check_label_selector
+from mooring.validation.selectors import validate_label_selector
 
 TOKEN_LIFETIME_S_MIN = 600
 TOKEN_LIFETIME_S_MAX = 2**32
@@ -52,51 +52,51 @@ class _Paths:
         return []
 
 
-def check_projected(volume: Tree, path: Path, check_key: KeyCheck) -> ErrorList:
-    """Check all sources of a volume."""
+def validate_projected(volume: Tree, path: Path, validate_key: KeyCheck) -> ErrorList:
+    """Validate all sources of a volume."""
     paths = _Paths(path)
     found: ErrorList = []
     for position, source in enumerate(volume.get("sources", ())):
         place = path.child("sources").index(position)
         for name in ("secret", "configMap"):
             if name in source:
-                found += _check_object(source[name], place.child(name), paths, check_key)
+                found += _validate_object(source[name], place.child(name), paths, validate_key)
         if "downwardAPI" in source:
-            found += _check_downward(source["downwardAPI"], place.child("downwardAPI"), paths)
+            found += _validate_downward(source["downwardAPI"], place.child("downwardAPI"), paths)
         if "serviceAccountToken" in source:
             token = source["serviceAccountToken"]
-            found += _check_token(token, place.child("serviceAccountToken"), path)
+            found += _validate_token(token, place.child("serviceAccountToken"), path)
         if "clusterTrustBundle" in source:
             bundle = source["clusterTrustBundle"]
-            found += _check_bundle(bundle, place.child("clusterTrustBundle"), paths)
+            found += _validate_bundle(bundle, place.child("clusterTrustBundle"), paths)
         if "podCertificate" in source:
             certificate = source["podCertificate"]
-            found += _check_certificate(certificate, place.child("podCertificate"), paths)
+            found += _validate_certificate(certificate, place.child("podCertificate"), paths)
         if len(source) > 1:
             found.append(forbidden(place, "may not specify more than 1 volume type per source"))
     return found
 
 
-def _check_object(source: Tree, path: Path, paths: _Paths, check_key: KeyCheck) -> ErrorList:
+def _validate_object(source: Tree, path: Path, paths: _Paths, validate_key: KeyCheck) -> ErrorList:
     found = given(source, ("name",), path)
     for position, item in enumerate(source.get("items", ())):
-        found += check_key(item, path.child("items").index(position))
+        found += validate_key(item, path.child("items").index(position))
         if item.get("path"):
             found += paths.take(item["path"], source.get("name", ""))
     return found
 
 
-def _check_downward(source: Tree, path: Path, paths: _Paths) -> ErrorList:
+def _validate_downward(source: Tree, path: Path, paths: _Paths) -> ErrorList:
     found: ErrorList = []
     for file in source.get("items", ()):
-        found += check_volume_file(file, path)
+        found += validate_volume_file(file, path)
         if file.get("path"):
             found += paths.take(file["path"], file["path"])
     return found
 
 
-def _check_token(source: Tree, path: Path, volume: Path) -> ErrorList:
-    """Check a token; Kubernetes names its path as if it were one of the volume."""
+def _validate_token(source: Tree, path: Path, volume: Path) -> ErrorList:
+    """Validate a token; Kubernetes names its path as if it were one of the volume."""
     place = path.child("expirationSeconds")
     lifetime = source.get("expirationSeconds")
     found: ErrorList = []
@@ -112,26 +112,26 @@ def _check_token(source: Tree, path: Path, volume: Path) -> ErrorList:
     return found + local_path(source.get("path", ""), volume.child("path"))
 
 
-# --- trust bundles --------------------------------------------------------------------------------
+# --- trust bundles ------------------------------------------------------------------------
 
 
-def _check_bundle(source: Tree, path: Path, paths: _Paths) -> ErrorList:
+def _validate_bundle(source: Tree, path: Path, paths: _Paths) -> ErrorList:
     name, signer, target = source.get("name"), source.get("signerName"), source.get("path", "")
     found: ErrorList = []
     if name is not None and signer is not None:
         found.append(invalid(path, source, "only one of name and signerName may be used"))
     elif name is not None:
-        found += _check_bundle_name(name, path.child("name"))
+        found += _validate_bundle_name(name, path.child("name"))
         if "labelSelector" in source:
             detail = "labelSelector must be unset if name is specified"
             found.append(invalid(path.child("labelSelector"), source["labelSelector"], detail))
     elif signer is not None:
         if not signer:
             found.append(required(path.child("signerName"), "must be a valid signer name"))
-        found += check_signer(signer, path.child("signerName"))
+        found += validate_signer(signer, path.child("signerName"))
         if "labelSelector" in source:
             selector = decode_tree(source["labelSelector"], LabelSelector).value
-            found += check_label_selector(selector, path.child("labelSelector"))
+            found += validate_label_selector(selector, path.child("labelSelector"))
     else:
         found.append(required(path, "either name or signerName must be specified"))
     found += given(source, ("path",), path)
@@ -139,8 +139,8 @@ def _check_bundle(source: Tree, path: Path, paths: _Paths) -> ErrorList:
     return found + paths.take(target, target)
 
 
-def _check_bundle_name(name: str, path: Path) -> ErrorList:
-    """Check the name of a bundle, which begins with the signer's if it has one."""
+def _validate_bundle_name(name: str, path: Path) -> ErrorList:
+    """Validate the name of a bundle, which begins with the signer's if it has one."""
     found = [] if name else [required(path, "must be a valid object name")]
     rest = name.rpartition(":")[2]
     messages = names.dns1123_subdomain(rest)
@@ -149,17 +149,17 @@ def _check_bundle_name(name: str, path: Path) -> ErrorList:
     )
 
 
-# --- certificates ---------------------------------------------------------------------------------
+# --- certificates -------------------------------------------------------------------------
 
 
-def _check_certificate(source: Tree, path: Path, paths: _Paths) -> ErrorList:
+def _validate_certificate(source: Tree, path: Path, paths: _Paths) -> ErrorList:
     signer = source.get("signerName", "")
-    found = check_signer(signer, path.child("signerName"))
-    found += _check_user_annotations(source.get("userAnnotations", {}), path)
+    found = validate_signer(signer, path.child("signerName"))
+    found += _validate_user_annotations(source.get("userAnnotations", {}), path)
     key_type = source.get("keyType", "")
     if key_type not in KEY_TYPES:
         found.append(not_supported(path.child("keyType"), key_type, KEY_TYPES))
-    found += _check_lifetime(source, signer, path.child("maxExpirationSeconds"))
+    found += _validate_lifetime(source, signer, path.child("maxExpirationSeconds"))
     targets = ("credentialBundlePath", "keyPath", "certificateChainPath")
     for name in targets:
         if source.get(name):
@@ -170,7 +170,7 @@ def _check_certificate(source: Tree, path: Path, paths: _Paths) -> ErrorList:
     return found
 
 
-def _check_user_annotations(annotations: Tree, path: Path) -> ErrorList:
+def _validate_user_annotations(annotations: Tree, path: Path) -> ErrorList:
     place = path.child("userAnnotations")
     found: ErrorList = []
     for key in annotations:
@@ -185,7 +185,7 @@ def _check_user_annotations(annotations: Tree, path: Path) -> ErrorList:
     return found
 
 
-def _check_lifetime(source: Tree, signer: str, path: Path) -> ErrorList:
+def _validate_lifetime(source: Tree, signer: str, path: Path) -> ErrorList:
     lifetime = source.get("maxExpirationSeconds")
     if lifetime is None:
         return []
@@ -201,7 +201,7 @@ def _check_lifetime(source: Tree, signer: str, path: Path) -> ErrorList:
     return []
 
 
-# ---- from mooring.validation.pod.network_volumes: Rules for volumes that come over a network or from a cloud.
+# --- volumes from the network or a cloud --------------------------------------------------
 
 LUN_MAX = 255
 PARTITION_MAX = 255
@@ -221,8 +221,8 @@ _BLOB_URI = "https://{account-name}.blob.core.windows.net/{container-name}/{disk
 _RESERVED = "kubernetes.io and k8s.io namespaces are reserved"
 
 
-def check_nfs(source: Tree, path: Path) -> ErrorList:
-    """Check an export of an NFS server."""
+def validate_nfs(source: Tree, path: Path) -> ErrorList:
+    """Validate an export of an NFS server."""
     found = given(source, ("server", "path"), path)
     target = source.get("path", "")
     if not target.startswith("/"):
@@ -230,17 +230,17 @@ def check_nfs(source: Tree, path: Path) -> ErrorList:
     return found
 
 
-def check_gce_disk(source: Tree, path: Path) -> ErrorList:
-    """Check a persistent disk of Google."""
-    return given(source, ("pdName",), path) + _check_partition(source, path)
+def validate_gce_disk(source: Tree, path: Path) -> ErrorList:
+    """Validate a persistent disk of Google."""
+    return given(source, ("pdName",), path) + _validate_partition(source, path)
 
 
-def check_aws_disk(source: Tree, path: Path) -> ErrorList:
-    """Check a block store of Amazon."""
-    return given(source, ("volumeID",), path) + _check_partition(source, path)
+def validate_aws_disk(source: Tree, path: Path) -> ErrorList:
+    """Validate a block store of Amazon."""
+    return given(source, ("volumeID",), path) + _validate_partition(source, path)
 
 
-def _check_partition(source: Tree, path: Path) -> ErrorList:
+def _validate_partition(source: Tree, path: Path) -> ErrorList:
     partition = source.get("partition", 0)
     if 0 <= partition <= PARTITION_MAX:  # Kubernetes accepts zero, and says one.
         return []
@@ -248,8 +248,8 @@ def _check_partition(source: Tree, path: Path) -> ErrorList:
     return [invalid(path.child("partition"), partition, detail)]
 
 
-def check_flocker(source: Tree, path: Path) -> ErrorList:
-    """Check a data set, which has a name or a UUID."""
+def validate_flocker(source: Tree, path: Path) -> ErrorList:
+    """Validate a data set, which has a name or a UUID."""
     name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
     found: ErrorList = []
     if not name and not uuid:
@@ -262,20 +262,20 @@ def check_flocker(source: Tree, path: Path) -> ErrorList:
     return found
 
 
-def check_cinder(source: Tree, path: Path) -> ErrorList:
-    """Check a volume of OpenStack."""
-    return given(source, ("volumeID",), path) + _check_secret(source, path)
+def validate_cinder(source: Tree, path: Path) -> ErrorList:
+    """Validate a volume of OpenStack."""
+    return given(source, ("volumeID",), path) + _validate_secret(source, path)
 
 
-def _check_secret(source: Tree, path: Path) -> ErrorList:
-    """Check that a secret that is referred to is named."""
+def _validate_secret(source: Tree, path: Path) -> ErrorList:
+    """Validate that a secret that is referred to is named."""
     if "secretRef" not in source:
         return []
     return given(source["secretRef"], ("name",), path.child("secretRef"))
 
 
-def check_quobyte(source: Tree, path: Path) -> ErrorList:
-    """Check a volume of Quobyte."""
+def validate_quobyte(source: Tree, path: Path) -> ErrorList:
+    """Validate a volume of Quobyte."""
     registry, tenant = source.get("registry", ""), source.get("tenant", "")
     found: ErrorList = []
     if not registry:
@@ -300,8 +300,8 @@ def _is_host_and_port(text: str) -> bool:
     return bool(colon) and not set(host + port) & set(":[]")
 
 
-def check_fibre_channel(source: Tree, path: Path) -> ErrorList:
-    """Check a target of Fibre Channel: world wide names with a unit, or identifiers."""
+def validate_fibre_channel(source: Tree, path: Path) -> ErrorList:
+    """Validate a target of Fibre Channel: world wide names with a unit, or identifiers."""
     targets, identifiers = source.get("targetWWNs"), source.get("wwids")
     place = path.child("targetWWNs")
     found: ErrorList = []
@@ -321,8 +321,8 @@ def check_fibre_channel(source: Tree, path: Path) -> ErrorList:
     return found
 
 
-def check_flex_volume(source: Tree, path: Path) -> ErrorList:
-    """Check a volume of a driver of its own, whose options are not Kubernetes'."""
+def validate_flex_volume(source: Tree, path: Path) -> ErrorList:
+    """Validate a volume of a driver of its own, whose options are not Kubernetes'."""
     found = given(source, ("driver",), path)
     for key in source.get("options", ()):
         domain = f".{key.partition('/')[0].lower()}"
@@ -331,8 +331,8 @@ def check_flex_volume(source: Tree, path: Path) -> ErrorList:
     return found
 
 
-def check_azure_disk(source: Tree, path: Path) -> ErrorList:
-    """Check a disk of Azure, whose URI depends on its kind."""
+def validate_azure_disk(source: Tree, path: Path) -> ErrorList:
+    """Validate a disk of Azure, whose URI depends on its kind."""
     found = given(source, ("diskName", "diskURI"), path)
     modes, kinds = ("None", "ReadOnly", "ReadWrite"), ("Dedicated", "Managed", "Shared")
     found += choice(source.get("cachingMode"), modes, path.child("cachingMode"))
@@ -345,18 +345,18 @@ def check_azure_disk(source: Tree, path: Path) -> ErrorList:
     return found
 
 
-def check_storage_os(source: Tree, path: Path) -> ErrorList:
-    """Check a volume of StorageOS."""
+def validate_storage_os(source: Tree, path: Path) -> ErrorList:
+    """Validate a volume of StorageOS."""
     name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
     place = path.child("volumeName")
     found = label(name, place) if name else [required(place)]
     if namespace:
         found += label(namespace, path.child("volumeNamespace"))
-    return found + _check_secret(source, path)
+    return found + _validate_secret(source, path)
 
 
-def check_csi(source: Tree, path: Path) -> ErrorList:
-    """Check a volume of a CSI driver."""
+def validate_csi(source: Tree, path: Path) -> ErrorList:
+    """Validate a volume of a CSI driver."""
     found = driver_name(source.get("driver", ""), path.child("driver"))
     if "nodePublishSecretRef" not in source:
         return found
@@ -366,25 +366,25 @@ def check_csi(source: Tree, path: Path) -> ErrorList:
     return found + object_name(name, path.child("name"))
 
 
-# --- iSCSI ----------------------------------------------------------------------------------------
+# --- iSCSI --------------------------------------------------------------------------------
 
 
-def check_iscsi(source: Tree, path: Path) -> ErrorList:
-    """Check a target of iSCSI."""
+def validate_iscsi(source: Tree, path: Path) -> ErrorList:
+    """Validate a target of iSCSI."""
     found = given(source, ("targetPortal", "iqn"), path)
     if source.get("iqn"):
-        found += _check_qualified(source["iqn"], path.child("iqn"))
+        found += _validate_qualified(source["iqn"], path.child("iqn"))
     found += in_range(source.get("lun", 0), 0, LUN_MAX, path.child("lun"))
     authenticates = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
     if authenticates and "secretRef" not in source:
         found.append(required(path.child("secretRef")))
     if "initiatorName" in source:
-        found += _check_qualified(source["initiatorName"], path.child("initiatorname"))
+        found += _validate_qualified(source["initiatorName"], path.child("initiatorname"))
     return found
 
 
-def _check_qualified(name: str, path: Path) -> ErrorList:
-    """Check the qualified name of a target or an initiator."""
+def _validate_qualified(name: str, path: Path) -> ErrorList:
+    """Validate the qualified name of a target or an initiator."""
     matches = _FORMATS.get(name[:3])
     if matches is None:
         return [invalid(path, name, "must be valid format starting with iqn, eui, or naa")]

@@ -23,20 +23,20 @@ from mooring.validation.errors import (
     required,
 )
 from mooring.validation.field_rules import each_invalid, label
-from mooring.validation.metadata import check_annotations
+from mooring.validation.metadata import validate_annotations
 from mooring.validation.pod import volume_sources as network
 from mooring.validation.pod.field_rules import (
     Tree,
-    check_volume_file,
     choice,
     descending_path,
     file_mode,
     given,
     local_path,
     no_backsteps,
+    validate_volume_file,
 )
-from mooring.validation.pod.volume_sources import check_projected
-from mooring.validation.selectors import check_label_selector, check_labels
+from mooring.validation.pod.volume_sources import validate_projected
+from mooring.validation.selectors import validate_label_selector, validate_labels
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
@@ -61,10 +61,10 @@ SourceCheck = Callable[[Tree, Path], ErrorList]
 Volumes = Mapping[str, Tree]  # those without faults, by name
 
 
-def check_volumes(
+def validate_volumes(
     volumes: tuple[Any, ...], metadata: ObjectMeta | None, path: Path
 ) -> tuple[ErrorList, Volumes]:
-    """Check volumes; also return those that may be mounted.
+    """Validate volumes; also return those that may be mounted.
 
     A template has no metadata that counts.
     """
@@ -74,7 +74,7 @@ def check_volumes(
     good: dict[str, Tree] = {}
     for position, volume in enumerate(volumes):
         place = path.index(position)
-        faults = _check_source(volume, place, pod_name) + _check_name(volume, place, good)
+        faults = _validate_source(volume, place, pod_name) + _validate_name(volume, place, good)
         if not faults:
             good[volume["name"]] = volume
         found += faults
@@ -93,7 +93,7 @@ def _created_claims(volumes: tuple[Any, ...], pod_name: str) -> set[str]:
     return {f"{pod_name}-{v.get('name', '')}" for v in volumes if "ephemeral" in v}
 
 
-def _check_name(volume: Tree, path: Path, taken: Volumes) -> ErrorList:
+def _validate_name(volume: Tree, path: Path, taken: Volumes) -> ErrorList:
     name, place = volume.get("name", ""), path.child("name")
     found = label(name, place) if name else [required(place)]
     if name in taken:
@@ -101,7 +101,7 @@ def _check_name(volume: Tree, path: Path, taken: Volumes) -> ErrorList:
     return found
 
 
-def _check_source(volume: Tree, path: Path, pod_name: str) -> ErrorList:
+def _validate_source(volume: Tree, path: Path, pod_name: str) -> ErrorList:
     found: ErrorList = []
     chosen = ""
     for source, check in _SOURCES.items():
@@ -118,14 +118,14 @@ def _check_source(volume: Tree, path: Path, pod_name: str) -> ErrorList:
     if not chosen:
         found.append(required(path, "must specify a volume type"))
     if "iscsi" in volume:
-        found += _check_iscsi_name(volume, path)
+        found += _validate_iscsi_name(volume, path)
     if chosen == "ephemeral":
-        found += _check_created_claim(volume, path, pod_name)
+        found += _validate_created_claim(volume, path, pod_name)
     return found
 
 
-def _check_iscsi_name(volume: Tree, path: Path) -> ErrorList:
-    """Check that an initiator can be named after the volume and its portal."""
+def _validate_iscsi_name(volume: Tree, path: Path) -> ErrorList:
+    """Validate that an initiator can be named after the volume and its portal."""
     name, source = volume.get("name", ""), volume["iscsi"]
     whole = f"{name}:{source.get('targetPortal', '')}"
     if "initiatorName" not in source or names.byte_length(whole) <= _ISCSI_NAME_MAX:
@@ -133,7 +133,7 @@ def _check_iscsi_name(volume: Tree, path: Path) -> ErrorList:
     return [invalid(path.child("name"), name, _ISCSI_NAME)]
 
 
-def _check_created_claim(volume: Tree, path: Path, pod_name: str) -> ErrorList:
+def _validate_created_claim(volume: Tree, path: Path, pod_name: str) -> ErrorList:
     name = volume.get("name", "")
     if not pod_name or not name:
         return []
@@ -142,10 +142,10 @@ def _check_created_claim(volume: Tree, path: Path, pod_name: str) -> ErrorList:
     return each_invalid(path.child("name"), name, messages)
 
 
-# --- sources on the node, and of the API ----------------------------------------------------------
+# --- sources on the node, and of the API --------------------------------------------------
 
 
-def _check_empty_dir(source: Tree, path: Path) -> ErrorList:
+def _validate_empty_dir(source: Tree, path: Path) -> ErrorList:
     limit = source.get("sizeLimit")
     if limit is None or Quantity.parse(limit).sign >= 0:
         return []
@@ -153,7 +153,7 @@ def _check_empty_dir(source: Tree, path: Path) -> ErrorList:
     return [forbidden(path.child("sizeLimit"), detail)]
 
 
-def _check_host_path(source: Tree, path: Path) -> ErrorList:
+def _validate_host_path(source: Tree, path: Path) -> ErrorList:
     target = source.get("path", "")
     if not target:
         return [required(path.child("path"))]
@@ -161,55 +161,55 @@ def _check_host_path(source: Tree, path: Path) -> ErrorList:
     return found + choice(source.get("type"), _HOST_PATH_TYPES, path.child("type"))
 
 
-def _check_git_repository(source: Tree, path: Path) -> ErrorList:
+def _validate_git_repository(source: Tree, path: Path) -> ErrorList:
     found = given(source, ("repository",), path)
     return found + descending_path(source.get("directory", ""), path.child("directory"))
 
 
-def _check_config_map(source: Tree, path: Path) -> ErrorList:
-    return given(source, ("name",), path) + _check_files(source, path)
+def _validate_config_map(source: Tree, path: Path) -> ErrorList:
+    return given(source, ("name",), path) + _validate_files(source, path)
 
 
-def _check_secret(source: Tree, path: Path) -> ErrorList:
-    return given(source, ("secretName",), path) + _check_files(source, path)
+def _validate_secret(source: Tree, path: Path) -> ErrorList:
+    return given(source, ("secretName",), path) + _validate_files(source, path)
 
 
-def _check_files(source: Tree, path: Path) -> ErrorList:
-    """Check which keys become which files."""
+def _validate_files(source: Tree, path: Path) -> ErrorList:
+    """Validate which keys become which files."""
     found = file_mode(source.get("defaultMode"), path.child("defaultMode"))
     for position, item in enumerate(source.get("items", ())):
-        found += check_key_to_path(item, path.child("items").index(position))
+        found += validate_key_to_path(item, path.child("items").index(position))
     return found
 
 
-def check_key_to_path(item: Tree, path: Path) -> ErrorList:
-    """Check which file a key becomes."""
+def validate_key_to_path(item: Tree, path: Path) -> ErrorList:
+    """Validate which file a key becomes."""
     found = given(item, ("key", "path"), path)
     found += local_path(item.get("path", ""), path.child("path"))
     return found + file_mode(item.get("mode"), path.child("mode"))
 
 
-def _check_downward(source: Tree, path: Path) -> ErrorList:
+def _validate_downward(source: Tree, path: Path) -> ErrorList:
     found = file_mode(source.get("defaultMode"), path.child("defaultMode"))
     for file in source.get("items", ()):
-        found += check_volume_file(file, path)
+        found += validate_volume_file(file, path)
     return found
 
 
-def _check_ephemeral(source: Tree, path: Path) -> ErrorList:
+def _validate_ephemeral(source: Tree, path: Path) -> ErrorList:
     template = source.get("volumeClaimTemplate")
     place = path.child("volumeClaimTemplate")
-    return [required(place)] if template is None else check_claim_template(template, place)
+    return [required(place)] if template is None else validate_claim_template(template, place)
 
 
-def _check_image(source: Tree, path: Path) -> ErrorList:
+def _validate_image(source: Tree, path: Path) -> ErrorList:
     found = given(source, ("reference",), path)
     return found + choice(source.get("pullPolicy"), PULL_POLICIES, path.child("pullPolicy"))
 
 
-def _check_projected(source: Tree, path: Path) -> ErrorList:
+def _validate_projected(source: Tree, path: Path) -> ErrorList:
     found = file_mode(source.get("defaultMode"), path.child("defaultMode"))
-    return found + check_projected(source, path, check_key_to_path)
+    return found + validate_projected(source, path, validate_key_to_path)
 
 
 def _with(*fields: str) -> SourceCheck:
@@ -219,41 +219,41 @@ def _with(*fields: str) -> SourceCheck:
 
 # In the order in which Kubernetes looks: only the first source that is set is checked.
 _SOURCES: Mapping[str, SourceCheck] = {
-    "emptyDir": _check_empty_dir,
-    "hostPath": _check_host_path,
-    "gitRepo": _check_git_repository,
-    "gcePersistentDisk": network.check_gce_disk,
-    "awsElasticBlockStore": network.check_aws_disk,
-    "secret": _check_secret,
-    "nfs": network.check_nfs,
-    "iscsi": network.check_iscsi,
+    "emptyDir": _validate_empty_dir,
+    "hostPath": _validate_host_path,
+    "gitRepo": _validate_git_repository,
+    "gcePersistentDisk": network.validate_gce_disk,
+    "awsElasticBlockStore": network.validate_aws_disk,
+    "secret": _validate_secret,
+    "nfs": network.validate_nfs,
+    "iscsi": network.validate_iscsi,
     "glusterfs": _with("endpoints", "path"),
-    "flocker": network.check_flocker,
+    "flocker": network.validate_flocker,
     "persistentVolumeClaim": _with("claimName"),
     "rbd": _with("monitors", "image"),
-    "cinder": network.check_cinder,
+    "cinder": network.validate_cinder,
     "cephfs": _with("monitors"),
-    "quobyte": network.check_quobyte,
-    "downwardAPI": _check_downward,
-    "fc": network.check_fibre_channel,
-    "flexVolume": network.check_flex_volume,
-    "configMap": _check_config_map,
+    "quobyte": network.validate_quobyte,
+    "downwardAPI": _validate_downward,
+    "fc": network.validate_fibre_channel,
+    "flexVolume": network.validate_flex_volume,
+    "configMap": _validate_config_map,
     "azureFile": _with("secretName", "shareName"),
     "vsphereVolume": _with("volumePath"),
     "photonPersistentDisk": _with("pdID"),
     "portworxVolume": _with("volumeID"),
-    "azureDisk": network.check_azure_disk,
-    "storageos": network.check_storage_os,
-    "projected": _check_projected,
+    "azureDisk": network.validate_azure_disk,
+    "storageos": network.validate_storage_os,
+    "projected": _validate_projected,
     "scaleIO": _with("gateway", "system", "volumeName"),
-    "csi": network.check_csi,
-    "ephemeral": _check_ephemeral,
-    "image": _check_image,
+    "csi": network.validate_csi,
+    "ephemeral": _validate_ephemeral,
+    "image": _validate_image,
 }
 _MISNAMED = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}  # as Kubernetes spells them
 
 
-# ---- from mooring.validation.volume_claims: Rules for claims of persistent volumes, as templates in pods and stateful sets have them.
+# --- persistent volume claims -------------------------------------------------------------
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")
@@ -262,35 +262,35 @@ CLAIM = "PersistentVolumeClaim"
 _ALONE = "ReadWriteOncePod"
 
 
-def check_claim_template(template: Tree, path: Path) -> ErrorList:
-    """Check the template of a claim, which may have labels and annotations only."""
+def validate_claim_template(template: Tree, path: Path) -> ErrorList:
+    """Validate the template of a claim, which may have labels and annotations only."""
     metadata, place = template.get("metadata", {}), path.child("metadata")
-    found = check_annotations(metadata.get("annotations", {}), place.child("annotations"))
-    found += check_labels(metadata.get("labels", {}), place.child("labels"))
+    found = validate_annotations(metadata.get("annotations", {}), place.child("annotations"))
+    found += validate_labels(metadata.get("labels", {}), place.child("labels"))
     for name in metadata:
         if name not in ("annotations", "labels"):
             found.append(forbidden(place.child(name), "cannot be set"))
-    return found + check_claim_spec(template.get("spec", {}), path.child("spec"))
+    return found + validate_claim_spec(template.get("spec", {}), path.child("spec"))
 
 
-def check_claim_spec(spec: Tree, path: Path) -> ErrorList:
-    """Check what a claim asks for."""
-    found = _check_access_modes(spec.get("accessModes", ()), path.child("accessModes"))
+def validate_claim_spec(spec: Tree, path: Path) -> ErrorList:
+    """Validate what a claim asks for."""
+    found = _validate_access_modes(spec.get("accessModes", ()), path.child("accessModes"))
     if "selector" in spec:
         selector = decode_tree(spec["selector"], LabelSelector).value
-        found += check_label_selector(selector, path.child("selector"))
+        found += validate_label_selector(selector, path.child("selector"))
     requests = spec.get("resources", {}).get("requests", {})
-    found += _check_storage(requests.get("storage"), path.child("resources").key("storage"))
+    found += _validate_storage(requests.get("storage"), path.child("resources").key("storage"))
     for name in ("storageClassName", "volumeAttributesClassName"):
         if spec.get(name):
             found += each_invalid(path.child(name), spec[name], names.dns1123_subdomain(spec[name]))
     mode = spec.get("volumeMode")
     if mode is not None and mode not in VOLUME_MODES:
         found.append(not_supported(path.child("volumeMode"), mode, VOLUME_MODES))
-    return found + _check_data_sources(spec, path)
+    return found + _validate_data_sources(spec, path)
 
 
-def _check_access_modes(modes: Any, path: Path) -> ErrorList:
+def _validate_access_modes(modes: Any, path: Path) -> ErrorList:
     if not modes:
         return [required(path, "at least 1 access mode is required")]
     found: ErrorList = [
@@ -301,7 +301,7 @@ def _check_access_modes(modes: Any, path: Path) -> ErrorList:
     return found
 
 
-def _check_storage(amount: str | None, path: Path) -> ErrorList:
+def _validate_storage(amount: str | None, path: Path) -> ErrorList:
     if amount is None:
         return [required(path)]
     quantity = Quantity.parse(amount)
@@ -310,14 +310,14 @@ def _check_storage(amount: str | None, path: Path) -> ErrorList:
     return []
 
 
-def _check_data_sources(spec: Tree, path: Path) -> ErrorList:
-    """Check what the volume is filled from: the old field, the new one, or both alike."""
+def _validate_data_sources(spec: Tree, path: Path) -> ErrorList:
+    """Validate what the volume is filled from: the old field, the new one, or both alike."""
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     found: ErrorList = []
     if source is not None:
-        found += _check_data_source(source, path.child("dataSource"))
+        found += _validate_data_source(source, path.child("dataSource"))
     if reference is not None:
-        found += _check_data_source(reference, path.child("dataSourceRef"))
+        found += _validate_data_source(reference, path.child("dataSourceRef"))
     if source is None or reference is None:
         return found
     if reference.get("namespace"):
@@ -328,7 +328,7 @@ def _check_data_sources(spec: Tree, path: Path) -> ErrorList:
     return found
 
 
-def _check_data_source(source: Tree, path: Path) -> ErrorList:
+def _validate_data_source(source: Tree, path: Path) -> ErrorList:
     found: ErrorList = [required(path.child(n)) for n in ("name", "kind") if not source.get(n)]
     group, kind = source.get("apiGroup") or "", source.get("kind", "")
     if not group and kind != CLAIM:
