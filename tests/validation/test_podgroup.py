@@ -41,8 +41,7 @@ def group(spec: Tree | None = None, status: Tree | None = None) -> PodGroup:
         "spec": {"schedulingPolicy": GANG, **(spec or {})},
         "status": status or {},
     }
-    value = GROUPS.default(decode_tree(tree, PodGroup).value, "", CONTEXT)
-    return value
+    return GROUPS.default(decode_tree(tree, PodGroup).value, "", CONTEXT)
 
 
 def created(spec: Tree) -> list[str]:
@@ -288,8 +287,7 @@ def composite(spec: Tree | None = None) -> CompositePodGroup:
     tree = {"metadata": META, "spec": {"schedulingPolicy": policy, "workloadRef": REFERENCE,
                                        **(spec or {})}}  # fmt: skip
     value = decode_tree(tree, CompositePodGroup).value
-    value = COMPOSITE.default(value, "scheduling.k8s.io/v1alpha3", CONTEXT)
-    return value
+    return COMPOSITE.default(value, "scheduling.k8s.io/v1alpha3", CONTEXT)
 
 
 @pytest.mark.parametrize(

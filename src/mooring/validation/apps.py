@@ -1,4 +1,4 @@
-"""How Deployments and ReplicaSets are admitted."""
+"""Strategies of Deployments, ReplicaSets, DaemonSets and StatefulSets."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ STATUS = root("status")
 class DeploymentStrategy(TemplateStrategy[Deployment]):
     """The strategy of Deployments."""
 
-    def default(self, value: Deployment, api_version: str, context: Context) -> Deployment:  # noqa: ARG002
-        """Set what Kubernetes sets."""
-        return default_deployment(value)
+    set_defaults = staticmethod(default_deployment)
 
     def validate_fields(self, new: Deployment) -> ErrorList:
         """Validate the spec."""
@@ -65,10 +63,6 @@ class DeploymentStrategy(TemplateStrategy[Deployment]):
         found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
         found += not_negative(spec.revision_history_limit, SPEC.child("revisionHistoryLimit"))
         return found + _validate_deadline(spec, SPEC.child("progressDeadlineSeconds"))
-
-    def validate_changes(self, new: Deployment, old: Deployment) -> ErrorList:
-        """Validate that the selector stays."""
-        return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
 
     def validate_status(self, new: Deployment, old: Deployment) -> ErrorList:
         """Validate the counts of pods."""
@@ -85,9 +79,7 @@ class DeploymentStrategy(TemplateStrategy[Deployment]):
 class ReplicaSetStrategy(TemplateStrategy[ReplicaSet]):
     """The strategy of ReplicaSets."""
 
-    def default(self, value: ReplicaSet, api_version: str, context: Context) -> ReplicaSet:  # noqa: ARG002
-        """Set what Kubernetes sets."""
-        return default_replica_set(value)
+    set_defaults = staticmethod(default_replica_set)
 
     def validate_fields(self, new: ReplicaSet) -> ErrorList:
         """Validate the spec."""
@@ -95,10 +87,6 @@ class ReplicaSetStrategy(TemplateStrategy[ReplicaSet]):
         found = not_negative(spec.replicas, SPEC.child("replicas"))
         found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
         return found + _validate_pods(spec.selector, spec.template)
-
-    def validate_changes(self, new: ReplicaSet, old: ReplicaSet) -> ErrorList:
-        """Validate that the selector stays."""
-        return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
 
     def validate_status(self, new: ReplicaSet, old: ReplicaSet) -> ErrorList:  # noqa: ARG002
         """Validate the counts of pods."""
@@ -131,7 +119,7 @@ _REPLICA_SET_COUNTS = (
 
 
 def _validate_pods(selector: LabelSelector | None, template: PodTemplateSpec) -> ErrorList:
-    # Kubernetes speaks of deployments and replica sets where it means either.
+    # Kubernetes' texts mix deployments and replica sets.
     found = validate_selector(selector, "deployment", SPEC.child("selector"))
     missed, readable = validate_selected(selector, template, "invalid label selector", SPEC)
     found += missed
@@ -183,17 +171,15 @@ _DAEMON_SET_COUNTS = (
 class DaemonSetStrategy(TemplateStrategy[DaemonSet]):
     """The strategy of DaemonSets."""
 
-    def default(self, value: DaemonSet, api_version: str, context: Context) -> DaemonSet:  # noqa: ARG002
-        """Set what Kubernetes sets."""
-        return default_daemon_set(value)
+    set_defaults = staticmethod(default_daemon_set)
 
     def prepare_for_create(self, new: DaemonSet, context: Context) -> DaemonSet:
-        """Count generations of the template, too, as the version before apps/v1 did."""
+        """Start the template generation, which the versions before apps/v1 had."""
         counted = _template_generation(new)
         return _with_template_generation(super().prepare_for_create(new, context), max(counted, 1))
 
     def prepare_for_update(self, new: DaemonSet, old: DaemonSet, context: Context) -> DaemonSet:
-        """Keep the status; a changed template is a new generation of it."""
+        """Keep the status; a changed template is a new template generation."""
         counted = _template_generation(old)
         if not semantic_equal(new.spec.template, old.spec.template):
             counted += 1
@@ -209,10 +195,6 @@ class DaemonSetStrategy(TemplateStrategy[DaemonSet]):
         found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
         found += validate_daemon_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
         return found + not_negative(spec.revision_history_limit, SPEC.child("revisionHistoryLimit"))
-
-    def validate_changes(self, new: DaemonSet, old: DaemonSet) -> ErrorList:
-        """Validate that the selector stays."""
-        return unchanged(new.spec.selector, old.spec.selector, SPEC.child("selector"))
 
     def validate_status(self, new: DaemonSet, old: DaemonSet) -> ErrorList:
         """Validate the counts of pods."""
@@ -232,7 +214,7 @@ def _with_template_generation(daemon_set: DaemonSet, generation: int) -> DaemonS
 
 
 def _validate_daemon_selector(new: DaemonSet) -> ErrorList:
-    """Validate the selector; one that is missing selects nothing, so the template is refused."""
+    """Validate the selector; a missing one matches no template."""
     selector, path = new.spec.selector, SPEC.child("selector")
     found = [] if selector is None else validate_label_selector(selector, path)
     template = new.spec.template
@@ -263,12 +245,10 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
 
     validate_name = staticmethod(names.dns1123_label)  # Pods are called after it.
 
-    def default(self, value: StatefulSet, api_version: str, context: Context) -> StatefulSet:  # noqa: ARG002
-        """Set what Kubernetes sets."""
-        return default_stateful_set(value)
+    set_defaults = staticmethod(default_stateful_set)
 
     def validate(self, new: StatefulSet, context: Context) -> ErrorList:  # noqa: ARG002
-        """Validate everything; a name of a service that is no label is kept once it is there."""
+        """Validate everything; only a new service name must be a DNS label."""
         found = self.validate_metadata(new) + _validate_keeping(new.spec)
         if new.spec.service_name:
             found += label(new.spec.service_name, SPEC.child("serviceName"))
@@ -279,7 +259,7 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
         return _validate_keeping(new.spec) + _validate_stateful_pods(new.spec)
 
     def validate_changes(self, new: StatefulSet, old: StatefulSet) -> ErrorList:
-        """Validate that what pods and their storage are told by stays."""
+        """Validate that the fields that identify pods and their storage are unchanged."""
         spec, before = new.spec, old.spec
         return (
             unchanged(spec.selector, before.selector, SPEC.child("selector"))
@@ -311,7 +291,7 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
 
 
 def _validate_keeping(spec: StatefulSetSpec) -> ErrorList:
-    """Validate how many pods there are, and how they come and go."""
+    """Validate replicas, update strategy, pod management and volume claims."""
     found = _validate_management(spec.pod_management_policy, SPEC.child("podManagementPolicy"))
     found += validate_stateful_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
     found += _validate_retention(spec, SPEC.child("persistentVolumeClaimRetentionPolicy"))
@@ -359,7 +339,7 @@ def _validate_stateful_pods(spec: StatefulSetSpec) -> ErrorList:
 
 
 def _with_claims(spec: StatefulSetSpec) -> PodTemplateSpec:
-    """Return the template as its pods are: with names of their own, and claims as volumes."""
+    """Return the template as its pods are: with their own host names, and claims as volumes."""
     claims = {t.get("metadata", {}).get("name", ""): t for t in spec.volume_claim_templates}
     added = ({"name": n, "persistentVolumeClaim": {"claimName": n}} for n in claims)
     own = (v for v in spec.template.spec.volumes if v.get("name", "") not in claims)

@@ -1,4 +1,8 @@
-"""What Kubernetes sets in a node that leaves it open."""
+"""Strategies of Nodes, Leases, RuntimeClasses, PriorityClasses and Events.
+
+The fields of the newer form of Events are required in the core group only if eventTime is set, and
+always in events.k8s.io.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +74,7 @@ class LeaseStrategy(ObjectStrategy[Lease]):
             found.append(invalid(path, duration, "must be greater than 0"))
         found += not_negative(spec.lease_transitions, LEASE_SPEC.child("leaseTransitions"))
         if spec.strategy is not None:
-            # The place of a strategy that is none is a field of itself, as Kubernetes has it.
+            # The doubled path of an unsupported strategy is Kubernetes'.
             found += _validate_strategy(spec.strategy, LEASE_SPEC.child("strategy", "strategy"))
         if spec.preferred_holder and not spec.strategy:
             detail = "may only be specified if `strategy` is defined"
@@ -97,7 +101,7 @@ class RuntimeClassStrategy(ObjectStrategy[RuntimeClass]):
     namespaced = False
 
     def default(self, value: RuntimeClass, api_version: str, context: Context) -> RuntimeClass:  # noqa: ARG002
-        """Round the overhead, as the resources of containers are."""
+        """Round the overhead up, like resources of containers."""
         if value.overhead is None:
             return value
         overhead = replace(value.overhead, pod_fixed=rounded(value.overhead.pod_fixed))
@@ -120,7 +124,7 @@ class RuntimeClassStrategy(ObjectStrategy[RuntimeClass]):
         old: RuntimeClass,
         context: Context,  # noqa: ARG002
     ) -> ErrorList:
-        """Validate that the handler stays; Kubernetes looks at nothing else."""
+        """Validate that the handler is unchanged; Kubernetes checks nothing else."""
         found = validate_metadata_update(new.metadata, old.metadata)
         return found + unchanged(new.handler, old.handler, HANDLER)
 
@@ -157,13 +161,13 @@ class PriorityClassStrategy(ObjectStrategy[PriorityClass]):
     namespaced = False
 
     def default(self, value: PriorityClass, api_version: str, context: Context) -> PriorityClass:  # noqa: ARG002
-        """Let it preempt, unless it says otherwise."""
+        """Set the preemption policy."""
         if value.preemption_policy is not None:
             return value
         return replace(value, preemption_policy=PREEMPT)
 
     def prepare_for_create(self, new: PriorityClass, context: Context) -> PriorityClass:  # noqa: ARG002
-        """Start in the first generation, and stay in it: nothing that counts can change."""
+        """Start in generation 1, and stay in it: nothing that counts can change."""
         return replace(new, metadata=replace(new.metadata, generation=1))
 
     def validate_fields(self, new: PriorityClass) -> ErrorList:
@@ -194,7 +198,7 @@ class PriorityClassStrategy(ObjectStrategy[PriorityClass]):
 
 
 def _validate_system_class(new: PriorityClass) -> ErrorList:
-    """Validate that a class with a name of the system is one of the system's own."""
+    """Validate that a class with a reserved name is a system class."""
     name = new.metadata.name
     value = SYSTEM_PRIORITIES.get(name)
     if value is None:
@@ -229,7 +233,7 @@ class EventStrategy(ObjectStrategy[Event]):
     reporter = root("reportingComponent")
 
     def validate_fields(self, new: Event) -> ErrorList:
-        """Validate that an event is in the namespace of its object, and says who reports what."""
+        """Validate namespace, reporter, action and reason."""
         if not _has_time(new):
             return _validate_event_namespace(new, (_DEFAULT_NAMESPACE, ""))
         found: ErrorList = []
@@ -256,7 +260,7 @@ class NewEventStrategy(EventStrategy):
     reporter = root("reportingController")
 
     def validate(self, new: Event, context: Context) -> ErrorList:  # noqa: ARG002
-        """Validate everything, and that nothing of the older form is set."""
+        """Validate everything, and that no deprecated field is set."""
         found = self.validate_fields(new) + self.validate_metadata(new) + _validate_series(new)
         if not _has_time(new):
             found.append(required(root("eventTime")))
@@ -273,7 +277,7 @@ class NewEventStrategy(EventStrategy):
         return found
 
     def validate_update(self, new: Event, old: Event, context: Context) -> ErrorList:  # noqa: ARG002
-        """Validate that nothing changes but the series."""
+        """Validate that only the series changed."""
         found = self.validate_fields(new) + validate_metadata_update(new.metadata, old.metadata)
         if new.series != old.series:
             found += _validate_series(new)
@@ -301,7 +305,7 @@ def _has_time(event: Event) -> bool:
 
 
 def _validate_event_namespace(event: Event, homes: tuple[str, ...]) -> ErrorList:
-    """Validate the namespace; events of objects that are in none have homes."""
+    """Validate the namespace; events of cluster-scoped objects may be in `homes`."""
     namespace = event.involved_object.namespace
     if event.metadata.namespace == namespace:
         return []

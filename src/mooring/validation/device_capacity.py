@@ -1,4 +1,4 @@
-"""Rules for the node resources that a device stands for."""
+"""Rules of the capacity of devices: node allocatable resources, and request policies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mooring.validation.strategy import Context
 
 
 def validate_node_resources(device: Device, path: Path) -> ErrorList:
-    """Validate which node resources a device stands for, and how much of them."""
+    """Validate the node allocatable resources that a device provides or needs."""
     found: ErrorList = []
     for name, node_resource in device.node_allocatable_resources.items():
         place = path.key(name)
@@ -101,7 +101,7 @@ INT64_MAX = 2**63 - 1
 
 
 def validate_request_policy(capacity: DeviceCapacity, path: Path, context: Context) -> ErrorList:
-    """Validate the policy of a capacity that several requests may share."""
+    """Validate the request policy of a capacity."""
     policy = capacity.request_policy
     if policy is None:
         return []

@@ -1,4 +1,4 @@
-"""How DeviceClasses are admitted; what an update leaves alone is not checked again."""
+"""Strategies of DeviceClasses and DeviceTaintRules."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _validate_extended_resource_name(name: str, path: Path) -> ErrorList:
         found.append(invalid(path, name, detail, declared=True))
     if name.startswith("requests."):
         found.append(invalid(path, name, 'must not have "requests." prefix', declared=True))
-    # As a quota the name gets this prefix, and must still be a label key.
+    # In a quota the name has this prefix, and must still be a label key.
     messages = names.label_name(f"requests.{name}")
     return both(by_hand, found + each_invalid(path, name, messages, declared=True))
 

@@ -1,4 +1,4 @@
-"""Rules for the pieces that claims, classes, slices and taint rules share."""
+"""Rules that claims, classes, slices and taint rules share."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NODE_OPERATIONS = ("*", "NodePrepareResources", "NodeUnprepareResources")
 def validate_selector(
     selector: DeviceSelector, path: Path, context: Context, *, stored: bool = False
 ) -> ErrorList:
-    """Validate one selector; a stored expression was valid once and is left alone."""
+    """Validate a selector; a stored expression is not compiled again."""
     if selector.cel is None:
         return [required(path.child("cel"))]
     if stored:
@@ -82,7 +82,7 @@ def check_expression(
 def validate_opaque(
     opaque: OpaqueDeviceConfiguration | None, path: Path, *, stored: bool = False
 ) -> ErrorList:
-    """Validate a driver's own configuration, which must be given."""
+    """Validate opaque configuration, which is required."""
     place = path.child("opaque")
     if opaque is None:
         return [required(place)]
@@ -92,7 +92,7 @@ def validate_opaque(
 
 
 def validate_json_object(raw: Raw, path: Path, *, stored: bool = False) -> ErrorList:
-    """Validate that raw JSON is an object of bearable size; what is stored may be longer."""
+    """Validate that raw JSON is an object, and of limited size unless it is stored already."""
     if raw == NULL:
         return [required(path)]
     data = bytes(raw)
@@ -115,7 +115,7 @@ def _finite(text: str) -> float:
 
 
 def validate_taint(taint: DeviceTaint, old: DeviceTaint | None, path: Path) -> ErrorList:
-    """Validate a taint; an effect that stays as it was is left alone."""
+    """Validate a taint; an unchanged effect is not validated again."""
     found = label_name(taint.key, path.child("key"))
     if taint.value:
         found += label_value(taint.value, path.child("value"))
@@ -129,7 +129,7 @@ def validate_taint(taint: DeviceTaint, old: DeviceTaint | None, path: Path) -> E
 
 
 def default_taint(taint: DeviceTaint, now: Timestamp) -> DeviceTaint:
-    """Return the taint with the time it came."""
+    """Return the taint with timeAdded set."""
     return taint if taint.time_added is not None else replace(taint, time_added=now.truncated())
 
 
@@ -158,7 +158,7 @@ def validate_toleration(toleration: DeviceToleration, path: Path) -> ErrorList:
 def validate_binding_conditions(
     conditions: tuple[str, ...], failures: tuple[str, ...], path: Path
 ) -> ErrorList:
-    """Validate that both lists are given or none, that they are disjoint and nothing comes twice."""
+    """Validate that both lists are set or neither, are disjoint, and have no duplicates."""
     if not conditions and not failures:
         return []
     conditions_path = path.child("bindingConditions")

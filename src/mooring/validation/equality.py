@@ -52,7 +52,7 @@ def semantic_equal(a: Any, b: Any) -> bool:
 
 
 def _is_same_json(a: Raw, b: Raw) -> bool:
-    """Return whether two texts are the same JSON: a patch may have written one of them anew."""
+    """Return whether two texts are the same JSON: a patch may have reformatted one."""
     try:
         return marshal(a) == marshal(b)
     except (ValueError, RecursionError):
@@ -69,7 +69,7 @@ Form = Callable[[Any], Any]
 
 
 def stored_form(value: Any) -> Any:
-    """Return the object as it comes back from storage; itself if nothing changes."""
+    """Return the object without empty lists and maps; itself if nothing changes."""
     struct: Any = type(value)
     form = _struct_form(struct)
     return value if form is None else form(value)
@@ -144,15 +144,15 @@ def _map_form(item_form: Form | None) -> Form | None:
 
 
 class DeclaredError(FieldError, frozen=True):
-    """An error of a declared rule whose hand-written twin speaks in other words, or not at all."""
+    """An error of a declared rule, with the errors of its handwritten twin, if any."""
 
     by_hand: tuple[FieldError, ...] = ()
 
 
 def both(by_hand: ErrorList, declared: ErrorList) -> ErrorList:
-    """Return the errors of a rule that is written by hand and declared as well.
+    """Return the errors of a rule that is both handwritten and declared.
 
-    Declared errors take the place of the hand-written ones of the same type, which they remember.
+    Declared errors replace handwritten ones of the same type and path, and keep them.
     """
     if not by_hand and not declared:
         return []
@@ -169,10 +169,10 @@ def both(by_hand: ErrorList, declared: ErrorList) -> ErrorList:
 
 
 def ratcheted(errors: ErrorList, new: Any, old: Any) -> ErrorList:
-    """Return the errors of an update.
+    """Return the errors of an update without declared ones about unchanged parts.
 
-    Declared rules do not look at what it leaves as it was. There the hand-written ones speak,
-    unless a declared one says the same of something else at the same place.
+    Their handwritten twins take their place, unless a declared error of the same type remains at
+    the same path.
     """
     found: ErrorList = []
     by_hand: ErrorList = []
@@ -187,21 +187,21 @@ def ratcheted(errors: ErrorList, new: Any, old: Any) -> ErrorList:
 
 
 def handwritten_twins(error: FieldError) -> tuple[FieldError, ...]:
-    """Return what hand-written validation says of what a declared error is about."""
+    """Return the handwritten errors that a declared error replaced."""
     if isinstance(error, DeclaredError):
         return error.by_hand
     return (replace(error, declared=False),)
 
 
 def _is_about_old(error: FieldError, change: ObjectUpdate) -> bool:
-    """Return whether an error is about something that the change left as it was."""
+    """Return whether an error is about a part that the update leaves unchanged."""
     path, value = error.path, error.bad_value
     if error.type is ErrorType.DUPLICATE and path.parent is not None:
-        path = path.parent  # It is the list that has something twice.
+        path = path.parent  # The list has the duplicate.
     return change.leaves(path, key=value if isinstance(value, str) else None)
 
 
-# Elements of other lists have no counterpart: one that changes is another list altogether.
+# Items of other lists have no counterpart: if one changes, the whole list does.
 _KEYS: dict[type[Struct], tuple[str, ...]] = {
     AllocatedDeviceStatus: ("driver", "pool", "device", "share_id"),
     CounterSet: ("name",),
@@ -211,7 +211,7 @@ _KEYS: dict[type[Struct], tuple[str, ...]] = {
 
 
 class ObjectUpdate:
-    """An update of an object, which remembers what it compared: many ask about the same parts."""
+    """An update of an object; caches comparisons, because errors are often about the same parts."""
 
     def __init__(self, new: Any, old: Any) -> None:
         self._new = new
@@ -221,10 +221,10 @@ class ObjectUpdate:
         self._elements: dict[int, dict[Any, Any]] = {}
 
     def leaves(self, path: Path, *, key: str | None = None) -> bool:
-        """Return whether the part at the path, or one that holds it, is as it was.
+        """Return whether the value at the path, or one that contains it, is unchanged.
 
-        What has no counterpart in the old object is new, and so is everything in it. If a key is
-        given, it is enough that the map at the path had it before.
+        A value without counterpart in the old object is new. If a key is passed, it is enough that
+        the map at the path had that key before.
         """
         new, old = self._new, self._old
         for segment in path.segments:
@@ -254,14 +254,14 @@ class ObjectUpdate:
         if key_of is None:
             return None
         if id(old_items) not in self._elements:
-            # The first of several with the same key counts, so it comes last into the map.
+            # The first of several items with the same key counts, so it is put last into the map.
             elements = {key_of(old): old for old in reversed(old_items)}
             self._elements[id(old_items)] = elements
         return self._elements[id(old_items)].get(key_of(item))
 
 
 def _key_of(item: Any) -> Callable[[Any], Any] | None:
-    """Return what identifies elements like this one in their list, or None if nothing does."""
+    """Return the key function of the list that holds such an item, or None if it has no key."""
     if isinstance(item, str):
         return str
     names = _KEYS.get(type(item))

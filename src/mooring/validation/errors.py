@@ -1,4 +1,4 @@
-"""Errors of validation: values, gathered in lists, with Kubernetes' types and texts."""
+"""Field errors: values, gathered in an ErrorList, with Kubernetes' types and texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OMITTED = "<value omitted>"
 
 
 class ErrorType(StrEnum):
-    """The kind of a field error, as it appears in the causes of a Status."""
+    """The type of a field error, as it appears in the causes of a Status."""
 
     REQUIRED = "FieldValueRequired"
     INVALID = "FieldValueInvalid"
@@ -51,10 +51,9 @@ _WITHOUT_VALUE = {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, E
 class FieldError(Struct, frozen=True):
     """One rule that one field breaks.
 
-    `declared` marks rules that Kubernetes states in the types themselves. It reports those with
-    the layout of the version that the user wrote, all others with the layout of v1. `alone` marks
-    declared rules that no hand-written one repeats: an update that leaves the field as it was
-    does not break them.
+    `declared` marks rules of declarative validation. Kubernetes reports those with the path in the
+    version that the user wrote, all others with the path in v1. `alone` marks declared rules
+    without a handwritten twin: an update that leaves the field unchanged does not break them.
     """
 
     type: ErrorType
@@ -66,12 +65,12 @@ class FieldError(Struct, frozen=True):
 
     @property
     def field(self) -> str:
-        """The place as text."""
+        """The path as text."""
         return str(self.path)
 
     @property
     def body(self) -> str:
-        """The text without the place."""
+        """The text without the path."""
         text = _PHRASES[self.type]
         if self.type not in _WITHOUT_VALUE and self.bad_value is not OMITTED:
             text += f": {shown(self.bad_value)}"
@@ -85,7 +84,7 @@ ErrorList = list[FieldError]
 
 
 def required(path: Path, detail: str = "", *, declared: bool = False) -> FieldError:
-    """A value must be given."""
+    """The value is missing."""
     return FieldError(ErrorType.REQUIRED, path, detail, declared=declared)
 
 
@@ -95,19 +94,19 @@ def invalid(path: Path, value: Any, detail: str, *, declared: bool = False) -> F
 
 
 def invalid_whole(path: Path, detail: str) -> FieldError:
-    """What stands there breaks a rule, and is too much to be shown."""
+    """The value breaks a rule, and is too long to be printed."""
     return FieldError(ErrorType.INVALID, path, detail, OMITTED)
 
 
 def duplicate(path: Path, value: Any, *, declared: bool = False) -> FieldError:
-    """The value stands in the list already."""
+    """The list contains the value already."""
     return FieldError(ErrorType.DUPLICATE, path, "", value, declared)
 
 
 def not_supported(
     path: Path, value: Any, supported: Sequence[str], *, declared: bool = False
 ) -> FieldError:
-    """The value is none of a few."""
+    """The value is not one of the supported ones."""
     detail = "supported values: " + ", ".join(go_quote(text) for text in supported)
     return FieldError(ErrorType.NOT_SUPPORTED, path, detail, value, declared)
 
@@ -142,12 +141,12 @@ def internal(path: Path, detail: str) -> FieldError:
 
 
 def only_declared(errors: ErrorList) -> ErrorList:
-    """Return the errors of declared rules, marked as standing alone."""
+    """Return the errors of declared rules, marked as having no handwritten twin."""
     return [replace(error, alone=True) for error in errors if error.declared]
 
 
 def shown(value: Any) -> str:
-    """Return a value as Kubernetes shows it in an error."""
+    """Return a value as Kubernetes prints it in an error."""
     match value:
         case None:
             return "null"

@@ -1,8 +1,7 @@
 """Rules that several kinds share.
 
-A check returns the errors it found, mostly none. Functions named `declared_…` state rules that
-Kubernetes keeps in the types. Most of those have a hand-written twin in slightly other words,
-which speaks where the declared rule is silent: about what an update leaves as it was.
+Each returns the errors it finds. Functions named `declared_…` state rules of declarative
+validation; `equality` says how they differ from handwritten ones.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def label(value: str, path: Path) -> ErrorList:
 
 @lru_cache(maxsize=4096)
 def is_good_label(value: str) -> bool:
-    """Return whether `label` finds nothing; remembered, because names of devices repeat."""
+    """Return whether `label` finds no error; cached, because names of devices repeat."""
     return not names.dns1123_label(value)
 
 
@@ -59,7 +58,7 @@ def subdomain(value: str, path: Path) -> ErrorList:
 
 @lru_cache(maxsize=4096)
 def is_good_subdomain(value: str) -> bool:
-    """Return whether `subdomain` finds nothing; remembered, because drivers and nodes repeat."""
+    """Return whether `subdomain` finds no error; cached, because drivers and nodes repeat."""
     return not names.dns1123_subdomain(value)
 
 
@@ -74,7 +73,7 @@ def label_value(value: str, path: Path) -> ErrorList:
 
 
 def declared_short_name(value: str, path: Path) -> ErrorList:
-    """Validate a DNS label that must be given."""
+    """Validate a required DNS label."""
     if not value:
         return [required(path, declared=True)]
     return declared_label(value, path)
@@ -87,7 +86,7 @@ def declared_label(value: str, path: Path) -> ErrorList:
 
 
 def declared_subdomain(value: str, path: Path) -> ErrorList:
-    """Validate a DNS subdomain that must be given."""
+    """Validate a required DNS subdomain."""
     if not value:
         return [required(path, declared=True)]
     messages = names.dns1123_subdomain(value, unit=BYTES)
@@ -95,7 +94,7 @@ def declared_subdomain(value: str, path: Path) -> ErrorList:
 
 
 def declared_enum(value: str, supported: Sequence[str], path: Path) -> ErrorList:
-    """Validate that the value is one of a few."""
+    """Validate that the value is one of the supported ones."""
     return [] if value in supported else [not_supported(path, value, supported, declared=True)]
 
 
@@ -105,7 +104,7 @@ def declared_bytes(value: str, length_max: int, path: Path) -> ErrorList:
 
 
 def declared_union(members: Mapping[str, object], path: Path) -> ErrorList:
-    """Validate that exactly one member is given; an empty list is none."""
+    """Validate that exactly one member is set; an empty list is not."""
     given = [name for name, value in members.items() if value is not None and value != ()]
     shown = ", ".join(f"`{name}`" for name in members)
     if not given:
@@ -134,7 +133,7 @@ def driver_name(value: str, path: Path) -> ErrorList:
 def declared_driver_name(
     value: str, path: Path, *, length_max: int | None = DRIVER_NAME_MAX
 ) -> ErrorList:
-    """Validate a driver name that must be given."""
+    """Validate a required driver name."""
     if not value:
         return [required(path, declared=True)]
     found = each_invalid(path, value, names.dns1123_subdomain_caseless(value), declared=True)
@@ -156,7 +155,7 @@ def pool_name(value: str, path: Path) -> ErrorList:
 
 
 def declared_pool_name(value: str, path: Path) -> ErrorList:
-    """Validate a pool name that must be given."""
+    """Validate a required pool name."""
     if not value:
         return [required(path, declared=True)]
     return declared_pool_format(value, path)
@@ -190,7 +189,7 @@ def qualified_name(value: str, path: Path) -> ErrorList:
 
 @lru_cache(maxsize=4096)
 def is_good_qualified_name(value: str) -> bool:
-    """Return whether `qualified_name` finds nothing; remembered, because keys repeat."""
+    """Return whether `qualified_name` finds no error; cached, because keys repeat."""
     return not _qualified_name(value, Path(""))
 
 
@@ -258,7 +257,7 @@ def declared_list(
     check: Callable[[T, Path], ErrorList],
     path: Path,
 ) -> ErrorList:
-    """Validate the length of a list, and if it is fine every item."""
+    """Validate the length of a list, and if it is valid every item."""
     if len(items) > items_max:
         return [too_many(path, len(items), items_max, declared=True)]
     return each(items, check, path)
@@ -271,7 +270,7 @@ def declared_set(
     key: Callable[[T], Any],
     path: Path,
 ) -> ErrorList:
-    """Validate the length of a list, and if it is fine every item and that all differ."""
+    """Validate the length of a list, and if it is valid every item and that all differ."""
     if len(items) > items_max:
         return [too_many(path, len(items), items_max, declared=True)]
     return each(items, check, path) + duplicates(items, key, path, declared=True)
@@ -290,7 +289,7 @@ def duplicates(
 ) -> ErrorList:
     """Return an error for each item whose key an earlier one has.
 
-    A declared rule shows the whole item, a hand-written one its key.
+    A declared rule prints the whole item, a handwritten one its key.
     """
     seen: set[Any] = set()
     found: ErrorList = []
@@ -304,7 +303,7 @@ def duplicates(
 
 
 def identity(item: T) -> T:
-    """Return the item: the key of lists of plain values."""
+    """Return the item: the key function of lists of scalars."""
     return item
 
 
@@ -319,5 +318,10 @@ def not_negative(value: int | None, path: Path) -> ErrorList:
 
 
 def unchanged(new: Any, old: Any, path: Path) -> ErrorList:
-    """Validate that a field that is set once and for all has its old value."""
+    """Validate that an immutable field is unchanged."""
     return [] if semantic_equal(new, old) else [invalid(path, new, "field is immutable")]
+
+
+def value_or(value: Any, default: Any) -> Any:
+    """Return the value, or the default if it is None."""
+    return default if value is None else value

@@ -1,7 +1,7 @@
-"""How Jobs are admitted.
+"""The strategy of Jobs.
 
-A job selects its pods by its uid, which it gets when it is stored. What is new is checked with
-another in its place.
+A job selects its pods by its uid, which it gets when it is stored; a new job is validated with a
+placeholder.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mooring.api.gates import Gate
 from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, required
-from mooring.validation.field_rules import not_negative, unchanged
+from mooring.validation.field_rules import not_negative, unchanged, value_or
 from mooring.validation.job_spec import INDEXED, validate_job_spec
 from mooring.validation.metadata import METADATA
-from mooring.validation.pod_template import TemplateStrategy, default_template, value_or
+from mooring.validation.pod_template import TemplateStrategy, default_template
 from mooring.validation.selectors import selector_of
 from mooring.validation.strategy import Context
 
@@ -35,12 +35,13 @@ STAND_IN_UID = "00000000-0000-0000-0000-000000000000"
 class JobStrategy(TemplateStrategy[Job]):
     """The strategy of Jobs."""
 
-    def default(self, value: Job, api_version: str, context: Context) -> Job:  # noqa: ARG002
-        """Set what Kubernetes sets."""
+    @staticmethod
+    def set_defaults(value: Job) -> Job:
+        """Set every default; the selector is set with the uid."""
         return default_job(value)
 
     def drop_disabled_fields(self, new: Job, old: Job | None, context: Context) -> Job:
-        """Drop how the job is scheduled, besides what the template loses."""
+        """Drop the scheduling policy, and disabled fields of the template."""
         new = super().drop_disabled_fields(new, old, context)
         is_in_use = old is not None and old.spec.scheduling is not None
         if context.enabled(Gate.WORKLOAD_WITH_JOB) or is_in_use:
@@ -59,7 +60,7 @@ class JobStrategy(TemplateStrategy[Job]):
         return validate_job_spec(new.spec, SPEC)
 
     def validate_changes(self, new: Job, old: Job) -> ErrorList:
-        """Validate that a job which may have begun stays what it is."""
+        """Validate that only fields that may change did."""
         spec, before = new.spec, old.spec
         found = _validate_completions(spec, before, SPEC.child("completions"))
         found += unchanged(spec.selector, before.selector, SPEC.child("selector"))
@@ -92,7 +93,7 @@ class JobStrategy(TemplateStrategy[Job]):
 
 
 def _validate_generated(job: Job) -> ErrorList:
-    """Validate that what its author wrote does not contradict the labels that a job gives its pods."""
+    """Validate that selector and labels agree with those that the job generates."""
     if job.spec.manual_selector or job.spec.selector is None:
         return []
     found: ErrorList = []
@@ -113,7 +114,7 @@ def _validate_generated(job: Job) -> ErrorList:
 
 
 def _validate_name(job: Job) -> ErrorList:
-    """Validate that the numbered pods of a job can be called after it."""
+    """Validate that the names of indexed pods are DNS labels."""
     completions = job.spec.completions
     if job.spec.completion_mode != INDEXED or not completions or completions < 0:
         return []
@@ -137,7 +138,7 @@ def _validate_completions(spec: JobSpec, old: JobSpec, path: Path) -> ErrorList:
 
 
 def _validate_template(template: PodTemplateSpec, old: Job, path: Path) -> ErrorList:
-    """Validate that the template stays, but for what a job that is suspended may change."""
+    """Validate that the template is unchanged, except where the job is suspended."""
     before = old.spec.template
     if not _may_change(old):
         return unchanged(template, before, path)
@@ -150,7 +151,7 @@ def _validate_template(template: PodTemplateSpec, old: Job, path: Path) -> Error
 
 
 def _may_change(job: Job) -> bool:
-    """Return whether no pods of a job run or will run before it is resumed."""
+    """Return whether a job is suspended and runs no pods."""
     status = job.status
     is_suspended = any(c.type == "Suspended" and c.status == "True" for c in status.conditions)
     has_stopped = status.start_time is None or is_suspended
@@ -158,7 +159,7 @@ def _may_change(job: Job) -> bool:
 
 
 def _with_old_values(new: PodSpec, old: PodSpec) -> PodSpec:
-    """Return a spec with the old values of where its pods run and of what they ask for."""
+    """Return a spec with the old placement and resources, which a suspended job may change."""
     return replace(
         new,
         affinity=_with_old_node_affinity(new.affinity, old.affinity),
@@ -199,9 +200,9 @@ BACKOFF_BY_INDEX = 2**31 - 1  # counted for each index instead
 
 
 def with_selector(job: Job, *, shares_labels: bool = False) -> Job:
-    """Return a new job that selects its own pods; nobody owns that.
+    """Return a new job that selects its own pods; the selector has no field manager.
 
-    A job whose author labels only its pods has the labels of its pods.
+    With `shares_labels` the job itself gets the labels of its pods.
     """
     if job.spec.manual_selector:
         return job
@@ -226,7 +227,7 @@ def own_labels(metadata: ObjectMeta) -> dict[str, str]:
 
 
 def default_job(value: Job) -> Job:
-    """Return a job with everything set that Kubernetes sets; the selector comes with its uid."""
+    """Return a job with every default; the selector is set with its uid."""
     spec = value.spec
     runs_once = spec.completions is None and spec.parallelism is None
     backoff = BACKOFF if spec.backoff_limit_per_index is None else BACKOFF_BY_INDEX
@@ -249,7 +250,7 @@ def default_job(value: Job) -> Job:
 
 
 def _failure_policy(policy: Any) -> Any:
-    """Return a policy in which conditions of pods that say nothing else must hold."""
+    """Return a policy in which pod conditions have a status; it is True by default."""
     match policy:
         case {"rules": list(rules)}:
             return {**policy, "rules": [_failure_rule(rule) for rule in rules]}

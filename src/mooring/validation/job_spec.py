@@ -1,4 +1,7 @@
-"""Rules for what a job should be: how many pods, how often they may fail, what they are."""
+"""Rules of the spec of a Job, with its pod failure policy and its success policy.
+
+Both policies are read as plain JSON; a value of the wrong type counts as absent.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ NON_INDEXED = "NonIndexed"
 
 PARALLELISM_MAX = 100_000
 FAILED_INDEXES_MAX = 100_000
-MANY_COMPLETIONS = 100_000  # above which less may be done at once
+MANY_COMPLETIONS = 100_000  # above it lower limits apply
 PARALLELISM_OF_MANY_MAX = 10_000
 FAILED_INDEXES_OF_MANY_MAX = 10_000
 MANAGER_MAX_BYTES = 63
@@ -99,7 +102,7 @@ def _validate_replacement(spec: JobSpec, path: Path) -> ErrorList:
 
 
 def _validate_gang(spec: JobSpec, path: Path) -> ErrorList:
-    """Validate that not more pods must start together than there are at once."""
+    """Validate that the gang is not larger than the parallelism."""
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     scheduling: Any = spec.scheduling
     match scheduling:
@@ -110,7 +113,7 @@ def _validate_gang(spec: JobSpec, path: Path) -> ErrorList:
 
 
 def _validate_restarts(spec: JobSpec, path: Path) -> ErrorList:
-    """Validate that pods of the job can end."""
+    """Validate that the pods of the job can terminate."""
     policy = spec.template.spec.restart_policy
     if policy in ("", "Always"):
         return [required(path, 'valid values: "OnFailure", "Never"')]
@@ -176,7 +179,7 @@ def _validate_indexed(spec: JobSpec, path: Path) -> ErrorList:
 
 
 def _validate_many(spec: JobSpec, path: Path) -> ErrorList:
-    """Validate a job of which so much must be remembered that little may be done at once."""
+    """Validate the lower limits of a job with very many completions."""
     found: ErrorList = []
     if spec.max_failed_indexes is None:
         detail = f"must be specified when completions is above {MANY_COMPLETIONS}"
@@ -214,7 +217,7 @@ Rule = dict[str, Any]
 
 
 def validate_failure_policy(spec: JobSpec, path: Path) -> ErrorList:
-    """Validate what pods that fail mean for the job."""
+    """Validate the pod failure policy."""
     rules, place = _rules(spec.pod_failure_policy), path.child("rules")
     found: ErrorList = []
     if len(rules) > RULES_MAX:
@@ -299,7 +302,7 @@ def _validate_patterns(patterns: list[Any], path: Path) -> ErrorList:
 
 
 def validate_success_policy(spec: JobSpec, path: Path) -> ErrorList:
-    """Validate which pods must succeed for the job to be done."""
+    """Validate the success policy."""
     if spec.completion_mode != INDEXED:
         return [invalid(path, spec.success_policy, "requires indexed completion mode")]
     rules, place = _rules(spec.success_policy), path.child("rules")
@@ -355,7 +358,7 @@ def _validate_success_count(
 
 
 def _count_indexes(text: str, completions: int) -> int:
-    """Return how many indexes a text such as `0,2-4` names, or raise what is wrong with it."""
+    """Return the number of indexes in a text such as `0,2-4`; raise ValueError if it is invalid."""
     total, last = 0, -1
     for interval in text.split(",") if text else ():
         parts = interval.split("-")

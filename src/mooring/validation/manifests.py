@@ -1,10 +1,10 @@
-"""Judge written objects as an API server would, with the place of every finding.
+"""Validate manifests as an API server would, with the line of every finding.
 
-    document ─ read ─ admit ─ Verdict: accepted or refused, each finding with its line
+    document → decode → registry → Verdict: accepted or rejected, and the findings
 
-Objects are judged one by one. They know of each other only in one thing: a Namespace decides by its
-label whether claims in it may ask for admin access. Such a claim waits for its namespace, so that
-the order of documents decides nothing.
+Objects are validated one by one. They depend on each other in one thing only: the label of a
+Namespace decides whether claims in it may have admin access. Such a claim waits for its namespace,
+so that the order of documents does not matter.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from mooring.validation.strategy import Context
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Finding(NamedTuple):
-    """One thing about one object, and where in its file it is."""
+    """One error or warning about one object, and its place in the file."""
 
     severity: Severity
     message: str
@@ -58,7 +58,7 @@ class Finding(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of one document."""
+    """The verdict on one document."""
 
     source: str
     line: int
@@ -68,7 +68,7 @@ class Verdict(NamedTuple):
     name: str
     findings: tuple[Finding, ...]
     stored: Any = None
-    is_foreign: bool = False  # of a kind that cannot be checked: nothing is known of it
+    is_foreign: bool = False  # of a kind that Mooring does not know
 
     @property
     def is_accepted(self) -> bool:
@@ -77,10 +77,10 @@ class Verdict(NamedTuple):
 
 
 class ManifestValidator:
-    """Judges documents one after the other.
+    """Validates documents one after the other.
 
-    A strict judge refuses unknown and duplicate fields, of which another only warns. With
-    `foreign` objects of kinds that cannot be checked are accepted, unseen.
+    `strict` makes unknown and duplicate fields errors, not warnings; `foreign` accepts objects of
+    kinds that Mooring does not know.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class ManifestValidator:
         self._waiting: list[tuple[Document, Reading]] = []
 
     def judge(self, document: Document) -> Verdict | None:
-        """Return what an API server would make of the document.
+        """Return the verdict of an API server on the document.
 
-        None where that depends on a namespace that may still come: `rest` has those verdicts.
+        None if it depends on a namespace that may still follow: `rest` has those verdicts.
         """
         context = self._context
         try:
@@ -121,14 +121,14 @@ class ManifestValidator:
         return self._verdict(document, reading, admission)
 
     def rest(self) -> Iterator[tuple[Document, Verdict]]:
-        """Give the documents that waited for a namespace, once no other document comes."""
+        """Return the documents that waited for a namespace, after the last document."""
         waiting, self._waiting = self._waiting, []
         for document, reading in waiting:
             admission = self._admit(reading, self._namespace_of(reading))
             yield document, self._verdict(document, reading, admission)
 
     def notice(self, value: Any) -> None:
-        """Remember what an object means for those that come later."""
+        """Record whether an object is a Namespace with the admin label."""
         if isinstance(value, Namespace):
             is_admin = value.metadata.labels.get(ADMIN_NAMESPACE_LABEL) == "true"
             self._namespaces[value.metadata.name] = is_admin
@@ -152,7 +152,7 @@ class ManifestValidator:
         for problem in reading.problems:
             report.add_remark(problem, is_error=True)
         for error in admission.errors:
-            # Whether a namespace that is not among the objects has the label is not known.
+            # A namespace that is not among the objects may have the label.
             unknown = error.detail == ADMIN_LABEL_MISSING and namespace not in self._namespaces
             report.add_error(error, severity=Severity.WARNING if unknown else Severity.ERROR)
         for warning in admission.warnings:
@@ -179,7 +179,7 @@ def _lacks_admin_label(admission: RegistryResult) -> bool:
 
 
 def _admit(reading: Reading, context: Context, namespace: str) -> RegistryResult:
-    """Admit the object as new and then, if it has one, its status as written to it."""
+    """Create the object and then, if it has a status, update its status."""
     admission = before_create(reading.value, reading.kind, context, namespace=namespace)
     if admission.stored is None or not has_status(reading.value):
         return admission
@@ -192,7 +192,7 @@ def _admit(reading: Reading, context: Context, namespace: str) -> RegistryResult
 
 
 def _as_created(stored: Any, written: ObjectMeta) -> Any:
-    """Return an object as a server has it; what a dump says the server has set, it has set."""
+    """Return an object as a server has it, with the system fields that the manifest has."""
     metadata = replace(
         stored.metadata,
         resource_version=written.resource_version or "1",
@@ -228,10 +228,10 @@ class _Report:
 
 
 def written_place(tree: Any, place: Place) -> Place:
-    """Return where the user wrote what stands at a place.
+    """Return the path in the document for the path of a field.
 
-    Seed forms leave out levels that the shipped form has, and Kubernetes leaves some out of its
-    paths; the reading of the place that goes deepest into the document is the one meant.
+    KEP forms leave out levels that the released form has, and Kubernetes leaves some out of its
+    paths; the variant that goes deepest into the document is the right one.
     """
     return max(_variants(place), key=lambda variant: _depth(tree, variant) - len(variant))
 

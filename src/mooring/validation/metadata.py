@@ -1,4 +1,4 @@
-"""Rules for the metadata of every object."""
+"""Rules of object metadata and of conditions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def validate_metadata(
 
 
 def validate_path_segments(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
-    """Validate what holds for every stored object: its names can stand in a path."""
+    """Validate that the names of a stored object are valid path segments."""
     found: ErrorList = []
     if meta.generate_name:
         messages = names.path_segment_prefix(meta.generate_name)
@@ -93,7 +93,7 @@ def validate_path_segments(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
 
 
 def validate_metadata_update(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
-    """Validate what an update makes of the metadata."""
+    """Validate updated metadata."""
     found: ErrorList = []
     if old.deletion_timestamp is not None:
         found += _validate_no_new_finalizers(new, old)
@@ -121,7 +121,7 @@ def validate_metadata_update(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
 
 
 def next_generation(generation: int) -> int:
-    """Return the number of the generation that follows; as in Go it runs over, and is refused."""
+    """Return the next generation; as in Go it overflows, and is then rejected."""
     return (generation + 1 + 2**63) % 2**64 - 2**63
 
 
@@ -157,7 +157,7 @@ def validate_template_metadata(meta: ObjectMeta, path: Path) -> ErrorList:
 
 
 def validate_conditions(conditions: tuple[Condition, ...], path: Path) -> ErrorList:
-    """Validate conditions: known statuses, reasons of the right form, each type once."""
+    """Validate conditions: their fields, and that each type occurs once."""
     found: ErrorList = []
     types: set[str] = set()
     for position, condition in enumerate(conditions):
@@ -200,7 +200,7 @@ def _validate_condition(condition: Condition, path: Path) -> ErrorList:
 
 
 def _masked(prefix: str) -> str:
-    """Return a name that a prefix ending in a dash could become."""
+    """Return a name that a generateName ending in a dash could become."""
     if len(prefix) < 2 or not prefix.endswith("-"):
         return prefix
     # Kubernetes cuts off two bytes, which may leave half a character that fits no rule.
@@ -241,7 +241,7 @@ def _validate_labels(labels: dict[str, str], path: Path) -> ErrorList:
 
 
 def validate_annotations(annotations: dict[str, str], path: Path) -> ErrorList:
-    """Validate the names of annotations, and how long they are together."""
+    """Validate the keys of annotations and their total size."""
     found: ErrorList = []
     for key in annotations:
         found += each_invalid(path, key, names.label_name(names.lowered(key)))

@@ -1,4 +1,4 @@
-"""How Namespaces and ServiceAccounts are admitted."""
+"""Strategies of Namespaces, ServiceAccounts, ConfigMaps, Secrets and ResourceQuotas."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
     validate_name = staticmethod(names.dns1123_label)
 
     def validate(self, new: Namespace, context: Context) -> ErrorList:
-        """Validate the metadata, and who may hold the namespace."""
+        """Validate metadata and finalizers."""
         found = super().validate(new, context)
         for finalizer in new.spec.finalizers:
             found += label_name(finalizer, FINALIZERS)
@@ -55,19 +55,19 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
         return found
 
     def prepare_for_update(self, new: Namespace, old: Namespace, context: Context) -> Namespace:  # noqa: ARG002
-        """Keep who holds the namespace, and the status."""
+        """Keep spec and status."""
         return replace(new, spec=old.spec, status=old.status)
 
     def prepare_for_status_update(
         self, new: Namespace, old: Namespace, context: Context
     ) -> Namespace:
-        """Keep all but the status; a namespace of which nothing is said is in use."""
+        """Keep everything but the status; the default phase is Active."""
         new = super().prepare_for_status_update(new, old, context)
         status = new.status
         return new if status.phase else replace(new, status=replace(status, phase=ACTIVE))
 
     def validate_status(self, new: Namespace, old: Namespace) -> ErrorList:
-        """Validate that a namespace goes away exactly if it is deleted."""
+        """Validate that the phase is Terminating exactly if the namespace is deleted."""
         phase, path = new.status.phase, root("status").child("Phase")
         is_deleted = old.metadata.deletion_timestamp is not None
         if phase == (TERMINATING if is_deleted else ACTIVE):
@@ -83,7 +83,7 @@ class ServiceAccountStrategy(ObjectStrategy[ServiceAccount]):
     """The strategy of ServiceAccounts."""
 
     def prepare_for_create(self, new: ServiceAccount, context: Context) -> ServiceAccount:  # noqa: ARG002
-        """Keep nothing of secrets but their names."""
+        """Keep only the names of secrets."""
         return _with_plain_secrets(new)
 
     def prepare_for_update(
@@ -92,7 +92,7 @@ class ServiceAccountStrategy(ObjectStrategy[ServiceAccount]):
         old: ServiceAccount,  # noqa: ARG002
         context: Context,  # noqa: ARG002
     ) -> ServiceAccount:
-        """Keep nothing of secrets but their names."""
+        """Keep only the names of secrets."""
         return _with_plain_secrets(new)
 
     def validate_update(
@@ -119,7 +119,7 @@ OPAQUE = "Opaque"
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
 ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # a type of secrets  # noqa: S105
 
-# What a secret of a type must have.
+# The keys that a secret of a type requires.
 _NEEDED = {
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
@@ -153,7 +153,7 @@ class ConfigMapStrategy(ObjectStrategy[ConfigMap]):
         return found
 
     def validate_update(self, new: ConfigMap, old: ConfigMap, context: Context) -> ErrorList:  # noqa: ARG002
-        """Validate everything, and that what is sealed stays."""
+        """Validate everything, and that immutable data is unchanged."""
         found = validate_metadata_update(new.metadata, old.metadata)
         if old.immutable:
             found += _validate_sealed(
@@ -168,7 +168,7 @@ class SecretStrategy(ObjectStrategy[Secret]):
     """The strategy of Secrets."""
 
     def default(self, value: Secret, api_version: str, context: Context) -> Secret:  # noqa: ARG002
-        """Make bytes of texts; a secret that says no type is opaque."""
+        """Encode stringData into data; the default type is Opaque."""
         texts = {
             name: base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
             for name, text in value.string_data.items()
@@ -177,7 +177,7 @@ class SecretStrategy(ObjectStrategy[Secret]):
         return replace(value, data=data, string_data={}, type=value.type or OPAQUE)
 
     def validate_fields(self, new: Secret) -> ErrorList:
-        """Validate keys, size, and what the type asks for."""
+        """Validate keys, size, and the keys that the type requires."""
         found: ErrorList = []
         for key in new.data:
             found += _validate_data_key(key, DATA)
@@ -186,7 +186,7 @@ class SecretStrategy(ObjectStrategy[Secret]):
         return found + _validate_secret_type(new)
 
     def validate_update(self, new: Secret, old: Secret, context: Context) -> ErrorList:  # noqa: ARG002
-        """Validate everything, that the type stays, and what is sealed."""
+        """Validate everything, and that the type and immutable data are unchanged."""
         found = validate_metadata_update(new.metadata, old.metadata)
         found += unchanged(new.type, old.type, root("type"))
         if old.immutable:
@@ -203,7 +203,7 @@ def _validate_sealed(**kept: bool) -> ErrorList:
 
 
 def _size(data: Mapping[str, str]) -> int:
-    """Return how many bytes texts in base64 stand for."""
+    """Return the decoded size of texts in base64."""
     return sum(len(text) * 3 // 4 - text[-2:].count("=") for text in data.values())
 
 
@@ -251,7 +251,7 @@ _OF_PODS = frozenset(
     {PODS, CPU, MEMORY, "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"}
 )
 _OF_VOLUMES = frozenset({"persistentvolumeclaims", "requests.storage"})
-# What quotas with a scope can count.
+# The resources that a quota with a scope can limit.
 _SCOPES = {
     "Terminating": _OF_PODS,
     "NotTerminating": _OF_PODS,
@@ -283,7 +283,7 @@ class ResourceQuotaStrategy(ObjectStrategy[ResourceQuota]):
         )
 
     def validate_changes(self, new: ResourceQuota, old: ResourceQuota) -> ErrorList:
-        """Validate that the scopes stay."""
+        """Validate that the scopes are unchanged."""
         if set(new.spec.scopes) == set(old.spec.scopes):
             return []
         return [invalid(SPEC.child("scopes"), new.spec.scopes, "field is immutable")]
@@ -369,7 +369,7 @@ def _validate_scope_requirement(
 
 
 def _uncounted(scope: str, hard: ResourceList) -> Iterable[str]:
-    """Return the resources that a quota with the scope cannot count."""
+    """Return the resources that a quota with the scope cannot limit."""
     counted = _SCOPES.get(scope)
     if counted is None:
         return ()

@@ -1,4 +1,4 @@
-"""How PodGroups and CompositePodGroups are admitted."""
+"""Strategies of PodGroups and CompositePodGroups."""
 
 from __future__ import annotations
 

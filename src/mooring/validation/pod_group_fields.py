@@ -1,7 +1,7 @@
-"""Rules that groups, composite groups and their templates share.
+"""Rules that pod groups, composite pod groups and their templates share.
 
-All of them are rules that Kubernetes states in the types, so they are `declared`, and a part that
-an update leaves as it was is not checked again. `old` is None for a new object.
+All are declared rules: a part that an update leaves unchanged is not validated again. `old` is None
+for a new object.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Check = Callable[[Any, Path], ErrorList]
 
 
 class Once(NamedTuple):
-    """The rules of a field that is set once: those of its value, and whether it must be set."""
+    """The rules of a field that is set once."""
 
     check: Check
     is_required: bool = False
@@ -61,7 +61,7 @@ class Once(NamedTuple):
 def validate_once(
     value: Struct, old: Struct | None, rules: Mapping[str, Once], path: Path
 ) -> ErrorList:
-    """Validate fields that are set once: the rules of new ones, that old ones are as they were."""
+    """Validate fields that are set once: new values, and that old ones are unchanged."""
     found: ErrorList = []
     json_names = {info.name: info.encode_name for info in fields(value)}
     for name, rule in rules.items():
@@ -87,12 +87,12 @@ def validate_long_name(value: str, path: Path) -> ErrorList:
 
 
 def validate_given_long_name(value: str, path: Path) -> ErrorList:
-    """Validate a DNS subdomain that may be left out."""
+    """Validate an optional DNS subdomain."""
     return validate_long_name(value, path) if value else []
 
 
 def validate_priority(value: int, path: Path) -> ErrorList:
-    """Validate that a priority is one that users may give."""
+    """Validate that users may set a priority."""
     if value <= PRIORITY_MAX:
         return []
     detail = f"must be less than or equal to {PRIORITY_MAX}"
@@ -116,7 +116,7 @@ def _validate_count(value: int, path: Path) -> ErrorList:
 
 
 def validate_policy(policy: Policy, old: Policy | None, path: Path) -> ErrorList:
-    """Validate how members are scheduled: one way, chosen once; only the count may change."""
+    """Validate the scheduling policy: exactly one, set once; only the count may change."""
     if old is not None and semantic_equal(policy, old):
         return []
     is_update = old is not None
@@ -149,7 +149,7 @@ def _validate_gang(
 
 
 def validate_constraints(constraints: PodGroupSchedulingConstraints, path: Path) -> ErrorList:
-    """Validate where members must be in relation to each other."""
+    """Validate topology constraints."""
     path = path.child("topology")
     return declared_list(constraints.topology, TOPOLOGY_MAX, _validate_topology, path)
 
@@ -162,12 +162,12 @@ def _validate_topology(constraint: TopologyConstraint, path: Path) -> ErrorList:
 
 
 def validate_mode(mode: DisruptionMode, path: Path) -> ErrorList:
-    """Validate how members are disrupted."""
+    """Validate the disruption mode."""
     return declared_union({"single": mode.single, "all": mode.all}, path)
 
 
 def validate_reference(reference: WorkloadReference, path: Path) -> ErrorList:
-    """Validate the template that a group was made from."""
+    """Validate the reference to a workload template."""
     found: ErrorList = []
     if not reference.workload_name:
         found.append(required(path.child("workloadName"), declared=True))
@@ -177,7 +177,7 @@ def validate_reference(reference: WorkloadReference, path: Path) -> ErrorList:
 
 
 def validate_controller(reference: TypedLocalObjectReference, path: Path) -> ErrorList:
-    """Validate the object that a workload belongs to."""
+    """Validate the reference to the controller of a workload."""
     found: ErrorList = []
     if reference.api_group:
         found += validate_long_name(reference.api_group, path.child("apiGroup"))
@@ -196,7 +196,7 @@ def _path_segment(text: str) -> list[str]:
     return [f"may not contain '{character}'" for character in "/%" if character in text]
 
 
-# What groups, composite groups and their templates end with.
+# The last fields of groups, composite groups and templates.
 PRIORITY: Mapping[str, Once] = {
     "priority_class_name": Once(validate_given_long_name),
     "priority": Once(validate_priority),
@@ -212,7 +212,7 @@ def validate_claims(
     old: tuple[PodGroupResourceClaim, ...] | None,
     path: Path,
 ) -> ErrorList:
-    """Validate the claims that a group shares: a few, of different names, set once."""
+    """Validate the claims of a group: limited in number, with unique names, set once."""
     if claims == old:
         return []
     found: ErrorList = []
@@ -241,7 +241,7 @@ def _validate_claim(claim: PodGroupResourceClaim, path: Path) -> ErrorList:
 
 
 def name_of(item: Any) -> str:
-    """Return the name, by which the lists here are keyed."""
+    """Return the name: the key function of the lists here."""
     name: str = item.name
     return name
 

@@ -1,4 +1,7 @@
-"""Rules for the pod templates of controllers: those of pods, and that they are selected."""
+"""What the kinds of apps and batch share: pod templates, selectors, update strategies, defaults.
+
+# amount: a number of pods, or a percentage of them: 1, "25%"
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from msgspec.structs import fields, replace
 
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet, UpdateStrategy
 from mooring.api.core.pod import PodTemplateSpec
-from mooring.api.fieldpath import Path
+from mooring.api.fieldpath import Path, root
 from mooring.api.labels import Selector
 from mooring.api.meta import LabelSelector
 from mooring.validation.errors import (
@@ -22,7 +25,7 @@ from mooring.validation.errors import (
     not_supported,
     required,
 )
-from mooring.validation.field_rules import not_negative
+from mooring.validation.field_rules import not_negative, unchanged, value_or
 from mooring.validation.metadata import validate_annotations as validate_annotation_names
 from mooring.validation.pod.defaults import default_pod_spec, filled_each
 from mooring.validation.pod.spec import validate_annotations, validate_pod_spec
@@ -41,12 +44,22 @@ _NOT_SELECTED = "`selector` does not match template `labels`"
 
 
 class TemplateStrategy(ObjectStrategy[W]):
-    """The strategy of what makes pods by a template."""
+    """The strategy of kinds with a pod template."""
 
     tracks_generation = True
+    set_defaults: Callable[[W], W]
+
+    def default(self, value: W, api_version: str, context: Context) -> W:  # noqa: ARG002
+        """Set every default."""
+        return self.set_defaults(value)
+
+    def validate_changes(self, new: W, old: W) -> ErrorList:
+        """Validate that the selector is unchanged."""
+        after, before = _spec(new), _spec(old)
+        return unchanged(after.selector, before.selector, root("spec").child("selector"))
 
     def drop_disabled_fields(self, new: W, old: W | None, context: Context) -> W:
-        """Drop from the template what pods lose."""
+        """Drop disabled fields of the template."""
         made: Any = new
         before: Any = old
         template: PodTemplateSpec = made.spec.template
@@ -58,9 +71,13 @@ class TemplateStrategy(ObjectStrategy[W]):
         return replace(new, spec=replace(made.spec, template=replace(template, spec=pod_spec)))
 
 
+def _spec(value: Any) -> Any:
+    return value.spec
+
+
 def validate_template(template: PodTemplateSpec, path: Path) -> ErrorList:
-    """Validate a template by the rules for pods."""
-    # Kubernetes leaves `metadata` out of these two places.
+    """Validate a template by the rules of pods."""
+    # Kubernetes omits `metadata` in these two paths.
     found = validate_labels(template.metadata.labels, path.child("labels"))
     annotations_path = path.child("annotations")
     found += validate_annotation_names(template.metadata.annotations, annotations_path)
@@ -73,7 +90,7 @@ def validate_template(template: PodTemplateSpec, path: Path) -> ErrorList:
 
 
 def validate_running(template: PodTemplateSpec, kind: str, path: Path) -> ErrorList:
-    """Validate that the pods of a template run until their controller ends them."""
+    """Validate that the pods of a template run until their controller deletes them."""
     found: ErrorList = []
     policy = template.spec.restart_policy
     if policy != "Always":
@@ -85,7 +102,7 @@ def validate_running(template: PodTemplateSpec, kind: str, path: Path) -> ErrorL
 
 
 def validate_selector(selector: LabelSelector | None, kind: str, path: Path) -> ErrorList:
-    """Validate a selector that must be given and ask for something."""
+    """Validate a required selector, which must not be empty."""
     if selector is None:
         return [required(path)]
     found = validate_label_selector(selector, path)
@@ -97,7 +114,7 @@ def validate_selector(selector: LabelSelector | None, kind: str, path: Path) -> 
 def validate_selected(
     selector: LabelSelector | None, template: PodTemplateSpec, unreadable: str, path: Path
 ) -> tuple[ErrorList, Selector | None]:
-    """Validate that a template is selected; also return the selector, if it can be read."""
+    """Validate that the selector matches the template; also return it, if it is valid."""
     readable = selector_of(selector)
     if readable is None:
         return [invalid(path.child("selector"), selector, unreadable)], None
@@ -107,7 +124,7 @@ def validate_selected(
 
 
 def not_selected(template: PodTemplateSpec, path: Path) -> FieldError:
-    """Return that the labels of a template are not those that a spec selects."""
+    """Return the error of a template that the selector does not match."""
     labels = dict(sorted(template.metadata.labels.items()))
     return invalid(path.child("template", "metadata", "labels"), labels or None, _NOT_SELECTED)
 
@@ -125,7 +142,7 @@ def validate_counts(status: Any, names: Iterable[str], path: Path) -> ErrorList:
 
 
 def validate_at_most(status: Any, names: Iterable[str], path: Path) -> ErrorList:
-    """Validate that no count is greater than that of all pods."""
+    """Validate that no count is greater than status.replicas."""
     counts = _by_name(status)
     detail = "cannot be greater than status.replicas"
     return [
@@ -136,7 +153,7 @@ def validate_at_most(status: Any, names: Iterable[str], path: Path) -> ErrorList
 
 
 def validate_collisions(count: int | None, before: int | None, path: Path) -> ErrorList:
-    """Validate that the count of names that were taken never goes back."""
+    """Validate that the collision count never decreases."""
     if before is None or (count is not None and count >= before):
         return []
     return [invalid(path.child("collisionCount"), count or 0, "cannot be decremented")]
@@ -164,7 +181,7 @@ Limits = dict[str, Any]
 
 
 def validate_deployment_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
-    """Validate how a deployment replaces its pods."""
+    """Validate the update strategy of a Deployment."""
     match strategy.type:
         case "Recreate":
             if strategy.rolling_update is None:
@@ -178,7 +195,7 @@ def validate_deployment_strategy(strategy: UpdateStrategy, path: Path) -> ErrorL
 
 
 def validate_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
-    """Validate how a daemon set replaces its pods."""
+    """Validate the update strategy of a DaemonSet."""
     match strategy.type:
         case "OnDelete":
             return []
@@ -189,7 +206,7 @@ def validate_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
 
 
 def validate_stateful_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
-    """Validate how a stateful set replaces its pods."""
+    """Validate the update strategy of a StatefulSet."""
     match strategy.type:
         case "":
             return [required(path)]
@@ -278,7 +295,7 @@ def _validate_share(amount: Any, path: Path) -> ErrorList:
 
 
 def _number(amount: Any) -> int:
-    """Return the number of an amount; zero if it has none."""
+    """Return the number of an amount, or 0."""
     if isinstance(amount, str):
         digits = amount.removesuffix("%")
         is_number = digits.isascii() and digits.isdigit()
@@ -296,7 +313,7 @@ def _unknown_strategy(
 
 
 def _internal(strategy: UpdateStrategy) -> dict[str, Any]:
-    """Return the strategy as Kubernetes shows it in errors: with the names of its Go fields."""
+    """Return the strategy as Kubernetes prints it in errors: with the names of its Go fields."""
     return {"Type": strategy.type, "RollingUpdate": _internal_limits(strategy.rolling_update)}
 
 
@@ -308,7 +325,7 @@ def _internal_limits(limits: Any) -> Any:
 
 # --- defaults -----------------------------------------------------------------------------
 
-HISTORY = 10  # old revisions that are kept
+HISTORY = 10  # old revisions to keep
 PROGRESS_S = 600  # after which a rollout counts as stuck
 
 _QUARTER: Mapping[str, Any] = {"maxUnavailable": "25%", "maxSurge": "25%"}
@@ -318,7 +335,7 @@ _RETAIN: Mapping[str, Any] = {"whenDeleted": "Retain", "whenScaled": "Retain"}
 
 
 def default_deployment(value: Deployment) -> Deployment:
-    """Return a deployment with everything set that Kubernetes sets."""
+    """Return a Deployment with every default."""
     spec = value.spec
     changed = replace(
         spec,
@@ -332,14 +349,14 @@ def default_deployment(value: Deployment) -> Deployment:
 
 
 def default_replica_set(value: ReplicaSet) -> ReplicaSet:
-    """Return a replica set with everything set that Kubernetes sets."""
+    """Return a ReplicaSet with every default."""
     template = default_template(value.spec.template)
     spec = replace(value.spec, replicas=value_or(value.spec.replicas, 1), template=template)
     return replace(value, spec=spec)
 
 
 def default_daemon_set(value: DaemonSet) -> DaemonSet:
-    """Return a daemon set with everything set that Kubernetes sets."""
+    """Return a DaemonSet with every default."""
     spec = value.spec
     changed = replace(
         spec,
@@ -351,7 +368,7 @@ def default_daemon_set(value: DaemonSet) -> DaemonSet:
 
 
 def default_stateful_set(value: StatefulSet) -> StatefulSet:
-    """Return a stateful set with everything set that Kubernetes sets."""
+    """Return a StatefulSet with every default."""
     spec = value.spec
     strategy = spec.update_strategy
     if not strategy.type or strategy.rolling_update is not None:
@@ -374,6 +391,7 @@ def default_stateful_set(value: StatefulSet) -> StatefulSet:
 
 
 def default_template(template: PodTemplateSpec) -> PodTemplateSpec:
+    """Return a pod template with every default."""
     return replace(template, spec=default_pod_spec(template.spec))
 
 
@@ -386,9 +404,5 @@ def _default_update_strategy(given: UpdateStrategy, rolling: Mapping[str, Any]) 
 
 def _filled_map(given: Any, defaults: Mapping[str, Any]) -> Any:
     if given is not None and not isinstance(given, dict):
-        return given  # It is refused, or kept, as it is.
+        return given  # It is rejected or kept unchanged.
     return {**defaults, **(given or {})}
-
-
-def value_or(given: Any, default: Any) -> Any:
-    return default if given is None else given

@@ -1,4 +1,4 @@
-"""How roles and their bindings are admitted."""
+"""Strategies of roles and role bindings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ B = TypeVar("B", RoleBinding, ClusterRoleBinding)
 
 
 class AccessStrategy(ObjectStrategy[A]):
-    """The strategy of what says who may do what; its names may be anything that fits into a URL."""
+    """The strategy of RBAC kinds, whose names may be any path segment."""
 
     validate_name = staticmethod(names.path_segment)
 
@@ -64,59 +64,56 @@ class ClusterRoleStrategy(AccessStrategy[ClusterRole]):
     namespaced = False
 
     def validate_fields(self, new: ClusterRole) -> ErrorList:
-        """Validate the rules, and where others come from."""
+        """Validate the rules and the aggregation rule."""
         found = each(new.rules or (), _validate_rule, RULES)
         if new.aggregation_rule is not None:
             found += _validate_aggregation(new.aggregation_rule)
         return found
 
 
-class RoleBindingStrategy(AccessStrategy[RoleBinding]):
-    """The strategy of RoleBindings."""
+class BindingStrategy(AccessStrategy[B]):
+    """The strategy of bindings of roles to subjects."""
 
-    def default(self, value: RoleBinding, api_version: str, context: Context) -> RoleBinding:  # noqa: ARG002
-        """Set the groups of the role and of who gets it."""
-        return _default_binding(value)
+    role_kinds: tuple[str, ...]
 
-    def validate_fields(self, new: RoleBinding) -> ErrorList:
-        """Validate the role and who gets it."""
-        found = _validate_role_ref(new.role_ref, ("Role", "ClusterRole"))
-        return found + each(new.subjects, _validate_subject, SUBJECTS)
+    def default(self, value: B, api_version: str, context: Context) -> B:  # noqa: ARG002
+        """Set the API groups of role and subjects."""
+        role = value.role_ref
+        return replace(
+            value,
+            role_ref=replace(role, api_group=role.api_group or GROUP),
+            subjects=tuple(map(_default_subject, value.subjects)),
+        )
 
-    def validate_changes(self, new: RoleBinding, old: RoleBinding) -> ErrorList:
-        """Validate that the role stays."""
+    def validate_fields(self, new: B) -> ErrorList:
+        """Validate role and subjects."""
+        found = _validate_role_ref(new.role_ref, self.role_kinds)
+        check = _validate_subject if self.namespaced else _validate_cluster_subject
+        return found + each(new.subjects, check, SUBJECTS)
+
+    def validate_changes(self, new: B, old: B) -> ErrorList:
+        """Validate that the role is unchanged."""
         return unchanged(new.role_ref, old.role_ref, ROLE_REF)
 
 
-class ClusterRoleBindingStrategy(AccessStrategy[ClusterRoleBinding]):
+class RoleBindingStrategy(BindingStrategy[RoleBinding]):
+    """The strategy of RoleBindings."""
+
+    role_kinds = ("Role", "ClusterRole")
+
+
+class ClusterRoleBindingStrategy(BindingStrategy[ClusterRoleBinding]):
     """The strategy of ClusterRoleBindings."""
 
     namespaced = False
-
-    def default(
-        self,
-        value: ClusterRoleBinding,
-        api_version: str,
-        context: Context,  # noqa: ARG002
-    ) -> ClusterRoleBinding:
-        """Set the groups of the role and of who gets it."""
-        return _default_binding(value)
-
-    def validate_fields(self, new: ClusterRoleBinding) -> ErrorList:
-        """Validate the role and who gets it."""
-        found = _validate_role_ref(new.role_ref, ("ClusterRole",))
-        return found + each(new.subjects, _validate_cluster_subject, SUBJECTS)
-
-    def validate_changes(self, new: ClusterRoleBinding, old: ClusterRoleBinding) -> ErrorList:
-        """Validate that the role stays."""
-        return unchanged(new.role_ref, old.role_ref, ROLE_REF)
+    role_kinds = ("ClusterRole",)
 
 
 # --- rules --------------------------------------------------------------------------------
 
 
 def _validate_rule(rule: PolicyRule, path: Path, *, namespaced: bool = False) -> ErrorList:
-    """Validate a rule, which is about resources or about paths."""
+    """Validate a rule, either for resources or for non-resource URLs."""
     found = _validate_verbs(rule, path.child("verbs"))
     if rule.non_resource_urls:
         return found + _validate_urls(rule, path.child("nonResourceURLs"), namespaced=namespaced)
@@ -167,15 +164,6 @@ def _validate_role_selector(selector: LabelSelector, path: Path) -> ErrorList:
 
 
 # --- bindings -----------------------------------------------------------------------------
-
-
-def _default_binding(binding: B) -> B:
-    role = binding.role_ref
-    return replace(
-        binding,
-        role_ref=replace(role, api_group=role.api_group or GROUP),
-        subjects=tuple(map(_default_subject, binding.subjects)),
-    )
 
 
 def _default_subject(subject: Subject) -> Subject:

@@ -234,7 +234,7 @@ def with_resource_version(value: Any, resource_version: str) -> Any:
 
 
 def has_status(value: Any) -> bool:
-    """Whether a written object comes with a status."""
+    """Return whether a manifest has a status."""
     status = getattr(value, "status", None)
     return status is not None and status != type(status)()
 

@@ -1,4 +1,4 @@
-"""How ResourceClaims are admitted: the spec once and for ever, the status as it goes."""
+"""Strategies of ResourceClaims and ResourceClaimTemplates, whose specs never change."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
     def disabled_gates(
         self, new: ResourceClaim, old: ResourceClaim | None, context: Context
     ) -> Iterable[Gate]:
-        """Return the gates whose fields the claim loses."""
+        """Return the disabled gates whose fields the claim loses."""
         return resource_claim_spec.disabled_claim_gates(
             new.spec, old.spec if old is not None else None, context
         )
@@ -91,7 +91,7 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
         old: ResourceClaim,
         context: Context,  # noqa: ARG002
     ) -> ErrorList:
-        """Validate the metadata; of the spec only that it is as it was."""
+        """Validate the metadata, and that the spec is unchanged."""
         found = validate_metadata(new.metadata, namespaced=True)
         found += validate_metadata_update(new.metadata, old.metadata)
         if not semantic_equal(new.spec, old.spec):
@@ -101,7 +101,7 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
     def prepare_for_status_update(
         self, new: ResourceClaim, old: ResourceClaim, context: Context
     ) -> ResourceClaim:
-        """Keep spec and metadata; drop disabled fields and reports on devices given back."""
+        """Keep spec and metadata; drop disabled fields and statuses of deallocated devices."""
         status = drop_disabled_status_fields(new.status, old, context)
         if context.enabled(Gate.DRA_RESOURCE_CLAIM_DEVICE_STATUS) or old.status.devices:
             status = drop_deallocated_device_statuses(status, old.status)
@@ -111,7 +111,7 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
     def validate_status_update(
         self, new: ResourceClaim, old: ResourceClaim, context: Context
     ) -> ErrorList:
-        """Validate who may write what, and what is written."""
+        """Validate permissions and the status."""
         found = _validate_admin_access_status(new.status, old.status, context)
         if context.enabled(Gate.DRA_RESOURCE_CLAIM_GRANULAR_STATUS_AUTHORIZATION):
             found += _validate_authorization(new.status, old.status, context)
@@ -183,12 +183,12 @@ ADMIN_LABEL_MISSING = (
 
 
 def validate_admin_access(claim: DeviceClaim, context: Context) -> ErrorList:
-    """Validate that only claims in an admin namespace ask for admin access."""
+    """Validate that only claims in an admin namespace have admin access."""
     if context.namespace_is_admin:
         return []
     for position, request in enumerate(claim.requests or ()):
         if request.exactly is not None and request.exactly.admin_access:
-            # Kubernetes names this place also for templates and leaves out `exactly`.
+            # Kubernetes reports this path also for templates, and omits `exactly`.
             place = SPEC.child("devices", "requests").index(position).child("adminAccess")
             return [forbidden(place, ADMIN_LABEL_MISSING)]
     return []
@@ -243,7 +243,7 @@ def _drivers_with_changed_reports(new: ResourceClaimStatus, old: ResourceClaimSt
 
 
 def _node_of(allocation: AllocationResult) -> str | None:
-    """Return the one node that an allocation is pinned to by name."""
+    """Return the node that an allocation selects by name, if it is one."""
     selector = allocation.node_selector
     terms = (selector and selector.node_selector_terms) or ()
     if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields) != 1:
@@ -275,7 +275,7 @@ class ResourceClaimTemplateStrategy(Strategy[ResourceClaimTemplate]):
     def disabled_gates(
         self, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None, context: Context
     ) -> Iterable[Gate]:
-        """Return the gates whose fields the template loses."""
+        """Return the disabled gates whose fields the template loses."""
         before = old.spec.spec if old is not None else None
         return resource_claim_spec.disabled_claim_gates(new.spec.spec, before, context)
 
@@ -301,7 +301,7 @@ class ResourceClaimTemplateStrategy(Strategy[ResourceClaimTemplate]):
     def validate_update(
         self, new: ResourceClaimTemplate, old: ResourceClaimTemplate, context: Context
     ) -> ErrorList:
-        """Validate everything, and that the spec is as it was."""
+        """Validate everything, and that the spec is unchanged."""
         found = self._check(new, context) + validate_metadata_update(new.metadata, old.metadata)
         if not semantic_equal(new.spec, old.spec):
             found.append(invalid(SPEC, internal_template(new.spec), IMMUTABLE))

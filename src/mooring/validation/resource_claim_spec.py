@@ -1,4 +1,4 @@
-"""Rules for what a claim asks for; ResourceClaim and ResourceClaimTemplate share them."""
+"""Rules of the spec of a claim, which ResourceClaim and ResourceClaimTemplate share."""
 
 from __future__ import annotations
 
@@ -90,17 +90,17 @@ class RequestNames:
         return found
 
     def validate_all(self, references: tuple[str, ...], path: Path) -> ErrorList:
-        """Validate a list of references: each known, none twice."""
+        """Validate a list of references: each exists, and occurs once."""
         return declared_set(references, REQUESTS_MAX, self.check, identity, path)
 
 
 def validate_claim_spec(spec: ResourceClaimSpec, path: Path, context: Context) -> ErrorList:
-    """Validate what a new claim or template asks for."""
+    """Validate the spec of a new claim or template."""
     return _ClaimRules(spec.devices, context).check(path.child("devices"))
 
 
 class _ClaimRules:
-    """One check of one claim: what its parts must know of each other."""
+    """The validation of one claim: the state that its parts share."""
 
     def __init__(self, claim: DeviceClaim, context: Context) -> None:
         self.claim = claim
@@ -139,7 +139,7 @@ class _ClaimRules:
             found.append(required(path, ways))
         elif request.exactly is not None and request.first_available:
             found.append(invalid(path, None, f"{ways}, but multiple fields are set"))
-            # Which of the two is meant is open, so only what the types declare is checked.
+            # The request is ambiguous, so only declared rules apply.
             cost = self.derived_cost
             found += only_declared(self._validate_ways(request, path))
             self.derived_cost = cost
@@ -280,9 +280,9 @@ def _validate_allocation_mode(ask: ExactDeviceRequest | DeviceSubRequest, path: 
 def _constrained_attributes(
     constraints: tuple[DeviceConstraint, ...],
 ) -> Mapping[str, set[str]]:
-    """Return the attributes that constraints use, by the reference of whom they concern.
+    """Return the attributes that constraints use, by the request or subrequest that they cover.
 
-    A constraint without requests concerns all of them and stands under "".
+    A constraint without requests covers all of them; its key is "".
     """
     attributes: dict[str, set[str]] = defaultdict(set)
     for constraint in constraints:
@@ -315,7 +315,7 @@ def drop_disabled_claim_fields(
 def disabled_claim_gates(
     spec: ResourceClaimSpec, old: ResourceClaimSpec | None, context: Context
 ) -> Iterator[Gate]:
-    """Yield the gates whose fields `drop_disabled` takes away."""
+    """Yield the disabled gates whose fields are dropped."""
     for gate, is_used, _ in _FEATURES:
         if context.enabled(gate) or (old is not None and is_used(old.devices)):
             continue
@@ -324,12 +324,12 @@ def disabled_claim_gates(
 
 
 def uses_admin_access(claim: DeviceClaim) -> bool:
-    """Return whether a request says anything about admin access."""
+    """Return whether a request sets adminAccess."""
     return any(r.exactly and r.exactly.admin_access is not None for r in claim.requests or ())
 
 
 def uses_consumable_capacity(claim: DeviceClaim) -> bool:
-    """Return whether the claim asks for amounts of capacity or for distinct attributes."""
+    """Return whether the claim requests capacity or has distinctAttribute."""
     return any(c.distinct_attribute is not None for c in claim.constraints) or any(
         ask.capacity is not None for ask in _asks(claim)
     )
@@ -374,7 +374,7 @@ def _drop_derived_attributes(claim: DeviceClaim) -> DeviceClaim:
     return _with_asks(claim, lambda ask: replace(ask, derived_attributes=()))
 
 
-# The prioritized list comes first: what it drops need not be looked at again.
+# The prioritized list comes first, so that the others see fewer requests.
 _FEATURES: tuple[
     tuple[Gate, Callable[[DeviceClaim], bool], Callable[[DeviceClaim], DeviceClaim]], ...
 ] = (

@@ -1,4 +1,4 @@
-"""Rules for the status of a claim: the allocation, who uses it, what drivers report."""
+"""Rules of the status of a claim: allocation, reservations, device statuses."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ CONFIG_SOURCES = ("FromClaim", "FromClass")
 
 
 def validate_claim_status(new: ResourceClaim, old: ResourceClaim) -> ErrorList:
-    """Validate a new status against the claim and the status before."""
+    """Validate a new status against the claim and the old status."""
     return (
         _validate_reservations(new, old.status)
         + _validate_reports(new.status)
@@ -111,7 +111,7 @@ def _validate_consumer(consumer: ResourceClaimConsumerReference, path: Path) -> 
 
 
 def _validate_allocation(claim: ResourceClaim, old: ResourceClaimStatus) -> ErrorList:
-    """Validate a new allocation; one that exists may be removed but not changed."""
+    """Validate a new allocation; an existing one may be removed but not changed."""
     path = STATUS.child("allocation")
     allocation = claim.status.allocation
     if allocation is None:
@@ -235,7 +235,7 @@ def _validate_network(network: NetworkDeviceData, path: Path) -> ErrorList:
 
 
 def _validate_interface_address(text: str, path: Path) -> ErrorList:
-    """Validate an address with the length of its network, in the form Go would print it."""
+    """Validate an address in CIDR form, as Go would print it."""
     canonical = _canonical_interface_address(text)
     if canonical is None:
         detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
@@ -269,6 +269,7 @@ _leading_zeros = re.compile("(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
 def drop_deallocated_device_statuses(
     new: ResourceClaimStatus, old: ResourceClaimStatus
 ) -> ResourceClaimStatus:
+    """Return the status without device statuses of devices that it deallocates."""
     freed = set(map(device_key, allocation_results(old))) - set(
         map(device_key, allocation_results(new))
     )
@@ -279,6 +280,7 @@ def drop_deallocated_device_statuses(
 def drop_disabled_status_fields(
     status: ResourceClaimStatus, old: ResourceClaim, context: Context
 ) -> ResourceClaimStatus:
+    """Return the status without fields of disabled features that the old claim does not use."""
     before = allocation_results(old.status)
     claim = old.spec.devices
     if not context.enabled(Gate.DRA_RESOURCE_CLAIM_DEVICE_STATUS) and not old.status.devices:
@@ -315,6 +317,7 @@ def _uses_shares(status: ResourceClaimStatus) -> bool:
 
 
 def allocation_results(status: ResourceClaimStatus) -> tuple[DeviceRequestAllocationResult, ...]:
+    """Return the devices of the allocation, if there is one."""
     return status.allocation.devices.results if status.allocation is not None else ()
 
 
@@ -330,6 +333,7 @@ def _with_each_result(
 def with_results(
     status: ResourceClaimStatus, results: Iterable[DeviceRequestAllocationResult]
 ) -> ResourceClaimStatus:
+    """Return the status with other devices in its allocation."""
     assert status.allocation is not None
     devices = replace(status.allocation.devices, results=tuple(results))
     return replace(status, allocation=replace(status.allocation, devices=devices))
@@ -345,5 +349,5 @@ class _DeviceKey(NamedTuple):
 def device_key(
     device: DeviceRequestAllocationResult | AllocatedDeviceStatus,
 ) -> _DeviceKey:
-    """Return what identifies an allocated device, in results and in reports."""
+    """Return the identity of an allocated device."""
     return _DeviceKey(device.driver, device.pool, device.device, device.share_id or "")

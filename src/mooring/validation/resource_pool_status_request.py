@@ -1,4 +1,4 @@
-"""How ResourcePoolStatusRequests are admitted: asked once, answered once."""
+"""The strategy of ResourcePoolStatusRequests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ VALIDATION_ERROR_MAX_BYTES = 256
 
 
 class ResourcePoolStatusRequestStrategy(ObjectStrategy[ResourcePoolStatusRequest]):
-    """The strategy of ResourcePoolStatusRequests: the spec never changes, the status is set once."""
+    """The strategy of ResourcePoolStatusRequests: spec and status are set once."""
 
     allow_unconditional_update = False
     namespaced = False

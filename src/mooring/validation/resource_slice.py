@@ -1,4 +1,4 @@
-"""How ResourceSlices are admitted."""
+"""The strategy of ResourceSlices."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
     """The strategy of ResourceSlices."""
 
     def default(self, value: ResourceSlice, api_version: str, context: Context) -> ResourceSlice:  # noqa: ARG002
-        """Note when taints came."""
+        """Set timeAdded of taints."""
         devices = value.spec.devices or ()
         if not any(taint.time_added is None for device in devices for taint in device.taints):
             return value
@@ -63,7 +63,7 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
     def disabled_gates(
         self, new: ResourceSlice, old: ResourceSlice | None, context: Context
     ) -> Iterable[Gate]:
-        """Return the gates whose fields the slice loses."""
+        """Return the disabled gates whose fields the slice loses."""
         return disabled_slice_gates(new.spec, old.spec if old is not None else None, context)
 
     def prepare_for_create(self, new: ResourceSlice, context: Context) -> ResourceSlice:
@@ -90,12 +90,12 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
     def validate_update(
         self, new: ResourceSlice, old: ResourceSlice, context: Context
     ) -> ErrorList:
-        """Validate everything but capacity and taints that stay as they were."""
+        """Validate everything but unchanged capacity and taints."""
         found = validate_metadata_update(new.metadata, old.metadata)
         return found + _validate_spec(new.spec, old.spec, context)
 
     def warnings_on_create(self, new: ResourceSlice) -> list[str]:
-        """Warn of capitals in the driver's name."""
+        """Warn of uppercase characters in the driver's name."""
         driver = new.spec.driver
         if driver == driver.lower():
             return []
@@ -143,7 +143,7 @@ def _validate_pool(pool: ResourcePool, path: Path) -> ErrorList:
 
 
 def _validate_identity(spec: ResourceSliceSpec, old: ResourceSliceSpec) -> ErrorList:
-    """Validate that a slice stays with its driver, pool and node."""
+    """Validate that driver, pool and node are unchanged."""
     return [
         invalid(path, new_value, IMMUTABLE)
         for path, new_value, old_value in (
@@ -177,7 +177,7 @@ def _validate_devices(
 
 
 def _declared_of(devices: tuple[Device, ...], context: Context) -> ErrorList:
-    """Return only what the types declare: those rules hold for lists that are too long, too."""
+    """Return the errors of declared rules only, which also hold for lists that are too long."""
     return only_declared(
         each(devices, lambda device, path: validate_device(device, None, path, context), DEVICES)
     )
@@ -208,14 +208,14 @@ def drop_disabled_slice_fields(spec: Spec, old: Spec | None, context: Context) -
 
 
 def disabled_slice_gates(spec: Spec, old: Spec | None, context: Context) -> Iterator[Gate]:
-    """Yield the gates whose fields `drop_disabled` takes away."""
+    """Yield the disabled gates whose fields are dropped."""
     for gates, is_used, _ in _off(context.gates.on):
         if _loses(is_used, spec, old):
             yield from (gate for gate in gates if not context.enabled(gate))
 
 
 def dropped(sent: Spec, stored: Spec) -> list[Gate]:
-    """Return the gates that are probably off where a spec was stored without some fields."""
+    """Return the gates that are probably off on a server that stored a spec without some fields."""
     return [gates[0] for gates, is_used, _ in _FEATURES if is_used(sent) and not is_used(stored)]
 
 
@@ -352,5 +352,5 @@ _FEATURES: tuple[Feature, ...] = (
 
 @lru_cache(maxsize=64)
 def _off(on: frozenset[Gate]) -> tuple[Feature, ...]:
-    """Return the features that are off; remembered, because gates stay as they are."""
+    """Return the disabled features; cached, because gates never change."""
     return tuple(feature for feature in _FEATURES if not on.issuperset(feature[0]))

@@ -1,6 +1,6 @@
-"""Defaults and rules for the scheduler's configuration file.
+"""Defaults and rules of KubeSchedulerConfiguration.
 
-Unlike for API objects, setting something that a disabled feature would use is an error here.
+Unlike in API objects, a field of a disabled feature is an error here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from mooring.api.schedulerconfig import (
     dynamic_resources_args,
 )
 from mooring.validation.errors import OMITTED, ErrorList, duplicate, forbidden, invalid, required
+from mooring.validation.field_rules import value_or
 from mooring.validation.strategy import Context, Strategy
 
 FILTER_TIMEOUT = "10s"
@@ -35,16 +36,16 @@ PROFILES = root("profiles")
 def default_scheduler_configuration(
     config: KubeSchedulerConfiguration, *, gates: Gates
 ) -> KubeSchedulerConfiguration:
-    """Return the configuration with everything set that decides how pods are scheduled."""
+    """Return the configuration with the defaults that affect scheduling."""
     profiles = config.profiles or (KubeSchedulerProfile(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER),)
     return replace(
         config,
-        parallelism=_or(config.parallelism, 16),
-        percentage_of_nodes_to_score=_or(config.percentage_of_nodes_to_score, 0),
-        pod_initial_backoff_seconds=_or(config.pod_initial_backoff_seconds, 1),
-        pod_max_backoff_seconds=_or(config.pod_max_backoff_seconds, 10),
+        parallelism=value_or(config.parallelism, 16),
+        percentage_of_nodes_to_score=value_or(config.percentage_of_nodes_to_score, 0),
+        pod_initial_backoff_seconds=value_or(config.pod_initial_backoff_seconds, 1),
+        pod_max_backoff_seconds=value_or(config.pod_max_backoff_seconds, 10),
         profiles=tuple(_default_profile(profile, gates) for profile in profiles),
     )
 
@@ -63,7 +64,7 @@ def default_dynamic_resources_args(
 def validate_scheduler_configuration(
     config: KubeSchedulerConfiguration, *, gates: Gates
 ) -> ErrorList:
-    """Return what is wrong with a configuration that has its defaults."""
+    """Return the errors of a configuration with defaults."""
     found: ErrorList = []
     if (config.parallelism or 0) <= 0:
         detail = "should be an integer value greater than zero"
@@ -87,7 +88,7 @@ def validate_scheduler_configuration(
 def validate_dynamic_resources_args(
     args: DynamicResourcesArgs, path: Path, *, gates: Gates
 ) -> ErrorList:
-    """Return what is wrong with the arguments for claims."""
+    """Return the errors of DynamicResourcesArgs."""
     found: ErrorList = []
     if args.filter_timeout is not None:
         filter_path, nanoseconds = path.child("filterTimeout"), duration_ns(args.filter_timeout)
@@ -142,7 +143,7 @@ def _validate_profiles(profiles: tuple[KubeSchedulerProfile, ...], gates: Gates)
         found += _validate_plugin_configs(profile, path.child("pluginConfig"), gates)
         name = profile.scheduler_name or ""
         if name in positions:
-            # Kubernetes shows the path of the first here, whose fields nobody can see.
+            # Kubernetes prints the path of the first one here, as an empty struct.
             found.append(duplicate(path.child("schedulerName"), {}))
         positions[name] = position
     return found
@@ -169,15 +170,11 @@ def _validate_percentage(value: int | None, path: Path) -> ErrorList:
     return [invalid(path, value, "not in valid range [0-100]")]
 
 
-def _or(value: int | None, default: int) -> int:
-    return default if value is None else value
-
-
 class SchedulerConfigurationStrategy(Strategy[KubeSchedulerConfiguration]):
-    """Checking of scheduler configurations, which are files and never stored."""
+    """The strategy of scheduler configurations, which are files and never stored."""
 
     def validate(self, new: KubeSchedulerConfiguration, context: Context) -> ErrorList:
-        """Validate everything, with what is absent set as the scheduler would."""
+        """Validate everything, with the defaults of the scheduler."""
         try:
             config = default_scheduler_configuration(new, gates=context.gates)
             return validate_scheduler_configuration(config, gates=context.gates)

@@ -1,4 +1,4 @@
-"""Rules for selectors of labels, and for what they must select."""
+"""Rules of label selectors and node selectors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mooring.validation.field_rules import each, each_invalid, label_name, label
 
 
 def validate_label_selector(selector: LabelSelector, path: Path) -> ErrorList:
-    """Validate the labels and the expressions of a selector."""
+    """Validate a label selector."""
     found = validate_labels(selector.match_labels, path.child("matchLabels"))
     expressions = selector.match_expressions
     return found + each(expressions, _validate_requirement, path.child("matchExpressions"))
 
 
 def validate_labels(labels: dict[str, str], path: Path) -> ErrorList:
-    """Validate the names and the values of labels."""
+    """Validate the keys and values of labels."""
     found: ErrorList = []
     for key, value in labels.items():
         found += label_name(key, path)
@@ -28,13 +28,13 @@ def validate_labels(labels: dict[str, str], path: Path) -> ErrorList:
 
 
 def selector_of(selector: LabelSelector | None) -> Selector | None:
-    """Return a selector as one can ask it; None if it cannot be read."""
+    """Return a parsed selector, or None if it is invalid."""
     found = read_selector(selector)
     return found if isinstance(found, Selector) else None
 
 
 def is_empty(selector: LabelSelector) -> bool:
-    """Return whether a selector asks for nothing."""
+    """Return whether a selector is empty."""
     return not selector.match_labels and not selector.match_expressions
 
 
@@ -71,7 +71,7 @@ def validate_node_selector(selector: NodeSelector, path: Path) -> ErrorList:
 def validate_node_selector_term(
     term: NodeSelectorTerm, path: Path, *, any_values: bool = False
 ) -> ErrorList:
-    """Validate a term; where nodes are only preferred, values need not be those of labels."""
+    """Validate a term; with `any_values`, for preferences, values need not be label values."""
     found: ErrorList = []
     for position, requirement in enumerate(term.match_expressions):
         place = path.child("matchExpressions").index(position)

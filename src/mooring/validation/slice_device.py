@@ -1,4 +1,4 @@
-"""Rules for one device of a slice."""
+"""Rules of the devices of a ResourceSlice."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _ONE_VALUE = "exactly one value must be specified"
 
 
 def validate_device(device: Device, old: Device | None, path: Path, context: Context) -> ErrorList:
-    """Validate everything of a device but which nodes it is for."""
+    """Validate a device, except its node selection."""
     found = label(device.name, path.child("name"))
     found += _validate_sizes(device, path)
     found += _validate_attributes(device.attributes, path.child("attributes"), context)
@@ -118,7 +118,7 @@ def _validate_new_taint(taint: DeviceTaint, path: Path) -> ErrorList:
 
 
 def validate_device_nodes(device: Device, path: Path, *, per_device: bool | None) -> ErrorList:
-    """Validate that a device names its nodes exactly where the slice leaves it to the devices."""
+    """Validate that a device selects nodes exactly if the slice has perDeviceNodeSelection."""
     if not per_device:
         if device.node_name is None and device.node_selector is None and device.all_nodes is None:
             return []
@@ -172,7 +172,7 @@ def _validate_key(name: str, path: Path, context: Context) -> ErrorList:
 
 
 def is_hyphenated_name(name: str) -> bool:
-    """Return whether only hyphens keep an identifier from being one; extensions allow those."""
+    """Return whether an identifier is valid except for hyphens, which extensions allow."""
     domain, slash, identifier = name.rpartition("/")
     is_hyphenated = "-" in identifier.strip("-")
     return is_hyphenated and is_good_qualified_name(
@@ -189,15 +189,12 @@ def _validate_attribute(attribute: DeviceAttribute, path: Path) -> ErrorList:
     for name, values in zip(_VALUE_NAMES[4:], astuple(attribute)[4:], strict=True):
         if values == ():
             found.append(invalid(path.child(name), [], "must not be empty if specified"))
-    for position, text in enumerate(attribute.string_values or ()):
-        found += _validate_text(text, path.child("strings").index(position))
-    for position, text in enumerate(attribute.version_values or ()):
-        found += _validate_version(text, path.child("versions").index(position))
-    return found
+    found += each(attribute.string_values or (), _validate_text, path.child("strings"))
+    return found + each(attribute.version_values or (), _validate_version, path.child("versions"))
 
 
 def _validate_one_value(attribute: DeviceAttribute, path: Path, *, shown_at: Path) -> ErrorList:
-    """Validate that one value is given; by hand, an empty list is one."""
+    """Validate that one value is set; for the handwritten rule an empty list is one."""
     values = astuple(attribute)
     is_one = values.count(None) == len(values) - 1
     if is_one and () not in values:
@@ -242,7 +239,7 @@ def _validate_policy(
 
 
 def validate_counter_set(counter_set: CounterSet, path: Path) -> ErrorList:
-    """Validate counters that devices share."""
+    """Validate a counter set."""
     found = declared_short_name(counter_set.name, path.child("name"))
     return found + _validate_counters(counter_set.counters, path.child("counters"))
 
@@ -274,7 +271,7 @@ def _validate_counters(counters: Collection[str], path: Path) -> ErrorList:
 
 
 def _shortened(key: str, length_max: int) -> str:
-    """Return a long key with its middle left out."""
+    """Return a long key with its middle elided."""
     if byte_length(key) <= length_max:
         return key
     data = key.encode("utf-8", "surrogatepass")
@@ -314,7 +311,7 @@ def count_values(attributes: Mapping[str, DeviceAttribute]) -> int:
 
 
 def validate_partition_type(spec: ResourceSliceSpec, name: str, context: Context) -> ErrorList:
-    """Validate that devices which consume counters say of which partition type they are."""
+    """Validate that devices that consume counters have the partition type attribute."""
     path = SPEC.child("partitionTypeAttribute")
     if not context.enabled(Gate.DRA_PARTITIONABLE_DEVICES_TYPE):
         found: ErrorList = [forbidden(path, "", declared=True)]
@@ -326,7 +323,7 @@ def validate_partition_type(spec: ResourceSliceSpec, name: str, context: Context
         detail = "may only be set on a slice which declares devices that consume counters"
         return [*found, invalid(path, name, detail)]
     if "/" not in name or qualified_name(name, path):
-        return found  # No device can carry a name that is not one.
+        return found  # No device can have an attribute with an invalid name.
     bare = name.removeprefix(f"{spec.driver}/")
     for position, device in enumerate(devices):
         if not device.consumes_counters:
@@ -346,7 +343,7 @@ def validate_partition_type(spec: ResourceSliceSpec, name: str, context: Context
 
 
 def validate_slice_nodes(spec: ResourceSliceSpec) -> ErrorList:
-    """Validate that the slice says in exactly one way which nodes it is for."""
+    """Validate that the slice selects its nodes in exactly one way."""
     found: ErrorList = []
     ways: list[str] = []
     if spec.node_name:

@@ -5,7 +5,7 @@
     default, prepare_for_status_update, validate_status_update          update of the status
 
 A strategy sees objects in their hub version only. It never mutates: a step that changes an object
-returns the changed one. `registry` runs the steps; `ObjectStrategy` has those that most kinds share.
+returns the changed one. `registry` runs the steps; `ObjectStrategy` has those that kinds share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How Workloads are admitted: templates that stay, whose counts alone may change."""
+"""The strategy of Workloads: the templates stay, only their counts may change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mooring.api.scheduling.v1beta1 import (
 )
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, duplicate, forbidden, invalid, too_many
-from mooring.validation.field_rules import declared_short_name, declared_union, duplicates
+from mooring.validation.field_rules import declared_short_name, declared_union, duplicates, each
 from mooring.validation.pod_group_fields import (
     GATED_COMPOSITE,
     GATED_PREEMPTION,
@@ -97,7 +97,7 @@ def _members(spec: WorkloadSpec) -> dict[str, bool | None]:
 def _validate_templates(
     templates: tuple[Template, ...], old: tuple[Template, ...] | None, path: Path
 ) -> ErrorList:
-    """Validate a list of templates: few, of different names, none added or removed."""
+    """Validate a list of templates: limited, with unique names, none added or removed."""
     if old is not None and semantic_equal(templates, old):
         return []
     found: ErrorList = []
@@ -185,15 +185,13 @@ def _validate_tree(spec: WorkloadSpec) -> ErrorList:
             shown = template.composite_pod_group_templates
             found.append(invalid(path.index(position), shown, detail))
     found += _validate_one_priority(spec)
-    for position, template in enumerate(composites):
-        found += _validate_has_children(template, path.index(position))
-    return found
+    return found + each(composites, _validate_has_children, path)
 
 
 def _validate_names(
     templates: tuple[CompositePodGroupTemplate, ...], path: Path, names: set[str]
 ) -> ErrorList:
-    """Validate that no name is used in two lists; within one list the types see to it."""
+    """Validate that no name occurs in two lists; declared rules cover a single list."""
     found: ErrorList = []
     for position, template in enumerate(templates):
         if template.name in names:
@@ -244,9 +242,7 @@ def _validate_has_children(template: CompositePodGroupTemplate, path: Path) -> E
         detail = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
         found.append(invalid(path, template.name, detail))
     nested_path = path.child("compositePodGroupTemplates")
-    for position, child in enumerate(template.children):
-        found += _validate_has_children(child, nested_path.index(position))
-    return found
+    return found + each(template.children, _validate_has_children, nested_path)
 
 
 def _drop_disabled(new: WorkloadSpec, old: WorkloadSpec | None, gates: Gates) -> WorkloadSpec:
@@ -265,7 +261,7 @@ def _drop_disabled(new: WorkloadSpec, old: WorkloadSpec | None, gates: Gates) ->
 def _drop_from_templates(
     templates: tuple[PodGroupTemplate, ...], old: tuple[PodGroupTemplate, ...], gates: Gates
 ) -> tuple[PodGroupTemplate, ...]:
-    """Return the templates; each is compared with the one that was at its place."""
+    """Return the templates; each is compared with the one at the same index."""
     before = (*old, *(PodGroupTemplate() for _ in templates))
     return tuple(
         without_disabled(template, was, GATED_TEMPLATE_FIELDS, gates)
@@ -278,7 +274,7 @@ def _drop_from_composites(
     old: tuple[CompositePodGroupTemplate, ...],
     gates: Gates,
 ) -> tuple[CompositePodGroupTemplate, ...]:
-    """Return the templates; each is compared with the one that had its name."""
+    """Return the templates; each is compared with the one of the same name."""
     before = {template.name: template for template in old}
     return tuple(
         _drop_below(template, before.get(template.name, CompositePodGroupTemplate()), gates)
@@ -293,6 +289,6 @@ def _drop_below(
     groups = _drop_from_templates(template.pod_group_templates, old.pod_group_templates, gates)
     template = replace(template, pod_group_templates=groups)
     children = _drop_from_composites(template.children, old.children, gates)
-    if children == template.children:  # Their JSON stays as it was written.
+    if children == template.children:  # Their JSON stays as written.
         return template
     return replace(template, composite_pod_group_templates=tuple(map(to_tree, children)))

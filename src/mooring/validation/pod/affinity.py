@@ -1,4 +1,4 @@
-"""Rules for the company that a pod keeps: nodes and pods that it wants or avoids, and spreading."""
+"""Rules of node affinity, pod affinity and topology spread constraints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mooring.api.core.pod import PodSpec
 from mooring.api.fieldpath import Path
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.validation.errors import ErrorList, duplicate, forbidden, invalid, required
-from mooring.validation.field_rules import each_invalid, label_name
+from mooring.validation.field_rules import each, each_invalid, label_name
 from mooring.validation.pod.field_rules import choice
 from mooring.validation.selectors import (
     validate_label_selector,
@@ -36,7 +36,7 @@ _NOT_POSITIVE = "must be greater than zero"
 
 
 def validate_affinity(affinity: Affinity | None, path: Path) -> ErrorList:
-    """Validate all rules on the company of a pod."""
+    """Validate node affinity, pod affinity and pod anti-affinity."""
     if affinity is None:
         return []
     found: ErrorList = []
@@ -108,7 +108,7 @@ def _validate_pod_term(term: PodAffinityTerm, path: Path) -> ErrorList:
 def _validate_label_keys(
     keys: Sequence[str], other_keys: Sequence[str], selector: LabelSelector | None, path: Path
 ) -> ErrorList:
-    """Validate the labels that must be those of the pod, and those that must not be."""
+    """Validate matchLabelKeys and mismatchLabelKeys."""
     found = _validate_keys(keys, selector, path.child("matchLabelKeys"))
     found += _validate_keys(other_keys, selector, path.child("mismatchLabelKeys"))
     if selector is not None:
@@ -127,16 +127,13 @@ def _validate_keys(keys: Sequence[str], selector: LabelSelector | None, path: Pa
         return []
     if selector is None:
         return [forbidden(path, "must not be specified when labelSelector is not set")]
-    found: ErrorList = []
-    for position, key in enumerate(keys):
-        found += label_name(key, path.index(position))
-    return found
+    return each(keys, label_name, path)
 
 
 def _validate_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path) -> ErrorList:
-    """Validate that the selector asks for none of the labels twice.
+    """Validate that the selector has no label twice.
 
-    Once is what the server itself adds; that is why one expression is let pass.
+    The server itself adds one expression for each key, so one is allowed.
     """
     found: ErrorList = []
     seen = set(selector.match_labels)
@@ -154,7 +151,7 @@ def _validate_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Pa
 
 
 def validate_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Path) -> ErrorList:
-    """Validate how evenly pods must be spread."""
+    """Validate topology spread constraints."""
     found: ErrorList = []
     for position, constraint in enumerate(constraints):
         place = path.index(position)
@@ -208,7 +205,9 @@ A = TypeVar("A", PodAffinity, PodAntiAffinity)
 
 
 def with_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
-    """Return a spec whose selectors ask for the values that the pod's labels have."""
+    """Return a spec whose selectors include the pod's own labels.
+
+    The server adds them once, so that a later change of a label has no effect."""
     constraints = tuple(_spread(c, labels) for c in spec.topology_spread_constraints)
     spec = replace(spec, topology_spread_constraints=constraints)
     affinity = spec.affinity

@@ -1,4 +1,4 @@
-"""Rules for what is done to a container while it runs: probes, and hooks of its life cycle."""
+"""Rules of parts of a container: probes and hooks, restart policies, environment variables."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Alway
 
 
 def validate_probes(container: Container, grace_period_s: int | None, path: Path) -> ErrorList:
-    """Validate the hooks and probes of a container that runs as long as its pod."""
+    """Validate the hooks and probes of a container or sidecar."""
     found: ErrorList = []
     if container.lifecycle is not None:
         found += _validate_lifecycle(container.lifecycle, grace_period_s, path.child("lifecycle"))
@@ -64,7 +64,7 @@ def validate_probes(container: Container, grace_period_s: int | None, path: Path
 
 
 def validate_no_probes(container: Container, path: Path) -> ErrorList:
-    """Validate that a container that ends before others start has neither hooks nor probes."""
+    """Validate that an init container that is no sidecar has neither hooks nor probes."""
     given_parts = {"lifecycle": container.lifecycle, **_probes(container)}
     return [
         forbidden(path.child(name), _ONLY_SIDECARS)
@@ -112,7 +112,7 @@ def _validate_lifecycle(lifecycle: Tree, grace_period_s: int | None, path: Path)
 
 
 def _validate_handler(handler: Tree, grace_period_s: int | None, path: Path) -> ErrorList:
-    """Validate what is done: one of a few things, of which only the first is looked at."""
+    """Validate a handler: exactly one action; only the first is validated."""
     found: ErrorList = []
     chosen = ""
     for name in ("exec", "httpGet", "tcpSocket", "grpc", "sleep"):
@@ -177,7 +177,7 @@ _NOT_SIDECAR = "must not be set to 'RestartContainer' for non-sidecar initContai
 
 
 def validate_restarts(container: Container, path: Path) -> ErrorList:
-    """Validate the restart policy of a container and the rules that come before it."""
+    """Validate the restart policy of a container and its restart rules."""
     policy, rules = container.restart_policy, container.restart_policy_rules
     if policy is None and not rules:
         return []
@@ -190,7 +190,7 @@ def validate_restarts(container: Container, path: Path) -> ErrorList:
 
 
 def validate_init_restarts(container: Container, path: Path) -> ErrorList:
-    """Validate the same of an init container, which must also have a policy before it has rules."""
+    """Validate the restart policy of an init container, which rules require."""
     if container.restart_policy is None:
         if container.restart_policy_rules:
             return [required(path.child("restartPolicy"), _NO_POLICY)]
@@ -200,7 +200,7 @@ def validate_init_restarts(container: Container, path: Path) -> ErrorList:
 
 
 def _validate_no_restart(container: Container, path: Path) -> ErrorList:
-    """Validate that a container that ends before others start is not restarted to be resized."""
+    """Validate that an init container that is no sidecar is not restarted to be resized."""
     return [
         invalid(
             path.child("resizePolicy").index(position).child("restartPolicy"),
@@ -238,7 +238,7 @@ def _validate_exit_codes(codes: Tree | None, path: Path) -> ErrorList:
 
 
 def validate_resize_policy(policies: tuple[Tree, ...], pod_policy: str, path: Path) -> ErrorList:
-    """Validate whether a container is restarted when its resources change."""
+    """Validate the resize policy of a container."""
     found: ErrorList = []
     taken: set[str] = set()
     for position, policy in enumerate(policies):
@@ -270,7 +270,7 @@ _SEVERAL = "may not have more than one field specified at a time"
 
 
 def validate_environment(container: Container, path: Path) -> ErrorList:
-    """Validate the variables of a container, and what many are taken from at once."""
+    """Validate the environment of a container."""
     found: ErrorList = []
     for position, variable in enumerate(container.env):
         place = path.child("env").index(position)
@@ -340,7 +340,7 @@ def _validate_reference(reference: Tree, path: Path) -> ErrorList:
 def validate_file_volumes(
     containers: Iterable[tuple[Container, Path]], volumes: tuple[Tree, ...]
 ) -> ErrorList:
-    """Validate that variables from files name empty folders that the pod has."""
+    """Validate that fileKeyRef refers to an emptyDir volume of the pod."""
     by_name = {volume.get("name", ""): volume for volume in volumes}
     found: ErrorList = []
     for container, path in containers:

@@ -1,4 +1,4 @@
-"""Rules for the containers of a pod, of all three sorts."""
+"""Rules of containers, init containers and ephemeral containers, and of their volume mounts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 
 
 class Surroundings(NamedTuple):
-    """What the containers of a pod share, and refer to."""
+    """The parts of a pod that its containers share and refer to."""
 
     spec: PodSpec
     claims: Set[str]
@@ -50,7 +50,7 @@ class Surroundings(NamedTuple):
 
 
 def validate_containers(spec: PodSpec, volumes: Volumes, path: Path) -> ErrorList:
-    """Validate the containers of all three sorts."""
+    """Validate containers, init containers and ephemeral containers."""
     claims = {claim.name for claim in spec.resource_claims if claim.name}
     around = Surroundings(spec, claims, volumes)
     return (
@@ -61,7 +61,7 @@ def validate_containers(spec: PodSpec, volumes: Volumes, path: Path) -> ErrorLis
 
 
 def with_paths(spec: PodSpec, path: Path) -> Iterator[tuple[Container, Path]]:
-    """Return all containers with their places, init containers first."""
+    """Return all containers with their paths, init containers first."""
     for name, containers in (
         ("initContainers", spec.init_containers),
         ("containers", spec.containers),
@@ -72,7 +72,7 @@ def with_paths(spec: PodSpec, path: Path) -> Iterator[tuple[Container, Path]]:
 
 
 def validate_images(containers: Iterable[Container], path: Path) -> ErrorList:
-    """Validate that no image has blanks around it."""
+    """Validate that no image has leading or trailing whitespace."""
     return [
         invalid(path.index(position).child("image"), container.image, BLANKS)
         for position, container in enumerate(containers)
@@ -149,7 +149,7 @@ def _validate_no_sub_paths(container: EphemeralContainer, path: Path) -> ErrorLi
 
 
 def _validate_only_ephemeral(container: EphemeralContainer, path: Path) -> ErrorList:
-    """Validate that nothing is set that only the containers a pod starts with may have."""
+    """Validate that no field is set that an ephemeral container may not have."""
     fields = {
         "ports": container.ports,
         "resources": container.resources != ResourceRequirements(),
@@ -195,7 +195,7 @@ def _validate_container(container: Container, around: Surroundings, path: Path) 
 
 
 def validate_choice(value: str, supported: tuple[str, ...], path: Path) -> ErrorList:
-    """Validate a word that must be given and be one of a few."""
+    """Validate a required value that must be one of the supported ones."""
     if not value:
         return [required(path)]
     return [] if value in supported else [not_supported(path, value, supported)]
@@ -253,7 +253,7 @@ def _validate_not_device(mount: Tree, devices: dict[str, str], path: Path) -> Er
 
 
 def _validate_sub_path(mount: Tree, path: Path) -> ErrorList:
-    """Validate the part of a volume that is mounted; Kubernetes does not say in which mount."""
+    """Validate subPath and subPathExpr; Kubernetes omits the index of the mount in their path."""
     mounts = path.parent or path
     target, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     found = descending_path(target, mounts.child("subPath"))

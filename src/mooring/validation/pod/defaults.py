@@ -1,7 +1,9 @@
-"""What Kubernetes sets in a pod that leaves it open.
+"""Defaults of pods.
 
-Pods get everything below; templates of pods only what `default_pod_spec` sets. Volumes, probes and
-the like get the defaults of their types, which stand in one table (`part_defaults`).
+Pods get all of them; pod templates only those of `default_pod_spec`. One table has the defaults of
+types that the structs keep as JSON (volumes, probes, environment variables), another the fields
+that these types lose: those of features that Kubernetes 1.37 has off and Mooring does not have.
+`filled` applies both to a tree and to everything in it; the protobuf table has the types of fields.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ C = TypeVar("C", bound=Container)
 
 
 def default_pod(pod: Pod) -> Pod:
-    """Return the pod with everything set that Kubernetes sets."""
+    """Return the pod with every default."""
     spec = default_pod_spec(pod.spec)
     grace_period = spec.termination_grace_period_seconds
     if grace_period is not None and grace_period < 0:
@@ -45,7 +47,7 @@ def default_pod(pod: Pod) -> Pod:
 
 
 def default_pod_spec(spec: PodSpec) -> PodSpec:
-    """Return the spec of a pod, or of a template, with what both get."""
+    """Return the spec of a pod or pod template with the defaults that both get."""
     account = spec.service_account_name or spec.service_account
     grace_period = spec.termination_grace_period_seconds
     return replace(
@@ -85,7 +87,7 @@ def _default_container(container: C) -> C:
 
 
 def _for_pod(container: Container, spec: PodSpec) -> Container:
-    """Return the container with requests from its limits and, on the host's network, host ports."""
+    """Return the container with requests from its limits and, on the host network, host ports."""
     resources = container.resources
     if resources.limits.keys() - resources.requests.keys():
         resources = replace(resources, requests={**resources.limits, **resources.requests})
@@ -105,7 +107,7 @@ def _default_resources(resources: ResourceRequirements) -> ResourceRequirements:
 
 
 def rounded(amounts: ResourceList) -> ResourceList:
-    """Return the amounts rounded up to thousandths, finer than which nothing is counted."""
+    """Return the amounts rounded up to thousandths, the finest unit."""
     return {name: _rounded_up(amount) for name, amount in amounts.items()}
 
 
@@ -117,7 +119,7 @@ def _rounded_up(amount: Quantity) -> Quantity:
 
 
 def _default_status(status: PodStatus) -> PodStatus:
-    """Return the status with the one address and the list of addresses in step."""
+    """Return the status with podIP and podIPs in agreement."""
     first = status.pod_ips[0].ip if status.pod_ips else ""
     if status.pod_ip == first:
         return status
@@ -130,7 +132,7 @@ def _default_status(status: PodStatus) -> PodStatus:
 
 Tree = dict[str, Any]
 
-READABLE = 0o644  # what files of volumes are, if nothing else is said
+READABLE = 0o644  # the default mode of files in volumes
 TOKEN_LIFETIME_S = 3600
 REPOSITORY_MAX = 255
 LIBRARY = "library/"  # where images without a folder are
@@ -188,7 +190,7 @@ def filled_each(trees: tuple[Any, ...], message: str) -> tuple[Any, ...]:
 
 
 def filled(tree: Any, message: str) -> Any:
-    """Return a tree with the defaults of its type, and of the types of all that is in it."""
+    """Return a tree with the defaults of its type, and of the types of everything in it."""
     if not isinstance(tree, dict):
         return tree
     below, off = _fields_with_defaults(message), _OFF.get(message, ())
@@ -210,7 +212,7 @@ def _filled_field(value: Any, message: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def _fields_with_defaults(message: str) -> dict[str, str]:
-    """Return the fields of a type in which something has defaults, with their types."""
+    """Return the fields of a type that have defaults somewhere in them, with their types."""
     fields = message_named(message).fields.items()
     return {name: f.type for name, f in fields if "." in f.type and _has_defaults(f.type)}
 
@@ -225,7 +227,7 @@ def _has_defaults(message: str) -> bool:
 
 
 def _default_volume(volume: Tree) -> Tree:
-    """Return a volume that is an empty folder if it is nothing else."""
+    """Return the volume; without a source it is an emptyDir."""
     return volume if volume.keys() - {"name"} else {**volume, "emptyDir": {}}
 
 
@@ -237,7 +239,7 @@ def _default_image(image: Tree) -> Tree:
 
 
 def _default_claim(claim: Tree) -> Tree:
-    """Return a claim as Kubernetes shows those of stateful sets: named, and waiting."""
+    """Return a claim template as Kubernetes prints it: with kind, and Pending."""
     status = claim.get("status") or {}
     if isinstance(status, dict):
         status = {"phase": "Pending", **status}
@@ -259,7 +261,7 @@ _match_image = re.compile(
 
 
 def pull_policy(image: str) -> str:
-    """Return Always for the tag latest, which an image without tag and digest has as well."""
+    """Return Always for the tag latest, the default of an image without tag and digest."""
     reference = _match_image(image)
     if reference is None:
         return "IfNotPresent"

@@ -1,7 +1,7 @@
-"""Small rules that many fields of pods share: paths, modes, users, names of other objects.
+"""Rules that many fields of pods share: paths, file modes, users, object names, the downward API.
 
-A tree is a JSON part of a pod as `typed_json` leaves it: each value has the type of its field, and
-a field that is empty may be absent.
+# tree: a JSON part of a pod as `typed_json` leaves it: each value has the type of its field, and an
+#       empty field may be absent
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def given(tree: Tree, fields: Iterable[str], path: Path) -> ErrorList:
 
 
 def choice(value: Any, supported: Sequence[str], path: Path) -> ErrorList:
-    """Validate a word that, if it is given, is one of a few."""
+    """Validate an optional value that must be one of the supported ones."""
     if value is None or value in supported:
         return []
     return [not_supported(path, value, sorted(supported))]
@@ -48,14 +48,14 @@ def in_range(value: int, low: int, high: int, path: Path) -> ErrorList:
 
 
 def no_backsteps(target: str, path: Path) -> ErrorList:
-    """Validate that a path never goes up."""
+    """Validate that a path has no '..'."""
     if ".." in target.split("/"):
         return [invalid(path, target, "must not contain '..'")]
     return []
 
 
 def descending_path(target: str, path: Path) -> ErrorList:
-    """Validate a path that must stay below the folder that it starts from."""
+    """Validate a relative path without '..'."""
     found: ErrorList = []
     if target.startswith("/"):
         found.append(invalid(path, target, "must be a relative path"))
@@ -63,7 +63,7 @@ def descending_path(target: str, path: Path) -> ErrorList:
 
 
 def local_path(target: str, path: Path) -> ErrorList:
-    """Validate the path of a file in a volume; names that start with two dots are the kubelet's."""
+    """Validate the path of a file in a volume; names that start with two dots are reserved."""
     found = descending_path(target, path)
     if target.startswith("..") and not target.startswith("../"):
         found.append(invalid(path, target, "must not start with '..'"))
@@ -96,12 +96,12 @@ def config_key(key: str, path: Path) -> ErrorList:
 
 
 def object_name(name: str, path: Path) -> ErrorList:
-    """Validate the name of an object of which it is not known whether it exists."""
+    """Validate the name of another object, which need not exist."""
     return each_invalid(path, name, names.dns1123_subdomain(name))
 
 
 def object_name_prefix(name: str, path: Path) -> ErrorList:
-    """Validate the name of an object; that it ends with a hyphen is let pass."""
+    """Validate the name of an object, which may end with a hyphen."""
     shown = f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
     return each_invalid(path, name, names.dns1123_subdomain(shown))
 
@@ -189,7 +189,7 @@ def _split(field_path: str) -> tuple[str, str | None]:
 
 
 def _unconvertible(version: str, written: str, field: str, subscript: str | None) -> str:
-    """Return why a field is none of a pod; nothing if it is one."""
+    """Return why a field is not one of a pod, or ""."""
     if version != "v1":
         return f"unsupported pod version: {version}"
     if subscript is not None:
@@ -264,7 +264,7 @@ def validate_signer(name: str, path: Path) -> ErrorList:
 
 
 def _first_bad(text: str, check: Callable[[str], list[str]], path: Path) -> ErrorList:
-    """Return what is wrong with the first part between dots in which something is."""
+    """Return the errors of the first invalid part between dots."""
     for part in text.split("."):
         messages = [f"validating label {go_quote(part)}: {message}" for message in check(part)]
         if messages:

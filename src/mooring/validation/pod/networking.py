@@ -1,4 +1,4 @@
-"""Rules for what a pod shares with its node, what it is called, and how it finds names."""
+"""Rules of ports, host namespaces, host names and DNS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mooring.validation.errors import (
     required,
     too_long,
 )
-from mooring.validation.field_rules import each_invalid, label, subdomain
+from mooring.validation.field_rules import each, each_invalid, label, subdomain
 from mooring.validation.pod.field_rules import Tree
 
 NAMESERVERS_MAX = 3
@@ -34,7 +34,7 @@ _is_sloppy_ipv4 = re.compile(r"(\d{1,8})\.(\d{1,8})\.(\d{1,8})\.(\d{1,8})", re.A
 def validate_host_namespaces(
     spec: PodSpec, containers: Iterable[tuple[Container, Path]], path: Path
 ) -> ErrorList:
-    """Validate what a pod shares with its node while it has users of its own."""
+    """Validate the host namespaces of a pod, and that none is shared in a user namespace."""
     found: ErrorList = []
     if spec.share_process_namespace and spec.host_pid:
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
@@ -42,7 +42,7 @@ def validate_host_namespaces(
     if spec.host_users is not False:
         return found
     detail = "when `hostUsers` is false"
-    # Two of these places are spelt as Kubernetes spells them.
+    # The spelling of two of these paths is Kubernetes'.
     for name, is_shared in (
         ("hostNetwork", spec.host_network),
         ("HostPID", spec.host_pid),
@@ -58,9 +58,9 @@ def validate_host_namespaces(
 
 
 def validate_host_network(spec: PodSpec, path: Path, *, is_pod: bool) -> ErrorList:
-    """Validate that ports of a pod on its node's network are the same inside and outside.
+    """Validate that hostPort equals containerPort on the host network.
 
-    A template may leave out the ports of the host: its pods get them.
+    A template may omit hostPort: it is set in its pods.
     """
     if not spec.host_network:
         return []
@@ -74,7 +74,7 @@ def validate_host_network(spec: PodSpec, path: Path, *, is_pod: bool) -> ErrorLi
 
 
 def validate_names(spec: PodSpec, path: Path) -> ErrorList:
-    """Validate what a pod is called in its network, and the names that its containers know."""
+    """Validate hostname, subdomain and host aliases."""
     found: ErrorList = []
     if spec.hostname_override is not None:
         found += _validate_override(spec, path.child("hostnameOverride"))
@@ -84,8 +84,7 @@ def validate_names(spec: PodSpec, path: Path) -> ErrorList:
     for position, alias in enumerate(spec.host_aliases):
         place = path.child("hostAliases").index(position)
         found += validate_address(alias.get("ip", ""), place.child("ip"))
-        for number, name in enumerate(alias.get("hostnames", ())):
-            found += subdomain(name, place.child("hostnames").index(number))
+        found += each(alias.get("hostnames", ()), subdomain, place.child("hostnames"))
     return found
 
 
@@ -102,7 +101,7 @@ def _validate_override(spec: PodSpec, path: Path) -> ErrorList:
 
 
 def validate_address(text: str, path: Path) -> ErrorList:
-    """Validate an IP address; numbers of an IPv4 address have no zeros in front."""
+    """Validate an IP address; numbers of an IPv4 address have no leading zeros."""
     try:
         IPv4Address(text)
     except AddressValueError:
@@ -127,7 +126,7 @@ def validate_address(text: str, path: Path) -> ErrorList:
 
 
 def validate_dns(spec: PodSpec, path: Path) -> ErrorList:
-    """Validate how a pod resolves names."""
+    """Validate the DNS configuration."""
     config: Tree | None = spec.dns_config
     if spec.dns_policy == "None":
         if config is None:
@@ -150,9 +149,7 @@ def _validate_nameservers(servers: list[str], path: Path) -> ErrorList:
     if len(servers) > NAMESERVERS_MAX:
         detail = f"must not have more than {NAMESERVERS_MAX} nameservers"
         found.append(invalid(path, servers, detail))
-    for position, server in enumerate(servers):
-        found += validate_address(server, path.index(position))
-    return found
+    return found + each(servers, validate_address, path)
 
 
 def _validate_searches(searches: list[str], path: Path) -> ErrorList:
@@ -218,7 +215,7 @@ def validate_port_number(number: int, path: Path) -> ErrorList:
 
 
 def port_name_faults(name: str) -> list[str]:
-    """Return the rules for names of ports that a text breaks."""
+    """Return the rules for port names that a text breaks."""
     messages = []
     if byte_length(name) > PORT_NAME_MAX:
         messages.append(f"must be no more than {PORT_NAME_MAX} characters")
@@ -234,7 +231,7 @@ def port_name_faults(name: str) -> list[str]:
 
 
 def validate_host_ports(containers: tuple[Container, ...], path: Path) -> ErrorList:
-    """Validate that no port of the host is taken twice."""
+    """Validate that each host port is used once."""
     found: ErrorList = []
     taken: set[str] = set()
     for position, container in enumerate(containers):

@@ -1,4 +1,4 @@
-"""Rules for what containers and pods ask for: node resources, and claims of the pod."""
+"""Rules of the resources of containers and pods: requests, limits, claims, QoS classes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NameCheck = Callable[[str, Path], ErrorList]
 def validate_container_resources(
     resources: ResourceRequirements, path: Path, pod_claims: Collection[str]
 ) -> ErrorList:
-    """Validate what a container asks for."""
+    """Validate the resources of a container."""
     found = _validate_amounts(resources, path, _validate_container_resource_name)
     return found + validate_container_claims(resources.claims, path.child("claims"), pod_claims)
 
@@ -58,7 +58,7 @@ def validate_container_resources(
 def validate_pod_resources(
     resources: ResourceRequirements, path: Path, pod_claims: Collection[str]
 ) -> ErrorList:
-    """Validate what a pod asks for as a whole, which cannot be claims."""
+    """Validate the resources of a pod as a whole, which has no claims."""
     found: ErrorList = []
     if resources.claims:
         detail = "claims may not be set for Resources at pod-level"
@@ -68,7 +68,7 @@ def validate_pod_resources(
 
 
 def is_node_allocatable(name: str) -> bool:
-    """Return whether devices can stand for the node resource."""
+    """Return whether a resource is a node allocatable resource."""
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
 
 
@@ -78,7 +78,7 @@ def is_node_allocatable(name: str) -> bool:
 def validate_container_claims(
     claims: tuple[ContainerClaim, ...], path: Path, pod_claims: Collection[str]
 ) -> ErrorList:
-    """Validate that a container uses claims of its pod, and no claim or request twice."""
+    """Validate that a container uses claims of its pod, and each claim or request once."""
     found: ErrorList = []
     seen: set[str] = set()  # `claim`, or `claim/request`
     for position, claim in enumerate(claims):
@@ -103,7 +103,7 @@ def _validate_claim_use(claim: ContainerClaim, path: Path, seen: set[str]) -> Er
     if use in seen:
         found.append(duplicate(path, use))
     elif not claim.request:
-        # One error for each request of the claim that is used already, as Kubernetes has it.
+        # Like Kubernetes, one error for each request of the claim that is used already.
         overlaps = (other for other in seen if other.partition("/")[0] == claim.name)
         found += [duplicate(path, claim.name) for _ in overlaps]
     seen.add(use)
@@ -143,7 +143,7 @@ def _validate_list(amounts: ResourceList, path: Path, validate_name: NameCheck) 
 
 
 def validate_amount(name: str, amount: Quantity, path: Path, validate_name: NameCheck) -> ErrorList:
-    """Validate the amount of a resource: a name that is known, and not less than nothing."""
+    """Validate a resource: its name, and that its amount is not negative."""
     found = validate_name(name, path)
     if amount.sign < 0:
         found.append(invalid(path, str(amount), NEGATIVE))
@@ -154,7 +154,7 @@ def validate_amount(name: str, amount: Quantity, path: Path, validate_name: Name
 
 
 def _validate_request(name: str, amount: Quantity, limits: ResourceList, path: Path) -> ErrorList:
-    """Validate a request against its limit, which only native resources may exceed or lack."""
+    """Validate a request against its limit, which only native resources may lack."""
     limit = limits.get(name)
     may_differ = _is_native(name) and not name.startswith(HUGE_PAGES_PREFIX)
     if limit is None:
@@ -204,7 +204,7 @@ def _validate_pod_resource_name(name: str, path: Path) -> ErrorList:
 
 
 def validate_resource_name(name: str, path: Path) -> ErrorList:
-    """Validate the name of a resource, of whatever it is."""
+    """Validate the name of a resource."""
     found = each_invalid(path, name, names.label_name(name))
     if found or "/" in name or name in STANDARD_RESOURCES:
         return found
@@ -229,7 +229,7 @@ def _limits(container: Container) -> ResourceList:
 
 
 def validate_whole_resources(spec: PodSpec, path: Path) -> ErrorList:
-    """Validate the resources of a whole pod, by themselves and beside those of its containers."""
+    """Validate pod-level resources, by themselves and against those of the containers."""
     resources = spec.resources
     if resources is None:
         return []
@@ -245,7 +245,7 @@ def validate_whole_resources(spec: PodSpec, path: Path) -> ErrorList:
 
 
 def _validate_sums(whole: ResourceList, sums: ResourceList, field: str, path: Path) -> ErrorList:
-    """Validate that the pod has no less than its containers together."""
+    """Validate that the pod has at least the sum of its containers."""
     return [
         invalid(
             path.child(field).key(name),
@@ -258,7 +258,7 @@ def _validate_sums(whole: ResourceList, sums: ResourceList, field: str, path: Pa
 
 
 def _validate_each_limit(spec: PodSpec, limits: ResourceList, path: Path) -> ErrorList:
-    """Validate that no container has more than the pod; Kubernetes has its own name for the place."""
+    """Validate that no container has more than the pod; Kubernetes reports this odd path."""
     return [
         invalid(
             path.child("containers").index(position).key(name).child("limits"),
@@ -275,11 +275,11 @@ def _validate_each_limit(spec: PodSpec, limits: ResourceList, path: Path) -> Err
 
 
 def default_whole_resources(spec: PodSpec) -> PodSpec:
-    """Return a spec in which the resources of the pod, if it has some, say all that follows.
+    """Return a spec with defaults in its pod-level resources, if it has any.
 
-    1. Limits of huge pages are those of the containers together.
-    2. Requests are those of the containers together, else the limits of the pod.
-    3. Limits are those of the containers together if each has one, and no less than the requests.
+    1. Limits of huge pages are the sum of the containers.
+    2. Requests are the sum of the containers, or else the limits of the pod.
+    3. Limits are the sum of the containers if each has one, and at least the requests.
     """
     resources = spec.resources
     if resources is None or not (resources.requests or resources.limits):
@@ -319,10 +319,10 @@ _ZERO = Quantity.from_int(0)
 
 
 def qos_class(spec: PodSpec) -> str:
-    """Return the class of a pod.
+    """Return the QoS class of a pod.
 
-    Guaranteed where every container gets as much cpu and memory as it may take, BestEffort where
-    none asks for any, Burstable otherwise.
+    Guaranteed if requests equal limits in every container, for cpu and memory; BestEffort if there
+    are none; otherwise Burstable.
     """
     if spec.resources is not None and _counts(spec.resources):
         return _class_of(spec.resources)
@@ -330,7 +330,7 @@ def qos_class(spec: PodSpec) -> str:
 
 
 def _counts(resources: ResourceRequirements) -> bool:
-    """Return whether a pod asks as a whole for something that can be asked for like that."""
+    """Return whether pod-level resources contain a supported one."""
     names = (*resources.requests, *resources.limits)
     return any(n in (CPU, MEMORY) or n.startswith(HUGE_PAGES_PREFIX) for n in names)
 

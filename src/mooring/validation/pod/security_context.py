@@ -1,4 +1,4 @@
-"""Rules for the rights of a pod and its containers: users, profiles, capabilities, sysctls."""
+"""Rules of security contexts, of Linux and of Windows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mooring.validation.errors import (
     required,
     too_long,
 )
-from mooring.validation.field_rules import each_invalid
+from mooring.validation.field_rules import each, each_invalid
 from mooring.validation.pod.field_rules import Tree, choice, descending_path, user_id
 from mooring.validation.pod.layout import internal_form
 
@@ -69,7 +69,7 @@ def validate_container_security(context: Tree | None, spec: PodSpec, path: Path)
 
 
 def _validate_escalation(context: Tree, path: Path) -> ErrorList:
-    """Validate that a container that may gain no rights does not start with all of them."""
+    """Validate that a container without privilege escalation is not privileged."""
     if context.get("allowPrivilegeEscalation") is not False:
         return []
     found: ErrorList = []
@@ -89,8 +89,7 @@ def validate_pod_security(context: Tree | None, spec: PodSpec, path: Path) -> Er
     found: ErrorList = []
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
         found += user_id(context.get(name), path.child(name))
-    for position, group in enumerate(context.get("supplementalGroups", ())):
-        found += user_id(group, path.child("supplementalGroups").index(position))
+    found += each(context.get("supplementalGroups", ()), user_id, path.child("supplementalGroups"))
     found += _validate_sysctls(context.get("sysctls", ()), spec, path.child("sysctls"))
     for name, policies in _CHANGE_POLICIES.items():
         found += choice(context.get(name), policies, path.child(name))
@@ -176,7 +175,7 @@ def _validate_sysctls(sysctls: Any, spec: PodSpec, path: Path) -> ErrorList:
 
 
 def _validate_host_sysctl(name: str, spec: PodSpec, path: Path) -> ErrorList:
-    """Validate that a pod does not change what it shares with its node."""
+    """Validate that a pod sets no sysctl of a namespace that it shares with its node."""
     namespace = _sysctl_namespace(name)
     if spec.host_network and namespace == "net":
         return [invalid(path, name, "may not be specified when 'hostNetwork' is true")]
@@ -186,7 +185,7 @@ def _validate_host_sysctl(name: str, spec: PodSpec, path: Path) -> ErrorList:
 
 
 def _sysctl_namespace(name: str) -> str:
-    """Return which namespace of the kernel has a parameter; nothing if no namespace does."""
+    """Return the kernel namespace of a sysctl, or ""."""
     dotted = _with_dots(name).partition("*")[0]
     if dotted.startswith("net."):
         return "net"
@@ -194,7 +193,7 @@ def _sysctl_namespace(name: str) -> str:
 
 
 def _with_dots(name: str) -> str:
-    """Return a name whose parts are divided by dots: `net/ipv4/a.b` is `net.ipv4.a/b`."""
+    """Return a sysctl name with dots as separators: `net/ipv4/a.b` is `net.ipv4.a/b`."""
     first = re.search(r"[./]", name)
     if first is None or first[0] == ".":
         return name
@@ -247,7 +246,7 @@ Containers = Iterable[tuple[Container, Path]]  # with their places
 
 
 def validate_os(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
-    """Validate the operating system that a pod names, and that it asks for nothing that has not."""
+    """Validate the operating system of a pod, and that no field is set that it does not have."""
     if spec.os is None:
         return []
     name = spec.os.get("name", "")
@@ -293,7 +292,7 @@ def _validate_windows(spec: PodSpec, containers: Containers, path: Path) -> Erro
 
 
 def validate_host_processes(spec: PodSpec, containers: Containers, path: Path) -> ErrorList:
-    """Validate that all containers of a pod are processes of the host, or none is."""
+    """Validate that all containers of a pod are HostProcess containers, or none."""
     whole = (spec.security_context or {}).get("windowsOptions", {}).get("hostProcess")
     found: ErrorList = []
     are_processes = []

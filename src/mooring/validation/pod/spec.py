@@ -1,4 +1,4 @@
-"""Rules for what a pod should be: its claims, and what decides where it runs."""
+"""Rules of a pod spec: the parts together, resource claims, placement, tolerations."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from mooring.validation.errors import (
 )
 from mooring.validation.field_rules import (
     NEGATIVE,
+    each,
     each_invalid,
     label,
     label_name,
@@ -77,7 +78,7 @@ def validate_pod(pod: Pod) -> ErrorList:
 
 
 def validate_annotations(pod: Pod | PodTemplateSpec, path: Path = ANNOTATIONS) -> ErrorList:
-    """Validate that a mirror pod, which only reports what a node runs, names the node."""
+    """Validate that a mirror pod names its node."""
     mark = pod.metadata.annotations.get(MIRROR_POD_ANNOTATION)
     if mark is None or pod.spec.node_name:
         return []
@@ -86,7 +87,7 @@ def validate_annotations(pod: Pod | PodTemplateSpec, path: Path = ANNOTATIONS) -
 
 
 def validate_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> ErrorList:
-    """Validate the spec of a pod, or of a template, which has no metadata that counts."""
+    """Validate the spec of a pod or pod template; the latter has no metadata."""
     found: ErrorList = []
     if spec.termination_grace_period_seconds is None:
         found.append(required(path.child("terminationGracePeriodSeconds")))
@@ -111,7 +112,7 @@ def validate_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) ->
 
 
 def _validate_whole(spec: PodSpec, path: Path) -> ErrorList:
-    """Validate what depends on all containers together."""
+    """Validate the rules that involve all containers."""
     containers = tuple(with_paths(spec, path))
     found = validate_host_namespaces(spec, containers, path)
     found += validate_host_processes(spec, containers, path)
@@ -158,7 +159,7 @@ def _validate_placement(spec: PodSpec, path: Path) -> ErrorList:
 def validate_resource_claims(
     claims: tuple[PodResourceClaim, ...], metadata: ObjectMeta | None, path: Path
 ) -> ErrorList:
-    """Validate the claims of a pod, or of a template, which has no metadata of its own."""
+    """Validate the resource claims of a pod or pod template; the latter has no metadata."""
     if metadata is not None and MIRROR_POD_ANNOTATION in metadata.annotations:
         detail = "static pods do not support resource claims"
         return [forbidden(Path(""), detail) for _ in claims]
@@ -195,7 +196,7 @@ def _validate_resource_claim(claim: PodResourceClaim, path: Path, taken: set[str
 
 
 def _internal(claim: PodResourceClaim) -> dict[str, Any]:
-    """Return the claim as Kubernetes shows it in errors: with the names of its Go fields."""
+    """Return the claim as Kubernetes prints it in errors: with the names of its Go fields."""
     return {
         "Name": claim.name,
         "ResourceClaimName": claim.resource_claim_name,
@@ -215,7 +216,7 @@ def _validate_node_selector(selector: dict[str, str], path: Path) -> ErrorList:
 
 
 def _validate_readiness(gates: tuple[Any, ...], path: Path) -> ErrorList:
-    """Validate the conditions that a pod must have to be ready."""
+    """Validate readiness gates."""
     found: ErrorList = []
     for position, gate in enumerate(gates):
         place = path.index(position).child("conditionType")
@@ -250,11 +251,8 @@ def _validate_group(group: PodSchedulingGroup, path: Path) -> ErrorList:
 
 
 def validate_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> ErrorList:
-    """Validate which taints a pod puts up with."""
-    found: ErrorList = []
-    for position, toleration in enumerate(tolerations):
-        found += _validate_toleration(toleration, path.index(position))
-    return found
+    """Validate tolerations."""
+    return each(tolerations, _validate_toleration, path)
 
 
 def _validate_toleration(toleration: Toleration, path: Path) -> ErrorList:

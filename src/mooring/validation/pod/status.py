@@ -1,4 +1,4 @@
-"""Rules for what is reported of a pod: its claims, and the health of its devices."""
+"""Rules of a pod status: conditions, resource claims, the health of devices."""
 
 from __future__ import annotations
 
@@ -121,13 +121,13 @@ def _validate_extended_claim(
     mappings_path = path.child("requestMappings")
     if not status.request_mappings:
         found.append(required(mappings_path, "at least one request mapping is required"))
-    # Regular containers last: with equal names they are the ones meant.
+    # Regular containers last: they win over init containers of the same name.
     containers = {c.name: c for c in (*spec.init_containers, *spec.containers)}
     seen: set[tuple[str, str, str]] = set()
     for position, mapping in enumerate(status.request_mappings):
         place = mappings_path.index(position)
         found += _validate_mapped(mapping, containers, place)
-        # Kubernetes leaves out the index of the mapping here.
+        # Kubernetes omits the index of the mapping here.
         found += label(mapping.request_name, path.child("requestName"))
         found += _validate_mapping_is_new(mapping, seen, place)
     claim_path = path.child("resourceClaimName")
@@ -254,7 +254,7 @@ def _validate_container_health(
     found: ErrorList = []
     for position, resource in enumerate(status.allocated_resources_status):
         place = path.index(position)
-        # A status may be of a container that the pod does not have, and is then let be.
+        # The status of a container that the pod does not have is ignored.
         if container is not None:
             found += _validate_health_name(resource, container, extended, place.child("name"))
         found += _validate_devices(resource.resources, place.child("resources"))

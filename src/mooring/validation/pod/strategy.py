@@ -1,7 +1,6 @@
-"""What becomes of a pod's fields on the way into the store.
+"""The strategy of Pods.
 
-A field of a feature that is off is dropped unless the old pod uses it already. Statuses are the
-business of the status subresource: creating starts a new one, updating keeps the old one.
+A field of a disabled feature is dropped unless the old pod uses it already.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from mooring.api.gates import Gate, Gates
 from mooring.api.timestamp import Timestamp
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, forbidden
+from mooring.validation.field_rules import value_or
 from mooring.validation.metadata import validate_metadata_update
 from mooring.validation.pod.affinity import with_label_keys
 from mooring.validation.pod.defaults import default_pod
@@ -141,11 +141,11 @@ def _keep_claims(new: PodStatus, old: PodStatus) -> PodStatus:
     return replace(
         new,
         qos_class=new.qos_class or old.qos_class,
-        resource_claim_statuses=_or(new.resource_claim_statuses, old.resource_claim_statuses),
-        extended_resource_claim_status=_or(
+        resource_claim_statuses=value_or(new.resource_claim_statuses, old.resource_claim_statuses),
+        extended_resource_claim_status=value_or(
             new.extended_resource_claim_status, old.extended_resource_claim_status
         ),
-        node_allocatable_resource_claim_statuses=_or(
+        node_allocatable_resource_claim_statuses=value_or(
             new.node_allocatable_resource_claim_statuses,
             old.node_allocatable_resource_claim_statuses,
         ),
@@ -236,7 +236,3 @@ def _healths(status: PodStatus) -> Iterator[ResourceStatus]:
 def _has_health_message(status: PodStatus) -> bool:
     healths = (health for of_name in _healths(status) for health in of_name.resources)
     return any(health.message is not None for health in healths)
-
-
-def _or(new: T | None, old: T | None) -> T | None:
-    return old if new is None else new

@@ -1,4 +1,4 @@
-"""What an update may change in a pod: images, gates, tolerations, and little else."""
+"""Rules of what an update may change in a pod: images, gates, tolerations, and little else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHANGEABLE = (
 
 
 def validate_pod_update(new: Pod, old: Pod) -> ErrorList:
-    """Validate a changed pod, and that only what may change did."""
+    """Validate an updated pod, and that only fields that may change did."""
     found = validate_metadata_update(new.metadata, old.metadata)
     found += validate_pod(new)
     found += validate_annotations_update(new, old)
@@ -55,7 +55,7 @@ def validate_pod_update(new: Pod, old: Pod) -> ErrorList:
 
 
 def validate_annotations_update(new: Pod, old: Pod) -> ErrorList:
-    """Validate that no pod becomes a mirror pod or stops to be one."""
+    """Validate that the mirror pod annotation is unchanged."""
     path = ANNOTATIONS.key(MIRROR_POD_ANNOTATION)
     mark = new.metadata.annotations.get(MIRROR_POD_ANNOTATION)
     old_mark = old.metadata.annotations.get(MIRROR_POD_ANNOTATION)
@@ -79,7 +79,7 @@ def _validate_images(containers: tuple[Container, ...], path: Path) -> ErrorList
 
 
 def _validate_deadline(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
-    """Validate that a deadline is only set or brought forward."""
+    """Validate that a deadline is only set or shortened."""
     deadline, old_deadline = new.active_deadline_seconds, old.active_deadline_seconds
     if deadline is None:
         if old_deadline is None:
@@ -124,7 +124,7 @@ def _is_known(gate: PodSchedulingGate, spec: PodSpec) -> bool:
 
 
 def _validate_rest(new: PodSpec, old: PodSpec) -> ErrorList:
-    """Validate that nothing else changed; a gated pod may still be kept to fewer nodes."""
+    """Validate that no other field changed; the placement of a gated pod may be narrowed."""
     if semantic_equal(new, old):
         return []
     found: ErrorList = []
@@ -144,7 +144,7 @@ def _validate_rest(new: PodSpec, old: PodSpec) -> ErrorList:
 
 
 def _with_old_values(new: PodSpec, old: PodSpec) -> PodSpec:
-    """Return the new spec with the old values of all that may change."""
+    """Return the new spec with the old values of the fields that may change."""
     grace_period = new.termination_grace_period_seconds
     old_grace_period = old.termination_grace_period_seconds
     if old_grace_period is not None and old_grace_period < 0 and grace_period == 1:
@@ -226,7 +226,7 @@ def _with_old_node_affinity(affinity: Affinity | None, old: Affinity | None) -> 
 
 
 def _diff(old: PodSpec, new: PodSpec) -> str:
-    """Return the lines of the specs that differ, with three lines around them."""
+    """Return the diff of the specs, with three lines of context."""
     header_lines = 2
     lines = difflib.unified_diff(internal_lines(old), internal_lines(new), n=3)
     return "".join(list(lines)[header_lines:])

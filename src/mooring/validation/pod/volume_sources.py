@@ -1,4 +1,4 @@
-"""Rules for projected volumes: several sources in one folder, in which no path comes twice."""
+"""Rules of projected volumes, and of volumes from the network or a cloud."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ KeyCheck = Callable[[Tree, Path], ErrorList]
 
 
 class _Paths:
-    """The paths that the sources of one volume have taken so far."""
+    """The paths that the sources of one volume have used so far."""
 
     def __init__(self, volume: Path) -> None:
         self._volume = volume
         self._taken: set[str] = set()
 
     def take(self, path: str, shown: str) -> ErrorList:
-        """Take a path; Kubernetes says of the whole volume that one comes twice."""
+        """Take a path; Kubernetes reports a duplicate at the volume."""
         if path in self._taken:
             return [invalid(self._volume, shown, _TWICE)]
         self._taken.add(path)
@@ -242,7 +242,7 @@ def validate_aws_disk(source: Tree, path: Path) -> ErrorList:
 
 def _validate_partition(source: Tree, path: Path) -> ErrorList:
     partition = source.get("partition", 0)
-    if 0 <= partition <= PARTITION_MAX:  # Kubernetes accepts zero, and says one.
+    if 0 <= partition <= PARTITION_MAX:  # Kubernetes accepts 0, although its message says 1.
         return []
     detail = f"must be between 1 and {PARTITION_MAX}, inclusive"
     return [invalid(path.child("partition"), partition, detail)]

@@ -1,6 +1,6 @@
-"""Rules for the volumes of a pod: unique names that are DNS labels, and one source each.
+"""Rules of the volumes of a pod: each has a unique name, a DNS label, and one source.
 
-A volume's name is the name of a folder on its node, so the rule for names is also one of safety.
+The name of a volume becomes a folder on the node, so the rule for names is also one of safety.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mooring.validation.errors import (
     not_supported,
     required,
 )
-from mooring.validation.field_rules import each_invalid, label
+from mooring.validation.field_rules import each, each_invalid, label
 from mooring.validation.metadata import validate_annotations
 from mooring.validation.pod import volume_sources as network
 from mooring.validation.pod.field_rules import (
@@ -58,16 +58,13 @@ _ISCSI_NAME = (
 )
 
 SourceCheck = Callable[[Tree, Path], ErrorList]
-Volumes = Mapping[str, Tree]  # those without faults, by name
+Volumes = Mapping[str, Tree]  # the valid ones, by name
 
 
 def validate_volumes(
     volumes: tuple[Any, ...], metadata: ObjectMeta | None, path: Path
 ) -> tuple[ErrorList, Volumes]:
-    """Validate volumes; also return those that may be mounted.
-
-    A template has no metadata that counts.
-    """
+    """Validate volumes; also return the valid ones. A template has no metadata."""
     pod_name = "" if metadata is None else metadata.name
     created = _created_claims(volumes, pod_name)
     found: ErrorList = []
@@ -87,7 +84,7 @@ def validate_volumes(
 
 
 def _created_claims(volumes: tuple[Any, ...], pod_name: str) -> set[str]:
-    """Return the names of the claims that are made for a pod's ephemeral volumes."""
+    """Return the names of the claims that are created for a pod's ephemeral volumes."""
     if not pod_name:
         return set()
     return {f"{pod_name}-{v.get('name', '')}" for v in volumes if "ephemeral" in v}
@@ -112,7 +109,7 @@ def _validate_source(volume: Tree, path: Path, pod_name: str) -> ErrorList:
             found.append(forbidden(place, "may not specify more than 1 volume type"))
         else:
             chosen = source
-            # Kubernetes calls this one by an old name.
+            # Kubernetes reports this one by an old name.
             place = path.child("persistentDisk" if source == "gcePersistentDisk" else source)
             found += check(volume[source], place)
     if not chosen:
@@ -175,15 +172,13 @@ def _validate_secret(source: Tree, path: Path) -> ErrorList:
 
 
 def _validate_files(source: Tree, path: Path) -> ErrorList:
-    """Validate which keys become which files."""
+    """Validate the items of a ConfigMap or Secret volume."""
     found = file_mode(source.get("defaultMode"), path.child("defaultMode"))
-    for position, item in enumerate(source.get("items", ())):
-        found += validate_key_to_path(item, path.child("items").index(position))
-    return found
+    return found + each(source.get("items", ()), validate_key_to_path, path.child("items"))
 
 
 def validate_key_to_path(item: Tree, path: Path) -> ErrorList:
-    """Validate which file a key becomes."""
+    """Validate the path of a key."""
     found = given(item, ("key", "path"), path)
     found += local_path(item.get("path", ""), path.child("path"))
     return found + file_mode(item.get("mode"), path.child("mode"))
@@ -217,7 +212,7 @@ def _with(*fields: str) -> SourceCheck:
     return lambda source, path: given(source, fields, path)
 
 
-# In the order in which Kubernetes looks: only the first source that is set is checked.
+# In the order of Kubernetes: only the first source that is set is validated.
 _SOURCES: Mapping[str, SourceCheck] = {
     "emptyDir": _validate_empty_dir,
     "hostPath": _validate_host_path,
@@ -263,7 +258,7 @@ _ALONE = "ReadWriteOncePod"
 
 
 def validate_claim_template(template: Tree, path: Path) -> ErrorList:
-    """Validate the template of a claim, which may have labels and annotations only."""
+    """Validate a claim template, whose metadata may have labels and annotations only."""
     metadata, place = template.get("metadata", {}), path.child("metadata")
     found = validate_annotations(metadata.get("annotations", {}), place.child("annotations"))
     found += validate_labels(metadata.get("labels", {}), place.child("labels"))
@@ -274,7 +269,7 @@ def validate_claim_template(template: Tree, path: Path) -> ErrorList:
 
 
 def validate_claim_spec(spec: Tree, path: Path) -> ErrorList:
-    """Validate what a claim asks for."""
+    """Validate the spec of a persistent volume claim."""
     found = _validate_access_modes(spec.get("accessModes", ()), path.child("accessModes"))
     if "selector" in spec:
         selector = decode_tree(spec["selector"], LabelSelector).value
@@ -311,7 +306,7 @@ def _validate_storage(amount: str | None, path: Path) -> ErrorList:
 
 
 def _validate_data_sources(spec: Tree, path: Path) -> ErrorList:
-    """Validate what the volume is filled from: the old field, the new one, or both alike."""
+    """Validate dataSource and dataSourceRef, which must agree if both are set."""
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     found: ErrorList = []
     if source is not None:
