@@ -15,7 +15,7 @@ from mooring.hardware.sysfs import sysfs_entries
 from mooring.hardware.tree import Link
 
 
-class Machine:
+class FakeMachine:
     """A machine of a hardware profile; `root` is what /sys is on a real one."""
 
     def __init__(self, root: Path, profile: Profile) -> None:
@@ -55,9 +55,9 @@ class Machine:
         return found
 
 
-def machine(folder: Path, profile: str) -> Machine:
+def machine(folder: Path, profile: str) -> FakeMachine:
     """Write the sysfs of a board into a folder; raises ProfileError for one that nobody knows."""
     found = Catalogue().profile(profile)
     root = folder / profile
     write_entries(root, sysfs_entries(found))
-    return Machine(root, found)
+    return FakeMachine(root, found)

@@ -19,7 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from mooring.testing.cluster import Cluster
     from mooring.testing.kubelet import FakeKubelet
-    from mooring.testing.machine import Machine
+    from mooring.testing.machine import FakeMachine
 
 
 @contextmanager
@@ -61,10 +61,10 @@ def fake_kubelet() -> Iterator[FakeKubelet]:
 
 
 @pytest.fixture
-def hardware(tmp_path: Path) -> Callable[[str], Machine]:
+def hardware(tmp_path: Path) -> Callable[[str], FakeMachine]:
     """Give what writes the sysfs of a board, such as `hardware("dgx-h100")`."""
 
-    def write(profile: str) -> Machine:
+    def write(profile: str) -> FakeMachine:
         from mooring.testing.machine import machine
 
         return machine(tmp_path, profile)

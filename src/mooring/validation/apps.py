@@ -22,27 +22,27 @@ from mooring.api.fieldpath import Path, root
 from mooring.api.meta import LabelSelector
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, not_supported, required
-from mooring.validation.field_rules import label, not_negative, unchanged
+from mooring.validation.field_rules import label, not_negative, unchanged, value_or
 from mooring.validation.pod.volumes import validate_claim_spec
 from mooring.validation.pod_template import (
     TemplateStrategy,
     default_daemon_set,
     default_deployment,
-    default_replica_set,
     default_stateful_set,
-    not_selected,
+    default_template,
     validate_at_most,
     validate_collisions,
     validate_counts,
     validate_daemon_strategy,
     validate_deployment_strategy,
+    validate_matching,
     validate_running,
     validate_selected,
     validate_selector,
     validate_stateful_strategy,
     validate_template,
 )
-from mooring.validation.selectors import is_empty, selector_of, validate_label_selector
+from mooring.validation.selectors import is_empty
 from mooring.validation.strategy import Context
 
 SPEC = root("spec")
@@ -79,7 +79,12 @@ class DeploymentStrategy(TemplateStrategy[Deployment]):
 class ReplicaSetStrategy(TemplateStrategy[ReplicaSet]):
     """The strategy of ReplicaSets."""
 
-    set_defaults = staticmethod(default_replica_set)
+    @staticmethod
+    def set_defaults(value: ReplicaSet) -> ReplicaSet:
+        """Set every default."""
+        template = default_template(value.spec.template)
+        spec = replace(value.spec, replicas=value_or(value.spec.replicas, 1), template=template)
+        return replace(value, spec=spec)
 
     def validate_fields(self, new: ReplicaSet) -> ErrorList:
         """Validate the spec."""
@@ -151,9 +156,6 @@ def _validate_available(available: int, ready: int) -> ErrorList:
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _is_count = re.compile(r"[+-]?\d{1,18}", re.ASCII).fullmatch
 
-TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-_is_count = re.compile(r"[+-]?\d{1,18}", re.ASCII).fullmatch
-
 
 _DAEMON_SET_COUNTS = (
     "currentNumberScheduled",
@@ -214,15 +216,11 @@ def _with_template_generation(daemon_set: DaemonSet, generation: int) -> DaemonS
 
 
 def _validate_daemon_selector(new: DaemonSet) -> ErrorList:
-    """Validate the selector; a missing one matches no template."""
-    selector, path = new.spec.selector, SPEC.child("selector")
-    found = [] if selector is None else validate_label_selector(selector, path)
-    template = new.spec.template
-    readable = selector_of(selector)
-    if readable is not None and not readable.matches(template.metadata.labels):
-        found.append(not_selected(template, SPEC))
+    selector = new.spec.selector
+    found = validate_matching(selector, new.spec.template, SPEC)
     if selector is not None and is_empty(selector):
-        found.append(invalid(path, selector, "empty selector is invalid for daemonset"))
+        detail = "empty selector is invalid for daemonset"
+        found.append(invalid(SPEC.child("selector"), selector, detail))
     return found
 
 

@@ -38,7 +38,25 @@ class JobStrategy(TemplateStrategy[Job]):
     @staticmethod
     def set_defaults(value: Job) -> Job:
         """Set every default; the selector is set with the uid."""
-        return default_job(value)
+        spec = value.spec
+        runs_once = spec.completions is None and spec.parallelism is None
+        backoff = BACKOFF if spec.backoff_limit_per_index is None else BACKOFF_BY_INDEX
+        replaced = "TerminatingOrFailed" if spec.pod_failure_policy is None else "Failed"
+        changed = replace(
+            spec,
+            completions=1 if runs_once else spec.completions,
+            parallelism=value_or(spec.parallelism, 1),
+            backoff_limit=value_or(spec.backoff_limit, backoff),
+            completion_mode=value_or(spec.completion_mode, "NonIndexed"),
+            suspend=value_or(spec.suspend, False),
+            pod_replacement_policy=value_or(spec.pod_replacement_policy, replaced),
+            manual_selector=value_or(spec.manual_selector, False),
+            pod_failure_policy=_failure_policy(spec.pod_failure_policy),
+            template=default_template(spec.template),
+        )
+        metadata = value.metadata
+        labels = metadata.labels or spec.template.metadata.labels
+        return replace(value, metadata=replace(metadata, labels=labels), spec=changed)
 
     def drop_disabled_fields(self, new: Job, old: Job | None, context: Context) -> Job:
         """Drop the scheduling policy, and disabled fields of the template."""
@@ -224,29 +242,6 @@ def own_labels(metadata: ObjectMeta) -> dict[str, str]:
     """Return the labels that a job gives its pods."""
     own = {"controller-uid": metadata.uid, "job-name": metadata.name}
     return own | {f"{LABEL_PREFIX}{key}": value for key, value in own.items()}
-
-
-def default_job(value: Job) -> Job:
-    """Return a job with every default; the selector is set with its uid."""
-    spec = value.spec
-    runs_once = spec.completions is None and spec.parallelism is None
-    backoff = BACKOFF if spec.backoff_limit_per_index is None else BACKOFF_BY_INDEX
-    replaced = "TerminatingOrFailed" if spec.pod_failure_policy is None else "Failed"
-    changed = replace(
-        spec,
-        completions=1 if runs_once else spec.completions,
-        parallelism=value_or(spec.parallelism, 1),
-        backoff_limit=value_or(spec.backoff_limit, backoff),
-        completion_mode=value_or(spec.completion_mode, "NonIndexed"),
-        suspend=value_or(spec.suspend, False),
-        pod_replacement_policy=value_or(spec.pod_replacement_policy, replaced),
-        manual_selector=value_or(spec.manual_selector, False),
-        pod_failure_policy=_failure_policy(spec.pod_failure_policy),
-        template=default_template(spec.template),
-    )
-    metadata = value.metadata
-    labels = metadata.labels or spec.template.metadata.labels
-    return replace(value, metadata=replace(metadata, labels=labels), spec=changed)
 
 
 def _failure_policy(policy: Any) -> Any:

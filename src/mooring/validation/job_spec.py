@@ -24,8 +24,7 @@ from mooring.validation.errors import (
     too_many,
 )
 from mooring.validation.field_rules import each_invalid, label_name, not_negative
-from mooring.validation.pod_template import not_selected, validate_template
-from mooring.validation.selectors import selector_of, validate_label_selector
+from mooring.validation.pod_template import validate_matching, validate_template
 
 NON_INDEXED = "NonIndexed"
 
@@ -55,7 +54,9 @@ def validate_job_spec(spec: JobSpec, path: Path) -> ErrorList:
     found += _validate_gang(spec, path.child("scheduling", "schedulingPolicy", "gang", "minCount"))
     found += validate_template(spec.template, path.child("template"))
     found += _validate_restarts(spec, path.child("template", "spec", "restartPolicy"))
-    return found + _validate_selector(spec, path)
+    if spec.selector is None:
+        found.append(required(path.child("selector")))
+    return found + validate_matching(spec.selector, spec.template, path)
 
 
 def _validate_numbers(spec: JobSpec, path: Path) -> ErrorList:
@@ -123,18 +124,6 @@ def _validate_restarts(spec: JobSpec, path: Path) -> ErrorList:
         detail = 'only "Never" is supported when podFailurePolicy is specified'
         return [invalid(path, policy, detail)]
     return []
-
-
-def _validate_selector(spec: JobSpec, path: Path) -> ErrorList:
-    found: ErrorList = []
-    if spec.selector is None:
-        found.append(required(path.child("selector")))
-    else:
-        found += validate_label_selector(spec.selector, path.child("selector"))
-    readable = selector_of(spec.selector)
-    if readable is not None and not readable.matches(spec.template.metadata.labels):
-        found.append(not_selected(spec.template, path))
-    return found
 
 
 # --- indexes ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet, UpdateStrategy
+from mooring.api.apps import DaemonSet, Deployment, StatefulSet, UpdateStrategy
 from mooring.api.core.pod import PodTemplateSpec
 from mooring.api.fieldpath import Path, root
 from mooring.api.labels import Selector
@@ -120,11 +120,21 @@ def validate_selected(
         return [invalid(path.child("selector"), selector, unreadable)], None
     if readable.is_empty or readable.matches(template.metadata.labels):
         return [], readable
-    return [not_selected(template, path)], readable
+    return [_not_selected(template, path)], readable
 
 
-def not_selected(template: PodTemplateSpec, path: Path) -> FieldError:
-    """Return the error of a template that the selector does not match."""
+def validate_matching(
+    selector: LabelSelector | None, template: PodTemplateSpec, path: Path
+) -> ErrorList:
+    """Validate a selector, if it is set, and that it matches the template."""
+    found = [] if selector is None else validate_label_selector(selector, path.child("selector"))
+    readable = selector_of(selector)
+    if readable is not None and not readable.matches(template.metadata.labels):
+        found.append(_not_selected(template, path))
+    return found
+
+
+def _not_selected(template: PodTemplateSpec, path: Path) -> FieldError:
     labels = dict(sorted(template.metadata.labels.items()))
     return invalid(path.child("template", "metadata", "labels"), labels or None, _NOT_SELECTED)
 
@@ -191,7 +201,7 @@ def validate_deployment_strategy(strategy: UpdateStrategy, path: Path) -> ErrorL
         case "RollingUpdate":
             return _validate_limits(strategy, _validate_deployment_limits, path)
         case _:
-            return [_unknown_strategy(strategy, (RECREATE, ROLLING), path)]
+            return [not_supported(path, _internal(strategy), (RECREATE, ROLLING))]
 
 
 def validate_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
@@ -202,7 +212,7 @@ def validate_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
         case "RollingUpdate":
             return _validate_limits(strategy, _validate_daemon_limits, path)
         case _:
-            return [_unknown_strategy(strategy, (ROLLING, ON_DELETE), path)]
+            return [not_supported(path, _internal(strategy), (ROLLING, ON_DELETE))]
 
 
 def validate_stateful_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
@@ -273,9 +283,6 @@ def _validate_stateful_limits(limits: Limits, path: Path) -> ErrorList:
     return found + _validate_share(unavailable, place)
 
 
-# --- amounts ------------------------------------------------------------------------------
-
-
 def _validate_amount(amount: Any, path: Path) -> ErrorList:
     match amount:
         case str():
@@ -301,15 +308,6 @@ def _number(amount: Any) -> int:
         is_number = digits.isascii() and digits.isdigit()
         return int(digits[:20]) if is_number else 0
     return amount if isinstance(amount, int) else 0
-
-
-# --- unknown strategies -------------------------------------------------------------------
-
-
-def _unknown_strategy(
-    strategy: UpdateStrategy, supported: tuple[str, ...], path: Path
-) -> FieldError:
-    return not_supported(path, _internal(strategy), supported)
 
 
 def _internal(strategy: UpdateStrategy) -> dict[str, Any]:
@@ -346,13 +344,6 @@ def default_deployment(value: Deployment) -> Deployment:
         progress_deadline_seconds=value_or(spec.progress_deadline_seconds, PROGRESS_S),
     )
     return replace(value, spec=changed)
-
-
-def default_replica_set(value: ReplicaSet) -> ReplicaSet:
-    """Return a ReplicaSet with every default."""
-    template = default_template(value.spec.template)
-    spec = replace(value.spec, replicas=value_or(value.spec.replicas, 1), template=template)
-    return replace(value, spec=spec)
 
 
 def default_daemon_set(value: DaemonSet) -> DaemonSet:

@@ -335,26 +335,6 @@ def uses_consumable_capacity(claim: DeviceClaim) -> bool:
     )
 
 
-def _uses_prioritized_list(claim: DeviceClaim) -> bool:
-    return any(request.first_available for request in claim.requests or ())
-
-
-def _uses_tolerations(claim: DeviceClaim) -> bool:
-    return any(ask.tolerations for ask in _asks(claim))
-
-
-def _uses_derived_attributes(claim: DeviceClaim) -> bool:
-    return any(ask.derived_attributes for ask in _asks(claim))
-
-
-def _drop_prioritized_list(claim: DeviceClaim) -> DeviceClaim:
-    return _with_requests(claim, lambda request: replace(request, first_available=()))
-
-
-def _drop_tolerations(claim: DeviceClaim) -> DeviceClaim:
-    return _with_asks(claim, lambda ask: replace(ask, tolerations=()))
-
-
 def _drop_admin_access(claim: DeviceClaim) -> DeviceClaim:
     def drop(request: DeviceRequest) -> DeviceRequest:
         if request.exactly is None:
@@ -370,19 +350,28 @@ def _drop_consumable_capacity(claim: DeviceClaim) -> DeviceClaim:
     return _with_asks(claim, lambda ask: replace(ask, capacity=None))
 
 
-def _drop_derived_attributes(claim: DeviceClaim) -> DeviceClaim:
-    return _with_asks(claim, lambda ask: replace(ask, derived_attributes=()))
-
+# the gate, whether a claim uses the feature, the claim without it
+ClaimFeature = tuple[Gate, Callable[[DeviceClaim], bool], Callable[[DeviceClaim], DeviceClaim]]
 
 # The prioritized list comes first, so that the others see fewer requests.
-_FEATURES: tuple[
-    tuple[Gate, Callable[[DeviceClaim], bool], Callable[[DeviceClaim], DeviceClaim]], ...
-] = (
-    (Gate.DRA_PRIORITIZED_LIST, _uses_prioritized_list, _drop_prioritized_list),
-    (Gate.DRA_DEVICE_TAINTS, _uses_tolerations, _drop_tolerations),
+_FEATURES: tuple[ClaimFeature, ...] = (
+    (
+        Gate.DRA_PRIORITIZED_LIST,
+        lambda claim: any(request.first_available for request in claim.requests or ()),
+        lambda claim: _with_requests(claim, lambda request: replace(request, first_available=())),
+    ),
+    (
+        Gate.DRA_DEVICE_TAINTS,
+        lambda claim: any(ask.tolerations for ask in _asks(claim)),
+        lambda claim: _with_asks(claim, lambda ask: replace(ask, tolerations=())),
+    ),
     (Gate.DRA_ADMIN_ACCESS, uses_admin_access, _drop_admin_access),
     (Gate.DRA_CONSUMABLE_CAPACITY, uses_consumable_capacity, _drop_consumable_capacity),
-    (Gate.DRA_DERIVED_ATTRIBUTES, _uses_derived_attributes, _drop_derived_attributes),
+    (
+        Gate.DRA_DERIVED_ATTRIBUTES,
+        lambda claim: any(ask.derived_attributes for ask in _asks(claim)),
+        lambda claim: _with_asks(claim, lambda ask: replace(ask, derived_attributes=())),
+    ),
 )
 
 

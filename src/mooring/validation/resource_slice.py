@@ -266,10 +266,6 @@ def _uses_binding_conditions(device: Device) -> bool:
     )
 
 
-def _drop_binding_conditions(device: Device) -> Device:
-    return replace(device, binding_conditions=(), binding_failure_conditions=(), binds_to_node=None)
-
-
 def _uses_consumable_capacity(device: Device) -> bool:
     return device.allow_multiple_allocations is not None or any(
         capacity.request_policy is not None for capacity in device.capacity.values()
@@ -281,19 +277,6 @@ def _drop_consumable_capacity(device: Device) -> Device:
         name: replace(capacity, request_policy=None) for name, capacity in device.capacity.items()
     }
     return replace(device, allow_multiple_allocations=None, capacity=capacity)
-
-
-def _uses_groups(device: Device) -> bool:
-    return any(consumption.compatibility_groups for consumption in device.consumes_counters)
-
-
-def _drop_groups(device: Device) -> Device:
-    consumptions = tuple(replace(c, compatibility_groups=()) for c in device.consumes_counters)
-    return replace(device, consumes_counters=consumptions)
-
-
-def _uses_lists(device: Device) -> bool:
-    return any(map(is_list, device.attributes.values()))
 
 
 def _drop_lists(device: Device) -> Device:
@@ -319,7 +302,11 @@ _FEATURES: tuple[Feature, ...] = (
     (
         (Gate.DRA_DEVICE_BINDING_CONDITIONS, Gate.DRA_RESOURCE_CLAIM_DEVICE_STATUS),
         _any_device(_uses_binding_conditions),
-        _each_device(_drop_binding_conditions),
+        _each_device(
+            lambda device: replace(
+                device, binding_conditions=(), binding_failure_conditions=(), binds_to_node=None
+            )
+        ),
     ),
     (
         (Gate.DRA_CONSUMABLE_CAPACITY,),
@@ -328,15 +315,26 @@ _FEATURES: tuple[Feature, ...] = (
     ),
     (
         (Gate.DRA_DEVICE_COMPATIBILITY_GROUPS,),
-        _any_device(_uses_groups),
-        _each_device(_drop_groups),
+        _any_device(lambda device: any(c.compatibility_groups for c in device.consumes_counters)),
+        _each_device(
+            lambda device: replace(
+                device,
+                consumes_counters=tuple(
+                    replace(c, compatibility_groups=()) for c in device.consumes_counters
+                ),
+            )
+        ),
     ),
     (
         (Gate.DRA_NODE_ALLOCATABLE_RESOURCES,),
         _any_device(lambda device: bool(device.node_allocatable_resources)),
         _each_device(lambda device: replace(device, node_allocatable_resources={})),
     ),
-    ((Gate.DRA_LIST_TYPE_ATTRIBUTES,), _any_device(_uses_lists), _each_device(_drop_lists)),
+    (
+        (Gate.DRA_LIST_TYPE_ATTRIBUTES,),
+        _any_device(lambda device: any(map(is_list, device.attributes.values()))),
+        _each_device(_drop_lists),
+    ),
     (
         (Gate.DRA_PARTITIONABLE_DEVICES_TYPE,),
         lambda spec: spec.partition_type_attribute is not None,

@@ -37,7 +37,7 @@ BLANKS = "must not have leading or trailing whitespace"
 _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 
 
-class Surroundings(NamedTuple):
+class ContainerContext(NamedTuple):
     """The parts of a pod that its containers share and refer to."""
 
     spec: PodSpec
@@ -52,11 +52,11 @@ class Surroundings(NamedTuple):
 def validate_containers(spec: PodSpec, volumes: Volumes, path: Path) -> ErrorList:
     """Validate containers, init containers and ephemeral containers."""
     claims = {claim.name for claim in spec.resource_claims if claim.name}
-    around = Surroundings(spec, claims, volumes)
+    context = ContainerContext(spec, claims, volumes)
     return (
-        _validate_regular(around, path.child("containers"))
-        + _validate_init(around, path.child("initContainers"))
-        + _validate_ephemeral(around, path.child("ephemeralContainers"))
+        _validate_regular(context, path.child("containers"))
+        + _validate_init(context, path.child("initContainers"))
+        + _validate_ephemeral(context, path.child("ephemeralContainers"))
     )
 
 
@@ -80,30 +80,30 @@ def validate_images(containers: Iterable[Container], path: Path) -> ErrorList:
     ]
 
 
-def _validate_regular(around: Surroundings, path: Path) -> ErrorList:
-    spec = around.spec
+def _validate_regular(context: ContainerContext, path: Path) -> ErrorList:
+    spec = context.spec
     if not spec.containers:
         return [required(path)]
     found: ErrorList = []
     taken: set[str] = set()
     for position, container in enumerate(spec.containers):
         place = path.index(position)
-        found += _validate_container(container, around, place)
+        found += _validate_container(container, context, place)
         if container.name in taken:
             found.append(duplicate(place.child("name"), container.name))
         taken.add(container.name)
-        found += around.validate_probes(container, place)
+        found += context.validate_probes(container, place)
         found += validate_restarts(container, place)
     return found + validate_host_ports(spec.containers, path)
 
 
-def _validate_init(around: Surroundings, path: Path) -> ErrorList:
-    spec = around.spec
+def _validate_init(context: ContainerContext, path: Path) -> ErrorList:
+    spec = context.spec
     found: ErrorList = []
     taken = {container.name for container in spec.containers}
     for position, container in enumerate(spec.init_containers):
         place = path.index(position)
-        found += _validate_container(container, around, place)
+        found += _validate_container(container, context, place)
         found += validate_init_restarts(container, place)
         if container.name in taken:
             found.append(duplicate(place.child("name"), container.name))
@@ -112,20 +112,20 @@ def _validate_init(around: Surroundings, path: Path) -> ErrorList:
         # Init containers run one after the other, so each has the host's ports to itself.
         found += validate_host_ports((container,), path)
         if container.is_sidecar:
-            found += around.validate_probes(container, place)
+            found += context.validate_probes(container, place)
         else:
             found += validate_no_probes(container, place)
     return found
 
 
-def _validate_ephemeral(around: Surroundings, path: Path) -> ErrorList:
-    spec = around.spec
+def _validate_ephemeral(context: ContainerContext, path: Path) -> ErrorList:
+    spec = context.spec
     found: ErrorList = []
     others = {container.name for container in (*spec.containers, *spec.init_containers)}
     taken = set(others)
     for position, container in enumerate(spec.ephemeral_containers):
         place = path.index(position)
-        found += _validate_container(container, around, place)
+        found += _validate_container(container, context, place)
         if container.image != container.image.strip():
             found.append(invalid(place.child("image"), container.image, BLANKS))
         if container.name in taken:
@@ -166,7 +166,7 @@ def _validate_only_ephemeral(container: EphemeralContainer, path: Path) -> Error
     ]
 
 
-def _validate_container(container: Container, around: Surroundings, path: Path) -> ErrorList:
+def _validate_container(container: Container, context: ContainerContext, path: Path) -> ErrorList:
     found: ErrorList = []
     if container.name:
         found += label(container.name, path.child("name"))
@@ -181,16 +181,16 @@ def _validate_container(container: Container, around: Surroundings, path: Path) 
     )
     found += validate_ports(container.ports, path.child("ports"))
     found += validate_environment(container, path)
-    found += validate_mounts(container, around.volumes, path)
+    found += validate_mounts(container, context.volumes, path)
     policy_path = path.child("imagePullPolicy")
     found += validate_choice(container.image_pull_policy, PULL_POLICIES, policy_path)
     resources_path = path.child("resources")
-    found += validate_container_resources(container.resources, resources_path, around.claims)
+    found += validate_container_resources(container.resources, resources_path, context.claims)
     found += validate_resize_policy(
-        container.resize_policy, around.spec.restart_policy, path.child("resizePolicy")
+        container.resize_policy, context.spec.restart_policy, path.child("resizePolicy")
     )
     return found + validate_container_security(
-        container.security_context, around.spec, path.child("securityContext")
+        container.security_context, context.spec, path.child("securityContext")
     )
 
 
