@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _extras(fixture: str) -> Iterator[None]:
-    """Fail a test in one line where its fixture needs an extra that is not installed."""
+    """Fail a test in one line if its fixture needs an extra that is not installed."""
     from mooring.kit.extras import MissingExtraError, remedy
 
     try:
@@ -36,7 +36,7 @@ def _extras(fixture: str) -> Iterator[None]:
 
 @pytest.fixture
 def dra_cluster() -> Iterator[Cluster]:
-    """Give a cluster of its own to a test; `mooring.testing.cluster.cluster` shares one."""
+    """A cluster for one test; use `mooring.testing.cluster.cluster` to share one."""
     with _extras("dra_cluster"):
         from mooring.testing.cluster import cluster
 
@@ -46,13 +46,13 @@ def dra_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def assert_allocated(dra_cluster: Cluster) -> Callable[..., Any]:
-    """Give what waits for a claim to be allocated, and says why it is not as it must be."""
+    """A function that waits until a claim is allocated, and asserts its devices."""
     return dra_cluster.assert_allocated
 
 
 @pytest.fixture
 def fake_kubelet() -> Iterator[FakeKubelet]:
-    """Give the half of a kubelet that speaks with drivers."""
+    """The half of a kubelet that talks to drivers."""
     with _extras("fake_kubelet"):
         from mooring.testing.kubelet import fake_kubelet as started
 
@@ -62,7 +62,7 @@ def fake_kubelet() -> Iterator[FakeKubelet]:
 
 @pytest.fixture
 def hardware(tmp_path: Path) -> Callable[[str], FakeMachine]:
-    """Give what writes the sysfs of a board, such as `hardware("dgx-h100")`."""
+    """A function that writes the sysfs of a board, such as `hardware("dgx-h100")`."""
 
     def write(profile: str) -> FakeMachine:
         from mooring.testing.machine import machine

@@ -1,7 +1,7 @@
-"""Drivers that a test serves: started with a limit, and watched for bugs while the test waits.
+"""Drivers that run in a test: started with a timeout, and watched for bugs while the test waits.
 
-What goes wrong in a driver shows up far from it: a pod does not start, a claim is not allocated. So
-whoever waits asks for the bugs of the drivers meanwhile, and raises the first one with its cause.
+A bug of a driver shows up far from it: a pod does not start, a claim is not allocated. So whoever
+waits also asks for bugs of the drivers, and raises the first one with its cause.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PROBLEMS_SHOWN_MAX = 5
 
 
 class DriverFailedError(AssertionError):
-    """A driver under test has a bug, or does not start; what it raised is the cause."""
+    """A driver under test has a bug or does not start; its exception is the cause."""
 
 
 class ServedDrivers:
@@ -53,7 +53,7 @@ class ServedDrivers:
         registered: Callable[[Running], Awaitable[None]],
         within_s: float,
     ) -> AsyncIterator[Running]:
-        """Serve a driver, published and registered; raises what keeps it from that."""
+        """Run a driver, published and registered; raises the reason if it is not."""
         from mooring.driver.serving import serving
 
         starting = _Starting(driver.name, within_s)
@@ -75,13 +75,13 @@ class ServedDrivers:
                 raise DriverFailedError(f"driver {name}: {problem.text}") from _cause(problem)
 
     def last_bug(self) -> BaseException | None:
-        """Return the last bug that was not raised before, which somebody else raises now."""
+        """Return the last bug that was not raised before, for the caller to raise."""
         bugs = [problem for _, problem in self._new() if problem.is_bug]
         self._raised += bugs
         return _cause(bugs[-1]) if bugs else None
 
     def said(self) -> str:
-        """Return what the drivers reported, to be put behind a fact; "" if there is nothing."""
+        """Return the problems that drivers reported, to append to a message, or ""."""
         texts = dict.fromkeys(f"driver {name}: {problem.text}" for name, problem in self._all())
         shown = list(texts)[-PROBLEMS_SHOWN_MAX:]
         return "".join(f"\n{each}" for each in shown)
@@ -98,7 +98,7 @@ class ServedDrivers:
 
 
 def _cause(problem: Problem) -> BaseException | None:
-    """Return what the driver raised; errors of ours say all in their text."""
+    """Return the exception of the driver; the text of our own errors is enough."""
     from mooring.driver.errors import DriverError
 
     error = problem.error
@@ -106,14 +106,14 @@ def _cause(problem: Problem) -> BaseException | None:
 
 
 class _Starting:
-    """The time that a driver has to start."""
+    """The timeout within which a driver starts."""
 
     def __init__(self, name: str, limit_s: float) -> None:
         self._name, self._limit_s = name, limit_s
         self._end_s = asyncio.get_running_loop().time() + limit_s
 
     async def within(self, wait: Awaitable[T], what: str, running: Running | None = None) -> T:
-        """Return what is waited for, or raise DriverFailedError that says for what."""
+        """Return the awaited value, or raise DriverFailedError that names it."""
         try:
             async with asyncio.timeout_at(self._end_s):
                 return await wait
@@ -135,7 +135,7 @@ TOLD = (AssertionError, DriverError, DevicesRefusedError)  # say all by themselv
 
 
 class Background:
-    """Runs what is asynchronous, while the test waits."""
+    """Runs coroutines while the test waits."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -147,7 +147,7 @@ class Background:
         self.loop.run_forever()
 
     def run(self, work: Coroutine[Any, Any, T], within_s: float = WAIT_S) -> T:
-        """Return what a coroutine returns; it must not be called in this very loop."""
+        """Run a coroutine and return its result; not to be called from this loop itself."""
 
         async def bounded() -> T:
             try:
@@ -165,7 +165,7 @@ class Background:
 
     @contextmanager
     def entered(self, manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
-        """Have an asynchronous block go on in the background; what it raises is raised here."""
+        """Keep an async context manager open in the background; its errors are raised here."""
         opened: asyncio.Future[T] = self.loop.create_future()
         closing = asyncio.Event()
         running = asyncio.run_coroutine_threadsafe(_hold(manager, opened, closing), self.loop)
@@ -183,7 +183,7 @@ class Background:
 
 @cache
 def background() -> Background:
-    """Return the one of this process, which stays: gRPC cannot do without a loop it has met."""
+    """Return the one of this process; it stays, because gRPC depends on the first loop it sees."""
     return Background()
 
 

@@ -59,34 +59,34 @@ class Folders(Struct, frozen=True):
 
     @property
     def registry(self) -> Path:
-        """Where drivers put the sockets by which they register."""
+        """Where drivers put their registration sockets."""
         return self.root / "plugins_registry"
 
     @property
     def plugins(self) -> Path:
-        """Where drivers have folders of their own."""
+        """Where each driver has a folder."""
         return self.root / "plugins"
 
     @property
     def cdi(self) -> Path:
-        """Where specs of devices are written."""
+        """Where drivers write CDI specs."""
         return self.own_cdi or self.root / "cdi"
 
     def make(self) -> None:
-        """Make all of them."""
+        """Create all of them."""
         for folder in (self.registry, self.plugins, self.cdi):
             folder.mkdir(parents=True, exist_ok=True)
 
 
 class Bench:
-    """A server and a node, for as long as a driver is tried on them."""
+    """An API server and a node, for one driver under test."""
 
     def __init__(self, folders: Folders, kubeconfig: Path, client: ApiClient, node: Node) -> None:
         self.folders, self.kubeconfig, self.client, self.node = folders, kubeconfig, client, node
 
     @property
     def words(self) -> dict[str, str]:
-        """What the words in braces stand for."""
+        """The values of the placeholders in a command line."""
         return {
             "kubeconfig": str(self.kubeconfig),
             "node": self.node.metadata.name,
@@ -97,7 +97,7 @@ class Bench:
         }
 
     def reboot(self) -> None:
-        """Lose what a machine loses when it starts again: files of memory file systems."""
+        """Empty the folder of CDI specs, which is in memory, as a reboot does."""
         for path in self.folders.cdi.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -107,7 +107,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench(node_name: str = NODE_NAME) -> AsyncIterator[Bench]:
-    """Give a bench; everything is gone afterwards."""
+    """Set up a bench; nothing is left of it."""
     root = Path(tempfile.mkdtemp(prefix="moor-", dir=_short_folder()))
     folders = Folders(root)
     folders.make()
@@ -124,7 +124,7 @@ async def bench(node_name: str = NODE_NAME) -> AsyncIterator[Bench]:
 
 @asynccontextmanager
 async def attached(kubeconfig: str, node_name: str, cdi: Path) -> AsyncIterator[Bench]:
-    """Give a bench that is a cluster and node where a driver runs already."""
+    """Use a cluster and node where a driver runs already as the bench."""
     access = find_access(kubeconfig)
     async with http_client(access) as client:
         node = await client.get(Node, "", node_name)
@@ -134,7 +134,7 @@ async def attached(kubeconfig: str, node_name: str, cdi: Path) -> AsyncIterator[
 
 
 def _short_folder() -> str | None:
-    """Return a folder in which paths of sockets stay short, if there is one."""
+    """Return a folder in which socket paths stay short, if there is one."""
     return "/tmp" if os.path.isdir("/tmp") else None  # noqa: S108  # mkdtemp makes it private
 
 
@@ -160,23 +160,23 @@ class DriverProgram(Protocol):
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """The exit code, or None while it runs."""
 
     async def start(self) -> None:
         """Start it, or raise BenchError."""
 
     async def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill it."""
 
     async def stop(self) -> bool:
-        """Ask it to end; return whether it did, in time."""
+        """Send SIGTERM; return whether it ended in time."""
 
     def last_words(self, lines: int = 20) -> str:
-        """Return the end of what it said."""
+        """Return the end of its output."""
 
 
 class DriverProcess:
-    """A program of any language."""
+    """A program in any language."""
 
     def __init__(self, command: Sequence[str], words: Mapping[str, str], log: Path) -> None:
         self._command = [_filled(word, words) for word in command]
@@ -205,18 +205,18 @@ class DriverProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """The exit code, or None while it runs."""
         return None if self._process is None else self._process.returncode
 
     async def kill(self) -> None:
-        """End it as a crash would, with all that it started."""
+        """Kill it, with its child processes."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
 
     async def stop(self) -> bool:
-        """Ask it to end; return whether it did, in time."""
+        """Send SIGTERM; return whether it ended in time."""
         if self._process is None or self._process.returncode is not None:
             return True
         self._process.terminate()
@@ -229,7 +229,7 @@ class DriverProcess:
         return True
 
     def last_words(self, lines: int = 20) -> str:
-        """Return the end of what it said."""
+        """Return the end of its output."""
         text = self._log.read_bytes()[-8192:].decode(errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
@@ -241,7 +241,7 @@ def _filled(word: str, words: Mapping[str, str]) -> str:
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """End a program of ours."""
+    """Terminate a process."""
     if process.returncode is None:
         process.terminate()
         try:

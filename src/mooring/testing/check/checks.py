@@ -1,10 +1,9 @@
-"""The checks, in their order: who the driver is, what it publishes, claims, faults, the end.
+"""The checks, in order: registration, publication, claims, faults, termination.
 
-Each is an async function of a trial. It returns if the promise is kept, and else raises
+Each is an async function of a trial. It returns if the driver keeps the promise; otherwise it raises
 CheckFailedError, or CheckSkippedError if it does not apply. The first line of its docstring is the
-promise, the rest says what the check wants and why. A promise is what a kubelet relies on, and no
-more: whatever Go's library for drivers (k8s.io/dynamic-resource-allocation/kubeletplugin) allows
-must pass.
+promise, the rest says what is required and why. A promise is what a kubelet relies on, and no more:
+all that Go's library for drivers (k8s.io/dynamic-resource-allocation/kubeletplugin) allows passes.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ Check = Callable[[Trial], Awaitable[None]]
 
 
 async def registration(trial: Trial) -> None:
-    """It answers who it is, as a DRA driver with a valid name and a socket that is there.
+    """GetInfo returns a DRA driver with a valid name and an existing socket.
 
     GetInfo must say type DRAPlugin, a DNS subdomain of at most 63 characters (with capitals, if it
     likes), and the path of a socket that exists, or none if it is that of the registration.
@@ -71,7 +70,7 @@ async def registration(trial: Trial) -> None:
 
 
 async def registration_again(trial: Trial) -> None:
-    """It can be registered again, as after a restart of the kubelet, and told that it failed.
+    """It can be registered again, as after a restart of the kubelet or a failed registration.
 
     GetInfo must say the same each time. Told of a failure, a driver may answer with an error, or
     end and be started again; then it must register as before.
@@ -93,7 +92,7 @@ async def registration_again(trial: Trial) -> None:
 
 
 async def _ends_after(trial: Trial) -> bool:
-    """Tell whether the driver ends: at once, or when it does not answer any more."""
+    """Return whether the driver exits, at once or after it stopped responding."""
     if await trial.has_ended(SETTLE_S):
         return True
     try:
@@ -104,7 +103,7 @@ async def _ends_after(trial: Trial) -> bool:
 
 
 async def versions(trial: Trial) -> None:
-    """It serves every version of the interface that it names, and v1 among them.
+    """It serves every version of the DRA API that it lists, including v1.
 
     A version that is named and not served (UNIMPLEMENTED) fails. Without v1.DRAPlugin there is
     advice only: kubelets of today take v1beta1.DRAPlugin, too.
@@ -127,7 +126,7 @@ async def versions(trial: Trial) -> None:
 
 
 async def slices(trial: Trial) -> None:
-    """It publishes whole pools of devices for its node, without a name twice.
+    """It publishes complete pools of devices for its node, with unique names.
 
     Within --timeout there must be ResourceSlices of its name for this node, or for any, and as many
     in each pool as resourceSliceCount says. The other checks need a device: where a machine has
@@ -145,7 +144,7 @@ async def slices(trial: Trial) -> None:
 
 
 async def owners(trial: Trial) -> None:
-    """Its slices belong to their node, so that they go with it.
+    """Its slices are owned by their node, so that they are deleted with it.
 
     Advice: slices with spec.nodeName should have the Node as their owner, as Go's library sets it.
     """
@@ -162,7 +161,7 @@ async def owners(trial: Trial) -> None:
 
 
 async def restart(trial: Trial) -> None:
-    """Killed and started again, it says the same of a claim, and takes it back.
+    """After a crash it prepares a claim as before, and unprepares it.
 
     After SIGKILL it must register within --timeout, and find the claim as it was.
     """
@@ -179,7 +178,7 @@ async def restart(trial: Trial) -> None:
 
 
 async def restart_while_taking_back(trial: Trial) -> None:
-    """A claim that was prepared before a crash can be taken back after it, without preparing.
+    """A claim that was prepared before a crash can be unprepared after it.
 
     And its device can be prepared for another claim.
     """
@@ -194,7 +193,7 @@ async def restart_while_taking_back(trial: Trial) -> None:
 
 
 async def reboot(trial: Trial) -> None:
-    """After a reboot, which empties the folder of CDI specs, a prepared claim works again.
+    """After a reboot, which empties the folder of CDI specs, it prepares a claim again.
 
     Advice: a driver that compares the boot id of the machine is right, and cannot be tried here.
     """
@@ -211,7 +210,7 @@ async def reboot(trial: Trial) -> None:
 
 
 async def republish(trial: Trial) -> None:
-    """Slices that somebody deleted, as a kubelet does when it starts, are published again.
+    """It publishes its slices again after somebody, such as a starting kubelet, deleted them.
 
     Within --republish-timeout: drivers in Go look after 30 s by default, and some later.
     """
@@ -224,7 +223,7 @@ async def republish(trial: Trial) -> None:
 
 
 async def health(trial: Trial) -> None:
-    """If it tells the health of devices, it begins at once, says what is new, and lies not.
+    """If it reports the health of devices, it reports at once, and only published devices.
 
     The stream must begin with a report, name published devices, and not repeat itself without end.
     A driver that does not know (UNIMPLEMENTED), or does not name the service, is left alone.
@@ -264,7 +263,7 @@ async def health(trial: Trial) -> None:
 
 
 async def end(trial: Trial) -> None:
-    """Asked to end, it ends soon and takes its sockets with it.
+    """On SIGTERM it exits soon and removes its sockets.
 
     Advice: within 30 s of SIGTERM, as pods have by default, and without a socket left behind.
     """
@@ -277,12 +276,12 @@ async def end(trial: Trial) -> None:
 
 
 def promise_of(check: Check) -> str:
-    """Return the promise that a check tries."""
+    """Return the promise of a check."""
     return (check.__doc__ or "").strip().partition("\n")[0]
 
 
 def details_of(check: Check) -> str:
-    """Return what a check wants, as one paragraph."""
+    """Return the details of a check as one paragraph."""
     return " ".join((check.__doc__ or "").partition("\n")[2].split())
 
 

@@ -1,6 +1,6 @@
-"""The checks of claims: prepared, taken back, refused.
+"""The checks of claims: prepared, unprepared, rejected.
 
-See `checks` for what a check is.
+`checks` says what a check is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PARALLEL = 8
 
 
 async def prepare(trial: Trial) -> None:
-    """It prepares the devices of a claim, with CDI ids that mean something.
+    """It prepares the devices of a claim, with CDI ids that exist.
 
     NodePrepareResources must answer for the claim, without an error, within 45 s. The devices that
     it names must be those of the claim, their requests requests of the claim, and their CDI ids
@@ -26,23 +26,23 @@ async def prepare(trial: Trial) -> None:
     way (NRI), or has nothing to give them, need not.
     """
     claim = await trial.claim()
-    said = (await trial.prepare(claim))[claim.metadata.uid]
-    if not said.devices:
+    response = (await trial.prepare(claim))[claim.metadata.uid]
+    if not response.devices:
         trial.remark("it names no device: containers get nothing of it by CDI")
-    elif not any(device.cdi_device_ids for device in said.devices):
+    elif not any(device.cdi_device_ids for device in response.devices):
         trial.remark("it names no CDI device: containers get nothing of it by CDI")
-    for device in said.devices:
+    for device in response.devices:
         for text in device.cdi_device_ids:
             try:
                 CdiId.parse(text)
             except ValueError as error:
                 raise CheckFailedError(f"CDI id {error}") from None
-    trial.edits(said)
+    trial.edits(response)
     await trial.clear(claim)
 
 
 async def idempotence(trial: Trial) -> None:
-    """Asked again, it prepares the same and says the same.
+    """Preparing a claim again has the same result.
 
     The order of devices and of CDI ids does not matter.
     """
@@ -56,7 +56,7 @@ async def idempotence(trial: Trial) -> None:
 
 
 async def batch(trial: Trial) -> None:
-    """It prepares and takes back several claims in one call.
+    """It prepares and unprepares several claims in one call.
 
     Both answers must have an entry for each claim, and for no other. It needs two devices.
     """
@@ -66,7 +66,7 @@ async def batch(trial: Trial) -> None:
 
 
 async def partial_errors(trial: Trial) -> None:
-    """One claim that cannot be prepared does not keep another in the same call from it.
+    """An error of one claim does not affect another claim in the same call.
 
     Advice: Go's library refuses the whole call, and a kubelet tries it again.
     """
@@ -82,7 +82,7 @@ async def partial_errors(trial: Trial) -> None:
 
 
 async def unallocated(trial: Trial) -> None:
-    """A claim without devices is refused.
+    """It rejects a claim without devices.
 
     By an error of the claim, or of the call: the claim has no allocation.
     """
@@ -93,7 +93,7 @@ async def unallocated(trial: Trial) -> None:
 
 
 async def unknown_claims(trial: Trial) -> None:
-    """A claim that is not there is refused when prepared, and nothing to do when taken back.
+    """It rejects preparing a claim that does not exist; unpreparing it succeeds.
 
     NodeUnprepareResources may come twice, or after a driver lost its memory: no error, and an entry
     in the answer.
@@ -109,7 +109,7 @@ async def unknown_claims(trial: Trial) -> None:
 
 
 async def replaced_claims(trial: Trial) -> None:
-    """A claim of the same name and another uid is another claim, and is refused.
+    """It rejects a claim of the same name with another uid.
 
     Claims are deleted and made anew under the same name; a driver compares metadata.uid.
     """
@@ -121,7 +121,7 @@ async def replaced_claims(trial: Trial) -> None:
 
 
 async def unprepare_again(trial: Trial) -> None:
-    """Taking a claim back twice is no error, and it can be prepared anew.
+    """Unpreparing a claim twice succeeds, and it can be prepared again.
 
     After that its CDI ids must be found again.
     """
@@ -134,7 +134,7 @@ async def unprepare_again(trial: Trial) -> None:
 
 
 async def parallel(trial: Trial) -> None:
-    """Many calls at once are all answered right.
+    """It handles many concurrent calls.
 
     Up to eight claims, in as many calls; a driver may work on them one after the other.
     """
@@ -149,7 +149,7 @@ async def parallel(trial: Trial) -> None:
 
 
 async def two_owners(trial: Trial) -> None:
-    """A device that is prepared for one claim is refused to another.
+    """It rejects preparing a device for a second claim.
 
     Advice: it should never happen, and the driver is the last who can notice.
     """

@@ -1,4 +1,4 @@
-"""What came of checks: passed, failed or skipped, and why; and how long a driver may take."""
+"""Results of checks, and the time that a driver has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPUBLISH_S = 180.0
 
 
 class Result(Enum):
-    """How a check ended."""
+    """The result of a check."""
 
     PASSED = "pass"
     FAILED = "fail"
@@ -23,7 +23,7 @@ class Result(Enum):
 
 
 class Outcome(Struct, frozen=True):
-    """What came of one check."""
+    """The outcome of one check."""
 
     check: str
     promise: str  # what was checked, in a sentence
@@ -43,17 +43,17 @@ class Report(Struct, frozen=True):
         return all(each.result is not Result.FAILED for each in self.outcomes)
 
     def count(self, result: Result) -> int:
-        """Return how many checks ended so."""
+        """Return the number of checks with a result."""
         return sum(each.result is result for each in self.outcomes)
 
 
 class CheckFailedError(Exception):
-    """The driver does not keep a promise; the text says what was seen."""
+    """The driver does not keep a promise; the text says what happened."""
 
 
 class CheckAdvisedError(CheckFailedError):
-    """The driver does what nobody forbids, and what users are better off without."""
+    """The driver does not keep a promise that is only recommended."""
 
 
 class CheckSkippedError(Exception):
-    """The check does not apply, or cannot be made here; the text says why."""
+    """The check does not apply or cannot run here; the text says why."""

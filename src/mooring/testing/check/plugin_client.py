@@ -1,4 +1,4 @@
-"""The sockets of a driver, as a kubelet uses them: registration, claims, health."""
+"""A driver's sockets as a kubelet uses them: registration, claims, health; and its responses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HEALTH_VERSIONS = (HEALTH_V1, HEALTH_V1ALPHA1)
 
 
 class PluginCallError(Exception):
-    """A call that did not come back as it should; the text says which and why."""
+    """A call to a driver that failed; the text says which and why."""
 
     def __init__(self, text: str, code: grpc.StatusCode | None = None) -> None:
         super().__init__(text)
@@ -50,18 +50,18 @@ class PluginCallError(Exception):
 
     @property
     def is_unimplemented(self) -> bool:
-        """Whether the driver does not serve what was asked."""
+        """Whether the driver does not serve the method."""
         return self.code is grpc.StatusCode.UNIMPLEMENTED
 
     @property
     def is_answer(self) -> bool:
-        """Whether the driver heard the call, and answered with an error."""
+        """Whether the driver responded with an error."""
         silent = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
         return self.code is not None and not self.is_unimplemented and self.code not in silent
 
 
 class ClaimKey(Struct, frozen=True):
-    """A claim as a kubelet names it to a driver."""
+    """The identity of a claim in calls to a driver."""
 
     uid: str
     namespace: str
@@ -69,13 +69,13 @@ class ClaimKey(Struct, frozen=True):
 
     @classmethod
     def of(cls, claim: ResourceClaim) -> ClaimKey:
-        """Return the name of a claim."""
+        """Return the identity of a claim."""
         metadata = claim.metadata
         return cls(metadata.uid, metadata.namespace, metadata.name)
 
 
 class PluginInfo(Struct, frozen=True):
-    """What a driver said when it was asked who it is."""
+    """The response of a driver to GetInfo."""
 
     type: str
     name: str
@@ -91,9 +91,9 @@ async def find_socket(
     name: str = "",
     waited: Callable[[float], None] = lambda _: None,
 ) -> Path:
-    """Wait for a socket where a driver answers, of any name or this one.
+    """Wait for the registration socket of a driver, of any name or this one.
 
-    `given_up` says why there is no use in waiting longer; `waited` hears how long it has been.
+    `given_up` returns why waiting longer is useless, or None; `waited` is called with the time.
     """
     last = "no socket appeared"
     loop = asyncio.get_running_loop()
@@ -116,7 +116,7 @@ async def find_socket(
 
 
 async def ask_info(path: Path, *, timeout_s: float = CALL_S) -> PluginInfo:
-    """Return who is behind a socket for registration."""
+    """Call GetInfo on a registration socket."""
     async with open_socket(path) as channel:
         # It may have bound its socket, and not listen yet.
         info = await _answer(
@@ -126,14 +126,14 @@ async def ask_info(path: Path, *, timeout_s: float = CALL_S) -> PluginInfo:
 
 
 async def notify_registered(path: Path, error: str = "") -> None:
-    """Tell a driver that it is registered, or why not."""
+    """Notify a driver that it is registered, or why not."""
     status = registration.RegistrationStatus(plugin_registered=not error, error=error)
     async with open_socket(path) as channel:
         await _answer(channel, NOTIFY, status, CALL_S)
 
 
 class PluginClient:
-    """A driver that is registered, in one version of its interface."""
+    """The client of a registered driver, for one version of the DRA API."""
 
     def __init__(
         self, channel: grpc.aio.Channel, info: PluginInfo, version: str, timeout_s: float
@@ -142,19 +142,19 @@ class PluginClient:
         self._timeout_s = timeout_s
 
     async def prepare(self, *claims: ClaimKey) -> dict[str, dra.NodePrepareResourceResponse]:
-        """Have claims prepared; return what is said of each, by uid."""
+        """Prepare claims; return the response for each, by uid."""
         request = dra.NodePrepareResourcesRequest(claims=_named(claims))
         answer = await _answer(self._channel, PREPARE.of(self.version), request, self._timeout_s)
         return dict(answer.claims)
 
     async def unprepare(self, *claims: ClaimKey) -> dict[str, str]:
-        """Have claims taken back; return the error of each, by uid, "" where there is none."""
+        """Unprepare claims; return the error of each, by uid, or ""."""
         request = dra.NodeUnprepareResourcesRequest(claims=_named(claims))
         answer = await _answer(self._channel, UNPREPARE.of(self.version), request, self._timeout_s)
         return {uid: each.error for uid, each in answer.claims.items()}
 
     async def health(self, version: str, most: int) -> list[Sequence[health.DeviceHealth]]:
-        """Return the first report of the health stream, and those that follow, one over `most`."""
+        """Return the first reports of the health stream, at most one more than `most`."""
         watch = call(self._channel, WATCH_HEALTH.of(version))
         stream = watch(health.NodeWatchResourcesRequest())
         reports: list[Sequence[health.DeviceHealth]] = []
@@ -172,7 +172,9 @@ class PluginClient:
                     f"NodeWatchResources: no report within {self._timeout_s:g} s"
                 ) from None
         except grpc.aio.AioRpcError as error:
-            raise PluginCallError(f"NodeWatchResources: {_said(error)}", error.code()) from None
+            raise PluginCallError(
+                f"NodeWatchResources: {_status_text(error)}", error.code()
+            ) from None
         finally:
             stream.cancel()
         if not reports:
@@ -184,7 +186,7 @@ class PluginClient:
 async def connected_plugin(
     info: PluginInfo, socket: Path, version: str = "", *, timeout_s: float = CALL_S
 ) -> AsyncIterator[PluginClient]:
-    """Give the plug of a driver that is registered by a socket."""
+    """Connect to a driver that is registered by a socket."""
     known = [each for each in DRA_VERSIONS if each in info.versions]  # a kubelet takes the newest
     if not version and not known:
         raise PluginCallError(f"no version that is known, of {list(info.versions)}")
@@ -208,36 +210,38 @@ async def _answer(
         asked = call(channel, method)
         return await asked(request, timeout=timeout_s, wait_for_ready=wait_for_ready)
     except grpc.aio.AioRpcError as error:
-        raise PluginCallError(f"{method.name}: {_said(error)}", error.code()) from None
+        raise PluginCallError(f"{method.name}: {_status_text(error)}", error.code()) from None
 
 
-def _said(error: grpc.aio.AioRpcError) -> str:
+def _status_text(error: grpc.aio.AioRpcError) -> str:
     return f"{error.code().name}: {error.details()}"
 
 
 # --- responses of a driver ----------------------------------------------------------------
 
-Said = dra.NodePrepareResourceResponse
+PrepareResponse = dra.NodePrepareResourceResponse
 
 
-def response_of(answer: Mapping[str, Said], claim: ResourceClaim | ClaimKey) -> Said:
-    """Return what is said of a claim; without a word the check fails."""
+def response_of(
+    answer: Mapping[str, PrepareResponse], claim: ResourceClaim | ClaimKey
+) -> PrepareResponse:
+    """Return the response for a claim; the check fails if there is none."""
     uid = claim.uid if isinstance(claim, ClaimKey) else claim.metadata.uid
     if uid not in answer:
         raise CheckFailedError(f"the answer has no entry for the claim with uid {uid}")
     return answer[uid]
 
 
-def check_devices(claim: ResourceClaim, said: Said) -> None:
-    """See whether what was prepared is what was allocated."""
+def check_devices(claim: ResourceClaim, response: PrepareResponse) -> None:
+    """Fail the check if the prepared devices are not those of the allocation."""
     # A driver need not name any device: only those that the runtime is to give to containers.
     requests = {each.name for each in claim.spec.devices.requests or ()}
     wanted = set(results_of(claim))
-    found = {(device.pool_name, device.device_name) for device in said.devices}
+    found = {(device.pool_name, device.device_name) for device in response.devices}
     if found - wanted:
         raise CheckFailedError(f"prepared {sorted(found - wanted)}, which the claim does not have")
     shares = share_ids_of(claim)
-    for device in said.devices:
+    for device in response.devices:
         if device.share_id and device.share_id not in shares:
             raise CheckFailedError(f"device {device.device_name}: no share {device.share_id}")
         if unknown := set(device.request_names) - requests:
@@ -245,19 +249,19 @@ def check_devices(claim: ResourceClaim, said: Said) -> None:
 
 
 def check_uids(answer: Mapping[str, object], claims: Iterable[ResourceClaim]) -> None:
-    """See whether the answer is about what was asked; a kubelet takes no other."""
+    """Fail the check if the response has claims that were not in the request."""
     if unknown := set(answer) - {claim.metadata.uid for claim in claims}:
         raise CheckFailedError(f"the answer has claims that were not asked for: {sorted(unknown)}")
 
 
-def same_devices(one: Mapping[str, Said], other: Mapping[str, Said]) -> bool:
-    """Tell whether two answers mean the same; the order of devices and ids means nothing."""
-    return {uid: _devices(said) for uid, said in one.items()} == {
-        uid: _devices(said) for uid, said in other.items()
+def same_devices(one: Mapping[str, PrepareResponse], other: Mapping[str, PrepareResponse]) -> bool:
+    """Return whether two responses are equal; the order of devices and ids does not matter."""
+    return {uid: _devices(response) for uid, response in one.items()} == {
+        uid: _devices(response) for uid, response in other.items()
     }
 
 
-def _devices(said: Said) -> list[tuple[object, ...]]:
+def _devices(response: PrepareResponse) -> list[tuple[object, ...]]:
     return sorted(
         (
             device.pool_name,
@@ -266,13 +270,13 @@ def _devices(said: Said) -> list[tuple[object, ...]]:
             sorted(device.request_names),
             sorted(device.cdi_device_ids),
         )
-        for device in said.devices
+        for device in response.devices
     )
 
 
-def describe_devices(answer: Mapping[str, Said]) -> str:
-    """Return what a driver says of claims, in a line."""
-    devices = (device for said in answer.values() for device in said.devices)
+def describe_devices(answer: Mapping[str, PrepareResponse]) -> str:
+    """Return the devices of a response, in one line."""
+    devices = (device for response in answer.values() for device in response.devices)
     parts = (
         f"{device.pool_name}/{device.device_name} ({', '.join(device.cdi_device_ids) or 'no ids'})"
         for device in devices

@@ -1,4 +1,4 @@
-"""All checks on one driver, one after the other; one that fails does not end the rest."""
+"""Run all checks on one driver, one after the other; a failure does not stop the rest."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_process(
     start_s: float = START_S,
     republish_s: float = REPUBLISH_S,
 ) -> Trial:
-    """Return the trial of a driver that the bench starts, of this name if there are several."""
+    """Return the trial of a driver that the bench starts; `name` chooses among several."""
     process = DriverProcess(command, bench.words, bench.folders.root / LOG_NAME)
     return Trial(bench, process=process, name=name, start_s=start_s, republish_s=republish_s)
 
@@ -46,7 +46,7 @@ def check_process(
 def check_socket(
     bench: Bench, socket: Path, *, start_s: float = START_S, republish_s: float = REPUBLISH_S
 ) -> Trial:
-    """Return the trial of a driver that runs already, by its socket for registration."""
+    """Return the trial of a driver that runs already, by its registration socket."""
     return Trial(bench, socket=socket, start_s=start_s, republish_s=republish_s)
 
 
@@ -57,9 +57,9 @@ async def run_checks(
     tell: Tell = lambda _: None,
     progress: Progress = lambda _, __: None,
 ) -> Report:
-    """Return what came of the checks; each is told as soon as it is over.
+    """Run the checks and return the report; `tell` gets each outcome at once.
 
-    Raises BenchError or ClientError if the bench fails, and not the driver.
+    Raises BenchError or ClientError if the bench fails, not the driver.
     """
     outcomes: list[Outcome] = []
 
@@ -107,7 +107,7 @@ async def _outcome(trial: Trial, name: str, check: Check) -> Outcome:
 
 
 async def _put_right(trial: Trial) -> None:
-    """Have the next check begin as the first: without claims, with a driver that runs."""
+    """Restore the state before the first check: no claims, and a running driver."""
     if trial.death() is not None:
         with suppress(PluginCallError):  # the next check says that it is not registered
             await trial.revive()
