@@ -149,7 +149,7 @@ class Cluster:
                 self._drivers.raise_bugs()
             if time.monotonic() > end_s:
                 said = self._drivers.said()
-                raise AssertionError(f"it was not so within {within_s:g} s{said}")
+                raise AssertionError(f"the condition did not hold within {within_s:g} s{said}")
             time.sleep(LOOK_S)
         return found
 

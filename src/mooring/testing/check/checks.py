@@ -1,9 +1,10 @@
 """The checks, in order: registration, publication, claims, faults, termination.
 
-Each is an async function of a trial. It returns if the driver keeps the promise; otherwise it raises
-CheckFailedError, or CheckSkippedError if it does not apply. The first line of its docstring is the
-promise, the rest says what is required and why. A promise is what a kubelet relies on, and no more:
-all that Go's library for drivers (k8s.io/dynamic-resource-allocation/kubeletplugin) allows passes.
+Each is an async function of a trial. It returns if the driver keeps the promise; otherwise it
+raises CheckFailedError, or CheckSkippedError if it does not apply. The first line of its docstring
+is the promise, the rest says what is required and why. A promise is what a kubelet relies on, and
+no more: all that Go's library for drivers (k8s.io/dynamic-resource-allocation/kubeletplugin) allows
+passes.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ async def registration(trial: Trial) -> None:
     if len(info.name) > DRIVER_NAME_MAX:
         raise CheckFailedError(f"its name has {len(info.name)} characters, over {DRIVER_NAME_MAX}")
     if info.endpoint and not Path(info.endpoint).is_socket():
-        raise CheckFailedError(f"its endpoint {info.endpoint} is no socket")
+        raise CheckFailedError(f"its endpoint {info.endpoint} is not a socket")
 
 
 async def registration_again(trial: Trial) -> None:
@@ -79,16 +80,16 @@ async def registration_again(trial: Trial) -> None:
     again = await called(ask_info(trial.socket))
     await called(notify_registered(trial.socket))
     if again != before:
-        raise CheckFailedError(f"it was {before} and is {again} now")
+        raise CheckFailedError(f"GetInfo returned {before}, and now {again}")
     with suppress(PluginCallError):
         await notify_registered(trial.socket, "a check says so")
     if await _ends_after(trial):
-        trial.remark("it ended when it was told that its registration failed")
+        trial.remark("it exited when its registration failed")
         await called(trial.revive())
     again = await called(ask_info(trial.socket))
     await called(notify_registered(trial.socket))
     if again != before:
-        raise CheckFailedError(f"it was {before} and is {again} now")
+        raise CheckFailedError(f"GetInfo returned {before}, and now {again}")
 
 
 async def _ends_after(trial: Trial) -> bool:
@@ -119,7 +120,7 @@ async def versions(trial: Trial) -> None:
                 if not error.is_answer:
                     raise CheckFailedError(f"{version}: {error}") from None
     if DRA_VERSIONS[0] not in named:
-        raise CheckAdvisedError(f"it names {list(info.versions)}, and not {DRA_VERSIONS[0]}")
+        raise CheckAdvisedError(f"it lists {list(info.versions)}, but not {DRA_VERSIONS[0]}")
 
 
 # --- what it publishes --------------------------------------------------------------------------
@@ -151,7 +152,7 @@ async def owners(trial: Trial) -> None:
     node = trial.bench.node
     for each in await trial.published():
         if not each.spec.node_name:
-            raise CheckSkippedError("its devices are not those of one node")
+            raise CheckSkippedError("its devices are not local to one node")
         owner = next(iter(each.metadata.owner_references), None)
         if owner is None or (owner.kind, owner.uid) != ("Node", node.metadata.uid):
             raise CheckFailedError(f"{each.metadata.name} is not owned by the node")
@@ -171,7 +172,7 @@ async def restart(trial: Trial) -> None:
     await called(trial.begin())
     if not same_devices(after := await trial.prepare(claim), before):
         raise CheckFailedError(
-            f"it said {describe_devices(before)} and then {describe_devices(after)}"
+            f"it returned {describe_devices(before)} and then {describe_devices(after)}"
         )
     trial.edits(after[claim.metadata.uid])
     await trial.clear(claim)
@@ -205,7 +206,7 @@ async def reboot(trial: Trial) -> None:
     try:
         trial.edits((await trial.prepare(claim))[claim.metadata.uid])
     except CheckFailedError as error:
-        raise CheckFailedError(f"{error}; that is well if it goes by the boot id") from None
+        raise CheckFailedError(f"{error}; a driver that compares the boot id is right") from None
     await trial.clear(claim)
 
 
@@ -230,7 +231,7 @@ async def health(trial: Trial) -> None:
     """
     named = [each for each in HEALTH_VERSIONS if each in trial.plug.info.versions]
     if not named:
-        raise CheckSkippedError(f"it does not name {HEALTH_V1}")
+        raise CheckSkippedError(f"it does not list {HEALTH_V1}")
     there = {
         (each.spec.pool.name, device.name)
         for each in await trial.published()
@@ -241,7 +242,7 @@ async def health(trial: Trial) -> None:
             reports = await trial.plug.health(version, len(there) + REPORTS_MAX)
         except PluginCallError as error:
             if error.is_unimplemented:
-                raise CheckSkippedError("it names health, and says that it has none") from None
+                raise CheckSkippedError("it lists health, but does not implement it") from None
             raise CheckFailedError(str(error)) from None
         if len(reports) > len(there) + REPORTS_MAX:
             raise CheckFailedError(
@@ -254,9 +255,9 @@ async def health(trial: Trial) -> None:
         }
         unknown = ", ".join(sorted(f"{pool}/{name}" for pool, name in named_devices - there))
         if named_devices and not named_devices & there:
-            raise CheckFailedError(f"{version}: {unknown} is not published, nor is any it tells of")
+            raise CheckFailedError(f"{version}: it reports {unknown}, and no published device")
         if unknown:  # It may have withdrawn devices because they are ill.
-            trial.remark(f"{version}: it tells of {unknown}, which is not published")
+            trial.remark(f"{version}: it reports {unknown}, which is not published")
 
 
 # --- the end ------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ async def end(trial: Trial) -> None:
     """
     process, info, socket = trial.own_process, trial.plug.info, trial.socket
     if not await process.stop():
-        raise CheckFailedError(f"it did not end within {GRACE_S:.0f} s of SIGTERM")
+        raise CheckFailedError(f"it did not exit within {GRACE_S:.0f} s of SIGTERM")
     left = [path for path in (socket, Path(info.endpoint)) if path.is_socket()]
     if left:
         raise CheckFailedError(f"it left {', '.join(map(str, left))} behind")

@@ -28,9 +28,9 @@ async def prepare(trial: Trial) -> None:
     claim = await trial.claim()
     response = (await trial.prepare(claim))[claim.metadata.uid]
     if not response.devices:
-        trial.remark("it names no device: containers get nothing of it by CDI")
+        trial.remark("it lists no device: containers get nothing through CDI")
     elif not any(device.cdi_device_ids for device in response.devices):
-        trial.remark("it names no CDI device: containers get nothing of it by CDI")
+        trial.remark("it lists no CDI device: containers get nothing through CDI")
     for device in response.devices:
         for text in device.cdi_device_ids:
             try:
@@ -50,7 +50,7 @@ async def idempotence(trial: Trial) -> None:
     first, second = await trial.prepare(claim), await trial.prepare(claim)
     if not same_devices(first, second):
         raise CheckFailedError(
-            f"it said {describe_devices(first)} and then {describe_devices(second)}"
+            f"it returned {describe_devices(first)} and then {describe_devices(second)}"
         )
     await trial.clear(claim)
 
@@ -74,9 +74,9 @@ async def partial_errors(trial: Trial) -> None:
     answer = await called(trial.plug.prepare(ClaimKey.of(good), ClaimKey.of(bad)))
     of_good, of_bad = answer.get(good.metadata.uid), answer.get(bad.metadata.uid)
     if of_good is None or of_good.error:
-        raise CheckFailedError(f"of the good claim it says {of_good and of_good.error!r}")
+        raise CheckFailedError(f"for the valid claim it returned {of_good and of_good.error!r}")
     if of_bad is None or not of_bad.error:
-        raise CheckFailedError("of the claim without devices it says no error")
+        raise CheckFailedError("it returned no error for the claim without devices")
     await trial.clear(good)
     await trial.claims.drop(bad)
 
@@ -100,12 +100,12 @@ async def unknown_claims(trial: Trial) -> None:
     """
     key = ClaimKey("00000000-0000-4000-8000-000000000000", "default", "nobody")
     if not await trial.refusal(key):
-        raise CheckFailedError("it prepared a claim that is not there")
+        raise CheckFailedError("it prepared a claim that does not exist")
     answer = await called(trial.plug.unprepare(key))
     if answer.get(key.uid):
-        raise CheckFailedError(f"taking it back is an error: {answer[key.uid]}")
+        raise CheckFailedError(f"unpreparing it failed: {answer[key.uid]}")
     if key.uid not in answer:
-        raise CheckFailedError("taking it back: the answer has no entry for it")
+        raise CheckFailedError("unpreparing it: the response has no entry for it")
 
 
 async def replaced_claims(trial: Trial) -> None:
@@ -116,7 +116,7 @@ async def replaced_claims(trial: Trial) -> None:
     claim = await trial.claim()
     stale = replace(ClaimKey.of(claim), uid="00000000-0000-4000-8000-000000000001")
     if not await trial.refusal(stale):
-        raise CheckFailedError("it prepared a claim by its name, though the uid is another")
+        raise CheckFailedError("it prepared a claim by name, although the uid differs")
     await trial.claims.drop(claim)
 
 

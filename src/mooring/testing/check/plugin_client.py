@@ -228,7 +228,7 @@ def response_of(
     """Return the response for a claim; the check fails if there is none."""
     uid = claim.uid if isinstance(claim, ClaimKey) else claim.metadata.uid
     if uid not in answer:
-        raise CheckFailedError(f"the answer has no entry for the claim with uid {uid}")
+        raise CheckFailedError(f"the response has no entry for the claim with uid {uid}")
     return answer[uid]
 
 
@@ -251,7 +251,7 @@ def check_devices(claim: ResourceClaim, response: PrepareResponse) -> None:
 def check_uids(answer: Mapping[str, object], claims: Iterable[ResourceClaim]) -> None:
     """Fail the check if the response has claims that were not in the request."""
     if unknown := set(answer) - {claim.metadata.uid for claim in claims}:
-        raise CheckFailedError(f"the answer has claims that were not asked for: {sorted(unknown)}")
+        raise CheckFailedError(f"the response has claims not requested: {sorted(unknown)}")
 
 
 def same_devices(one: Mapping[str, PrepareResponse], other: Mapping[str, PrepareResponse]) -> bool:

@@ -109,7 +109,7 @@ class Trial:
     def own_process(self) -> DriverProgram:
         """The driver's process; without one the check is skipped."""
         if self.process is None:
-            raise CheckSkippedError("the driver was not started here: give its command")
+            raise CheckSkippedError("the driver was not started here: pass its command")
         return self.process
 
     @property
@@ -177,7 +177,7 @@ class Trial:
 
     async def republished(self) -> list[ResourceSlice]:
         """Wait until deleted slices are published again."""
-        return await self._whole_pools("its slices to come back", self._republish_s)
+        return await self._whole_pools("its slices to be published again", self._republish_s)
 
     async def _whole_pools(self, what: str, limit_s: float) -> list[ResourceSlice]:
         loop = asyncio.get_running_loop()
@@ -233,7 +233,7 @@ class Trial:
         for claim in claims:
             uid = claim.metadata.uid
             if uid not in answer:
-                raise CheckFailedError(f"claim {claim.metadata.name} is not in the answer")
+                raise CheckFailedError(f"claim {claim.metadata.name} is not in the response")
             if answer[uid]:
                 raise CheckFailedError(f"claim {claim.metadata.name}: {answer[uid]}")
 
