@@ -26,13 +26,18 @@ from mooring.validation.errors import (
     not_supported,
     required,
 )
-from mooring.validation.field_rules import label, label_name, not_negative, unchanged
+from mooring.validation.field_rules import (
+    label,
+    label_name,
+    not_negative,
+    unchanged,
+    validate_labels,
+)
 from mooring.validation.metadata import METADATA, validate_metadata, validate_metadata_update
-from mooring.validation.pod.containers import validate_choice
 from mooring.validation.pod.defaults import rounded
+from mooring.validation.pod.field_rules import required_one_of
 from mooring.validation.pod.resources import validate_container_resources
 from mooring.validation.pod.spec import validate_tolerations
-from mooring.validation.selectors import validate_labels
 from mooring.validation.strategy import Context, ObjectStrategy, Strategy
 
 
@@ -180,7 +185,7 @@ class PriorityClassStrategy(ObjectStrategy[PriorityClass]):
             found.append(forbidden(root("value"), detail))
         if new.preemption_policy is not None:
             path = root("preemptionPolicy")
-            found += validate_choice(new.preemption_policy, (PREEMPT, "Never"), path)
+            found += required_one_of(new.preemption_policy, (PREEMPT, "Never"), path)
         return found
 
     def validate_update(

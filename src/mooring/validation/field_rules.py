@@ -72,6 +72,15 @@ def label_value(value: str, path: Path) -> ErrorList:
     return each_invalid(path, value, names.label_value(value))
 
 
+def validate_labels(labels: dict[str, str], path: Path) -> ErrorList:
+    """Validate the keys and values of labels."""
+    found: ErrorList = []
+    for key, value in labels.items():
+        found += label_name(key, path)
+        found += label_value(value, path)
+    return found
+
+
 def declared_short_name(value: str, path: Path) -> ErrorList:
     """Validate a required DNS label."""
     if not value:

@@ -20,7 +20,7 @@ from mooring.validation.errors import (
     required,
     too_long,
 )
-from mooring.validation.field_rules import each_invalid
+from mooring.validation.field_rules import each_invalid, validate_labels
 
 METADATA = root("metadata")
 
@@ -145,7 +145,7 @@ def metadata_for_status(new: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
 def validate_template_metadata(meta: ObjectMeta, path: Path) -> ErrorList:
     """Validate the metadata of a template, which may hold labels and annotations only."""
     found = validate_annotations(meta.annotations, path.child("annotations"))
-    found += _validate_labels(meta.labels, path.child("labels"))
+    found += validate_labels(meta.labels, path.child("labels"))
     unset = ObjectMeta()
     for info in fields(ObjectMeta):
         if info.name not in _TEMPLATE_FIELDS and getattr(meta, info.name) != getattr(
@@ -222,21 +222,13 @@ def _validate_common(meta: ObjectMeta) -> ErrorList:
         detail = "must be greater than or equal to 0"
         found.append(invalid(METADATA.child("generation"), meta.generation, detail))
     if meta.labels:
-        found += _validate_labels(meta.labels, METADATA.child("labels"))
+        found += validate_labels(meta.labels, METADATA.child("labels"))
     if meta.annotations:
         found += validate_annotations(meta.annotations, METADATA.child("annotations"))
     if meta.owner_references:
         found += _validate_owners(meta.owner_references, METADATA.child("ownerReferences"))
     if meta.managed_fields:
         found += _validate_managed_fields(meta.managed_fields, METADATA.child("managedFields"))
-    return found
-
-
-def _validate_labels(labels: dict[str, str], path: Path) -> ErrorList:
-    found: ErrorList = []
-    for key, value in labels.items():
-        found += each_invalid(path, key, names.label_name(key))
-        found += each_invalid(path, value, names.label_value(value))
     return found
 
 

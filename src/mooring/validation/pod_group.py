@@ -29,15 +29,15 @@ from mooring.validation.pod_group_fields import (
     GATED_TEMPLATE_FIELDS,
     PRIORITY,
     GatedFields,
-    Once,
+    SetOnce,
     name_of,
     validate_claims,
     validate_constraints,
     validate_long_name,
     validate_mode,
-    validate_once,
     validate_policy,
     validate_reference,
+    validate_set_once,
     without_disabled,
 )
 from mooring.validation.strategy import Context, ObjectStrategy
@@ -65,11 +65,11 @@ def _validate_group_spec(spec: PodGroupSpec, old: PodGroupSpec | None) -> ErrorL
     old_policy = None if old is None else old.scheduling_policy
     old_claims = None if old is None else old.resource_claims
     return (
-        validate_once(spec, old, _PARENT, SPEC)
+        validate_set_once(spec, old, _PARENT, SPEC)
         + validate_policy(spec.scheduling_policy, old_policy, policy_path)
-        + validate_once(spec, old, _CONSTRAINTS, SPEC)
+        + validate_set_once(spec, old, _CONSTRAINTS, SPEC)
         + validate_claims(spec.resource_claims, old_claims, claims_path)
-        + validate_once(spec, old, _REST, SPEC)
+        + validate_set_once(spec, old, _REST, SPEC)
     )
 
 
@@ -78,11 +78,11 @@ _GATED_FIELDS: GatedFields = {
     "parent_composite_pod_group_name": (Gate.COMPOSITE_POD_GROUP, None),
 }
 _PARENT = {
-    "parent_composite_pod_group_name": Once(validate_long_name),
-    "workload_ref": Once(validate_reference),
+    "parent_composite_pod_group_name": SetOnce(validate_long_name),
+    "workload_ref": SetOnce(validate_reference),
 }
-_CONSTRAINTS = {"scheduling_constraints": Once(validate_constraints)}
-_REST = {"disruption_mode": Once(validate_mode, is_required=True), **PRIORITY}
+_CONSTRAINTS = {"scheduling_constraints": SetOnce(validate_constraints)}
+_REST = {"disruption_mode": SetOnce(validate_mode, is_required=True), **PRIORITY}
 
 
 def _validate_claim_statuses(new: PodGroup, old: PodGroup, path: Path) -> ErrorList:
@@ -157,9 +157,9 @@ class PodGroupStrategy(ObjectStrategy[PodGroup]):
 
 
 _COMPOSITE = {
-    "parent_composite_pod_group_name": Once(validate_long_name),
-    "workload_ref": Once(validate_reference, is_required=True),
-    "scheduling_policy": Once(lambda policy, path: validate_policy(policy, None, path)),
+    "parent_composite_pod_group_name": SetOnce(validate_long_name),
+    "workload_ref": SetOnce(validate_reference, is_required=True),
+    "scheduling_policy": SetOnce(lambda policy, path: validate_policy(policy, None, path)),
     **_CONSTRAINTS,
     **_REST,
 }
@@ -188,11 +188,11 @@ class CompositePodGroupStrategy(ObjectStrategy[CompositePodGroup]):
 
     def validate(self, new: CompositePodGroup, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything."""
-        return self.validate_metadata(new) + validate_once(new.spec, None, _COMPOSITE, SPEC)
+        return self.validate_metadata(new) + validate_set_once(new.spec, None, _COMPOSITE, SPEC)
 
     def validate_changes(self, new: CompositePodGroup, old: CompositePodGroup) -> ErrorList:
         """Validate that the spec is unchanged."""
-        return validate_once(new.spec, old.spec, _COMPOSITE, SPEC)
+        return validate_set_once(new.spec, old.spec, _COMPOSITE, SPEC)
 
     def validate_status(self, new: CompositePodGroup, old: CompositePodGroup) -> ErrorList:  # noqa: ARG002
         """Validate the conditions."""

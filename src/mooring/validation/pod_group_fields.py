@@ -51,15 +51,15 @@ Policy = PodGroupSchedulingPolicy | CompositePodGroupSchedulingPolicy
 Check = Callable[[Any, Path], ErrorList]
 
 
-class Once(NamedTuple):
+class SetOnce(NamedTuple):
     """The rules of a field that is set once."""
 
     check: Check
     is_required: bool = False
 
 
-def validate_once(
-    value: Struct, old: Struct | None, rules: Mapping[str, Once], path: Path
+def validate_set_once(
+    value: Struct, old: Struct | None, rules: Mapping[str, SetOnce], path: Path
 ) -> ErrorList:
     """Validate fields that are set once: new values, and that old ones are unchanged."""
     found: ErrorList = []
@@ -197,10 +197,10 @@ def _path_segment(text: str) -> list[str]:
 
 
 # The last fields of groups, composite groups and templates.
-PRIORITY: Mapping[str, Once] = {
-    "priority_class_name": Once(validate_given_long_name),
-    "priority": Once(validate_priority),
-    "preemption_policy": Once(validate_preemption),
+PRIORITY: Mapping[str, SetOnce] = {
+    "priority_class_name": SetOnce(validate_given_long_name),
+    "priority": SetOnce(validate_priority),
+    "preemption_policy": SetOnce(validate_preemption),
 }
 
 

@@ -25,17 +25,12 @@ from mooring.validation.errors import (
     not_supported,
     required,
 )
-from mooring.validation.field_rules import not_negative, unchanged, value_or
+from mooring.validation.field_rules import not_negative, unchanged, validate_labels, value_or
 from mooring.validation.metadata import validate_annotations as validate_annotation_names
 from mooring.validation.pod.defaults import default_pod_spec, filled_each
 from mooring.validation.pod.spec import validate_annotations, validate_pod_spec
 from mooring.validation.pod.strategy import drop_disabled_spec
-from mooring.validation.selectors import (
-    is_empty,
-    selector_of,
-    validate_label_selector,
-    validate_labels,
-)
+from mooring.validation.selectors import is_empty, selector_of, validate_label_selector
 from mooring.validation.strategy import Context, ObjectStrategy
 
 W = TypeVar("W", bound=Struct)

@@ -143,19 +143,19 @@ def _default_request(request: DeviceRequest, api_version: str) -> DeviceRequest:
     return replace(request, exactly=exactly, first_available=alternatives)
 
 
-Ask = TypeVar("Ask", ExactDeviceRequest, DeviceSubRequest)
+Details = TypeVar("Details", ExactDeviceRequest, DeviceSubRequest)
 
 
-def _default_amount(ask: Ask) -> Ask:
-    mode = ask.allocation_mode or "ExactCount"
-    count = 1 if mode == "ExactCount" and ask.count == 0 else ask.count
-    return replace(ask, allocation_mode=mode, count=count)
+def _default_amount(details: Details) -> Details:
+    mode = details.allocation_mode or "ExactCount"
+    count = 1 if mode == "ExactCount" and details.count == 0 else details.count
+    return replace(details, allocation_mode=mode, count=count)
 
 
-def _default_tolerations(ask: Ask) -> Ask:
-    if not ask.tolerations:
-        return ask
-    return replace(ask, tolerations=default_tolerations(ask.tolerations))
+def _default_tolerations(details: Details) -> Details:
+    if not details.tolerations:
+        return details
+    return replace(details, tolerations=default_tolerations(details.tolerations))
 
 
 def default_tolerations(tolerations: tuple[DeviceToleration, ...]) -> tuple[DeviceToleration, ...]:

@@ -55,6 +55,8 @@ CONFIG_MAX = 32
 FIRST_AVAILABLE_MAX = 8
 DERIVED_ATTRIBUTES_MAX = 32
 
+RequestDetails = ExactDeviceRequest | DeviceSubRequest
+
 ALLOCATION_MODES = ("All", "ExactCount")
 
 _UNKNOWN_REQUEST = (
@@ -150,7 +152,7 @@ class _ClaimRules:
     def _validate_ways(self, request: DeviceRequest, path: Path) -> ErrorList:
         found: ErrorList = []
         if request.exactly is not None:
-            found += self._validate_ask(request.exactly, request.name, path.child("exactly"))
+            found += self._validate_details(request.exactly, request.name, path.child("exactly"))
         found += declared_set(
             request.first_available,
             FIRST_AVAILABLE_MAX,
@@ -162,31 +164,31 @@ class _ClaimRules:
 
     def _validate_subrequest(self, sub: DeviceSubRequest, parent: str, path: Path) -> ErrorList:
         found = label(sub.name, path.child("name"))
-        return found + self._validate_ask(sub, f"{parent}/{sub.name}", path)
+        return found + self._validate_details(sub, f"{parent}/{sub.name}", path)
 
-    def _validate_ask(
-        self, ask: ExactDeviceRequest | DeviceSubRequest, reference: str, path: Path
-    ) -> ErrorList:
-        found = self._validate_class_name(ask, path.child("deviceClassName"))
+    def _validate_details(self, details: RequestDetails, reference: str, path: Path) -> ErrorList:
+        found = self._validate_class_name(details, path.child("deviceClassName"))
         found += declared_list(
-            ask.selectors,
+            details.selectors,
             SELECTORS_MAX,
             lambda selector, place: validate_selector(selector, place, self.context),
             path.child("selectors"),
         )
-        if ask.derived_attributes:
+        if details.derived_attributes:
             derived = path.child("derivedAttributes")
-            found += self._validate_derived(ask.derived_attributes, reference, derived)
-        found += _validate_allocation_mode(ask, path)
-        return found + each(ask.tolerations, validate_toleration, path.child("tolerations"))
+            found += self._validate_derived(details.derived_attributes, reference, derived)
+        found += _validate_allocation_mode(details, path)
+        return found + each(details.tolerations, validate_toleration, path.child("tolerations"))
 
-    def _validate_class_name(
-        self, ask: ExactDeviceRequest | DeviceSubRequest, path: Path
-    ) -> ErrorList:
+    def _validate_class_name(self, details: RequestDetails, path: Path) -> ErrorList:
         # The rule is declared for subrequests only: v1beta1's requests cannot require it.
-        if isinstance(ask, DeviceSubRequest):
-            return declared_subdomain(ask.device_class_name, path)
-        return subdomain(ask.device_class_name, path) if ask.device_class_name else [required(path)]
+        if isinstance(details, DeviceSubRequest):
+            return declared_subdomain(details.device_class_name, path)
+        return (
+            subdomain(details.device_class_name, path)
+            if details.device_class_name
+            else [required(path)]
+        )
 
     def _validate_derived(
         self, attributes: tuple[DeviceDerivedAttribute, ...], reference: str, path: Path
@@ -260,16 +262,16 @@ def _validate_derived_form(attribute: DeviceDerivedAttribute, path: Path) -> Err
     return found
 
 
-def _validate_allocation_mode(ask: ExactDeviceRequest | DeviceSubRequest, path: Path) -> ErrorList:
+def _validate_allocation_mode(details: RequestDetails, path: Path) -> ErrorList:
     count = path.child("count")
-    match ask.allocation_mode:
+    match details.allocation_mode:
         case "All":
-            if ask.count != 0:
+            if details.count != 0:
                 detail = "must not be specified when allocationMode is 'All'"
-                return [invalid(count, ask.count, detail)]
+                return [invalid(count, details.count, detail)]
         case "ExactCount":
-            if ask.count <= 0:
-                return [invalid(count, ask.count, "must be greater than zero")]
+            if details.count <= 0:
+                return [invalid(count, details.count, "must be greater than zero")]
         case "":
             return [not_supported(path.child("allocationMode"), "", ALLOCATION_MODES)]
         case mode:
@@ -297,8 +299,6 @@ def _constrained_attributes(
 
 
 # --- fields of disabled features ----------------------------------------------------------
-
-DeviceAsk = ExactDeviceRequest | DeviceSubRequest
 
 
 def drop_disabled_claim_fields(
@@ -331,7 +331,7 @@ def uses_admin_access(claim: DeviceClaim) -> bool:
 def uses_consumable_capacity(claim: DeviceClaim) -> bool:
     """Return whether the claim requests capacity or has distinctAttribute."""
     return any(c.distinct_attribute is not None for c in claim.constraints) or any(
-        ask.capacity is not None for ask in _asks(claim)
+        details.capacity is not None for details in _all_details(claim)
     )
 
 
@@ -347,7 +347,7 @@ def _drop_admin_access(claim: DeviceClaim) -> DeviceClaim:
 def _drop_consumable_capacity(claim: DeviceClaim) -> DeviceClaim:
     constraints = tuple(replace(c, distinct_attribute=None) for c in claim.constraints)
     claim = replace(claim, constraints=constraints)
-    return _with_asks(claim, lambda ask: replace(ask, capacity=None))
+    return _with_details(claim, lambda details: replace(details, capacity=None))
 
 
 # the gate, whether a claim uses the feature, the claim without it
@@ -362,20 +362,20 @@ _FEATURES: tuple[ClaimFeature, ...] = (
     ),
     (
         Gate.DRA_DEVICE_TAINTS,
-        lambda claim: any(ask.tolerations for ask in _asks(claim)),
-        lambda claim: _with_asks(claim, lambda ask: replace(ask, tolerations=())),
+        lambda claim: any(details.tolerations for details in _all_details(claim)),
+        lambda claim: _with_details(claim, lambda details: replace(details, tolerations=())),
     ),
     (Gate.DRA_ADMIN_ACCESS, uses_admin_access, _drop_admin_access),
     (Gate.DRA_CONSUMABLE_CAPACITY, uses_consumable_capacity, _drop_consumable_capacity),
     (
         Gate.DRA_DERIVED_ATTRIBUTES,
-        lambda claim: any(ask.derived_attributes for ask in _asks(claim)),
-        lambda claim: _with_asks(claim, lambda ask: replace(ask, derived_attributes=())),
+        lambda claim: any(details.derived_attributes for details in _all_details(claim)),
+        lambda claim: _with_details(claim, lambda details: replace(details, derived_attributes=())),
     ),
 )
 
 
-def _asks(claim: DeviceClaim) -> Iterator[DeviceAsk]:
+def _all_details(claim: DeviceClaim) -> Iterator[RequestDetails]:
     for request in claim.requests or ():
         if request.exactly is not None:
             yield request.exactly
@@ -390,7 +390,9 @@ def _with_requests(
     return replace(claim, requests=tuple(map(change, claim.requests)))
 
 
-def _with_asks(claim: DeviceClaim, change: Callable[[DeviceAsk], DeviceAsk]) -> DeviceClaim:
+def _with_details(
+    claim: DeviceClaim, change: Callable[[RequestDetails], RequestDetails]
+) -> DeviceClaim:
     def change_request(request: DeviceRequest) -> DeviceRequest:
         exactly = request.exactly and change(request.exactly)
         return replace(

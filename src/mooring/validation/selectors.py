@@ -8,7 +8,13 @@ from mooring.api.labels import Selector, read_selector
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.validation.errors import ErrorList, FieldError, forbidden, invalid, required
-from mooring.validation.field_rules import each, each_invalid, label_name, label_value
+from mooring.validation.field_rules import (
+    each,
+    each_invalid,
+    label_name,
+    label_value,
+    validate_labels,
+)
 
 
 def validate_label_selector(selector: LabelSelector, path: Path) -> ErrorList:
@@ -16,15 +22,6 @@ def validate_label_selector(selector: LabelSelector, path: Path) -> ErrorList:
     found = validate_labels(selector.match_labels, path.child("matchLabels"))
     expressions = selector.match_expressions
     return found + each(expressions, _validate_requirement, path.child("matchExpressions"))
-
-
-def validate_labels(labels: dict[str, str], path: Path) -> ErrorList:
-    """Validate the keys and values of labels."""
-    found: ErrorList = []
-    for key, value in labels.items():
-        found += label_name(key, path)
-        found += label_value(value, path)
-    return found
 
 
 def selector_of(selector: LabelSelector | None) -> Selector | None:

@@ -24,14 +24,14 @@ from mooring.validation.pod_group_fields import (
     GATED_PREEMPTION,
     GATED_TEMPLATE_FIELDS,
     PRIORITY,
-    Once,
+    SetOnce,
     name_of,
     validate_claims,
     validate_constraints,
     validate_controller,
     validate_mode,
-    validate_once,
     validate_policy,
+    validate_set_once,
     without_disabled,
 )
 from mooring.validation.strategy import Context, ObjectStrategy
@@ -74,7 +74,7 @@ def _validate_spec(spec: WorkloadSpec, old: WorkloadSpec | None) -> ErrorList:
     found: ErrorList = []
     if old is None or _members(spec) != _members(old):
         found += declared_union(_members(spec), SPEC)
-    found += validate_once(spec, old, {"controller_ref": Once(validate_controller)}, SPEC)
+    found += validate_set_once(spec, old, {"controller_ref": SetOnce(validate_controller)}, SPEC)
     found += _validate_templates(
         spec.pod_group_templates or (),
         None if old is None else old.pod_group_templates or (),
@@ -141,14 +141,14 @@ def _validate_template(template: AnyTemplate, old: AnyTemplate | None, path: Pat
         found += declared_short_name(template.name, path.child("name"))
     old_policy = None if old is None else old.scheduling_policy
     found += validate_policy(template.scheduling_policy, old_policy, policy_path)
-    found += validate_once(
-        template, old, {"scheduling_constraints": Once(validate_constraints)}, path
+    found += validate_set_once(
+        template, old, {"scheduling_constraints": SetOnce(validate_constraints)}, path
     )
     if isinstance(template, PodGroupTemplate):
         old_claims = old.resource_claims if isinstance(old, PodGroupTemplate) else None
         found += validate_claims(template.resource_claims, old_claims, path.child("resourceClaims"))
-    found += validate_once(
-        template, old, {"disruption_mode": Once(validate_mode), **PRIORITY}, path
+    found += validate_set_once(
+        template, old, {"disruption_mode": SetOnce(validate_mode), **PRIORITY}, path
     )
     if isinstance(template, CompositePodGroupTemplate):
         found += _validate_children(

@@ -21,7 +21,7 @@ from mooring.api.fieldpath import Path
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.validation.errors import ErrorList, duplicate, forbidden, invalid, required
 from mooring.validation.field_rules import each, each_invalid, label_name
-from mooring.validation.pod.field_rules import choice
+from mooring.validation.pod.field_rules import one_of
 from mooring.validation.selectors import (
     validate_label_selector,
     validate_node_selector,
@@ -172,13 +172,13 @@ def _validate_constraint(constraint: TopologySpreadConstraint, path: Path) -> Er
         found.append(required(path.child("topologyKey"), "can not be empty"))
     action = constraint.when_unsatisfiable
     place = path.child("whenUnsatisfiable")
-    found += choice(action, ("DoNotSchedule", "ScheduleAnyway"), place)
+    found += one_of(action, ("DoNotSchedule", "ScheduleAnyway"), place)
     found += _validate_min_domains(constraint.min_domains, action, path.child("minDomains"))
     for name, policy in (
         ("nodeAffinityPolicy", constraint.node_affinity_policy),
         ("nodeTaintsPolicy", constraint.node_taints_policy),
     ):
-        found += choice(policy, ("Honor", "Ignore"), path.child(name))
+        found += one_of(policy, ("Honor", "Ignore"), path.child(name))
     keys, selector = constraint.match_label_keys, constraint.label_selector
     found += _validate_label_keys(keys, (), selector, path)
     if selector is not None:

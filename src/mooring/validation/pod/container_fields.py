@@ -22,12 +22,13 @@ from mooring.validation.field_rules import each_invalid, label, not_negative
 from mooring.validation.pod.field_rules import (
     ENV_FIELDS,
     Tree,
-    choice,
     config_key,
-    given,
     no_backsteps,
     object_name,
     object_name_prefix,
+    one_of,
+    require,
+    required_one_of,
     validate_field,
     validate_resource,
     variable_name,
@@ -125,7 +126,7 @@ def _validate_handler(handler: Tree, grace_period_s: int | None, path: Path) -> 
         chosen = name
         match name:
             case "exec":
-                found += given(handler[name], ("command",), place)
+                found += require(handler[name], ("command",), place)
             case "httpGet":
                 found += _validate_http(handler[name], place)
             case "sleep":
@@ -138,9 +139,9 @@ def _validate_handler(handler: Tree, grace_period_s: int | None, path: Path) -> 
 
 
 def _validate_http(action: Tree, path: Path) -> ErrorList:
-    found = given(action, ("path",), path)
+    found = require(action, ("path",), path)
     found += _validate_port(action.get("port", 0), path.child("port"))
-    found += choice(action.get("scheme", ""), HTTP_SCHEMES, path.child("scheme"))
+    found += one_of(action.get("scheme", ""), HTTP_SCHEMES, path.child("scheme"))
     for header in action.get("httpHeaders", ()):
         name = header.get("name", "")
         if not _is_header(name):
@@ -246,17 +247,13 @@ def validate_resize_policy(policies: tuple[Tree, ...], pod_policy: str, path: Pa
         if resource in taken:
             found.append(duplicate(path.index(position), resource))
         taken.add(resource)
-        found += _one_of(resource, RESIZED, path) + _one_of(restarts, RESIZE_POLICIES, path)
+        found += required_one_of(resource, RESIZED, path) + required_one_of(
+            restarts, RESIZE_POLICIES, path
+        )
         if pod_policy == "Never" and restarts != "NotRequired":
             detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             found.append(invalid(path, restarts, detail))
     return found
-
-
-def _one_of(value: Any, supported: tuple[str, ...], path: Path) -> ErrorList:
-    if not value:
-        return [required(path)]
-    return [] if value in supported else [not_supported(path, value, supported)]
 
 
 # --- environment variables ----------------------------------------------------------------
@@ -275,7 +272,7 @@ def validate_environment(container: Container, path: Path) -> ErrorList:
     for position, variable in enumerate(container.env):
         place = path.child("env").index(position)
         name = variable.get("name", "")
-        found += variable_name(name, place.child("name")) if name else given({}, ("name",), place)
+        found += variable_name(name, place.child("name")) if name else require({}, ("name",), place)
         if "valueFrom" in variable:
             found += _validate_source(variable, place.child("valueFrom"))
     return found + _validate_sources_of_many(container.env_from, path.child("envFrom"))
@@ -310,7 +307,7 @@ def _validate_key(selector: Tree, path: Path) -> ErrorList:
 
 
 def _validate_file_key(selector: Tree, path: Path) -> ErrorList:
-    found = given(selector, ("key", "volumeName", "path"), path)
+    found = require(selector, ("key", "volumeName", "path"), path)
     found += variable_name(selector.get("key", ""), path.child("key"))
     if selector.get("volumeName"):
         found += label(selector["volumeName"], path.child("volumeName"))

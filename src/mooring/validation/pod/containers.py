@@ -15,7 +15,6 @@ from mooring.validation.errors import (
     forbidden,
     invalid,
     not_found,
-    not_supported,
     required,
 )
 from mooring.validation.field_rules import label
@@ -27,7 +26,14 @@ from mooring.validation.pod.container_fields import (
     validate_resize_policy,
     validate_restarts,
 )
-from mooring.validation.pod.field_rules import Tree, choice, descending_path, given, no_backsteps
+from mooring.validation.pod.field_rules import (
+    Tree,
+    descending_path,
+    no_backsteps,
+    one_of,
+    require,
+    required_one_of,
+)
 from mooring.validation.pod.networking import validate_host_ports, validate_ports
 from mooring.validation.pod.resources import validate_container_resources
 from mooring.validation.pod.security_context import validate_container_security
@@ -174,7 +180,7 @@ def _validate_container(container: Container, context: ContainerContext, path: P
         found.append(required(path.child("name")))
     if not container.image:
         found.append(required(path.child("image")))
-    found += validate_choice(
+    found += required_one_of(
         container.termination_message_policy,
         ("File", "FallbackToLogsOnError"),
         path.child("terminationMessagePolicy"),
@@ -183,7 +189,7 @@ def _validate_container(container: Container, context: ContainerContext, path: P
     found += validate_environment(container, path)
     found += validate_mounts(container, context.volumes, path)
     policy_path = path.child("imagePullPolicy")
-    found += validate_choice(container.image_pull_policy, PULL_POLICIES, policy_path)
+    found += required_one_of(container.image_pull_policy, PULL_POLICIES, policy_path)
     resources_path = path.child("resources")
     found += validate_container_resources(container.resources, resources_path, context.claims)
     found += validate_resize_policy(
@@ -192,13 +198,6 @@ def _validate_container(container: Container, context: ContainerContext, path: P
     return found + validate_container_security(
         container.security_context, context.spec, path.child("securityContext")
     )
-
-
-def validate_choice(value: str, supported: tuple[str, ...], path: Path) -> ErrorList:
-    """Validate a required value that must be one of the supported ones."""
-    if not value:
-        return [required(path)]
-    return [] if value in supported else [not_supported(path, value, supported)]
 
 
 # --- volume mounts and devices ------------------------------------------------------------
@@ -230,10 +229,10 @@ def validate_mounts(container: Container, volumes: Volumes, path: Path) -> Error
 
 def _validate_place(mount: Tree, volumes: Volumes, path: Path, taken: set[str]) -> ErrorList:
     name, target = mount.get("name", ""), mount.get("mountPath", "")
-    found = given(mount, ("name",), path)
+    found = require(mount, ("name",), path)
     if name not in volumes:
         found.append(not_found(path.child("name"), name))
-    found += given(mount, ("mountPath",), path)
+    found += require(mount, ("mountPath",), path)
     if target in taken:
         found.append(invalid(path.child("mountPath"), target, "must be unique"))
     taken.add(target)
@@ -266,7 +265,7 @@ def _validate_sub_path(mount: Tree, path: Path) -> ErrorList:
 def _validate_options(mount: Tree, container: Container, path: Path) -> ErrorList:
     mounts = path.parent or path
     propagation, place = mount.get("mountPropagation"), mounts.child("mountPropagation")
-    found = choice(propagation, PROPAGATIONS, place)
+    found = one_of(propagation, PROPAGATIONS, place)
     security = container.security_context or {}
     if propagation == "Bidirectional" and not security.get("privileged"):
         detail = "Bidirectional mount propagation is available only to privileged containers"
@@ -276,7 +275,7 @@ def _validate_options(mount: Tree, container: Container, path: Path) -> ErrorLis
 
 def _validate_recursive(mount: Tree, propagation: str | None, path: Path) -> ErrorList:
     value = mount.get("recursiveReadOnly")
-    found = choice(value, RECURSIVE_READ_ONLY, path)
+    found = one_of(value, RECURSIVE_READ_ONLY, path)
     if found or value in (None, "Disabled"):
         return found
     if not mount.get("readOnly"):
@@ -291,7 +290,7 @@ def _validate_bind_options(mount: Tree, volumes: Volumes, path: Path) -> ErrorLi
     options = mount.get("bindMountOptions", [])
     found: ErrorList = []
     for position, option in enumerate(options):
-        found += choice(option, BIND_OPTIONS, path.index(position))
+        found += one_of(option, BIND_OPTIONS, path.index(position))
         if option in options[:position]:
             found.append(duplicate(path.index(position), option))
     if options and "image" in volumes.get(mount.get("name", ""), ()):

@@ -25,16 +25,23 @@ ID_MAX = 2**31 - 1
 _FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
-def given(tree: Tree, fields: Iterable[str], path: Path) -> ErrorList:
+def require(tree: Tree, fields: Iterable[str], path: Path) -> ErrorList:
     """Validate that fields are not empty."""
     return [required(path.child(name)) for name in fields if not tree.get(name)]
 
 
-def choice(value: Any, supported: Sequence[str], path: Path) -> ErrorList:
+def one_of(value: Any, supported: Sequence[str], path: Path) -> ErrorList:
     """Validate an optional value that must be one of the supported ones."""
     if value is None or value in supported:
         return []
     return [not_supported(path, value, sorted(supported))]
+
+
+def required_one_of(value: str, supported: tuple[str, ...], path: Path) -> ErrorList:
+    """Validate a required value that must be one of the supported ones."""
+    if not value:
+        return [required(path)]
+    return [] if value in supported else [not_supported(path, value, supported)]
 
 
 def in_range(value: int, low: int, high: int, path: Path) -> ErrorList:
@@ -146,7 +153,7 @@ _BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "
 
 def validate_volume_file(file: Tree, path: Path) -> ErrorList:
     """Validate a file that holds a field or a resource of its pod."""
-    found = given(file, ("path",), path) + local_path(file.get("path", ""), path.child("path"))
+    found = require(file, ("path",), path) + local_path(file.get("path", ""), path.child("path"))
     field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
     if field is not None:
         found += validate_field(field, VOLUME_FIELDS, path.child("fieldRef"))

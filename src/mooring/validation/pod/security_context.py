@@ -21,7 +21,7 @@ from mooring.validation.errors import (
     too_long,
 )
 from mooring.validation.field_rules import each, each_invalid
-from mooring.validation.pod.field_rules import Tree, choice, descending_path, user_id
+from mooring.validation.pod.field_rules import Tree, descending_path, one_of, user_id
 from mooring.validation.pod.layout import internal_form
 
 PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
@@ -61,7 +61,7 @@ def validate_container_security(context: Tree | None, spec: PodSpec, path: Path)
     found = user_id(context.get("runAsUser"), path.child("runAsUser"))
     found += user_id(context.get("runAsGroup"), path.child("runAsGroup"))
     proc_mount, place = context.get("procMount"), path.child("procMount")
-    found += choice(proc_mount, PROC_MOUNTS, place)
+    found += one_of(proc_mount, PROC_MOUNTS, place)
     if proc_mount == "Unmasked" and spec.host_users is not False:
         found.append(invalid(place, proc_mount, "`hostUsers` must be false to use `Unmasked`"))
     found += _validate_profiles(context, path)
@@ -92,7 +92,7 @@ def validate_pod_security(context: Tree | None, spec: PodSpec, path: Path) -> Er
     found += each(context.get("supplementalGroups", ()), user_id, path.child("supplementalGroups"))
     found += _validate_sysctls(context.get("sysctls", ()), spec, path.child("sysctls"))
     for name, policies in _CHANGE_POLICIES.items():
-        found += choice(context.get(name), policies, path.child(name))
+        found += one_of(context.get(name), policies, path.child(name))
     return found + _validate_profiles(context, path)
 
 

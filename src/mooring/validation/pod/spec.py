@@ -32,18 +32,14 @@ from mooring.validation.field_rules import (
     each_invalid,
     label,
     label_name,
-    label_value,
     subdomain,
+    validate_labels,
 )
 from mooring.validation.metadata import METADATA, validate_metadata
 from mooring.validation.pod.affinity import validate_affinity, validate_spreading
 from mooring.validation.pod.container_fields import validate_file_volumes
-from mooring.validation.pod.containers import (
-    validate_choice,
-    validate_containers,
-    validate_images,
-    with_paths,
-)
+from mooring.validation.pod.containers import validate_containers, validate_images, with_paths
+from mooring.validation.pod.field_rules import required_one_of
 from mooring.validation.pod.networking import (
     validate_dns,
     validate_host_namespaces,
@@ -97,10 +93,10 @@ def validate_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) ->
     found += validate_containers(spec, volumes, path)
     found += validate_whole_resources(spec, path.child("resources"))
     found += validate_host_network(spec, path.child("containers"), is_pod=metadata is not None)
-    found += validate_choice(
+    found += required_one_of(
         spec.restart_policy, ("Always", "OnFailure", "Never"), path.child("restartPolicy")
     )
-    found += validate_choice(
+    found += required_one_of(
         spec.dns_policy,
         ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
         path.child("dnsPolicy"),
@@ -121,7 +117,7 @@ def _validate_whole(spec: PodSpec, path: Path) -> ErrorList:
 
 
 def _validate_placement(spec: PodSpec, path: Path) -> ErrorList:
-    found = _validate_node_selector(spec.node_selector, path.child("nodeSelector"))
+    found = validate_labels(spec.node_selector, path.child("nodeSelector"))
     found += validate_affinity(spec.affinity, path.child("affinity"))
     found += _validate_readiness(spec.readiness_gates, path.child("readinessGates"))
     found += _validate_gates(spec.scheduling_gates, path.child("schedulingGates"))
@@ -141,7 +137,7 @@ def _validate_placement(spec: PodSpec, path: Path) -> ErrorList:
         found += subdomain(spec.runtime_class_name, path.child("runtimeClassName"))
     if spec.preemption_policy is not None:
         policies = ("PreemptLowerPriority", "Never")
-        found += validate_choice(spec.preemption_policy, policies, path.child("preemptionPolicy"))
+        found += required_one_of(spec.preemption_policy, policies, path.child("preemptionPolicy"))
     if spec.overhead:
         overhead = ResourceRequirements(limits=spec.overhead)
         found += validate_container_resources(overhead, path.child("overhead"), ())
@@ -205,14 +201,6 @@ def _internal(claim: PodResourceClaim) -> dict[str, Any]:
 
 
 # --- placement ----------------------------------------------------------------------------
-
-
-def _validate_node_selector(selector: dict[str, str], path: Path) -> ErrorList:
-    found: ErrorList = []
-    for key, value in selector.items():
-        found += label_name(key, path)
-        found += label_value(value, path)
-    return found
 
 
 def _validate_readiness(gates: tuple[Any, ...], path: Path) -> ErrorList:

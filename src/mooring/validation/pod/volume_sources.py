@@ -14,11 +14,11 @@ from mooring.validation.errors import ErrorList, forbidden, invalid, not_support
 from mooring.validation.field_rules import driver_name, each_invalid, label
 from mooring.validation.pod.field_rules import (
     Tree,
-    choice,
-    given,
     in_range,
     local_path,
     object_name,
+    one_of,
+    require,
     validate_signer,
     validate_volume_file,
 )
@@ -78,7 +78,7 @@ def validate_projected(volume: Tree, path: Path, validate_key: KeyCheck) -> Erro
 
 
 def _validate_object(source: Tree, path: Path, paths: _Paths, validate_key: KeyCheck) -> ErrorList:
-    found = given(source, ("name",), path)
+    found = require(source, ("name",), path)
     for position, item in enumerate(source.get("items", ())):
         found += validate_key(item, path.child("items").index(position))
         if item.get("path"):
@@ -108,7 +108,7 @@ def _validate_token(source: Tree, path: Path, volume: Path) -> ErrorList:
     elif lifetime > TOKEN_LIFETIME_S_MAX:
         detail = "may not specify a duration larger than 2^32 seconds"
         found.append(invalid(place, lifetime, detail))
-    found += given(source, ("path",), volume)
+    found += require(source, ("path",), volume)
     return found + local_path(source.get("path", ""), volume.child("path"))
 
 
@@ -134,7 +134,7 @@ def _validate_bundle(source: Tree, path: Path, paths: _Paths) -> ErrorList:
             found += validate_label_selector(selector, path.child("labelSelector"))
     else:
         found.append(required(path, "either name or signerName must be specified"))
-    found += given(source, ("path",), path)
+    found += require(source, ("path",), path)
     found += local_path(target, path.child("path"))
     return found + paths.take(target, target)
 
@@ -223,7 +223,7 @@ _RESERVED = "kubernetes.io and k8s.io namespaces are reserved"
 
 def validate_nfs(source: Tree, path: Path) -> ErrorList:
     """Validate an export of an NFS server."""
-    found = given(source, ("server", "path"), path)
+    found = require(source, ("server", "path"), path)
     target = source.get("path", "")
     if not target.startswith("/"):
         found.append(invalid(path.child("path"), target, "must be an absolute path"))
@@ -232,12 +232,12 @@ def validate_nfs(source: Tree, path: Path) -> ErrorList:
 
 def validate_gce_disk(source: Tree, path: Path) -> ErrorList:
     """Validate a persistent disk of Google."""
-    return given(source, ("pdName",), path) + _validate_partition(source, path)
+    return require(source, ("pdName",), path) + _validate_partition(source, path)
 
 
 def validate_aws_disk(source: Tree, path: Path) -> ErrorList:
     """Validate a block store of Amazon."""
-    return given(source, ("volumeID",), path) + _validate_partition(source, path)
+    return require(source, ("volumeID",), path) + _validate_partition(source, path)
 
 
 def _validate_partition(source: Tree, path: Path) -> ErrorList:
@@ -264,14 +264,14 @@ def validate_flocker(source: Tree, path: Path) -> ErrorList:
 
 def validate_cinder(source: Tree, path: Path) -> ErrorList:
     """Validate a volume of OpenStack."""
-    return given(source, ("volumeID",), path) + _validate_secret(source, path)
+    return require(source, ("volumeID",), path) + _validate_secret(source, path)
 
 
 def _validate_secret(source: Tree, path: Path) -> ErrorList:
     """Validate that a secret that is referred to is named."""
     if "secretRef" not in source:
         return []
-    return given(source["secretRef"], ("name",), path.child("secretRef"))
+    return require(source["secretRef"], ("name",), path.child("secretRef"))
 
 
 def validate_quobyte(source: Tree, path: Path) -> ErrorList:
@@ -290,7 +290,7 @@ def validate_quobyte(source: Tree, path: Path) -> ErrorList:
             for pair in pairs
             if not _is_host_and_port(pair)
         ]
-    return found + given(source, ("volume",), path)
+    return found + require(source, ("volume",), path)
 
 
 def _is_host_and_port(text: str) -> bool:
@@ -323,7 +323,7 @@ def validate_fibre_channel(source: Tree, path: Path) -> ErrorList:
 
 def validate_flex_volume(source: Tree, path: Path) -> ErrorList:
     """Validate a volume of a driver of its own, whose options are not Kubernetes'."""
-    found = given(source, ("driver",), path)
+    found = require(source, ("driver",), path)
     for key in source.get("options", ()):
         domain = f".{key.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
@@ -333,11 +333,11 @@ def validate_flex_volume(source: Tree, path: Path) -> ErrorList:
 
 def validate_azure_disk(source: Tree, path: Path) -> ErrorList:
     """Validate a disk of Azure, whose URI depends on its kind."""
-    found = given(source, ("diskName", "diskURI"), path)
+    found = require(source, ("diskName", "diskURI"), path)
     modes, kinds = ("None", "ReadOnly", "ReadWrite"), ("Dedicated", "Managed", "Shared")
-    found += choice(source.get("cachingMode"), modes, path.child("cachingMode"))
+    found += one_of(source.get("cachingMode"), modes, path.child("cachingMode"))
     kind, uri = source.get("kind"), source.get("diskURI", "")
-    found += choice(kind, kinds, path.child("kind"))
+    found += one_of(kind, kinds, path.child("kind"))
     if kind == "Managed" and not uri.startswith("/subscriptions/"):
         found.append(not_supported(path.child("diskURI"), uri, (_MANAGED_URI,)))
     if kind not in (None, "Managed") and not uri.startswith("https://"):
@@ -371,7 +371,7 @@ def validate_csi(source: Tree, path: Path) -> ErrorList:
 
 def validate_iscsi(source: Tree, path: Path) -> ErrorList:
     """Validate a target of iSCSI."""
-    found = given(source, ("targetPortal", "iqn"), path)
+    found = require(source, ("targetPortal", "iqn"), path)
     if source.get("iqn"):
         found += _validate_qualified(source["iqn"], path.child("iqn"))
     found += in_range(source.get("lun", 0), 0, LUN_MAX, path.child("lun"))

@@ -22,21 +22,21 @@ from mooring.validation.errors import (
     not_supported,
     required,
 )
-from mooring.validation.field_rules import each, each_invalid, label
+from mooring.validation.field_rules import each, each_invalid, label, validate_labels
 from mooring.validation.metadata import validate_annotations
 from mooring.validation.pod import volume_sources as network
 from mooring.validation.pod.field_rules import (
     Tree,
-    choice,
     descending_path,
     file_mode,
-    given,
     local_path,
     no_backsteps,
+    one_of,
+    require,
     validate_volume_file,
 )
 from mooring.validation.pod.volume_sources import validate_projected
-from mooring.validation.selectors import validate_label_selector, validate_labels
+from mooring.validation.selectors import validate_label_selector
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
@@ -155,20 +155,20 @@ def _validate_host_path(source: Tree, path: Path) -> ErrorList:
     if not target:
         return [required(path.child("path"))]
     found = no_backsteps(target, path.child("path"))
-    return found + choice(source.get("type"), _HOST_PATH_TYPES, path.child("type"))
+    return found + one_of(source.get("type"), _HOST_PATH_TYPES, path.child("type"))
 
 
 def _validate_git_repository(source: Tree, path: Path) -> ErrorList:
-    found = given(source, ("repository",), path)
+    found = require(source, ("repository",), path)
     return found + descending_path(source.get("directory", ""), path.child("directory"))
 
 
 def _validate_config_map(source: Tree, path: Path) -> ErrorList:
-    return given(source, ("name",), path) + _validate_files(source, path)
+    return require(source, ("name",), path) + _validate_files(source, path)
 
 
 def _validate_secret(source: Tree, path: Path) -> ErrorList:
-    return given(source, ("secretName",), path) + _validate_files(source, path)
+    return require(source, ("secretName",), path) + _validate_files(source, path)
 
 
 def _validate_files(source: Tree, path: Path) -> ErrorList:
@@ -179,7 +179,7 @@ def _validate_files(source: Tree, path: Path) -> ErrorList:
 
 def validate_key_to_path(item: Tree, path: Path) -> ErrorList:
     """Validate the path of a key."""
-    found = given(item, ("key", "path"), path)
+    found = require(item, ("key", "path"), path)
     found += local_path(item.get("path", ""), path.child("path"))
     return found + file_mode(item.get("mode"), path.child("mode"))
 
@@ -198,8 +198,8 @@ def _validate_ephemeral(source: Tree, path: Path) -> ErrorList:
 
 
 def _validate_image(source: Tree, path: Path) -> ErrorList:
-    found = given(source, ("reference",), path)
-    return found + choice(source.get("pullPolicy"), PULL_POLICIES, path.child("pullPolicy"))
+    found = require(source, ("reference",), path)
+    return found + one_of(source.get("pullPolicy"), PULL_POLICIES, path.child("pullPolicy"))
 
 
 def _validate_projected(source: Tree, path: Path) -> ErrorList:
@@ -209,7 +209,7 @@ def _validate_projected(source: Tree, path: Path) -> ErrorList:
 
 def _with(*fields: str) -> SourceCheck:
     """Return the rule of a source of which only some fields are required."""
-    return lambda source, path: given(source, fields, path)
+    return lambda source, path: require(source, fields, path)
 
 
 # In the order of Kubernetes: only the first source that is set is validated.
