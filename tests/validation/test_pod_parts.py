@@ -10,7 +10,7 @@ from mooring.api.core.placement import Affinity, PodAffinity, PodAffinityTerm
 from mooring.api.fieldpath import root
 from mooring.api.meta import LabelSelector
 from mooring.validation.pod.affinity import validate_affinity
-from tests.validation.plainobjects import VALID, Tree, causes, create
+from tests.validation.objects import VALID, Tree, causes, create
 
 LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "

@@ -1,8 +1,8 @@
-"""A pytest plugin for those who write drivers; installing Mooring is enough to have it.
+"""A pytest plugin for authors of drivers; installing Mooring enables it.
 
 dra_cluster        a whole cluster, with a node that runs pods
-assert_allocated   what a claim in it got
-fake_kubelet       the node's half of DRA alone, with faults on demand
+assert_allocated   asserts the devices of a claim in it
+fake_kubelet       the DRA half of a kubelet alone, with faults on demand
 hardware           the sysfs of a board, as files
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-# Nothing of ours is imported before a test asks for it: this module is loaded by every pytest.
+# Import nothing of Mooring before a test needs it: every pytest run loads this module.
 if TYPE_CHECKING:
     from mooring.testing.cluster import Cluster
     from mooring.testing.kubelet import FakeKubelet

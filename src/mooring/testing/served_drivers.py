@@ -131,7 +131,8 @@ __tracebackhide__ = True  # pytest shows the test, not us
 
 
 WAIT_S = 60.0
-TOLD = (AssertionError, DriverError, DevicesRefusedError)  # say all by themselves, and their causes
+# Errors whose text and causes are enough: their tracebacks would only show the event loop.
+SELF_EXPLANATORY = (AssertionError, DriverError, DevicesRefusedError)
 
 
 class Background:
@@ -160,7 +161,7 @@ class Background:
 
         try:
             return asyncio.run_coroutine_threadsafe(bounded(), self.loop).result()
-        except TOLD as error:
+        except SELF_EXPLANATORY as error:
             raise error.with_traceback(None)  # noqa: B904  # the same error
 
     @contextmanager

@@ -281,9 +281,9 @@ def _validate_patterns(patterns: list[Any], path: Path) -> ErrorList:
         found.append(too_many(path, len(patterns), PATTERNS_MAX))
     for position, pattern in enumerate(patterns):
         place = path.index(position)
-        told = pattern if isinstance(pattern, dict) else {}
-        found += label_name(_text(told.get("type")), place.child("type"))
-        found += _validate_word(_text(told.get("status")), _STATUSES, place.child("status"))
+        condition = pattern if isinstance(pattern, dict) else {}
+        found += label_name(_text(condition.get("type")), place.child("type"))
+        found += _validate_word(_text(condition.get("status")), _STATUSES, place.child("status"))
     return found
 
 

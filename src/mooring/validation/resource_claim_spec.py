@@ -46,6 +46,7 @@ from mooring.validation.field_rules import (
     identity,
     label,
     subdomain,
+    value_or,
 )
 from mooring.validation.strategy import Context, ExpressionPurpose
 
@@ -79,7 +80,7 @@ class RequestNames:
         known = self._subrequests.get(request)
         return known is not None and (not slash or subrequest in known)
 
-    def check(self, reference: str, path: Path) -> ErrorList:
+    def validate(self, reference: str, path: Path) -> ErrorList:
         """Validate that a reference names a request of the claim."""
         segments = reference.split("/")
         if len(segments) > 2:
@@ -93,12 +94,12 @@ class RequestNames:
 
     def validate_all(self, references: tuple[str, ...], path: Path) -> ErrorList:
         """Validate a list of references: each exists, and occurs once."""
-        return declared_set(references, REQUESTS_MAX, self.check, identity, path)
+        return declared_set(references, REQUESTS_MAX, self.validate, identity, path)
 
 
 def validate_claim_spec(spec: ResourceClaimSpec, path: Path, context: Context) -> ErrorList:
     """Validate the spec of a new claim or template."""
-    return _ClaimRules(spec.devices, context).check(path.child("devices"))
+    return _ClaimRules(spec.devices, context).validate(path.child("devices"))
 
 
 class _ClaimRules:
@@ -111,7 +112,7 @@ class _ClaimRules:
         self.constrained = _constrained_attributes(claim.constraints)
         self.derived_cost = 0
 
-    def check(self, path: Path) -> ErrorList:
+    def validate(self, path: Path) -> ErrorList:
         claim = self.claim
         found = declared_set(
             claim.requests or (),
@@ -288,13 +289,10 @@ def _constrained_attributes(
     """
     attributes: dict[str, set[str]] = defaultdict(set)
     for constraint in constraints:
-        name = constraint.match_attribute
-        if name is None:
-            name = constraint.distinct_attribute
-        if name is None:
-            continue
-        for reference in constraint.requests or ("",):
-            attributes[reference].add(name)
+        name = value_or(constraint.match_attribute, constraint.distinct_attribute)
+        if name is not None:
+            for reference in constraint.requests or ("",):
+                attributes[reference].add(name)
     return attributes
 
 
@@ -317,9 +315,8 @@ def disabled_claim_gates(
 ) -> Iterator[Gate]:
     """Yield the disabled gates whose fields are dropped."""
     for gate, is_used, _ in _FEATURES:
-        if context.enabled(gate) or (old is not None and is_used(old.devices)):
-            continue
-        if is_used(spec.devices):
+        was_used = old is not None and is_used(old.devices)
+        if not context.enabled(gate) and not was_used and is_used(spec.devices):
             yield gate
 
 

@@ -147,7 +147,7 @@ def _validate_new_allocation(
 def _validate_result(
     result: DeviceRequestAllocationResult, names: RequestNames, path: Path
 ) -> ErrorList:
-    found = names.check(result.request, path.child("request"))
+    found = names.validate(result.request, path.child("request"))
     found += declared_driver_name(result.driver, path.child("driver"))
     found += declared_pool_name(result.pool, path.child("pool"))
     found += label(result.device, path.child("device"))

@@ -1,11 +1,10 @@
 """A bench for one driver: an API server, a node, and the folders of a kubelet.
 
-A driver that is started by the bench finds all it needs in its command line, where these words
-stand for what there is:
+A driver that the bench starts gets all it needs in its command line, through these placeholders:
 
 {kubeconfig}  {node}  {root}  {registry}  {plugins}  {cdi}
 
-and in its environment, under the names that drivers use already: KUBECONFIG, NODE_NAME,
+and in its environment, under the names that drivers use: KUBECONFIG, NODE_NAME,
 KUBELET_DIR, KUBELET_REGISTRAR_DIRECTORY_PATH, KUBELET_PLUGINS_DIRECTORY_PATH and CDI_ROOT.
 """
 
@@ -31,8 +30,8 @@ from mooring.client.connecting import find_access, http_client
 from mooring.client.writes import Create
 
 NODE_NAME = "check"
-# In the environment of a driver; the last three are those of Kubernetes' example driver, which
-# others took over.
+# The environment of a driver; the last three are those of Kubernetes' example driver, which other
+# drivers adopted.
 VARIABLES = {
     "KUBECONFIG": "kubeconfig",
     "NODE_NAME": "node",
@@ -42,8 +41,8 @@ VARIABLES = {
     "CDI_ROOT": "cdi",
 }
 START_S = 30.0
-STOP_S = 10.0  # of our own server
-GRACE_S = 30.0  # of a driver: what a pod has by default
+STOP_S = 10.0  # of the API server
+GRACE_S = 30.0  # of a driver: the default of pods
 _SERVER = (sys.executable, "-m", "mooring.cli.main", "server", "--port", "0")
 
 
@@ -55,7 +54,7 @@ class Folders(Struct, frozen=True):
     """The folders of a kubelet; short, because paths of sockets must be."""
 
     root: Path
-    own_cdi: Path | None = None  # where specs are, if not below the root
+    own_cdi: Path | None = None  # the folder of CDI specs, if not below the root
 
     @property
     def registry(self) -> Path:

@@ -45,7 +45,7 @@ from mooring.testing.check.trial import Trial, called
 from mooring.wire.services import DRA_PLUGIN, HEALTH_V1
 
 DRIVER_NAME_MAX = 63
-SETTLE_S = 0.3  # in which a driver that wants to end has ended
+SETTLE_S = 0.3  # within which a driver that wants to exit has exited
 
 Check = Callable[[Trial], Awaitable[None]]
 
@@ -56,8 +56,8 @@ Check = Callable[[Trial], Awaitable[None]]
 async def registration(trial: Trial) -> None:
     """GetInfo returns a DRA driver with a valid name and an existing socket.
 
-    GetInfo must say type DRAPlugin, a DNS subdomain of at most 63 characters (with capitals, if it
-    likes), and the path of a socket that exists, or none if it is that of the registration.
+    GetInfo must return the type DRAPlugin, a DNS subdomain of at most 63 characters as the name
+    (uppercase is allowed), and the path of a socket, or none if it is the registration socket.
     """
     info = trial.plug.info
     if info.type != DRA_PLUGIN:
@@ -73,8 +73,8 @@ async def registration(trial: Trial) -> None:
 async def registration_again(trial: Trial) -> None:
     """It can be registered again, as after a restart of the kubelet or a failed registration.
 
-    GetInfo must say the same each time. Told of a failure, a driver may answer with an error, or
-    end and be started again; then it must register as before.
+    GetInfo must return the same each time. Notified of a failure, a driver may return an error, or
+    exit and be restarted; then it must register as before.
     """
     before = trial.plug.info
     again = await called(ask_info(trial.socket))
@@ -106,8 +106,8 @@ async def _ends_after(trial: Trial) -> bool:
 async def versions(trial: Trial) -> None:
     """It serves every version of the DRA API that it lists, including v1.
 
-    A version that is named and not served (UNIMPLEMENTED) fails. Without v1.DRAPlugin there is
-    advice only: kubelets of today take v1beta1.DRAPlugin, too.
+    A version that is listed and not served (UNIMPLEMENTED) fails. A missing v1.DRAPlugin is advice
+    only: current kubelets also accept v1beta1.DRAPlugin.
     """
     info = trial.plug.info
     named = [each for each in info.versions if each in DRA_VERSIONS]
@@ -116,7 +116,7 @@ async def versions(trial: Trial) -> None:
             try:
                 await plug.prepare()
             except PluginCallError as error:
-                # To be asked for no claims is odd, and a driver may say so.
+                # A request without claims is odd, and a driver may reject it.
                 if not error.is_answer:
                     raise CheckFailedError(f"{version}: {error}") from None
     if DRA_VERSIONS[0] not in named:
@@ -129,9 +129,9 @@ async def versions(trial: Trial) -> None:
 async def slices(trial: Trial) -> None:
     """It publishes complete pools of devices for its node, with unique names.
 
-    Within --timeout there must be ResourceSlices of its name for this node, or for any, and as many
-    in each pool as resourceSliceCount says. The other checks need a device: where a machine has
-    none, check the driver on one that has.
+    Within --timeout there must be ResourceSlices of its name for this node, or for all nodes, and
+    resourceSliceCount of them in each pool. The other checks need a device: if a machine has none,
+    check the driver on one that has.
     """
     seen: set[tuple[str, str]] = set()
     for each in await trial.published():
@@ -147,7 +147,7 @@ async def slices(trial: Trial) -> None:
 async def owners(trial: Trial) -> None:
     """Its slices are owned by their node, so that they are deleted with it.
 
-    Advice: slices with spec.nodeName should have the Node as their owner, as Go's library sets it.
+    Advice: the Node should own slices with spec.nodeName, as with Go's library.
     """
     node = trial.bench.node
     for each in await trial.published():
@@ -164,7 +164,7 @@ async def owners(trial: Trial) -> None:
 async def restart(trial: Trial) -> None:
     """After a crash it prepares a claim as before, and unprepares it.
 
-    After SIGKILL it must register within --timeout, and find the claim as it was.
+    After SIGKILL it must register within --timeout, and return the same devices.
     """
     claim = await trial.claim()
     before = await trial.prepare(claim)
@@ -181,7 +181,7 @@ async def restart(trial: Trial) -> None:
 async def restart_while_taking_back(trial: Trial) -> None:
     """A claim that was prepared before a crash can be unprepared after it.
 
-    And its device can be prepared for another claim.
+    Then its device can be prepared for another claim.
     """
     claim = await trial.claim()
     await trial.prepare(claim)
@@ -196,7 +196,7 @@ async def restart_while_taking_back(trial: Trial) -> None:
 async def reboot(trial: Trial) -> None:
     """After a reboot, which empties the folder of CDI specs, it prepares a claim again.
 
-    Advice: a driver that compares the boot id of the machine is right, and cannot be tried here.
+    Advice: a driver that compares the boot id of the machine is right, but cannot be checked here.
     """
     claim = await trial.claim()
     await trial.prepare(claim)
@@ -213,7 +213,7 @@ async def reboot(trial: Trial) -> None:
 async def republish(trial: Trial) -> None:
     """It publishes its slices again after somebody, such as a starting kubelet, deleted them.
 
-    Within --republish-timeout: drivers in Go look after 30 s by default, and some later.
+    Within --republish-timeout: drivers in Go resync after 30 s by default, some later.
     """
     for each in await trial.published():
         await trial.bench.client.write(Delete(Target.of(each)))
@@ -226,8 +226,8 @@ async def republish(trial: Trial) -> None:
 async def health(trial: Trial) -> None:
     """If it reports the health of devices, it reports at once, and only published devices.
 
-    The stream must begin with a report, name published devices, and not repeat itself without end.
-    A driver that does not know (UNIMPLEMENTED), or does not name the service, is left alone.
+    The stream must begin with a report, contain published devices, and not repeat itself endlessly.
+    The check is skipped for a driver that does not list or implement (UNIMPLEMENTED) the service.
     """
     named = [each for each in HEALTH_VERSIONS if each in trial.plug.info.versions]
     if not named:
@@ -256,7 +256,7 @@ async def health(trial: Trial) -> None:
         unknown = ", ".join(sorted(f"{pool}/{name}" for pool, name in named_devices - there))
         if named_devices and not named_devices & there:
             raise CheckFailedError(f"{version}: it reports {unknown}, and no published device")
-        if unknown:  # It may have withdrawn devices because they are ill.
+        if unknown:  # It may have withdrawn devices because they are unhealthy.
             trial.remark(f"{version}: it reports {unknown}, which is not published")
 
 
@@ -266,7 +266,7 @@ async def health(trial: Trial) -> None:
 async def end(trial: Trial) -> None:
     """On SIGTERM it exits soon and removes its sockets.
 
-    Advice: within 30 s of SIGTERM, as pods have by default, and without a socket left behind.
+    Advice: within 30 s, the default grace period of pods, and without leaving a socket behind.
     """
     process, info, socket = trial.own_process, trial.plug.info, trial.socket
     if not await process.stop():
@@ -286,7 +286,7 @@ def details_of(check: Check) -> str:
     return " ".join((check.__doc__ or "").partition("\n")[2].split())
 
 
-# By their names, in their order.
+# By name, in order.
 CHECKS: dict[str, Check] = {
     "registration": registration,
     "registration-again": registration_again,
@@ -307,8 +307,8 @@ CHECKS: dict[str, Check] = {
     "restart": restart,
     "restart-unprepare": restart_while_taking_back,
     "reboot": reboot,
-    "republish": republish,  # late: nothing else can be tried without slices
+    "republish": republish,  # late: other checks need slices
     "end": end,
 }
-# What nobody asks of a driver, and users are better off with.
+# Checks that nobody requires, but that help users.
 ADVICE = {"owners", "partial-errors", "two-owners", "reboot", "end"}

@@ -20,10 +20,10 @@ PARALLEL = 8
 async def prepare(trial: Trial) -> None:
     """It prepares the devices of a claim, with CDI ids that exist.
 
-    NodePrepareResources must answer for the claim, without an error, within 45 s. The devices that
-    it names must be those of the claim, their requests requests of the claim, and their CDI ids
-    found in the specs that it wrote. It may name none: a driver that reaches containers in another
-    way (NRI), or has nothing to give them, need not.
+    NodePrepareResources must return the claim, without an error, within 45 s. Its devices must be
+    those of the claim, with requests of the claim, and their CDI ids must be in the specs that the
+    driver wrote. It may return no devices: a driver may reach containers in another way (NRI), or
+    have nothing to give them.
     """
     claim = await trial.claim()
     response = (await trial.prepare(claim))[claim.metadata.uid]
@@ -58,7 +58,7 @@ async def idempotence(trial: Trial) -> None:
 async def batch(trial: Trial) -> None:
     """It prepares and unprepares several claims in one call.
 
-    Both answers must have an entry for each claim, and for no other. It needs two devices.
+    Both responses must have an entry for each claim, and no others. This needs two devices.
     """
     one, other = await trial.claim(), await trial.claim()
     await trial.prepare(one, other)
@@ -68,7 +68,7 @@ async def batch(trial: Trial) -> None:
 async def partial_errors(trial: Trial) -> None:
     """An error of one claim does not affect another claim in the same call.
 
-    Advice: Go's library refuses the whole call, and a kubelet tries it again.
+    Advice: Go's library fails the whole call, and a kubelet retries it.
     """
     good, bad = await trial.claim(), await trial.claims.new()
     answer = await called(trial.plug.prepare(ClaimKey.of(good), ClaimKey.of(bad)))
@@ -84,7 +84,7 @@ async def partial_errors(trial: Trial) -> None:
 async def unallocated(trial: Trial) -> None:
     """It rejects a claim without devices.
 
-    By an error of the claim, or of the call: the claim has no allocation.
+    With an error for the claim or the call: the claim has no allocation.
     """
     claim = await trial.claims.new()
     if not await trial.refusal(ClaimKey.of(claim)):
@@ -95,8 +95,8 @@ async def unallocated(trial: Trial) -> None:
 async def unknown_claims(trial: Trial) -> None:
     """It rejects preparing a claim that does not exist; unpreparing it succeeds.
 
-    NodeUnprepareResources may come twice, or after a driver lost its memory: no error, and an entry
-    in the answer.
+    NodeUnprepareResources may be called twice, or after a driver lost its state: it must return an
+    entry without an error.
     """
     key = ClaimKey("00000000-0000-4000-8000-000000000000", "default", "nobody")
     if not await trial.refusal(key):
@@ -111,7 +111,7 @@ async def unknown_claims(trial: Trial) -> None:
 async def replaced_claims(trial: Trial) -> None:
     """It rejects a claim of the same name with another uid.
 
-    Claims are deleted and made anew under the same name; a driver compares metadata.uid.
+    A claim may be deleted and created again with the same name; a driver compares metadata.uid.
     """
     claim = await trial.claim()
     stale = replace(ClaimKey.of(claim), uid="00000000-0000-4000-8000-000000000001")
@@ -123,7 +123,7 @@ async def replaced_claims(trial: Trial) -> None:
 async def unprepare_again(trial: Trial) -> None:
     """Unpreparing a claim twice succeeds, and it can be prepared again.
 
-    After that its CDI ids must be found again.
+    Then its CDI ids must exist again.
     """
     claim = await trial.claim()
     await trial.prepare(claim)
@@ -136,7 +136,7 @@ async def unprepare_again(trial: Trial) -> None:
 async def parallel(trial: Trial) -> None:
     """It handles many concurrent calls.
 
-    Up to eight claims, in as many calls; a driver may work on them one after the other.
+    Up to eight claims, in as many calls; a driver may handle them one after the other.
     """
     made = [await trial.claim()]
     for _ in range(PARALLEL - 1):
@@ -151,7 +151,7 @@ async def parallel(trial: Trial) -> None:
 async def two_owners(trial: Trial) -> None:
     """It rejects preparing a device for a second claim.
 
-    Advice: it should never happen, and the driver is the last who can notice.
+    Advice: this should never happen, and the driver is the last component that can notice.
     """
     claim = await trial.claim()
     assert claim.status.allocation is not None

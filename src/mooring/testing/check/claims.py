@@ -123,7 +123,7 @@ class ClaimFactory:
         if self._pod is None:
             try:
                 self._pod = await self._bench.client.write(Create(_pod()))
-            except ClientError:  # Some clusters allow no such pod; most drivers do without.
+            except ClientError:  # Some clusters forbid such a pod; most drivers do not need it.
                 self._reserves = False
                 return ()
         metadata = self._pod.metadata

@@ -8,8 +8,8 @@ from enum import Enum
 from msgspec import Struct
 
 START_S = 60.0  # to register, and to publish
-# Slices that somebody deleted may come back late: Go's library looks after 30 s by default, and
-# again a minute after it published. Twice as long is no race.
+# Deleted slices may come back late: Go's library resyncs after 30 s by default, and again a minute
+# after it published. Twice as long avoids a race.
 REPUBLISH_S = 180.0
 
 
@@ -18,7 +18,7 @@ class Result(Enum):
 
     PASSED = "pass"
     FAILED = "fail"
-    ADVISED = "advice"  # failed, but nobody is forbidden to be like this
+    ADVISED = "advice"  # failed, but nobody requires it
     SKIPPED = "skip"
 
 
@@ -26,9 +26,9 @@ class Outcome(Struct, frozen=True):
     """The outcome of one check."""
 
     check: str
-    promise: str  # what was checked, in a sentence
+    promise: str  # the promise, in a sentence
     result: Result
-    why: str = ""  # it failed or was skipped; or what is remarkable though it passed
+    why: str = ""  # the reason, or a remark on a check that passed
 
 
 class Report(Struct, frozen=True):

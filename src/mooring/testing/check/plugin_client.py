@@ -34,8 +34,8 @@ from mooring.wire.services import (
 
 CALL_S = 45.0  # as long as a kubelet waits for an answer
 LOOK_S = 0.05
-# How long health is listened to, and how many reports are too many: besides one of each device, as
-# a driver may tell of each by itself.
+# How long to listen to health, and the limit of reports besides one for each device: a driver may
+# report each device separately.
 LISTEN_S, REPORTS_MAX = 0.2, 20
 DRA_VERSIONS = (DRA_V1, DRA_V1BETA1)
 HEALTH_VERSIONS = (HEALTH_V1, HEALTH_V1ALPHA1)
@@ -118,7 +118,7 @@ async def find_socket(
 async def ask_info(path: Path, *, timeout_s: float = CALL_S) -> PluginInfo:
     """Call GetInfo on a registration socket."""
     async with open_socket(path) as channel:
-        # It may have bound its socket, and not listen yet.
+        # The driver may have bound its socket without listening yet.
         info = await _answer(
             channel, GET_INFO, registration.InfoRequest(), timeout_s, wait_for_ready=True
         )
@@ -234,7 +234,7 @@ def response_of(
 
 def check_devices(claim: ResourceClaim, response: PrepareResponse) -> None:
     """Fail the check if the prepared devices are not those of the allocation."""
-    # A driver need not name any device: only those that the runtime is to give to containers.
+    # A driver need not return any device: only those that the runtime gives to containers.
     requests = {each.name for each in claim.spec.devices.requests or ()}
     wanted = set(results_of(claim))
     found = {(device.pool_name, device.device_name) for device in response.devices}

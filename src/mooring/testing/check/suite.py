@@ -26,8 +26,8 @@ from mooring.testing.check.trial import Trial
 LOG_NAME = "driver.log"
 START = "start"
 
-Tell = Callable[[Outcome], None]
-Progress = Callable[[str, str], None]  # of a check, and what it waits for
+OutcomeSink = Callable[[Outcome], None]
+Progress = Callable[[str, str], None]  # called with a check and what it waits for
 
 
 def check_process(
@@ -54,7 +54,7 @@ async def run_checks(
     trial: Trial,
     *,
     only: Collection[str] = (),
-    tell: Tell = lambda _: None,
+    tell: OutcomeSink = lambda _: None,
     progress: Progress = lambda _, __: None,
 ) -> Report:
     """Run the checks and return the report; `tell` gets each outcome at once.
@@ -96,19 +96,19 @@ async def _outcome(trial: Trial, name: str, check: Check) -> Outcome:
         is_advice = is_advice or isinstance(error, CheckAdvisedError)
     remarks = trial.take_remarks()
     if why and check is not end:
-        await trial.has_ended(SETTLE_S)  # It may be the reason, and is seen a moment later.
+        await trial.has_ended(SETTLE_S)  # An exit may be the reason, and shows a moment later.
     death = None if check is end else trial.death()
     if death is not None and death not in why:
         why = f"{why}\n{death}".strip()
     if not why:
         return Outcome(name, promise, Result.PASSED, remarks)
-    is_advice = is_advice and death is None  # to die by itself is never right
+    is_advice = is_advice and death is None  # exiting by itself is never right
     return Outcome(name, promise, Result.ADVISED if is_advice else Result.FAILED, why)
 
 
 async def _put_right(trial: Trial) -> None:
     """Restore the state before the first check: no claims, and a running driver."""
     if trial.death() is not None:
-        with suppress(PluginCallError):  # the next check says that it is not registered
+        with suppress(PluginCallError):  # the next check reports that it is not registered
             await trial.revive()
     await trial.tidy()

@@ -54,10 +54,12 @@ class Trial:
         self.bench, self.process = bench, process
         self._given, self._start_s, self._call_s = socket, start_s, call_s
         self._republish_s = republish_s
-        self.progress: Callable[[str], None] = lambda _: None  # hears what is waited for
+        self.progress: Callable[[str], None] = lambda _: (
+            None
+        )  # called with what the trial waits for
         self._remarks: list[str] = []
-        self._name = name  # empty: the first that answers; then it is that one
-        self._publishes = True  # until it was waited for in vain
+        self._name = name  # empty: the first driver that responds
+        self._publishes = True  # until waiting for slices timed out
         self._stack = AsyncExitStack()
         self._socket: Path | None = None
         self._plug: PluginClient | None = None
@@ -292,15 +294,15 @@ class Trial:
 class _Waiting:
     """Reports from time to time how long a wait has taken."""
 
-    def __init__(self, what: str, limit_s: float, tell: Callable[[str], None]) -> None:
-        self._what, self._limit_s, self._tell = what, limit_s, tell
+    def __init__(self, what: str, limit_s: float, report: Callable[[str], None]) -> None:
+        self._what, self._limit_s, self._report = what, limit_s, report
         self._next_s = PROGRESS_S
 
     def been(self, seconds: float) -> None:
         """Record the time that has passed."""
         if seconds >= self._next_s:
             self._next_s += PROGRESS_S
-            self._tell(f"waiting for {self._what}: {seconds:.0f} s of {self._limit_s:g} s")
+            self._report(f"waiting for {self._what}: {seconds:.0f} s of {self._limit_s:g} s")
 
 
 def _are_whole(slices: Iterable[ResourceSlice]) -> bool:

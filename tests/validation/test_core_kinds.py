@@ -20,7 +20,7 @@ from mooring.validation.registry import (
     with_resource_version,
 )
 from tests.strategies import trees
-from tests.validation.plainobjects import (
+from tests.validation.objects import (
     CONTEXT,
     RBAC,
     RULE,
