@@ -252,17 +252,22 @@ BAD: tuple[tuple[type[PlainDriver], tuple[str, ...], str, str], ...] = (
     (PromisesMore, ("versions", "prepare"), "versions", "UNIMPLEMENTED"),
     (EachTimeAnother, ("idempotence", "batch"), "idempotence", "vendor.example.com/run=n"),
     (OnlyTheFirst, ("prepare", "batch"), "batch", "has no entry for the claim"),
-    (AllOrNothing, ("batch", "partial-errors"), "partial-errors", "of the good claim it says"),
+    (
+        AllOrNothing,
+        ("batch", "partial-errors"),
+        "partial-errors",
+        "for the valid claim it returned",
+    ),
     (Meaningless, ("prepare", "idempotence"), "prepare", "plain.example.com/device=a"),
     (NoIds, ("prepare", "idempotence"), "prepare", "nonsense"),
     (Generous, ("prepare", "two-owners"), "two-owners", "prepared for two claims"),
     (Mortal, ("batch", "unknown-claims", "replaced-claims"), "unknown-claims", "panic: no such"),
     (Flooding, ("health", "prepare"), "health", "over 23 reports of 3 devices within 0.2 s"),
     (Silent, ("health", "prepare"), "health", "no report within 1 s"),
-    (Inventive, ("health", "prepare"), "health", "check/z is not published"),
-    (Talkative, ("prepare", "unknown-claims"), "prepare", "not asked for: ['another']"),
+    (Inventive, ("health", "prepare"), "health", "reports check/z, and no published device"),
+    (Talkative, ("prepare", "unknown-claims"), "prepare", "not requested: ['another']"),
     (Sharing, ("prepare", "unknown-claims"), "prepare", "device a: no share 00000000-"),
-    (Stubborn, ("prepare", "end"), "end", "did not end within"),
+    (Stubborn, ("prepare", "end"), "end", "did not exit within"),
     (Untidy, ("prepare", "end"), "end", "dra.sock behind"),
     (Forgets, ("idempotence", "restart-unprepare"), "restart-unprepare", "was never prepared"),
 )
@@ -282,7 +287,7 @@ def test_claims_that_are_not_looked_at_are_prepared_wrongly(tried: Tried) -> Non
     found = failed(tried.check(Unchecked, "prepare", "unallocated", "replaced-claims"))
     assert found == {
         "unallocated": "it prepared a claim that has no devices",
-        "replaced-claims": "it prepared a claim by its name, though the uid is another",
+        "replaced-claims": "it prepared a claim by name, although the uid differs",
     }
 
 
@@ -320,7 +325,7 @@ def test_what_is_waited_for_is_shown(tried: Tried, monkeypatch: pytest.MonkeyPat
     tried.check(Neglectful, "republish", republish_s=0.5)
     check, text = tried.progress[0]
     assert check == "republish"
-    assert re.fullmatch(r"waiting for its slices to come back: \d+ s of 0\.5 s", text)
+    assert re.fullmatch(r"waiting for its slices to be published again: \d+ s of 0\.5 s", text)
     assert len(tried.progress) >= 2
 
 
@@ -411,7 +416,7 @@ class Dotted(PlainDriver):
 
 RIGHT: tuple[tuple[type[PlainDriver], tuple[str, ...], dict[str, str]], ...] = (
     # (driver, checks to make, remarks by check)
-    (Indirect, (), {"prepare": "it names no device: containers get nothing of it by CDI"}),
+    (Indirect, (), {"prepare": "it lists no device: containers get nothing through CDI"}),
     (Late, (), {}),
     (Unordered, ("idempotence", "restart"), {}),
     (Capital, ("registration", "slices", "prepare"), {}),
@@ -419,12 +424,12 @@ RIGHT: tuple[tuple[type[PlainDriver], tuple[str, ...], dict[str, str]], ...] = (
     (
         Piecemeal,
         ("health",),
-        {"health": "v1.DRAResourceHealth: it tells of check/withdrawn, which is not published"},
+        {"health": "v1.DRAResourceHealth: it reports check/withdrawn, which is not published"},
     ),
     (
         Ending,
         ("registration-again", "prepare"),
-        {"registration-again": "it ended when it was told that its registration failed"},
+        {"registration-again": "it exited when its registration failed"},
     ),
     (Dotted, ("prepare", "reboot"), {}),
 )
@@ -456,9 +461,9 @@ class Rebooted(PlainDriver):
 @pytest.mark.parametrize(
     ("kind", "only", "check", "why"),
     [
-        (Beta, ("versions", "prepare"), "versions", "and not v1.DRAPlugin"),
+        (Beta, ("versions", "prepare"), "versions", "but not v1.DRAPlugin"),
         (AllOrNone, ("partial-errors", "unallocated"), "partial-errors", "get resource claims"),
-        (Rebooted, ("prepare", "reboot"), "reboot", "that is well if it goes by the boot id"),
+        (Rebooted, ("prepare", "reboot"), "reboot", "a driver that compares the boot id is right"),
     ],
 )
 def test_what_a_kubelet_allows_is_advice(
@@ -500,4 +505,4 @@ def test_a_driver_that_runs_already_is_not_restarted(tried: Tried, tmp_path: Pat
 
     report = tried._runner.run(check())
     assert [each.result for each in report.outcomes] == [Result.PASSED, Result.SKIPPED]
-    assert report.outcomes[1].why == "the driver was not started here: give its command"
+    assert report.outcomes[1].why == "the driver was not started here: pass its command"

@@ -16,7 +16,7 @@ from mooring.drivers.net import NetDriver
 from mooring.node.contract import DevicesRefusedError
 from mooring.testing.cluster import Cluster, cluster
 from mooring.testing.kubelet import FakeKubelet, Fault
-from mooring.testing.machine import Machine
+from mooring.testing.machine import FakeMachine
 from tests.testing.gooddriver import Good
 
 MANIFESTS = """
@@ -163,7 +163,7 @@ def test_a_driver_that_is_not_there_is_named(fake_kubelet: FakeKubelet) -> None:
 # --- hardware -----------------------------------------------------------------------------------
 
 
-def test_a_card_that_vanishes_is_published_no_more(hardware: Callable[[str], Machine]) -> None:
+def test_a_card_that_vanishes_is_published_no_more(hardware: Callable[[str], FakeMachine]) -> None:
     machine = hardware("dgx-h100")
     driver = NetDriver(machine.host)
     before = {device.name for device in driver.devices()}

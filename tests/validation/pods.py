@@ -7,13 +7,16 @@ from typing import Any
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
 from mooring.api.gates import Gate, Gates
-from mooring.validation.errors import Errors
-from mooring.validation.pod import default_pod
+from mooring.api.timestamp import Timestamp
+from mooring.validation.errors import ErrorList
+from mooring.validation.pod.defaults import default_pod
+from mooring.validation.strategy import Context
 
 Tree = dict[str, Any]
 
 GATES = Gates.parse("")
 ALL_OFF = Gates(frozenset())
+CONTEXT = Context(gates=GATES, now=Timestamp.parse("2026-01-01T00:00:00Z"))
 
 LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
@@ -25,6 +28,11 @@ SUBDOMAIN = (
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
     "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
+
+
+def under(gates: Gates) -> Context:
+    """Return the context with other gates."""
+    return CONTEXT._replace(gates=gates)
 
 
 def pod(spec: Tree | None = None, status: Tree | None = None, **metadata: Any) -> Pod:
@@ -47,7 +55,7 @@ def without(*gates: Gate) -> Gates:
     return Gates(GATES.on - set(gates))
 
 
-def texts(errors: Errors) -> list[str]:
+def texts(errors: ErrorList) -> list[str]:
     """Return the errors as users read them."""
     return [str(error) for error in errors]
 

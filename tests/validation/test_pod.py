@@ -7,25 +7,17 @@ import json
 import pytest
 
 from mooring.api.codec import decode_tree, to_tree
-from mooring.api.core import Binding, Node, Pod, PodSpec
+from mooring.api.core import Node, Pod, PodSpec
 from mooring.api.timestamp import Timestamp
-from mooring.validation.context import Context
-from mooring.validation.node import default_node
-from mooring.validation.pod import (
-    PodStrategy,
-    default_pod,
-    prepare_pod_create,
-    prepare_pod_update,
-    validate_binding,
-    validate_pod_create,
-    validate_pod_update,
-)
+from mooring.validation.cluster_kinds import NodeStrategy
+from mooring.validation.pod.defaults import default_pod
 from mooring.validation.pod.layout import internal_lines
+from mooring.validation.pod.strategy import PodStrategy
 from tests.corpus import corpus
 from tests.strategies import full
 from tests.validation.pods import (
     ALL_OFF,
-    GATES,
+    CONTEXT,
     GPU,
     LABEL,
     SUBDOMAIN,
@@ -33,12 +25,15 @@ from tests.validation.pods import (
     container,
     pod,
     texts,
+    under,
     using,
 )
 
+PODS = PodStrategy()
+
 
 def created(value: Pod) -> list[str]:
-    return texts(validate_pod_create(value, gates=GATES))
+    return texts(PODS.validate(value, CONTEXT))
 
 
 # --- defaults -----------------------------------------------------------------------------
@@ -135,23 +130,25 @@ def test_the_addresses_of_a_pod_are_kept_in_step(
 
 def test_a_node_with_capacity_only_can_allocate_all_of_it() -> None:
     node = decode_tree({"status": {"capacity": {"cpu": "4"}}}, Node).value
-    assert default_node(node).status.allocatable == node.status.capacity
+    assert NodeStrategy().default(node, "v1", CONTEXT).status.allocatable == node.status.capacity
     told = decode_tree({"status": {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3"}}}, Node)
-    assert default_node(told.value) == told.value
+    assert NodeStrategy().default(told.value, "v1", CONTEXT) == told.value
 
 
 # --- creating -----------------------------------------------------------------------------
 
 
 def test_a_pod_starts_pending_in_its_first_generation_without_the_status_given() -> None:
-    new = prepare_pod_create(pod(status={"phase": "Running", "reason": "x"}), gates=GATES)
+    new = PODS.prepare_for_create(pod(status={"phase": "Running", "reason": "x"}), CONTEXT)
     assert new.metadata.generation == 1
     assert to_tree(new.status) == {"phase": "Pending", "qosClass": "BestEffort"}
 
 
 def test_a_gated_pod_says_so() -> None:
     now = Timestamp.parse("2026-01-01T00:00:00Z")
-    new = prepare_pod_create(pod({"schedulingGates": [{"name": "a"}]}), gates=GATES, now=now)
+    new = PODS.prepare_for_create(
+        pod({"schedulingGates": [{"name": "a"}]}), CONTEXT._replace(now=now)
+    )
     assert to_tree(new.status)["conditions"] == [
         {
             "type": "PodScheduled",
@@ -182,7 +179,7 @@ def test_a_gated_pod_says_so() -> None:
     ],
 )  # fmt: skip
 def test_the_quality_of_service_follows_requests_and_limits(spec: Tree, qos: str) -> None:
-    assert prepare_pod_create(pod(spec), gates=GATES).status.qos_class == qos
+    assert PODS.prepare_for_create(pod(spec), CONTEXT).status.qos_class == qos
 
 
 def test_a_plain_pod_is_accepted() -> None:
@@ -410,23 +407,11 @@ def test_a_mirror_pod_names_its_node() -> None:
     ]
 
 
-def test_a_binding_names_a_node() -> None:
-    def bound(**target: str) -> list[str]:
-        return texts(validate_binding(decode_tree({"target": target}, Binding).value))
-
-    assert bound(name="n") == []
-    assert bound(name="n", kind="Pod") == [
-        'target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"'
-    ]
-    assert bound() == ["target.name: Required value"]
-    assert bound(name="N") == [f'target.name: Invalid value: "N": {SUBDOMAIN}']
-
-
 # --- updating -----------------------------------------------------------------------------
 
 
 def updated(new: Pod, old: Pod) -> list[str]:
-    return texts(validate_pod_update(new, old, gates=GATES))
+    return texts(PODS.validate_update(new, old, CONTEXT))
 
 
 @pytest.mark.parametrize(
@@ -549,15 +534,15 @@ def test_a_pod_neither_becomes_nor_stops_to_be_a_mirror_pod(
 
 def test_an_update_keeps_the_status_and_counts_generations() -> None:
     old = pod(status={"phase": "Running"}, generation=3)
-    same = prepare_pod_update(pod(generation=3), old, gates=GATES)
+    same = PODS.prepare_for_update(pod(generation=3), old, CONTEXT)
     assert (same.status, same.metadata.generation) == (old.status, 3)
     changed = pod({"containers": [container(image="y")]}, generation=3)
-    assert prepare_pod_update(changed, old, gates=GATES).metadata.generation == 4
+    assert PODS.prepare_for_update(changed, old, CONTEXT).metadata.generation == 4
 
 
 def test_an_update_that_leaves_out_pod_level_resources_keeps_them() -> None:
     old = pod({"resources": {"requests": {"cpu": "1"}}})
-    new = prepare_pod_update(pod(), old, gates=GATES)
+    new = PODS.prepare_for_update(pod(), old, CONTEXT)
     assert new.spec.resources == old.spec.resources
 
 
@@ -566,7 +551,7 @@ def test_an_update_that_leaves_out_pod_level_resources_keeps_them() -> None:
 
 def test_fields_of_disabled_features_are_dropped_from_a_new_pod() -> None:
     spec = {**using({"name": "gpu"}), "schedulingGroup": {"podGroupName": "g"}}
-    new = prepare_pod_create(pod(spec), gates=ALL_OFF)
+    new = PODS.prepare_for_create(pod(spec), under(ALL_OFF))
     assert new.spec.resource_claims == ()
     assert new.spec.containers[0].resources.claims == ()
     assert new.spec.scheduling_group is None
@@ -575,24 +560,30 @@ def test_fields_of_disabled_features_are_dropped_from_a_new_pod() -> None:
 def test_fields_of_disabled_features_that_are_in_use_are_kept() -> None:
     spec = {**using({"name": "gpu"}), "schedulingGroup": {"podGroupName": "g"}}
     old = pod(spec)
-    assert prepare_pod_update(old, old, gates=ALL_OFF).spec == old.spec
+    assert PODS.prepare_for_update(old, old, under(ALL_OFF)).spec == old.spec
 
 
 # --- the strategy, and Kubernetes' own answers --------------------------------------------
 
 
 def test_the_strategy_runs_the_same_steps() -> None:
-    strategy = PodStrategy()
-    context = Context(gates=GATES, now=Timestamp.parse("2026-01-01T00:00:00Z"))
-    value = strategy.default(Pod(spec=PodSpec(containers=pod().spec.containers)), "v1", context.now)
-    new = strategy.prepare_create(value, context)
-    assert texts(strategy.check_create(new, context)) == [
+    strategy, context = PODS, CONTEXT
+    value = strategy.default(Pod(spec=PodSpec(containers=pod().spec.containers)), "v1", context)
+    new = strategy.prepare_for_create(value, context)
+    assert texts(strategy.validate(new, context)) == [
         "metadata.name: Required value: name or generateName is required",
         "metadata.namespace: Required value",
     ]
     old = pod()
-    assert strategy.check_update(strategy.prepare_update(old, old, context), old, context) == []
-    assert strategy.check_status(strategy.prepare_status(old, old, context), old, context) == []
+    assert (
+        strategy.validate_update(strategy.prepare_for_update(old, old, context), old, context) == []
+    )
+    assert (
+        strategy.validate_status_update(
+            strategy.prepare_for_status_update(old, old, context), old, context
+        )
+        == []
+    )
 
 
 def test_rejections_are_those_of_kubernetes() -> None:
@@ -603,7 +594,7 @@ def test_rejections_are_those_of_kubernetes() -> None:
             value = default_pod(decode_tree(case["request"], Pod).value)
             if not value.metadata.namespace:
                 value = pod(case["request"]["spec"])
-            found = validate_pod_create(value, gates=GATES)
+            found = PODS.validate(value, CONTEXT)
             causes = [
                 {"reason": error.type.value, "message": error.body, "field": error.field}
                 for error in found
@@ -645,7 +636,7 @@ def test_a_forbidden_change_is_shown_line_by_line_as_kubernetes_shows_it() -> No
     spec["containers"][0]["volumeMounts"] = [{"name": ACCESS, "readOnly": True, "mountPath": "/"}]
     old = pod(spec)
     new = pod({**spec, **patch["do"]["patch"]["spec"]})
-    (error,) = validate_pod_update(new, old, gates=GATES)
+    (error,) = PODS.validate_update(new, old, CONTEXT)
     (cause,) = patch["expectError"]["details"]["causes"]
     assert {"reason": error.type, "message": error.body, "field": error.field} == cause
 

@@ -9,8 +9,8 @@ import pytest
 from mooring.api.core.placement import Affinity, PodAffinity, PodAffinityTerm
 from mooring.api.fieldpath import root
 from mooring.api.meta import LabelSelector
-from mooring.validation.pod.affinity import check_affinity
-from tests.validation.plainobjects import VALID, Tree, causes, create
+from mooring.validation.pod.affinity import validate_affinity
+from tests.validation.objects import VALID, Tree, causes, create
 
 LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
@@ -318,6 +318,6 @@ def test_label_keys_are_compared_about_as_often_as_there_are_keys() -> None:
         mismatch_label_keys=others,
     )
     near = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
-    found = check_affinity(Affinity(pod_affinity=near), root("spec"))
+    found = validate_affinity(Affinity(pod_affinity=near), root("spec"))
     assert len(found) == len(keys)
     assert compared < 20 * len(keys)

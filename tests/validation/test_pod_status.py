@@ -7,9 +7,10 @@ import pytest
 from mooring.api.codec import to_tree
 from mooring.api.core import Pod
 from mooring.api.gates import Gate, Gates
-from mooring.validation.pod import prepare_pod_status_update, validate_pod_status_update
+from mooring.validation.pod.strategy import PodStrategy
 from tests.validation.pods import (
     ALL_OFF,
+    CONTEXT,
     GATES,
     GPU,
     LABEL,
@@ -18,13 +19,16 @@ from tests.validation.pods import (
     container,
     pod,
     texts,
+    under,
     using,
     without,
 )
 
+PODS = PodStrategy()
+
 
 def status_of(new: Pod, old: Pod) -> list[str]:
-    return texts(validate_pod_status_update(new, old, gates=GATES))
+    return texts(PODS.validate_status_update(new, old, CONTEXT))
 
 
 # --- the status ---------------------------------------------------------------------------
@@ -249,7 +253,7 @@ STORED = {
 
 def stored_after(status: Tree, *, gates: Gates = GATES) -> Tree:
     old = pod({"resourceClaims": [GPU]}, STORED)
-    new = prepare_pod_status_update(pod({"nodeName": "elsewhere"}, status), old, gates=gates)
+    new = PODS.prepare_for_status_update(pod({"nodeName": "elsewhere"}, status), old, under(gates))
     assert new.spec == old.spec
     found: Tree = to_tree(new.status)
     return found
@@ -280,7 +284,7 @@ def test_conditions_keep_their_generations_in_order() -> None:
 def test_a_status_update_cannot_change_owners_or_undo_deletion() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u"}
     old = pod(deletionTimestamp="2026-01-01T00:00:00Z", ownerReferences=[owner])
-    new = prepare_pod_status_update(pod(), old, gates=GATES)
+    new = PODS.prepare_for_status_update(pod(), old, CONTEXT)
     assert new.metadata.owner_references == old.metadata.owner_references
     assert new.metadata.deletion_timestamp == old.metadata.deletion_timestamp
 
@@ -309,15 +313,15 @@ def test_a_disabled_status_field_is_dropped_unless_it_is_in_use(
     gate: Gate, given: Tree, in_use: Tree, left: Tree
 ) -> None:
     new = pod(status=given)
-    assert prepare_pod_status_update(new, pod(), gates=GATES).status == new.status
-    dropped = prepare_pod_status_update(new, pod(), gates=without(gate))
+    assert PODS.prepare_for_status_update(new, pod(), CONTEXT).status == new.status
+    dropped = PODS.prepare_for_status_update(new, pod(), under(without(gate)))
     assert dropped.status == pod(status=left).status
     if in_use:
-        kept = prepare_pod_status_update(new, pod(status=in_use), gates=without(gate))
+        kept = PODS.prepare_for_status_update(new, pod(status=in_use), under(without(gate)))
         assert kept.status == new.status
 
 
 def test_claim_statuses_are_kept_while_the_pod_has_claims() -> None:
     old = pod({"resourceClaims": [GPU]})
     new = pod({"resourceClaims": [GPU]}, {"resourceClaimStatuses": [{"name": "gpu"}]})
-    assert prepare_pod_status_update(new, old, gates=ALL_OFF).status == new.status
+    assert PODS.prepare_for_status_update(new, old, under(ALL_OFF)).status == new.status

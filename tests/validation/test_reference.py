@@ -18,14 +18,14 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.reading import read_json
 from mooring.api.timestamp import Timestamp
-from mooring.validation.admission import (
-    Admission,
-    admit_create,
-    admit_status,
-    admit_update,
-    read_hub,
+from mooring.validation.registry import (
+    RegistryResult,
+    before_create,
+    before_status_update,
+    before_update,
+    defaulted_hub,
 )
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 NOW = Timestamp(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
 CONTEXT = Context(gates=Gates.parse(), now=NOW, extensions=False)
@@ -53,7 +53,7 @@ def answer(
     version: str = "v1",
     status: bool = False,
     gates: str = "",
-) -> Admission:
+) -> RegistryResult:
     """Return our answer to a request; texts are sent as they stand, other values as JSON."""
     found = CATALOGUE.find(f"resource.k8s.io/{version}", kind)
     context = CONTEXT._replace(gates=Gates.parse(gates)) if gates else CONTEXT
@@ -63,19 +63,19 @@ def answer(
         return read_json(data.encode(), found, extensions=False).value
 
     if old is None:
-        return admit_create(read(new), found, context)
-    admit = admit_status if status else admit_update
-    return admit(read(new), read_hub(read(old), found, context), found, context)
+        return before_create(read(new), found, context)
+    admit = before_status_update if status else before_update
+    return admit(read(new), defaulted_hub(read(old), found, context), found, context)
 
 
-def errors_of(admission: Admission) -> set[tuple[str, str, str]]:
+def errors_of(admission: RegistryResult) -> set[tuple[str, str, str]]:
     return {
         (error.field, error.type.value.removeprefix("FieldValue"), error.detail)
         for error in admission.errors
     }
 
 
-def stored(admission: Admission) -> Any:
+def stored(admission: RegistryResult) -> Any:
     assert admission.stored is not None, [str(error) for error in admission.errors]
     return json.loads(encode_json(admission.stored))
 

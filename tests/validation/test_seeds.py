@@ -12,8 +12,8 @@ import yaml
 from mooring.api.documents import CORE, KUBERNETES, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.validation.context import Context
-from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
+from mooring.validation.manifests import Finding, ManifestValidator, Severity, Verdict
+from mooring.validation.strategy import Context
 
 ROOT = Path(__file__).parents[2]
 FILES = {path.name: path for path in (ROOT / "examples/seeds").rglob("0*")}
@@ -36,7 +36,7 @@ def verdicts(name: str, *, strict: bool) -> list[Verdict]:
     if labelled:
         data = ADMIN_NAMESPACE + data
     context = Context(gates=Gates.parse(), now=NOW, extensions=not strict)
-    judge = Judge(context)
+    judge = ManifestValidator(context)
     schema = KUBERNETES if strict else CORE
     judged = list(filter(None, map(judge.judge, read(data, source=name, schema=schema))))
     judged += [verdict for _, verdict in judge.rest()]

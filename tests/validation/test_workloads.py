@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.errors import DecodeError
-from tests.validation.plainobjects import Tree, causes, create, update, update_status
+from tests.validation.objects import Tree, causes, create, update, update_status
 
 NEGATIVE = "Invalid value: -1: must be greater than or equal to 0"
 CLAIM = {

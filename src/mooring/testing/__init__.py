@@ -1,10 +1,10 @@
-"""A test kit for authors of drivers.
+"""A test kit for authors of DRA drivers.
 
-plugin          the fixtures, for pytest
+plugin          the pytest fixtures
 cluster         a whole cluster, with a node that runs pods
-kubelet         the node's half of DRA alone, with faults
-served_drivers  drivers within a test, and what is raised of their bugs
-machine         the hardware of a board, as files
-allocations     what a claim got, asserted
-check           promises of a driver in any language, tried
+kubelet         the DRA half of a kubelet alone, with faults on demand
+served_drivers  drivers that run in a test, their bugs, and the event loop they run in
+machine         the sysfs of a board, as files
+allocations     assertions about allocated claims
+check           checks of a driver in any language
 """

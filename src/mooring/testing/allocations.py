@@ -1,4 +1,4 @@
-"""What a claim got, asserted, with a message that says what it got instead."""
+"""Assertions about the devices of a claim; the message says what it got instead."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def assert_allocated(
     slices: Sequence[ResourceSlice] = (),
     why: str = "",
 ) -> tuple[DeviceRequestAllocationResult, ...]:
-    """Return the devices of a claim; AssertionError if they are not as they must be.
+    """Return the devices of a claim; raise AssertionError if they are not as required.
 
-    `count` devices, all of a `driver`, with these names, and with the `same` value of an attribute
-    as `slices` have it. `why` is told if there is no allocation at all.
+    `count` devices, all of `driver`, with the names `devices`, and with one value of the attribute
+    `same` in `slices`. `why` explains a missing allocation in the message.
     """
     __tracebackhide__ = True
     name = f"claim {claim.metadata.namespace}/{claim.metadata.name}"

@@ -1,7 +1,7 @@
 """A whole cluster for a test, with a node that runs pods as processes.
 
-Server, scheduler, controllers and the node's agent are in one thread, with an event loop of their
-own; tests call methods that wait. Who wants to ask by themselves has `kubeconfig`.
+API server, scheduler, controllers and the node agent share one thread with its own event loop; the
+methods here block until they are done. `kubeconfig` is for tests that call the API themselves.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ from mooring.api.core import Node, Pod
 from mooring.api.documents import read
 from mooring.api.gates import Gates
 from mooring.api.reading import read_document
-from mooring.api.resource.v1 import (
-    DeviceRequestAllocationResult,
-    ResourceClaim,
-)
+from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.app import PEER
 from mooring.apiserver.nodefolder import NodeFolder, write_node_folder
@@ -42,8 +39,7 @@ from mooring.kit.clock import REAL
 from mooring.node.endpoint import Files
 from mooring.node.runtime.process import ProcessRuntime
 from mooring.testing.allocations import assert_allocated
-from mooring.testing.background import background
-from mooring.testing.served_drivers import START_S, DriverFailedError, ServedDrivers
+from mooring.testing.served_drivers import START_S, DriverFailedError, ServedDrivers, background
 
 if TYPE_CHECKING:
     from mooring.driver.driver import Driver
@@ -59,7 +55,7 @@ ENDED = ("Succeeded", "Failed")
 
 
 class Cluster:
-    """A cluster that runs; all methods wait."""
+    """A running cluster; all methods block until they are done."""
 
     def __init__(self, folder: Path, parts: EmbeddedCluster, gates: Gates) -> None:
         self._background, self._folder, self._parts = background(), folder, parts
@@ -75,22 +71,22 @@ class Cluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """A file by which kubectl and drivers reach it, as its administrator."""
+        """The kubeconfig of an administrator, for kubectl and drivers."""
         return self._folder / "server" / KUBECONFIG_FILE
 
     @property
     def kubelet_dir(self) -> Path:
-        """Where the node looks for drivers: plugins_registry and plugins are in it."""
+        """The root folder of the kubelet, with plugins_registry and plugins."""
         return self._folder / "kubelet"
 
     @property
     def cdi_dir(self) -> Path:
-        """Where the node looks for CDI specs."""
+        """The folder of CDI specs."""
         return self._folder / "cdi"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a driver on the SDK needs in its environment to run here as a program."""
+        """The environment of a driver on the SDK that runs as a program."""
         return {
             "KUBECONFIG": str(self.kubeconfig),
             "NODE_NAME": self.node_name,
@@ -122,7 +118,7 @@ class Cluster:
         return applied
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Any:
-        """Return an object, such as `get("pod", "web")`; None if it is not there."""
+        """Return an object, such as `get("pod", "web")`, or None."""
         struct, scope = _kind(kind, namespace)
         return self._background.run(self._parts.admin.get(struct, scope, name))
 
@@ -142,10 +138,10 @@ class Cluster:
     def until(
         self, holds: Callable[[], Any], within_s: float = WAIT_S, *, raises_bugs: bool = True
     ) -> Any:
-        """Wait until something is so, and return what it says.
+        """Wait until a condition holds, and return its value.
 
-        A bug of a driver that runs in the cluster is raised at once, as DriverFailedError; with
-        `raises_bugs=False` it is waited for the driver to do better.
+        A bug of a driver that runs in the cluster is raised at once, as DriverFailedError;
+        `raises_bugs=False` waits for the driver to recover.
         """
         end_s = time.monotonic() + within_s
         while not (found := holds()):
@@ -153,7 +149,7 @@ class Cluster:
                 self._drivers.raise_bugs()
             if time.monotonic() > end_s:
                 said = self._drivers.said()
-                raise AssertionError(f"it was not so within {within_s:g} s{said}")
+                raise AssertionError(f"the condition did not hold within {within_s:g} s{said}")
             time.sleep(LOOK_S)
         return found
 
@@ -166,7 +162,7 @@ class Cluster:
         within_s: float = WAIT_S,
         raises_bugs: bool = True,
     ) -> Pod:
-        """Wait until a pod is in a phase, and return it; else the error says what keeps it.
+        """Wait until a pod is in a phase, and return it; the error says why it is not.
 
         As with `until`, a bug of a driver is raised at once.
         """
@@ -194,7 +190,7 @@ class Cluster:
             await asyncio.sleep(LOOK_S)
 
     def logs(self, pod: str, container: str = "", namespace: str = "default") -> str:
-        """Return what a container of a pod said."""
+        """Return the logs of a container of a pod."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
         query = f"container={container}" if container else ""
         answer = self._background.run(self._parts.transport_of().ask(Request("GET", path, query)))
@@ -206,7 +202,7 @@ class Cluster:
     def assert_allocated(
         self, claim: str, *, namespace: str = "default", within_s: float = WAIT_S, **wanted: Any
     ) -> tuple[DeviceRequestAllocationResult, ...]:
-        """Wait until a claim is allocated, and assert what it got; see `allocations`."""
+        """Wait until a claim is allocated, and assert its devices; see `allocations`."""
         try:
             found = self.until(lambda: self._allocated(claim, namespace), within_s)
         except DriverFailedError:
@@ -223,7 +219,7 @@ class Cluster:
         return None if found is None or found.status.allocation is None else found
 
     def _why_not(self, claim: ResourceClaim) -> str:
-        """Return what the scheduler says of the pods that want a claim."""
+        """Return why the pods that use a claim are not scheduled."""
         name = claim.metadata.name
         for pod in self.list("pod", claim.metadata.namespace):
             entries = (
@@ -238,10 +234,10 @@ class Cluster:
 
     @contextmanager
     def run(self, driver: Driver, within_s: float = START_S) -> Iterator[Running]:
-        """Serve a driver on the node for as long as a block lasts, registered and published.
+        """Run a driver on the node during a `with` block, registered and published.
 
-        What keeps it from that is raised: InventoryError with the driver's own exception as its
-        cause where `devices` fails, DriverFailedError where something takes too long.
+        Raises InventoryError, caused by the driver's own exception, if `devices` fails, and
+        DriverFailedError if something takes too long.
         """
         with self._background.entered(self._serving(driver, within_s)) as running:
             yield running
@@ -269,7 +265,7 @@ class Cluster:
 
 @contextmanager
 def cluster(*, runtime: str = "process", gates: Gates | None = None) -> Iterator[Cluster]:
-    """Run a cluster for as long as a block lasts; nothing is left of it."""
+    """Run a cluster during a `with` block; nothing is left of it."""
     gates = gates or Gates.parse()
     # Paths of sockets must be short, and those of pytest are not.
     folder = Path(tempfile.mkdtemp(prefix="moor-", dir="/tmp"))
@@ -310,7 +306,7 @@ async def _node(
     parts: EmbeddedCluster,
     credentials: NodeFolder,
 ) -> AsyncIterator[None]:
-    """Run the agent until the end; then its containers end, too."""
+    """Run the node agent; its containers end with it."""
     root = folder / "kubelet"
     files = Files(credentials.certificate, credentials.key, credentials.authority)
     settings = NodeSettings(
@@ -353,7 +349,7 @@ async def _end_containers(program: NodeProgram) -> None:
 
 
 def _kind(text: str, namespace: str) -> tuple[type[Any], str]:
-    """Return the kind of a name such as pod, pods or Pod, and the namespace if it has any."""
+    """Return the struct of a kind, such as pod, pods or Pod, and its namespace, if any."""
     wanted = text.lower()
     for kind in KINDS:
         if wanted in (kind.name.lower(), kind.plural) and kind.api_version == kind.hub_version:
@@ -366,7 +362,7 @@ def _is_path(manifests: str | Path) -> bool:
 
 
 def _how(pod: Pod) -> str:
-    """Return how a pod is, with what is said about it."""
+    """Return the phase of a pod, with messages of its conditions and containers."""
     texts = [each.message for each in pod.status.conditions or () if each.message]
     for status in pod.status.container_statuses or ():
         waiting = status.state.waiting or {}

@@ -1,7 +1,7 @@
-"""The half of a kubelet that speaks with drivers, and the faults that it can have.
+"""The half of a kubelet that talks to drivers, and the faults that it can have.
 
-The real claim manager of the node, on real sockets, with a server of its own and without pods:
-a test makes claims, has them prepared and taken back, and disturbs what goes on.
+The real claim manager of the node, on real sockets, with its own API server and without pods: a
+test creates claims, prepares and unprepares them, and injects faults.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ from mooring.node.dra.instances import CallError
 from mooring.node.dra.manager import Asked
 from mooring.node.dra.running import Dra, DraSettings
 from mooring.node.runtime.cdi import CdiSpecs
-from mooring.testing.background import background
 from mooring.testing.check.bench import Bench, Folders
-from mooring.testing.check.claims import Claims
-from mooring.testing.served_drivers import START_S, ServedDrivers
+from mooring.testing.check.claims import ClaimFactory
+from mooring.testing.served_drivers import START_S, ServedDrivers, background
 from mooring.wire import grpc
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ CONTAINER = "main"
 
 
 class Fault(Enum):
-    """What becomes of a call to a driver."""
+    """What happens to a call to a driver."""
 
     CUT = "the connection was cut before the driver heard of it"
     LOST = "the driver answered, and the answer was lost"
@@ -64,47 +63,47 @@ class Fault(Enum):
 
 
 class FakeKubelet:
-    """A node that prepares claims; all methods wait."""
+    """A node that prepares claims; all methods block until they are done."""
 
     def __init__(self, bench: Bench) -> None:
         self._background, self._bench = background(), bench
         self._stack = AsyncExitStack()
         self._faults: list[Fault] = []
         self._pods: dict[str, Pod] = {}  # by the uid of their claim
-        self._claims: dict[str, Claims] = {}
+        self._claims: dict[str, ClaimFactory] = {}
         self._dra: Dra | None = None
         self._drivers = ServedDrivers()
 
     @property
     def kubelet_dir(self) -> Path:
-        """Where drivers register."""
+        """The root folder of the kubelet, in which drivers register."""
         return self._bench.folders.root
 
     @property
     def cdi_dir(self) -> Path:
-        """Where drivers write CDI specs."""
+        """The folder of CDI specs."""
         return self._bench.folders.cdi
 
     # --- claims ---------------------------------------------------------------------------------
 
     def claim(self, driver: str) -> ResourceClaim:
-        """Return a new claim with a device of a driver that no other has."""
-        claims = self._claims.setdefault(driver, Claims(self._bench, driver))
+        """Return a new claim with a device of a driver that no other claim has."""
+        claims = self._claims.setdefault(driver, ClaimFactory(self._bench, driver))
         found = self._background.run(claims.allocated())
         if found is None:
             raise AssertionError(f"{driver} has no device left")
         return found
 
     def prepare(self, claim: ResourceClaim) -> ContainerEdits:
-        """Have a claim prepared, as for a pod; return what its container gets.
+        """Prepare a claim, as for a pod; return the edits of its container.
 
-        Raises DevicesRefusedError with the text that users of the pod would read; what the driver
-        raised is its cause.
+        Raises DevicesRefusedError with the text that users of the pod would read, caused by the
+        exception of the driver.
         """
         return self._background.run(self._with_cause(self._prepare(claim)))
 
     def unprepare(self, claim: ResourceClaim) -> None:
-        """Have a claim taken back, as when its pod ended; raises as `prepare` does."""
+        """Unprepare a claim, as when its pod ended; raises as `prepare` does."""
         pod = self._pods[claim.metadata.uid]
         self._background.run(self._with_cause(self.dra.manager.unprepare(pod)))
 
@@ -121,7 +120,7 @@ class FakeKubelet:
         return CdiSpecs([self.cdi_dir]).edits(dict.fromkeys(given.cdi_ids))
 
     async def _new_pod(self, claim: ResourceClaim) -> Pod:
-        """Make a pod that may use a claim."""
+        """Return a pod for which a claim is reserved."""
         uid, name = f"pod-of-{claim.metadata.uid}", f"pod-of-{claim.metadata.name}"
         reference = ResourceClaimConsumerReference(resource="pods", name=name, uid=uid)
         status = replace(claim.status, reserved_for=(reference,))
@@ -141,15 +140,15 @@ class FakeKubelet:
     # --- faults ---------------------------------------------------------------------------------
 
     def fail(self, fault: Fault, calls: int = 1) -> None:
-        """Have the next calls to drivers fail, in a way."""
+        """Let the next calls to drivers fail."""
         self._faults += [fault] * calls
 
     def restart(self) -> None:
-        """Stop, start again with what was saved, and have the drivers registered."""
+        """Restart with the checkpoint, and wait until the drivers are registered."""
         self._background.run(self._restart(lambda: None))
 
     def forget(self) -> None:
-        """Restart without what was saved: the checkpoint is lost."""
+        """Restart without the checkpoint."""
         checkpoint = self.kubelet_dir / FILE_NAME
         self._background.run(self._restart(lambda: checkpoint.unlink(missing_ok=True)))
 
@@ -187,12 +186,12 @@ class FakeKubelet:
         await self._stack.enter_async_context(dra.serving())
 
     async def stop(self) -> None:
-        """Serve claims no more."""
+        """Stop serving claims."""
         stack, self._stack = self._stack, AsyncExitStack()
         await stack.aclose()
 
     async def until_registered(self, driver: str) -> None:
-        """Wait until a driver can be asked."""
+        """Wait until a driver is registered."""
         while True:
             try:
                 self.dra.drivers.get(driver)
@@ -203,10 +202,10 @@ class FakeKubelet:
 
     @contextmanager
     def run(self, driver: Driver, within_s: float = START_S) -> Iterator[Running]:
-        """Serve a driver for as long as a block lasts, registered and published.
+        """Run a driver during a `with` block, registered and published.
 
-        What keeps it from that is raised: InventoryError with the driver's own exception as its
-        cause where `devices` fails, DriverFailedError where something takes too long.
+        Raises InventoryError, caused by the driver's own exception, if `devices` fails, and
+        DriverFailedError if something takes too long.
         """
         with self._background.entered(self._serving(driver, within_s)) as running:
             yield running
@@ -228,13 +227,13 @@ class FakeKubelet:
 
 
 class _Faulty:
-    """A driver between which and the node something goes wrong."""
+    """A driver whose next calls fail."""
 
     def __init__(self, driver: Asked, faults: list[Fault]) -> None:
         self._driver, self._faults = driver, faults
 
     async def ask(self, method: Method, request: Any) -> Any:
-        """Return its answer, or raise CallError."""
+        """Return its response, or raise CallError."""
         if not self._faults:
             return await self._driver.ask(method, request)
         match fault := self._faults.pop(0):
@@ -250,7 +249,7 @@ class _Faulty:
 
 @contextmanager
 def fake_kubelet() -> Iterator[FakeKubelet]:
-    """Give a kubelet for as long as a block lasts; nothing is left of it."""
+    """Run a kubelet during a `with` block; nothing is left of it."""
     folder = Path(tempfile.mkdtemp(prefix="moor-", dir="/tmp"))
     try:
         with background().entered(_running(folder)) as found:

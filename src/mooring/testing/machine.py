@@ -1,4 +1,4 @@
-"""The hardware of a board, as files: a fake sysfs that a test can change."""
+"""The hardware of a board as files: a fake sysfs that a test can change."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from mooring.hardware.sysfs import sysfs_entries
 from mooring.hardware.tree import Link
 
 
-class Machine:
-    """A machine of a hardware profile; `root` is what /sys is on a real one."""
+class FakeMachine:
+    """A machine of a hardware profile; `root` takes the place of /sys."""
 
     def __init__(self, root: Path, profile: Profile) -> None:
         self.root, self.profile = root, profile
 
     @property
     def host(self) -> Host:
-        """The machine as the drivers that come with Mooring look at it."""
+        """The machine as Mooring's own drivers see it."""
         proc = self.root.with_name(f"{self.root.name}-proc")
         proc.mkdir(exist_ok=True)
         return Host(folder_tree(self.root), folder_tree(proc))
 
     def write(self, entries: Mapping[str, str | Link]) -> None:
-        """Write files, by their paths below the root, in place of those that are there."""
+        """Write or replace files, by their paths below the root."""
         write_entries(self.root, entries)
 
     def remove(self, path: str) -> None:
-        """Remove a file, a link, or a folder with all that leads into it: a device vanishes."""
+        """Remove a file, a link, or a folder with all links into it: a device disappears."""
         place = self.root / path
         if not os.path.lexists(place):
             raise FileNotFoundError(f"{place}: there is no such file")
@@ -55,9 +55,9 @@ class Machine:
         return found
 
 
-def machine(folder: Path, profile: str) -> Machine:
-    """Write the sysfs of a board into a folder; raises ProfileError for one that nobody knows."""
+def machine(folder: Path, profile: str) -> FakeMachine:
+    """Write the sysfs of a board into a folder; raises ProfileError for an unknown one."""
     found = Catalogue().profile(profile)
     root = folder / profile
     write_entries(root, sysfs_entries(found))
-    return Machine(root, found)
+    return FakeMachine(root, found)

@@ -1,8 +1,8 @@
-"""A pytest plugin for those who write drivers; installing Mooring is enough to have it.
+"""A pytest plugin for authors of drivers; installing Mooring enables it.
 
 dra_cluster        a whole cluster, with a node that runs pods
-assert_allocated   what a claim in it got
-fake_kubelet       the node's half of DRA alone, with faults on demand
+assert_allocated   asserts the devices of a claim in it
+fake_kubelet       the DRA half of a kubelet alone, with faults on demand
 hardware           the sysfs of a board, as files
 """
 
@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-# Nothing of ours is imported before a test asks for it: this module is loaded by every pytest.
+# Import nothing of Mooring before a test needs it: every pytest run loads this module.
 if TYPE_CHECKING:
     from mooring.testing.cluster import Cluster
     from mooring.testing.kubelet import FakeKubelet
-    from mooring.testing.machine import Machine
+    from mooring.testing.machine import FakeMachine
 
 
 @contextmanager
 def _extras(fixture: str) -> Iterator[None]:
-    """Fail a test in one line where its fixture needs an extra that is not installed."""
+    """Fail a test in one line if its fixture needs an extra that is not installed."""
     from mooring.kit.extras import MissingExtraError, remedy
 
     try:
@@ -36,7 +36,7 @@ def _extras(fixture: str) -> Iterator[None]:
 
 @pytest.fixture
 def dra_cluster() -> Iterator[Cluster]:
-    """Give a cluster of its own to a test; `mooring.testing.cluster.cluster` shares one."""
+    """A cluster for one test; use `mooring.testing.cluster.cluster` to share one."""
     with _extras("dra_cluster"):
         from mooring.testing.cluster import cluster
 
@@ -46,13 +46,13 @@ def dra_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def assert_allocated(dra_cluster: Cluster) -> Callable[..., Any]:
-    """Give what waits for a claim to be allocated, and says why it is not as it must be."""
+    """A function that waits until a claim is allocated, and asserts its devices."""
     return dra_cluster.assert_allocated
 
 
 @pytest.fixture
 def fake_kubelet() -> Iterator[FakeKubelet]:
-    """Give the half of a kubelet that speaks with drivers."""
+    """The half of a kubelet that talks to drivers."""
     with _extras("fake_kubelet"):
         from mooring.testing.kubelet import fake_kubelet as started
 
@@ -61,10 +61,10 @@ def fake_kubelet() -> Iterator[FakeKubelet]:
 
 
 @pytest.fixture
-def hardware(tmp_path: Path) -> Callable[[str], Machine]:
-    """Give what writes the sysfs of a board, such as `hardware("dgx-h100")`."""
+def hardware(tmp_path: Path) -> Callable[[str], FakeMachine]:
+    """A function that writes the sysfs of a board, such as `hardware("dgx-h100")`."""
 
-    def write(profile: str) -> Machine:
+    def write(profile: str) -> FakeMachine:
         from mooring.testing.machine import machine
 
         return machine(tmp_path, profile)

@@ -1,1 +1,27 @@
-"""What Kubernetes makes of an object before it stores it: defaults, dropped fields, rules."""
+"""Defaults, dropped fields and rules of every kind: what an API server does to an object.
+
+registry                      the flow: default, prepare, validate, store
+strategy                      the steps of one kind; ObjectStrategy has those that kinds share
+manifests                     validates documents, and finds the line of every error
+errors                        field errors, with Kubernetes' types and texts
+equality                      semantic equality, the stored form, ratcheting
+field_rules, selectors        rules that several kinds share
+metadata                      rules of object metadata and conditions
+
+resource_claim                ResourceClaim and ResourceClaimTemplate, with _spec and _status
+resource_slice                ResourceSlice; slice_device and device_capacity have its devices
+device_class                  DeviceClass and DeviceTaintRule
+device_fields                 rules that claims, classes, slices and taint rules share
+resource_pool_status_request  ResourcePoolStatusRequest
+golayout, claimlayout         objects as Kubernetes prints them in errors
+plaindevices                  a fast path for common devices
+
+pod                           Pod (a package)
+pod_group, workload           PodGroup, CompositePodGroup, Workload; pod_group_fields they share
+apps, pod_template            Deployment, ReplicaSet, DaemonSet, StatefulSet
+job, job_spec                 Job
+namespace                     Namespace, ServiceAccount, ConfigMap, Secret, ResourceQuota
+cluster_kinds                 Node, Lease, RuntimeClass, PriorityClass, Event
+rbac                          Role, ClusterRole and their bindings
+scheduler_configuration       KubeSchedulerConfiguration
+"""

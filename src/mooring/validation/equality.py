@@ -1,49 +1,207 @@
-"""When two objects mean the same, and which parts of an object an update left alone."""
+"""Semantic equality, and what follows from it: the stored form, and ratcheting of updates.
+
+Kubernetes stores objects in a format that cannot tell an empty list from an absent one, so both
+are equal (`apiequality.Semantic.DeepEqual`), and storage gives back the absent one.
+
+# declared: a rule that Kubernetes states in the types (declarative validation, `+k8s:` tags). Most
+#           have a handwritten twin in slightly other words, which reports where the declared rule
+#           does not: about the parts of an object that an update leaves unchanged (ratcheting)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
-from typing import Any
+from functools import lru_cache
+from operator import attrgetter, is_not
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Raw, Struct
+from msgspec.structs import asdict, replace
 
 from mooring.api.fieldpath import Key, Path
 from mooring.api.raw_json import marshal
 from mooring.api.resource.v1 import (
     AllocatedDeviceStatus,
     CounterSet,
+    DeviceAttribute,
     DeviceRequest,
     DeviceSubRequest,
 )
+from mooring.api.structs import NULL
+from mooring.validation.errors import ErrorList, ErrorType, FieldError
 
 
-def same(a: Any, b: Any) -> bool:
-    """Tell whether two values mean the same: absent and empty lists and maps do."""
+def semantic_equal(a: Any, b: Any) -> bool:
+    """Return whether two values mean the same: absent and empty lists and maps do."""
     if a == b:
         return True
     if not a and not b and _is_collection(a) and _is_collection(b):
         return True
     if isinstance(a, Struct) and type(a) is type(b):
-        return all(same(getattr(a, name), getattr(b, name)) for name in a.__struct_fields__)
+        return all(
+            semantic_equal(getattr(a, name), getattr(b, name)) for name in a.__struct_fields__
+        )
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-        return all(map(same, a, b))
+        return all(map(semantic_equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-        return all(same(value, b[key]) for key, value in a.items())
+        return all(semantic_equal(value, b[key]) for key, value in a.items())
     if isinstance(a, Raw) and isinstance(b, Raw):
         return _is_same_json(a, b)
     return False
 
 
 def _is_same_json(a: Raw, b: Raw) -> bool:
-    """Tell whether two texts are the same JSON: a patch may have written one of them anew."""
+    """Return whether two texts are the same JSON: a patch may have reformatted one."""
     try:
         return marshal(a) == marshal(b)
     except (ValueError, RecursionError):
         return False
 
 
-# Elements of other lists have no counterpart: one that changes is another list altogether.
+def _is_collection(value: Any) -> bool:
+    return value is None or isinstance(value, tuple | dict)
+
+
+# --- the stored form ----------------------------------------------------------------------
+
+Form = Callable[[Any], Any]
+
+
+def stored_form(value: Any) -> Any:
+    """Return the object without empty lists and maps; itself if nothing changes."""
+    struct: Any = type(value)
+    form = _struct_form(struct)
+    return value if form is None else form(value)
+
+
+@lru_cache(maxsize=1024)
+def _struct_form(struct: type[Struct]) -> Form | None:
+    """Return how objects of a struct change, or None if they never do."""
+    if struct is DeviceAttribute:
+        return None  # An empty list of values does not pass validation.
+    hints = get_type_hints(struct)
+    plan = [(name, form) for name, hint in hints.items() if (form := _form(hint)) is not None]
+    if not plan:
+        return None
+
+    def change(value: Any) -> Any:
+        changes = {}
+        for name, form in plan:
+            member = getattr(value, name)
+            if member is not None and (kept := form(member)) is not member:
+                changes[name] = kept
+        return replace(value, **changes) if changes else value
+
+    return change
+
+
+def _form(hint: Any) -> Form | None:
+    """Return how values of a declared type change, or None if they never do."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        wanted, *others = (argument for argument in arguments if argument is not NoneType)
+        if others:
+            return None
+        inner = _form(wanted)
+        if get_origin(wanted) in (tuple, dict):
+            return lambda value: (inner(value) if inner and value else value) or None
+        return None if inner is None else lambda value: value and inner(value)
+    if origin is tuple:
+        return _tuple_form(_form(arguments[0]))
+    if origin is dict:
+        return _map_form(_form(arguments[1]))
+    if hint is Raw:
+        return lambda value: NULL if value == NULL else value
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return _struct_form(hint)
+    return None
+
+
+def _tuple_form(item_form: Form | None) -> Form | None:
+    if item_form is None:
+        return None
+
+    def change(value: tuple[Any, ...]) -> tuple[Any, ...]:
+        items = tuple(map(item_form, value))
+        return items if any(map(is_not, items, value)) else value
+
+    return change
+
+
+def _map_form(item_form: Form | None) -> Form | None:
+    if item_form is None:
+        return None
+
+    def change(value: dict[str, Any]) -> dict[str, Any]:
+        items = {key: item_form(item) for key, item in value.items()}
+        return items if any(map(is_not, items.values(), value.values())) else value
+
+    return change
+
+
+# --- ratcheting ---------------------------------------------------------------------------
+
+
+class DeclaredError(FieldError, frozen=True):
+    """An error of a declared rule, with the errors of its handwritten twin, if any."""
+
+    by_hand: tuple[FieldError, ...] = ()
+
+
+def both(by_hand: ErrorList, declared: ErrorList) -> ErrorList:
+    """Return the errors of a rule that is both handwritten and declared.
+
+    Declared errors replace handwritten ones of the same type and path, and keep them.
+    """
+    if not by_hand and not declared:
+        return []
+    twins: dict[tuple[ErrorType, Path], list[FieldError]] = {
+        (error.type, error.path): [] for error in declared
+    }
+    found: ErrorList = []
+    for error in by_hand:
+        twins.get((error.type, error.path), found).append(error)
+    for error in declared:
+        said = tuple(twins.pop((error.type, error.path), ()))
+        found.append(DeclaredError(**asdict(error), by_hand=said))
+    return found
+
+
+def ratcheted(errors: ErrorList, new: Any, old: Any) -> ErrorList:
+    """Return the errors of an update without declared ones about unchanged parts.
+
+    Their handwritten twins take their place, unless a declared error of the same type remains at
+    the same path.
+    """
+    found: ErrorList = []
+    by_hand: ErrorList = []
+    change = ObjectUpdate(new, old)
+    for error in errors:
+        if not error.declared or not _is_about_old(error, change):
+            found.append(error)
+        elif not error.alone:
+            by_hand += handwritten_twins(error)
+    said = {(error.type, error.path) for error in found if error.declared}
+    return found + [error for error in by_hand if (error.type, error.path) not in said]
+
+
+def handwritten_twins(error: FieldError) -> tuple[FieldError, ...]:
+    """Return the handwritten errors that a declared error replaced."""
+    if isinstance(error, DeclaredError):
+        return error.by_hand
+    return (replace(error, declared=False),)
+
+
+def _is_about_old(error: FieldError, change: ObjectUpdate) -> bool:
+    """Return whether an error is about a part that the update leaves unchanged."""
+    path, value = error.path, error.bad_value
+    if error.type is ErrorType.DUPLICATE and path.parent is not None:
+        path = path.parent  # The list has the duplicate.
+    return change.leaves(path, key=value if isinstance(value, str) else None)
+
+
+# Items of other lists have no counterpart: if one changes, the whole list does.
 _KEYS: dict[type[Struct], tuple[str, ...]] = {
     AllocatedDeviceStatus: ("driver", "pool", "device", "share_id"),
     CounterSet: ("name",),
@@ -52,8 +210,8 @@ _KEYS: dict[type[Struct], tuple[str, ...]] = {
 }
 
 
-class Change:
-    """An update of an object, which remembers what it compared: many ask about the same parts."""
+class ObjectUpdate:
+    """An update of an object; caches comparisons, because errors are often about the same parts."""
 
     def __init__(self, new: Any, old: Any) -> None:
         self._new = new
@@ -63,10 +221,10 @@ class Change:
         self._elements: dict[int, dict[Any, Any]] = {}
 
     def leaves(self, path: Path, *, key: str | None = None) -> bool:
-        """Tell whether the part at the path, or one that holds it, is as it was.
+        """Return whether the value at the path, or one that contains it, is unchanged.
 
-        What has no counterpart in the old object is new, and so is everything in it. If a key is
-        given, it is enough that the map at the path had it before.
+        A value without counterpart in the old object is new. If a key is passed, it is enough that
+        the map at the path had that key before.
         """
         new, old = self._new, self._old
         for segment in path.segments:
@@ -87,7 +245,7 @@ class Change:
     def _is_same(self, new: Any, old: Any) -> bool:
         pair = (id(new), id(old))
         if pair not in self._same:
-            self._same[pair] = same(new, old)
+            self._same[pair] = semantic_equal(new, old)
         return self._same[pair]
 
     def _counterpart(self, item: Any, old_items: tuple[Any, ...]) -> Any:
@@ -96,22 +254,18 @@ class Change:
         if key_of is None:
             return None
         if id(old_items) not in self._elements:
-            # The first of several with the same key counts, so it comes last into the map.
+            # The first of several items with the same key counts, so it is put last into the map.
             elements = {key_of(old): old for old in reversed(old_items)}
             self._elements[id(old_items)] = elements
         return self._elements[id(old_items)].get(key_of(item))
 
 
 def _key_of(item: Any) -> Callable[[Any], Any] | None:
-    """Return what identifies elements like this one in their list, or None if nothing does."""
+    """Return the key function of the list that holds such an item, or None if it has no key."""
     if isinstance(item, str):
         return str
     names = _KEYS.get(type(item))
     return None if names is None else attrgetter(*names)
-
-
-def _is_collection(value: Any) -> bool:
-    return value is None or isinstance(value, tuple | dict)
 
 
 def _entry(value: Any, name: str) -> Any:
@@ -123,3 +277,7 @@ def _member(value: Any, name: str) -> Any:
         return None
     names = dict(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
     return getattr(value, names[name]) if name in names else None
+
+
+# MOVED
+same = semantic_equal  # MOVED

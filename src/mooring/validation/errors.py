@@ -1,4 +1,4 @@
-"""Errors of validation: values, gathered in lists, with Kubernetes' types and texts."""
+"""Field errors: values, gathered in an ErrorList, with Kubernetes' types and texts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from mooring.api.codec import encode_sorted_json
 from mooring.api.fieldpath import Path
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
+from mooring.kit.go_quote import go_quote
 from mooring.validation.golayout import go_json
 
 OMITTED = "<value omitted>"
 
 
 class ErrorType(StrEnum):
-    """The kind of a field error, as it appears in the causes of a Status."""
+    """The type of a field error, as it appears in the causes of a Status."""
 
     REQUIRED = "FieldValueRequired"
     INVALID = "FieldValueInvalid"
@@ -50,10 +51,9 @@ _WITHOUT_VALUE = {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, E
 class FieldError(Struct, frozen=True):
     """One rule that one field breaks.
 
-    `declared` marks rules that Kubernetes states in the types themselves. It reports those with
-    the layout of the version that the user wrote, all others with the layout of v1. `alone` marks
-    declared rules that no hand-written one repeats: an update that leaves the field as it was
-    does not break them.
+    `declared` marks rules of declarative validation. Kubernetes reports those with the path in the
+    version that the user wrote, all others with the path in v1. `alone` marks declared rules
+    without a handwritten twin: an update that leaves the field unchanged does not break them.
     """
 
     type: ErrorType
@@ -65,12 +65,12 @@ class FieldError(Struct, frozen=True):
 
     @property
     def field(self) -> str:
-        """The place as text."""
+        """The path as text."""
         return str(self.path)
 
     @property
     def body(self) -> str:
-        """The text without the place."""
+        """The text without the path."""
         text = _PHRASES[self.type]
         if self.type not in _WITHOUT_VALUE and self.bad_value is not OMITTED:
             text += f": {shown(self.bad_value)}"
@@ -80,11 +80,11 @@ class FieldError(Struct, frozen=True):
         return f"{self.path}: {self.body}"
 
 
-Errors = list[FieldError]
+ErrorList = list[FieldError]
 
 
 def required(path: Path, detail: str = "", *, declared: bool = False) -> FieldError:
-    """A value must be given."""
+    """The value is missing."""
     return FieldError(ErrorType.REQUIRED, path, detail, declared=declared)
 
 
@@ -94,20 +94,20 @@ def invalid(path: Path, value: Any, detail: str, *, declared: bool = False) -> F
 
 
 def invalid_whole(path: Path, detail: str) -> FieldError:
-    """What stands there breaks a rule, and is too much to be shown."""
+    """The value breaks a rule, and is too long to be printed."""
     return FieldError(ErrorType.INVALID, path, detail, OMITTED)
 
 
 def duplicate(path: Path, value: Any, *, declared: bool = False) -> FieldError:
-    """The value stands in the list already."""
+    """The list contains the value already."""
     return FieldError(ErrorType.DUPLICATE, path, "", value, declared)
 
 
 def not_supported(
     path: Path, value: Any, supported: Sequence[str], *, declared: bool = False
 ) -> FieldError:
-    """The value is none of a few."""
-    detail = "supported values: " + ", ".join(quoted(text) for text in supported)
+    """The value is not one of the supported ones."""
+    detail = "supported values: " + ", ".join(go_quote(text) for text in supported)
     return FieldError(ErrorType.NOT_SUPPORTED, path, detail, value, declared)
 
 
@@ -140,13 +140,13 @@ def internal(path: Path, detail: str) -> FieldError:
     return FieldError(ErrorType.INTERNAL, path, detail, detail)
 
 
-def only_declared(errors: Errors) -> Errors:
-    """Return the errors of declared rules, marked as standing alone."""
+def only_declared(errors: ErrorList) -> ErrorList:
+    """Return the errors of declared rules, marked as having no handwritten twin."""
     return [replace(error, alone=True) for error in errors if error.declared]
 
 
 def shown(value: Any) -> str:
-    """Return a value as Kubernetes shows it in an error."""
+    """Return a value as Kubernetes prints it in an error."""
     match value:
         case None:
             return "null"
@@ -155,7 +155,7 @@ def shown(value: Any) -> str:
         case int() | float():
             return str(value)
         case str() | Quantity() | Timestamp():
-            return quoted(str(value))
+            return go_quote(str(value))
         case Struct():
             return encode_sorted_json(value).decode()
         case list() | tuple():
@@ -166,27 +166,10 @@ def shown(value: Any) -> str:
             return msgspec.json.encode(value).decode()
 
 
-_ESCAPES = {
-    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f",
-    "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
-}  # fmt: skip
-
-
-def quoted(text: str) -> str:
-    """Return the text in quotes, escaped as Go does."""
-    return '"' + "".join(_escaped(character) for character in text) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+# MOVED
+Errors = ErrorList  # MOVED
+from mooring.kit.go_quote import go_quote as quoted  # noqa: E402, F401

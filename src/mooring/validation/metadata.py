@@ -1,19 +1,18 @@
-"""Rules for the metadata of every object."""
+"""Rules of object metadata and of conditions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from mooring.api import names
 from mooring.api.fieldpath import Path, root
 from mooring.api.meta import Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference
 from mooring.api.names import byte_length
-from mooring.validation.checks import each_invalid
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
@@ -21,6 +20,7 @@ from mooring.validation.errors import (
     required,
     too_long,
 )
+from mooring.validation.field_rules import each_invalid, validate_labels
 
 METADATA = root("metadata")
 
@@ -48,36 +48,38 @@ _REASON_RULE = (
 NameCheck = Callable[[str], list[str]]
 
 
-def check_metadata(
+def validate_metadata(
     meta: ObjectMeta,
     *,
     namespaced: bool,
-    check_name: NameCheck = names.dns1123_subdomain,
-    check_prefix: bool = True,
+    validate_name: NameCheck = names.dns1123_subdomain,
+    validate_prefix: bool = True,
     declared_name: bool = False,
-) -> Errors:
-    """Check the metadata of a new object."""
-    found: Errors = []
-    if meta.generate_name and check_prefix:
-        messages = check_name(_masked(meta.generate_name))
+) -> ErrorList:
+    """Validate the metadata of a new object."""
+    found: ErrorList = []
+    if meta.generate_name and validate_prefix:
+        messages = validate_name(_masked(meta.generate_name))
         found += each_invalid(METADATA.child("generateName"), meta.generate_name, messages)
     name_path = METADATA.child("name")
     if meta.name:
-        found += each_invalid(name_path, meta.name, check_name(meta.name), declared=declared_name)
+        found += each_invalid(
+            name_path, meta.name, validate_name(meta.name), declared=declared_name
+        )
     else:
         found.append(required(name_path, "name or generateName is required"))
     return (
         found
-        + _check_namespace(meta, namespaced=namespaced)
-        + _check_common(meta)
-        + _check_finalizers(meta.finalizers)
-        + _check_kubernetes_finalizers(meta.finalizers)
+        + _validate_namespace(meta, namespaced=namespaced)
+        + _validate_common(meta)
+        + _validate_finalizers(meta.finalizers)
+        + _validate_kubernetes_finalizers(meta.finalizers)
     )
 
 
-def check_path_segments(meta: ObjectMeta, *, namespaced: bool) -> Errors:
-    """Check what holds for every stored object: its names can stand in a path."""
-    found: Errors = []
+def validate_path_segments(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
+    """Validate that the names of a stored object are valid path segments."""
+    found: ErrorList = []
     if meta.generate_name:
         messages = names.path_segment_prefix(meta.generate_name)
         found += each_invalid(METADATA.child("generateName"), meta.generate_name, messages)
@@ -86,15 +88,15 @@ def check_path_segments(meta: ObjectMeta, *, namespaced: bool) -> Errors:
         found += each_invalid(name_path, meta.name, names.path_segment(meta.name))
     else:
         found.append(required(name_path, "name or generateName is required"))
-    found += _check_namespace(meta, namespaced=namespaced)
-    return found + _check_finalizers(meta.finalizers)
+    found += _validate_namespace(meta, namespaced=namespaced)
+    return found + _validate_finalizers(meta.finalizers)
 
 
-def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Errors:
-    """Check what an update makes of the metadata."""
-    found: Errors = []
+def validate_metadata_update(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
+    """Validate updated metadata."""
+    found: ErrorList = []
     if old.deletion_timestamp is not None:
-        found += _check_no_new_finalizers(new, old)
+        found += _validate_no_new_finalizers(new, old)
     if not new.resource_version:
         path = METADATA.child("resourceVersion")
         found.append(invalid(path, new.resource_version, "must be specified for an update"))
@@ -115,21 +117,35 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Errors:
     ):
         if new_value != old_value:
             found.append(invalid(METADATA.child(field_name), new_value, IMMUTABLE))
-    return found + _check_common(new) + _check_kubernetes_finalizers(new.finalizers)
+    return found + _validate_common(new) + _validate_kubernetes_finalizers(new.finalizers)
 
 
 def next_generation(generation: int) -> int:
-    """Return the number of the generation that follows; as in Go it runs over, and is refused."""
+    """Return the next generation; as in Go it overflows, and is then rejected."""
     return (generation + 1 + 2**63) % 2**64 - 2**63
 
 
 _TEMPLATE_FIELDS = {"labels", "annotations"}
 
 
-def check_template_metadata(meta: ObjectMeta, path: Path) -> Errors:
-    """Check the metadata of a template, which may hold labels and annotations only."""
-    found = check_annotations(meta.annotations, path.child("annotations"))
-    found += _check_labels(meta.labels, path.child("labels"))
+def metadata_for_status(new: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
+    """Return the metadata that an update of the status may leave behind."""
+    return replace(
+        new,
+        deletion_timestamp=old.deletion_timestamp,
+        generation=old.generation,
+        self_link=old.self_link,
+        labels=old.labels,
+        annotations=old.annotations,
+        finalizers=old.finalizers,
+        owner_references=old.owner_references,
+    )
+
+
+def validate_template_metadata(meta: ObjectMeta, path: Path) -> ErrorList:
+    """Validate the metadata of a template, which may hold labels and annotations only."""
+    found = validate_annotations(meta.annotations, path.child("annotations"))
+    found += validate_labels(meta.labels, path.child("labels"))
     unset = ObjectMeta()
     for info in fields(ObjectMeta):
         if info.name not in _TEMPLATE_FIELDS and getattr(meta, info.name) != getattr(
@@ -140,21 +156,21 @@ def check_template_metadata(meta: ObjectMeta, path: Path) -> Errors:
     return found
 
 
-def check_conditions(conditions: tuple[Condition, ...], path: Path) -> Errors:
-    """Check conditions: known statuses, reasons of the right form, each type once."""
-    found: Errors = []
+def validate_conditions(conditions: tuple[Condition, ...], path: Path) -> ErrorList:
+    """Validate conditions: their fields, and that each type occurs once."""
+    found: ErrorList = []
     types: set[str] = set()
     for position, condition in enumerate(conditions):
         place = path.index(position)
         if condition.type in types:
             found.append(duplicate(place, condition.type))
         types.add(condition.type)
-        found += _check_condition(condition, place)
+        found += _validate_condition(condition, place)
     return found
 
 
-def _check_condition(condition: Condition, path: Path) -> Errors:
-    found: Errors = []
+def _validate_condition(condition: Condition, path: Path) -> ErrorList:
+    found: ErrorList = []
     if condition.type:
         found += each_invalid(path.child("type"), condition.type, names.label_name(condition.type))
     else:
@@ -184,14 +200,14 @@ def _check_condition(condition: Condition, path: Path) -> Errors:
 
 
 def _masked(prefix: str) -> str:
-    """Return a name that a prefix ending in a dash could become."""
+    """Return a name that a generateName ending in a dash could become."""
     if len(prefix) < 2 or not prefix.endswith("-"):
         return prefix
     # Kubernetes cuts off two bytes, which may leave half a character that fits no rule.
     return prefix.encode("utf-8", "surrogatepass")[:-2].decode(errors="replace") + "a"
 
 
-def _check_namespace(meta: ObjectMeta, *, namespaced: bool) -> Errors:
+def _validate_namespace(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
     path = METADATA.child("namespace")
     if not namespaced:
         return [forbidden(path, "not allowed on this type")] if meta.namespace else []
@@ -200,33 +216,25 @@ def _check_namespace(meta: ObjectMeta, *, namespaced: bool) -> Errors:
     return each_invalid(path, meta.namespace, names.dns1123_label(meta.namespace))
 
 
-def _check_common(meta: ObjectMeta) -> Errors:
-    found: Errors = []
+def _validate_common(meta: ObjectMeta) -> ErrorList:
+    found: ErrorList = []
     if meta.generation < 0:
         detail = "must be greater than or equal to 0"
         found.append(invalid(METADATA.child("generation"), meta.generation, detail))
     if meta.labels:
-        found += _check_labels(meta.labels, METADATA.child("labels"))
+        found += validate_labels(meta.labels, METADATA.child("labels"))
     if meta.annotations:
-        found += check_annotations(meta.annotations, METADATA.child("annotations"))
+        found += validate_annotations(meta.annotations, METADATA.child("annotations"))
     if meta.owner_references:
-        found += _check_owners(meta.owner_references, METADATA.child("ownerReferences"))
+        found += _validate_owners(meta.owner_references, METADATA.child("ownerReferences"))
     if meta.managed_fields:
-        found += _check_managed_fields(meta.managed_fields, METADATA.child("managedFields"))
+        found += _validate_managed_fields(meta.managed_fields, METADATA.child("managedFields"))
     return found
 
 
-def _check_labels(labels: dict[str, str], path: Path) -> Errors:
-    found: Errors = []
-    for key, value in labels.items():
-        found += each_invalid(path, key, names.label_name(key))
-        found += each_invalid(path, value, names.label_value(value))
-    return found
-
-
-def check_annotations(annotations: dict[str, str], path: Path) -> Errors:
-    """Check the names of annotations, and how long they are together."""
-    found: Errors = []
+def validate_annotations(annotations: dict[str, str], path: Path) -> ErrorList:
+    """Validate the keys of annotations and their total size."""
+    found: ErrorList = []
     for key in annotations:
         found += each_invalid(path, key, names.label_name(names.lowered(key)))
     size = sum(byte_length(key) + byte_length(value) for key, value in annotations.items())
@@ -235,11 +243,11 @@ def check_annotations(annotations: dict[str, str], path: Path) -> Errors:
     return found
 
 
-def _check_owners(owners: tuple[OwnerReference, ...], path: Path) -> Errors:
-    found: Errors = []
+def _validate_owners(owners: tuple[OwnerReference, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     controller = ""
     for position, owner in enumerate(owners):
-        found += _check_owner(owner, path.index(position))
+        found += _validate_owner(owner, path.index(position))
         if owner.controller:
             name = f"{owner.kind}/{owner.name}"
             if controller:
@@ -253,8 +261,8 @@ def _check_owners(owners: tuple[OwnerReference, ...], path: Path) -> Errors:
     return found
 
 
-def _check_owner(owner: OwnerReference, path: Path) -> Errors:
-    found: Errors = []
+def _validate_owner(owner: OwnerReference, path: Path) -> ErrorList:
+    found: ErrorList = []
     if not owner.api_version:
         found.append(required(path.child("apiVersion"), "must not be empty"))
     elif owner.api_version.count("/") > 1 or owner.api_version.endswith("/"):
@@ -268,9 +276,9 @@ def _check_owner(owner: OwnerReference, path: Path) -> Errors:
     return found
 
 
-def _check_finalizers(finalizers: tuple[str, ...]) -> Errors:
+def _validate_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
     path = METADATA.child("finalizers")
-    found: Errors = []
+    found: ErrorList = []
     for finalizer in finalizers:
         found += each_invalid(path, finalizer, names.label_name(finalizer))
     if ORPHAN in finalizers and FOREGROUND in finalizers:
@@ -279,7 +287,7 @@ def _check_finalizers(finalizers: tuple[str, ...]) -> Errors:
     return found
 
 
-def _check_kubernetes_finalizers(finalizers: tuple[str, ...]) -> Errors:
+def _validate_kubernetes_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
     path = METADATA.child("finalizers")
     detail = "name is neither a standard finalizer name nor is it fully qualified"
     return [
@@ -289,7 +297,7 @@ def _check_kubernetes_finalizers(finalizers: tuple[str, ...]) -> Errors:
     ]
 
 
-def _check_no_new_finalizers(new: ObjectMeta, old: ObjectMeta) -> Errors:
+def _validate_no_new_finalizers(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
     added = sorted(set(new.finalizers) - set(old.finalizers))
     if not added:
         return []
@@ -312,8 +320,8 @@ def _unprintable_characters(text: str) -> Iterator[str]:
         position += byte_length(character)
 
 
-def _check_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -> Errors:
-    found: Errors = []
+def _validate_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     for position, entry in enumerate(entries):
         place = path.index(position)
         if not entry.operation:

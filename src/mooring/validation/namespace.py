@@ -1,31 +1,52 @@
-"""How Namespaces and ServiceAccounts are admitted."""
+"""Strategies of Namespaces, ServiceAccounts, ConfigMaps, Secrets and ResourceQuotas."""
 
 from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
 from mooring.api import names
-from mooring.api.core.namespace import ACTIVE, TERMINATING, Namespace, ServiceAccount
+from mooring.api.core.namespace import (
+    ACTIVE,
+    TERMINATING,
+    ConfigMap,
+    Namespace,
+    ResourceQuota,
+    ResourceQuotaSpec,
+    ScopedResourceSelectorRequirement,
+    Secret,
+    ServiceAccount,
+)
 from mooring.api.core.references import ObjectReference
-from mooring.api.fieldpath import root
-from mooring.validation.checks import label_name
-from mooring.validation.context import Context
-from mooring.validation.errors import Errors, invalid
-from mooring.validation.metadata import STANDARD_FINALIZERS, check_metadata_update
-from mooring.validation.ordinary import OrdinaryStrategy
+from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, PODS, ResourceList
+from mooring.api.fieldpath import Path, root
+from mooring.api.names import byte_length
+from mooring.validation.errors import ErrorList, forbidden, invalid, required, too_long
+from mooring.validation.field_rules import each_invalid, label_name, unchanged
+from mooring.validation.metadata import METADATA, STANDARD_FINALIZERS, validate_metadata_update
+from mooring.validation.pod.resources import (
+    STANDARD_RESOURCES,
+    validate_amount,
+    validate_resource_name,
+)
+from mooring.validation.strategy import Context, ObjectStrategy
 
 FINALIZERS = root("spec").child("finalizers")
 
 
-class NamespaceStrategy(OrdinaryStrategy[Namespace]):
-    """Admission of Namespaces."""
+class NamespaceStrategy(ObjectStrategy[Namespace]):
+    """The strategy of Namespaces."""
 
     namespaced = False
-    check_name = staticmethod(names.dns1123_label)
+    validate_name = staticmethod(names.dns1123_label)
 
-    def check_create(self, new: Namespace, context: Context) -> Errors:
-        """Check the metadata, and who may hold the namespace."""
-        found = super().check_create(new, context)
+    def validate(self, new: Namespace, context: Context) -> ErrorList:
+        """Validate metadata and finalizers."""
+        found = super().validate(new, context)
         for finalizer in new.spec.finalizers:
             found += label_name(finalizer, FINALIZERS)
             if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
@@ -33,18 +54,20 @@ class NamespaceStrategy(OrdinaryStrategy[Namespace]):
                 found.append(invalid(FINALIZERS, finalizer, detail))
         return found
 
-    def prepare_update(self, new: Namespace, old: Namespace, context: Context) -> Namespace:  # noqa: ARG002
-        """Keep who holds the namespace, and the status."""
+    def prepare_for_update(self, new: Namespace, old: Namespace, context: Context) -> Namespace:  # noqa: ARG002
+        """Keep spec and status."""
         return replace(new, spec=old.spec, status=old.status)
 
-    def prepare_status(self, new: Namespace, old: Namespace, context: Context) -> Namespace:
-        """Keep all but the status; a namespace of which nothing is said is in use."""
-        new = super().prepare_status(new, old, context)
+    def prepare_for_status_update(
+        self, new: Namespace, old: Namespace, context: Context
+    ) -> Namespace:
+        """Keep everything but the status; the default phase is Active."""
+        new = super().prepare_for_status_update(new, old, context)
         status = new.status
         return new if status.phase else replace(new, status=replace(status, phase=ACTIVE))
 
-    def status_rules(self, new: Namespace, old: Namespace) -> Errors:
-        """Check that a namespace goes away exactly if it is deleted."""
+    def validate_status(self, new: Namespace, old: Namespace) -> ErrorList:
+        """Validate that the phase is Terminating exactly if the namespace is deleted."""
         phase, path = new.status.phase, root("status").child("Phase")
         is_deleted = old.metadata.deletion_timestamp is not None
         if phase == (TERMINATING if is_deleted else ACTIVE):
@@ -56,32 +79,306 @@ class NamespaceStrategy(OrdinaryStrategy[Namespace]):
         return [invalid(path, phase, detail)]
 
 
-class ServiceAccountStrategy(OrdinaryStrategy[ServiceAccount]):
-    """Admission of ServiceAccounts."""
+class ServiceAccountStrategy(ObjectStrategy[ServiceAccount]):
+    """The strategy of ServiceAccounts."""
 
-    def prepare_create(self, new: ServiceAccount, context: Context) -> ServiceAccount:  # noqa: ARG002
-        """Keep nothing of secrets but their names."""
+    def prepare_for_create(self, new: ServiceAccount, context: Context) -> ServiceAccount:  # noqa: ARG002
+        """Keep only the names of secrets."""
         return _with_plain_secrets(new)
 
-    def prepare_update(
+    def prepare_for_update(
         self,
         new: ServiceAccount,
         old: ServiceAccount,  # noqa: ARG002
         context: Context,  # noqa: ARG002
     ) -> ServiceAccount:
-        """Keep nothing of secrets but their names."""
+        """Keep only the names of secrets."""
         return _with_plain_secrets(new)
 
-    def check_update(
+    def validate_update(
         self,
         new: ServiceAccount,
         old: ServiceAccount,
         context: Context,  # noqa: ARG002
-    ) -> Errors:
-        """Check the metadata."""
-        return check_metadata_update(new.metadata, old.metadata) + self.check_metadata(new)
+    ) -> ErrorList:
+        """Validate the metadata."""
+        return validate_metadata_update(new.metadata, old.metadata) + self.validate_metadata(new)
 
 
 def _with_plain_secrets(account: ServiceAccount) -> ServiceAccount:
     secrets = tuple(ObjectReference(name=secret.name) for secret in account.secrets)
     return replace(account, secrets=secrets)
+
+
+# --- ConfigMaps and Secrets ---------------------------------------------------------------
+
+SIZE_MAX_BYTES = 1024 * 1024
+
+DATA = root("data")
+OPAQUE = "Opaque"
+ACCOUNT_NAME = "kubernetes.io/service-account.name"
+ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # a type of secrets  # noqa: S105
+
+# The keys that a secret of a type requires.
+_NEEDED = {
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+_DOCKER = {
+    "kubernetes.io/dockercfg": ".dockercfg",
+    "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
+}
+_LOGIN = "kubernetes.io/basic-auth"
+_REDACTED = "<secret contents redacted>"
+
+_SEALED = "field is immutable when `immutable` is set"
+
+
+class ConfigMapStrategy(ObjectStrategy[ConfigMap]):
+    """The strategy of ConfigMaps."""
+
+    def validate_fields(self, new: ConfigMap) -> ErrorList:
+        """Validate keys and size."""
+        found: ErrorList = []
+        for key in new.data:
+            found += _validate_data_key(key, DATA)
+            if key in new.binary_data:
+                detail = "duplicate of key present in binaryData"
+                found.append(invalid(DATA.key(key), key, detail))
+        for key in new.binary_data:
+            found += _validate_data_key(key, root("binaryData"))
+        size = sum(map(byte_length, new.data.values())) + _size(new.binary_data)
+        if size > SIZE_MAX_BYTES:
+            found.append(too_long(root(""), SIZE_MAX_BYTES))
+        return found
+
+    def validate_update(self, new: ConfigMap, old: ConfigMap, context: Context) -> ErrorList:  # noqa: ARG002
+        """Validate everything, and that immutable data is unchanged."""
+        found = validate_metadata_update(new.metadata, old.metadata)
+        if old.immutable:
+            found += _validate_sealed(
+                immutable=new.immutable is True,
+                data=new.data == old.data,
+                binaryData=new.binary_data == old.binary_data,
+            )
+        return found + self.validate_metadata(new) + self.validate_fields(new)
+
+
+class SecretStrategy(ObjectStrategy[Secret]):
+    """The strategy of Secrets."""
+
+    def default(self, value: Secret, api_version: str, context: Context) -> Secret:  # noqa: ARG002
+        """Encode stringData into data; the default type is Opaque."""
+        texts = {
+            name: base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
+            for name, text in value.string_data.items()
+        }
+        data = {**value.data, **texts}
+        return replace(value, data=data, string_data={}, type=value.type or OPAQUE)
+
+    def validate_fields(self, new: Secret) -> ErrorList:
+        """Validate keys, size, and the keys that the type requires."""
+        found: ErrorList = []
+        for key in new.data:
+            found += _validate_data_key(key, DATA)
+        if _size(new.data) > SIZE_MAX_BYTES:
+            found.append(too_long(DATA, SIZE_MAX_BYTES))
+        return found + _validate_secret_type(new)
+
+    def validate_update(self, new: Secret, old: Secret, context: Context) -> ErrorList:  # noqa: ARG002
+        """Validate everything, and that the type and immutable data are unchanged."""
+        found = validate_metadata_update(new.metadata, old.metadata)
+        found += unchanged(new.type, old.type, root("type"))
+        if old.immutable:
+            found += _validate_sealed(immutable=new.immutable is True, data=new.data == old.data)
+        return found + self.validate_metadata(new) + self.validate_fields(new)
+
+
+def _validate_data_key(key: str, path: Path) -> ErrorList:
+    return each_invalid(path.key(key), key, names.config_key(key))
+
+
+def _validate_sealed(**kept: bool) -> ErrorList:
+    return [forbidden(root(name), _SEALED) for name, is_kept in kept.items() if not is_kept]
+
+
+def _size(data: Mapping[str, str]) -> int:
+    """Return the decoded size of texts in base64."""
+    return sum(len(text) * 3 // 4 - text[-2:].count("=") for text in data.values())
+
+
+# --- types of secrets ---------------------------------------------------------------------
+
+
+def _validate_secret_type(secret: Secret) -> ErrorList:
+    data = secret.data
+    if secret.type == ACCOUNT_TOKEN and not secret.metadata.annotations.get(ACCOUNT_NAME):
+        return [required(METADATA.child("annotations").key(ACCOUNT_NAME))]
+    if secret.type == _LOGIN and not data.keys() & {"username", "password"}:
+        return [required(DATA.key("username")), required(DATA.key("password"))]
+    if secret.type in _DOCKER:
+        return _validate_docker(data, _DOCKER[secret.type])
+    needed = _NEEDED.get(secret.type, ())
+    may_be_empty = secret.type == "kubernetes.io/tls"
+    return [
+        required(DATA.key(key))
+        for key in needed
+        if key not in data or not (data[key] or may_be_empty)
+    ]
+
+
+def _validate_docker(data: Mapping[str, str], key: str) -> ErrorList:
+    if key not in data:
+        return [required(DATA.key(key))]
+    try:
+        content = json.loads(base64.b64decode(data[key]))
+    except (ValueError, binascii.Error, RecursionError):
+        content = None
+    if isinstance(content, dict):
+        return []
+    return [invalid(DATA.key(key), _REDACTED, "must be a JSON object")]
+
+
+# --- ResourceQuotas -----------------------------------------------------------------------
+
+SPEC = root("spec")
+STATUS = root("status")
+
+_HUGE_PAGES = (HUGE_PAGES_PREFIX, f"requests.{HUGE_PAGES_PREFIX}")
+_QUOTA_RESOURCES = STANDARD_RESOURCES - {"storage"}
+
+_OF_PODS = frozenset(
+    {PODS, CPU, MEMORY, "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"}
+)
+_OF_VOLUMES = frozenset({"persistentvolumeclaims", "requests.storage"})
+# The resources that a quota with a scope can limit.
+_SCOPES = {
+    "Terminating": _OF_PODS,
+    "NotTerminating": _OF_PODS,
+    "BestEffort": frozenset({PODS}),
+    "NotBestEffort": _OF_PODS,
+    "PriorityClass": _OF_PODS,
+    "CrossNamespacePodAffinity": _OF_PODS,
+    "VolumeAttributesClass": _OF_VOLUMES,
+}
+_WITH_VALUES = ("PriorityClass", "VolumeAttributesClass")
+_CONFLICTS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+
+_MUST_EXIST = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
+    "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+    "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+
+
+class ResourceQuotaStrategy(ObjectStrategy[ResourceQuota]):
+    """The strategy of ResourceQuotas."""
+
+    def validate_fields(self, new: ResourceQuota) -> ErrorList:
+        """Validate amounts and scopes."""
+        found = _validate_quota(new.spec.hard, SPEC.child("hard"))
+        found += _validate_scopes(new.spec, SPEC.child("scopes"))
+        return found + _validate_scope_selector(
+            new.spec, SPEC.child("scopeSelector", "matchExpressions")
+        )
+
+    def validate_changes(self, new: ResourceQuota, old: ResourceQuota) -> ErrorList:
+        """Validate that the scopes are unchanged."""
+        if set(new.spec.scopes) == set(old.spec.scopes):
+            return []
+        return [invalid(SPEC.child("scopes"), new.spec.scopes, "field is immutable")]
+
+    def validate_status(self, new: ResourceQuota, old: ResourceQuota) -> ErrorList:  # noqa: ARG002
+        """Validate the amounts."""
+        found = _validate_quota(new.status.hard, STATUS.child("hard"))
+        return found + _validate_quota(new.status.used, STATUS.child("used"))
+
+
+def _validate_quota(amounts: ResourceList, path: Path) -> ErrorList:
+    found: ErrorList = []
+    for name, amount in amounts.items():
+        found += validate_amount(name, amount, path.key(name), _validate_quota_resource)
+    return found
+
+
+def _validate_quota_resource(name: str, path: Path) -> ErrorList:
+    found = validate_resource_name(name, path)
+    if "/" in name or _is_standard_quota(name):
+        return found
+    return [*found, invalid(path, name, "must be a standard resource for quota")]
+
+
+def _is_standard_quota(name: str) -> bool:
+    return name in _QUOTA_RESOURCES or name.startswith(_HUGE_PAGES)
+
+
+# --- scopes -------------------------------------------------------------------------------
+
+
+def _validate_scopes(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
+    found: ErrorList = []
+    for scope in spec.scopes:
+        if scope not in _SCOPES:
+            found.append(invalid(path, spec.scopes, "unsupported scope"))
+        detail = "unsupported scope applied to resource"
+        found += [invalid(path, spec.scopes, detail) for _ in _uncounted(scope, spec.hard)]
+    return found + _validate_conflicts(spec.scopes, spec, path)
+
+
+def _validate_scope_selector(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
+    if spec.scope_selector is None:
+        return []
+    found: ErrorList = []
+    requirements = spec.scope_selector.match_expressions
+    for requirement in requirements:
+        scope = requirement.scope_name
+        if scope not in _SCOPES:
+            found.append(invalid(path.child("scopeName"), scope, "unsupported scope"))
+        detail = "unsupported scope applied to resource"
+        found += [invalid(path, spec.scope_selector, detail) for _ in _uncounted(scope, spec.hard)]
+        found += _validate_scope_requirement(requirement, path)
+    scopes = tuple(requirement.scope_name for requirement in requirements)
+    return found + _validate_conflicts(scopes, spec, path)
+
+
+def _validate_scope_requirement(
+    requirement: ScopedResourceSelectorRequirement, path: Path
+) -> ErrorList:
+    operator, scope = requirement.operator, requirement.scope_name
+    place = path.child("operator")
+    found: ErrorList = []
+    if scope in _SCOPES and scope not in _WITH_VALUES and operator != "Exists":
+        found.append(invalid(place, operator, _MUST_EXIST))
+    values = path.child("values")
+    match operator:
+        case "In" | "NotIn" if not requirement.values:
+            detail = (
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            )
+            found.append(required(values, detail))
+        case "Exists" | "DoesNotExist" if requirement.values:
+            detail = (
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            )
+            found.append(invalid(values, requirement.values, detail))
+        case "In" | "NotIn" | "Exists" | "DoesNotExist":
+            pass
+        case _:
+            found.append(invalid(place, operator, "not a valid selector operator"))
+    return found
+
+
+def _uncounted(scope: str, hard: ResourceList) -> Iterable[str]:
+    """Return the resources that a quota with the scope cannot limit."""
+    counted = _SCOPES.get(scope)
+    if counted is None:
+        return ()
+    return [name for name in sorted(hard) if _is_standard_quota(name) and name not in counted]
+
+
+def _validate_conflicts(scopes: tuple[str, ...], spec: ResourceQuotaSpec, path: Path) -> ErrorList:
+    return [
+        invalid(path, spec.scopes or None, "conflicting scopes")
+        for pair in _CONFLICTS
+        if pair <= set(scopes)
+    ]

@@ -1,4 +1,4 @@
-"""How roles and their bindings are admitted."""
+"""Strategies of roles and role bindings."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from mooring.api.rbac import (
     RoleRef,
     Subject,
 )
-from mooring.api.timestamp import Timestamp
-from mooring.validation.checks import both, each, each_invalid, subdomain, unchanged
-from mooring.validation.context import Context
-from mooring.validation.errors import Errors, invalid, not_supported, required
-from mooring.validation.labelselectors import check_label_selector, selector_of
-from mooring.validation.metadata import check_metadata_update
-from mooring.validation.ordinary import OrdinaryStrategy
+from mooring.validation.equality import both
+from mooring.validation.errors import ErrorList, invalid, not_supported, required
+from mooring.validation.field_rules import each, each_invalid, subdomain, unchanged
+from mooring.validation.metadata import validate_metadata_update
+from mooring.validation.selectors import selector_of, validate_label_selector
+from mooring.validation.strategy import Context, ObjectStrategy
 
 RULES = root("rules")
 ROLE_REF = root("roleRef")
@@ -36,92 +35,88 @@ A = TypeVar("A", Role, ClusterRole, RoleBinding, ClusterRoleBinding)
 B = TypeVar("B", RoleBinding, ClusterRoleBinding)
 
 
-class AccessStrategy(OrdinaryStrategy[A]):
-    """Admission of what says who may do what; its names may be anything that fits into a URL."""
+class AccessStrategy(ObjectStrategy[A]):
+    """The strategy of RBAC kinds, whose names may be any path segment."""
 
-    check_name = staticmethod(names.path_segment)
+    validate_name = staticmethod(names.path_segment)
 
-    def check_update(self, new: A, old: A, context: Context) -> Errors:
-        """Check everything."""
-        found = self.check_create(new, context)
-        return found + check_metadata_update(new.metadata, old.metadata) + self.changes(new, old)
+    def validate_update(self, new: A, old: A, context: Context) -> ErrorList:
+        """Validate everything."""
+        found = self.validate(new, context)
+        return (
+            found
+            + validate_metadata_update(new.metadata, old.metadata)
+            + self.validate_changes(new, old)
+        )
 
 
 class RoleStrategy(AccessStrategy[Role]):
-    """Admission of Roles."""
+    """The strategy of Roles."""
 
-    def rules(self, new: Role) -> Errors:
-        """Check the rules."""
-        return each(new.rules or (), _check_namespaced_rule, RULES)
+    def validate_fields(self, new: Role) -> ErrorList:
+        """Validate the rules."""
+        return each(new.rules or (), _validate_namespaced_rule, RULES)
 
 
 class ClusterRoleStrategy(AccessStrategy[ClusterRole]):
-    """Admission of ClusterRoles."""
+    """The strategy of ClusterRoles."""
 
     namespaced = False
 
-    def rules(self, new: ClusterRole) -> Errors:
-        """Check the rules, and where others come from."""
-        found = each(new.rules or (), _check_rule, RULES)
+    def validate_fields(self, new: ClusterRole) -> ErrorList:
+        """Validate the rules and the aggregation rule."""
+        found = each(new.rules or (), _validate_rule, RULES)
         if new.aggregation_rule is not None:
-            found += _check_aggregation(new.aggregation_rule)
+            found += _validate_aggregation(new.aggregation_rule)
         return found
 
 
-class RoleBindingStrategy(AccessStrategy[RoleBinding]):
-    """Admission of RoleBindings."""
+class BindingStrategy(AccessStrategy[B]):
+    """The strategy of bindings of roles to subjects."""
 
-    def default(
-        self,
-        value: RoleBinding,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
-    ) -> RoleBinding:
-        """Set the groups of the role and of who gets it."""
-        return _default_binding(value)
+    role_kinds: tuple[str, ...]
 
-    def rules(self, new: RoleBinding) -> Errors:
-        """Check the role and who gets it."""
-        found = _check_role_ref(new.role_ref, ("Role", "ClusterRole"))
-        return found + each(new.subjects, _check_subject, SUBJECTS)
+    def default(self, value: B, api_version: str, context: Context) -> B:  # noqa: ARG002
+        """Set the API groups of role and subjects."""
+        role = value.role_ref
+        return replace(
+            value,
+            role_ref=replace(role, api_group=role.api_group or GROUP),
+            subjects=tuple(map(_default_subject, value.subjects)),
+        )
 
-    def changes(self, new: RoleBinding, old: RoleBinding) -> Errors:
-        """Check that the role stays."""
+    def validate_fields(self, new: B) -> ErrorList:
+        """Validate role and subjects."""
+        found = _validate_role_ref(new.role_ref, self.role_kinds)
+        check = _validate_subject if self.namespaced else _validate_cluster_subject
+        return found + each(new.subjects, check, SUBJECTS)
+
+    def validate_changes(self, new: B, old: B) -> ErrorList:
+        """Validate that the role is unchanged."""
         return unchanged(new.role_ref, old.role_ref, ROLE_REF)
 
 
-class ClusterRoleBindingStrategy(AccessStrategy[ClusterRoleBinding]):
-    """Admission of ClusterRoleBindings."""
+class RoleBindingStrategy(BindingStrategy[RoleBinding]):
+    """The strategy of RoleBindings."""
+
+    role_kinds = ("Role", "ClusterRole")
+
+
+class ClusterRoleBindingStrategy(BindingStrategy[ClusterRoleBinding]):
+    """The strategy of ClusterRoleBindings."""
 
     namespaced = False
-
-    def default(
-        self,
-        value: ClusterRoleBinding,
-        api_version: str,  # noqa: ARG002
-        now: Timestamp,  # noqa: ARG002
-    ) -> ClusterRoleBinding:
-        """Set the groups of the role and of who gets it."""
-        return _default_binding(value)
-
-    def rules(self, new: ClusterRoleBinding) -> Errors:
-        """Check the role and who gets it."""
-        found = _check_role_ref(new.role_ref, ("ClusterRole",))
-        return found + each(new.subjects, _check_cluster_subject, SUBJECTS)
-
-    def changes(self, new: ClusterRoleBinding, old: ClusterRoleBinding) -> Errors:
-        """Check that the role stays."""
-        return unchanged(new.role_ref, old.role_ref, ROLE_REF)
+    role_kinds = ("ClusterRole",)
 
 
 # --- rules --------------------------------------------------------------------------------
 
 
-def _check_rule(rule: PolicyRule, path: Path, *, namespaced: bool = False) -> Errors:
-    """Check a rule, which is about resources or about paths."""
-    found = _check_verbs(rule, path.child("verbs"))
+def _validate_rule(rule: PolicyRule, path: Path, *, namespaced: bool = False) -> ErrorList:
+    """Validate a rule, either for resources or for non-resource URLs."""
+    found = _validate_verbs(rule, path.child("verbs"))
     if rule.non_resource_urls:
-        return found + _check_urls(rule, path.child("nonResourceURLs"), namespaced=namespaced)
+        return found + _validate_urls(rule, path.child("nonResourceURLs"), namespaced=namespaced)
     if not rule.api_groups:
         detail = "resource rules must supply at least one api group"
         found.append(required(path.child("apiGroups"), detail))
@@ -131,8 +126,8 @@ def _check_rule(rule: PolicyRule, path: Path, *, namespaced: bool = False) -> Er
     return found
 
 
-def _check_urls(rule: PolicyRule, path: Path, *, namespaced: bool) -> Errors:
-    found: Errors = []
+def _validate_urls(rule: PolicyRule, path: Path, *, namespaced: bool) -> ErrorList:
+    found: ErrorList = []
     if namespaced:
         detail = "namespaced rules cannot apply to non-resource URLs"
         found.append(invalid(path, rule.non_resource_urls, detail))
@@ -142,27 +137,27 @@ def _check_urls(rule: PolicyRule, path: Path, *, namespaced: bool) -> Errors:
     return found
 
 
-def _check_namespaced_rule(rule: PolicyRule, path: Path) -> Errors:
-    return _check_rule(rule, path, namespaced=True)
+def _validate_namespaced_rule(rule: PolicyRule, path: Path) -> ErrorList:
+    return _validate_rule(rule, path, namespaced=True)
 
 
-def _check_verbs(rule: PolicyRule, path: Path) -> Errors:
+def _validate_verbs(rule: PolicyRule, path: Path) -> ErrorList:
     if rule.verbs:
         return []
     by_hand = [required(path, "verbs must contain at least one value")]
     return both(by_hand, [required(path, declared=True)])
 
 
-def _check_aggregation(aggregation: AggregationRule) -> Errors:
+def _validate_aggregation(aggregation: AggregationRule) -> ErrorList:
     path = root("aggregationRule").child("clusterRoleSelectors")
     if not aggregation.cluster_role_selectors:
         detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
         return [required(path, detail)]
-    return each(aggregation.cluster_role_selectors, _check_role_selector, path)
+    return each(aggregation.cluster_role_selectors, _validate_role_selector, path)
 
 
-def _check_role_selector(selector: LabelSelector, path: Path) -> Errors:
-    found = check_label_selector(selector, path)
+def _validate_role_selector(selector: LabelSelector, path: Path) -> ErrorList:
+    found = validate_label_selector(selector, path)
     if selector_of(selector) is None:
         found.append(invalid(path, None, "invalid label selector."))
     return found
@@ -171,23 +166,14 @@ def _check_role_selector(selector: LabelSelector, path: Path) -> Errors:
 # --- bindings -----------------------------------------------------------------------------
 
 
-def _default_binding(binding: B) -> B:
-    role = binding.role_ref
-    return replace(
-        binding,
-        role_ref=replace(role, api_group=role.api_group or GROUP),
-        subjects=tuple(map(_default_subject, binding.subjects)),
-    )
-
-
 def _default_subject(subject: Subject) -> Subject:
     if subject.api_group or subject.kind not in ("User", "Group"):
         return subject
     return replace(subject, api_group=GROUP)
 
 
-def _check_role_ref(role: RoleRef, kinds: tuple[str, ...]) -> Errors:
-    found: Errors = []
+def _validate_role_ref(role: RoleRef, kinds: tuple[str, ...]) -> ErrorList:
+    found: ErrorList = []
     if role.api_group != GROUP:
         found.append(not_supported(ROLE_REF.child("apiGroup"), role.api_group, (GROUP,)))
     if role.kind not in kinds:
@@ -198,8 +184,8 @@ def _check_role_ref(role: RoleRef, kinds: tuple[str, ...]) -> Errors:
     return found + each_invalid(path, role.name, names.path_segment(role.name))
 
 
-def _check_subject(subject: Subject, path: Path) -> Errors:
-    found: Errors = []
+def _validate_subject(subject: Subject, path: Path) -> ErrorList:
+    found: ErrorList = []
     if not subject.name:
         found.append(required(path.child("name"), declared=True))
     match subject.kind:
@@ -217,8 +203,8 @@ def _check_subject(subject: Subject, path: Path) -> Errors:
     return found
 
 
-def _check_cluster_subject(subject: Subject, path: Path) -> Errors:
-    found = _check_subject(subject, path)
+def _validate_cluster_subject(subject: Subject, path: Path) -> ErrorList:
+    found = _validate_subject(subject, path)
     if subject.kind == "ServiceAccount" and not subject.namespace:
         found.append(required(path.child("namespace")))
     return found

@@ -1,11 +1,10 @@
 """A bench for one driver: an API server, a node, and the folders of a kubelet.
 
-A driver that is started by the bench finds all it needs in its command line, where these words
-stand for what there is:
+A driver that the bench starts gets all it needs in its command line, through these placeholders:
 
 {kubeconfig}  {node}  {root}  {registry}  {plugins}  {cdi}
 
-and in its environment, under the names that drivers use already: KUBECONFIG, NODE_NAME,
+and in its environment, under the names that drivers use: KUBECONFIG, NODE_NAME,
 KUBELET_DIR, KUBELET_REGISTRAR_DIRECTORY_PATH, KUBELET_PLUGINS_DIRECTORY_PATH and CDI_ROOT.
 """
 
@@ -31,8 +30,8 @@ from mooring.client.connecting import find_access, http_client
 from mooring.client.writes import Create
 
 NODE_NAME = "check"
-# In the environment of a driver; the last three are those of Kubernetes' example driver, which
-# others took over.
+# The environment of a driver; the last three are those of Kubernetes' example driver, which other
+# drivers adopted.
 VARIABLES = {
     "KUBECONFIG": "kubeconfig",
     "NODE_NAME": "node",
@@ -42,8 +41,8 @@ VARIABLES = {
     "CDI_ROOT": "cdi",
 }
 START_S = 30.0
-STOP_S = 10.0  # of our own server
-GRACE_S = 30.0  # of a driver: what a pod has by default
+STOP_S = 10.0  # of the API server
+GRACE_S = 30.0  # of a driver: the default of pods
 _SERVER = (sys.executable, "-m", "mooring.cli.main", "server", "--port", "0")
 
 
@@ -55,38 +54,38 @@ class Folders(Struct, frozen=True):
     """The folders of a kubelet; short, because paths of sockets must be."""
 
     root: Path
-    own_cdi: Path | None = None  # where specs are, if not below the root
+    own_cdi: Path | None = None  # the folder of CDI specs, if not below the root
 
     @property
     def registry(self) -> Path:
-        """Where drivers put the sockets by which they register."""
+        """Where drivers put their registration sockets."""
         return self.root / "plugins_registry"
 
     @property
     def plugins(self) -> Path:
-        """Where drivers have folders of their own."""
+        """Where each driver has a folder."""
         return self.root / "plugins"
 
     @property
     def cdi(self) -> Path:
-        """Where specs of devices are written."""
+        """Where drivers write CDI specs."""
         return self.own_cdi or self.root / "cdi"
 
     def make(self) -> None:
-        """Make all of them."""
+        """Create all of them."""
         for folder in (self.registry, self.plugins, self.cdi):
             folder.mkdir(parents=True, exist_ok=True)
 
 
 class Bench:
-    """A server and a node, for as long as a driver is tried on them."""
+    """An API server and a node, for one driver under test."""
 
     def __init__(self, folders: Folders, kubeconfig: Path, client: ApiClient, node: Node) -> None:
         self.folders, self.kubeconfig, self.client, self.node = folders, kubeconfig, client, node
 
     @property
     def words(self) -> dict[str, str]:
-        """What the words in braces stand for."""
+        """The values of the placeholders in a command line."""
         return {
             "kubeconfig": str(self.kubeconfig),
             "node": self.node.metadata.name,
@@ -97,7 +96,7 @@ class Bench:
         }
 
     def reboot(self) -> None:
-        """Lose what a machine loses when it starts again: files of memory file systems."""
+        """Empty the folder of CDI specs, which is in memory, as a reboot does."""
         for path in self.folders.cdi.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -107,7 +106,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench(node_name: str = NODE_NAME) -> AsyncIterator[Bench]:
-    """Give a bench; everything is gone afterwards."""
+    """Set up a bench; nothing is left of it."""
     root = Path(tempfile.mkdtemp(prefix="moor-", dir=_short_folder()))
     folders = Folders(root)
     folders.make()
@@ -124,7 +123,7 @@ async def bench(node_name: str = NODE_NAME) -> AsyncIterator[Bench]:
 
 @asynccontextmanager
 async def attached(kubeconfig: str, node_name: str, cdi: Path) -> AsyncIterator[Bench]:
-    """Give a bench that is a cluster and node where a driver runs already."""
+    """Use a cluster and node where a driver runs already as the bench."""
     access = find_access(kubeconfig)
     async with http_client(access) as client:
         node = await client.get(Node, "", node_name)
@@ -134,7 +133,7 @@ async def attached(kubeconfig: str, node_name: str, cdi: Path) -> AsyncIterator[
 
 
 def _short_folder() -> str | None:
-    """Return a folder in which paths of sockets stay short, if there is one."""
+    """Return a folder in which socket paths stay short, if there is one."""
     return "/tmp" if os.path.isdir("/tmp") else None  # noqa: S108  # mkdtemp makes it private
 
 
@@ -155,28 +154,28 @@ async def _server(folder: Path) -> AsyncIterator[Path]:
         await end(process)
 
 
-class Program(Protocol):
+class DriverProgram(Protocol):
     """A driver that can be started, killed and started again."""
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """The exit code, or None while it runs."""
 
     async def start(self) -> None:
         """Start it, or raise BenchError."""
 
     async def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill it."""
 
     async def stop(self) -> bool:
-        """Ask it to end; return whether it did, in time."""
+        """Send SIGTERM; return whether it ended in time."""
 
     def last_words(self, lines: int = 20) -> str:
-        """Return the end of what it said."""
+        """Return the end of its output."""
 
 
 class DriverProcess:
-    """A program of any language."""
+    """A program in any language."""
 
     def __init__(self, command: Sequence[str], words: Mapping[str, str], log: Path) -> None:
         self._command = [_filled(word, words) for word in command]
@@ -205,18 +204,18 @@ class DriverProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """The exit code, or None while it runs."""
         return None if self._process is None else self._process.returncode
 
     async def kill(self) -> None:
-        """End it as a crash would, with all that it started."""
+        """Kill it, with its child processes."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
 
     async def stop(self) -> bool:
-        """Ask it to end; return whether it did, in time."""
+        """Send SIGTERM; return whether it ended in time."""
         if self._process is None or self._process.returncode is not None:
             return True
         self._process.terminate()
@@ -229,7 +228,7 @@ class DriverProcess:
         return True
 
     def last_words(self, lines: int = 20) -> str:
-        """Return the end of what it said."""
+        """Return the end of its output."""
         text = self._log.read_bytes()[-8192:].decode(errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
@@ -241,7 +240,7 @@ def _filled(word: str, words: Mapping[str, str]) -> str:
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """End a program of ours."""
+    """Terminate a process."""
     if process.returncode is None:
         process.terminate()
         try:

@@ -1,10 +1,10 @@
-"""The checks, in their order: who the driver is, what it publishes, claims, faults, the end.
+"""The checks, in order: registration, publication, claims, faults, termination.
 
-Each is an async function of a trial. It returns if the promise is kept, and else raises
-CheckFailedError, or CheckSkippedError if it does not apply. The first line of its docstring is the
-promise, the rest says what the check wants and why. A promise is what a kubelet relies on, and no
-more: whatever Go's library for drivers (k8s.io/dynamic-resource-allocation/kubeletplugin) allows
-must pass.
+Each is an async function of a trial. It returns if the driver keeps the promise; otherwise it
+raises CheckFailedError, or CheckSkippedError if it does not apply. The first line of its docstring
+is the promise, the rest says what is required and why. A promise is what a kubelet relies on, and
+no more: all that Go's library for drivers (k8s.io/dynamic-resource-allocation/kubeletplugin) allows
+passes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 
 from mooring.api.names import dns1123_subdomain
 from mooring.client.writes import Delete, Target
-from mooring.testing.check.answers import same_devices, shown
 from mooring.testing.check.bench import GRACE_S
 from mooring.testing.check.claim_checks import (
     batch,
@@ -31,20 +30,22 @@ from mooring.testing.check.claim_checks import (
     unprepare_again,
 )
 from mooring.testing.check.outcomes import CheckAdvisedError, CheckFailedError, CheckSkippedError
-from mooring.testing.check.plug import (
+from mooring.testing.check.plugin_client import (
     DRA_VERSIONS,
     HEALTH_VERSIONS,
     LISTEN_S,
     REPORTS_MAX,
-    PlugError,
+    PluginCallError,
     ask_info,
-    tell_registered,
+    describe_devices,
+    notify_registered,
+    same_devices,
 )
 from mooring.testing.check.trial import Trial, called
 from mooring.wire.services import DRA_PLUGIN, HEALTH_V1
 
 DRIVER_NAME_MAX = 63
-SETTLE_S = 0.3  # in which a driver that wants to end has ended
+SETTLE_S = 0.3  # within which a driver that wants to exit has exited
 
 Check = Callable[[Trial], Awaitable[None]]
 
@@ -53,10 +54,10 @@ Check = Callable[[Trial], Awaitable[None]]
 
 
 async def registration(trial: Trial) -> None:
-    """It answers who it is, as a DRA driver with a valid name and a socket that is there.
+    """GetInfo returns a DRA driver with a valid name and an existing socket.
 
-    GetInfo must say type DRAPlugin, a DNS subdomain of at most 63 characters (with capitals, if it
-    likes), and the path of a socket that exists, or none if it is that of the registration.
+    GetInfo must return the type DRAPlugin, a DNS subdomain of at most 63 characters as the name
+    (uppercase is allowed), and the path of a socket, or none if it is the registration socket.
     """
     info = trial.plug.info
     if info.type != DRA_PLUGIN:
@@ -66,47 +67,47 @@ async def registration(trial: Trial) -> None:
     if len(info.name) > DRIVER_NAME_MAX:
         raise CheckFailedError(f"its name has {len(info.name)} characters, over {DRIVER_NAME_MAX}")
     if info.endpoint and not Path(info.endpoint).is_socket():
-        raise CheckFailedError(f"its endpoint {info.endpoint} is no socket")
+        raise CheckFailedError(f"its endpoint {info.endpoint} is not a socket")
 
 
 async def registration_again(trial: Trial) -> None:
-    """It can be registered again, as after a restart of the kubelet, and told that it failed.
+    """It can be registered again, as after a restart of the kubelet or a failed registration.
 
-    GetInfo must say the same each time. Told of a failure, a driver may answer with an error, or
-    end and be started again; then it must register as before.
+    GetInfo must return the same each time. Notified of a failure, a driver may return an error, or
+    exit and be restarted; then it must register as before.
     """
     before = trial.plug.info
     again = await called(ask_info(trial.socket))
-    await called(tell_registered(trial.socket))
+    await called(notify_registered(trial.socket))
     if again != before:
-        raise CheckFailedError(f"it was {before} and is {again} now")
-    with suppress(PlugError):
-        await tell_registered(trial.socket, "a check says so")
+        raise CheckFailedError(f"GetInfo returned {before}, and now {again}")
+    with suppress(PluginCallError):
+        await notify_registered(trial.socket, "a check says so")
     if await _ends_after(trial):
-        trial.remark("it ended when it was told that its registration failed")
+        trial.remark("it exited when its registration failed")
         await called(trial.revive())
     again = await called(ask_info(trial.socket))
-    await called(tell_registered(trial.socket))
+    await called(notify_registered(trial.socket))
     if again != before:
-        raise CheckFailedError(f"it was {before} and is {again} now")
+        raise CheckFailedError(f"GetInfo returned {before}, and now {again}")
 
 
 async def _ends_after(trial: Trial) -> bool:
-    """Tell whether the driver ends: at once, or when it does not answer any more."""
+    """Return whether the driver exits, at once or after it stopped responding."""
     if await trial.has_ended(SETTLE_S):
         return True
     try:
         await ask_info(trial.socket)
-    except PlugError:
+    except PluginCallError:
         return await trial.has_ended(GRACE_S)
     return False
 
 
 async def versions(trial: Trial) -> None:
-    """It serves every version of the interface that it names, and v1 among them.
+    """It serves every version of the DRA API that it lists, including v1.
 
-    A version that is named and not served (UNIMPLEMENTED) fails. Without v1.DRAPlugin there is
-    advice only: kubelets of today take v1beta1.DRAPlugin, too.
+    A version that is listed and not served (UNIMPLEMENTED) fails. A missing v1.DRAPlugin is advice
+    only: current kubelets also accept v1beta1.DRAPlugin.
     """
     info = trial.plug.info
     named = [each for each in info.versions if each in DRA_VERSIONS]
@@ -114,23 +115,23 @@ async def versions(trial: Trial) -> None:
         async with trial.plugged(info, version) as plug:
             try:
                 await plug.prepare()
-            except PlugError as error:
-                # To be asked for no claims is odd, and a driver may say so.
+            except PluginCallError as error:
+                # A request without claims is odd, and a driver may reject it.
                 if not error.is_answer:
                     raise CheckFailedError(f"{version}: {error}") from None
     if DRA_VERSIONS[0] not in named:
-        raise CheckAdvisedError(f"it names {list(info.versions)}, and not {DRA_VERSIONS[0]}")
+        raise CheckAdvisedError(f"it lists {list(info.versions)}, but not {DRA_VERSIONS[0]}")
 
 
 # --- what it publishes --------------------------------------------------------------------------
 
 
 async def slices(trial: Trial) -> None:
-    """It publishes whole pools of devices for its node, without a name twice.
+    """It publishes complete pools of devices for its node, with unique names.
 
-    Within --timeout there must be ResourceSlices of its name for this node, or for any, and as many
-    in each pool as resourceSliceCount says. The other checks need a device: where a machine has
-    none, check the driver on one that has.
+    Within --timeout there must be ResourceSlices of its name for this node, or for all nodes, and
+    resourceSliceCount of them in each pool. The other checks need a device: if a machine has none,
+    check the driver on one that has.
     """
     seen: set[tuple[str, str]] = set()
     for each in await trial.published():
@@ -144,14 +145,14 @@ async def slices(trial: Trial) -> None:
 
 
 async def owners(trial: Trial) -> None:
-    """Its slices belong to their node, so that they go with it.
+    """Its slices are owned by their node, so that they are deleted with it.
 
-    Advice: slices with spec.nodeName should have the Node as their owner, as Go's library sets it.
+    Advice: the Node should own slices with spec.nodeName, as with Go's library.
     """
     node = trial.bench.node
     for each in await trial.published():
         if not each.spec.node_name:
-            raise CheckSkippedError("its devices are not those of one node")
+            raise CheckSkippedError("its devices are not local to one node")
         owner = next(iter(each.metadata.owner_references), None)
         if owner is None or (owner.kind, owner.uid) != ("Node", node.metadata.uid):
             raise CheckFailedError(f"{each.metadata.name} is not owned by the node")
@@ -161,24 +162,26 @@ async def owners(trial: Trial) -> None:
 
 
 async def restart(trial: Trial) -> None:
-    """Killed and started again, it says the same of a claim, and takes it back.
+    """After a crash it prepares a claim as before, and unprepares it.
 
-    After SIGKILL it must register within --timeout, and find the claim as it was.
+    After SIGKILL it must register within --timeout, and return the same devices.
     """
     claim = await trial.claim()
     before = await trial.prepare(claim)
     await trial.crash()
     await called(trial.begin())
     if not same_devices(after := await trial.prepare(claim), before):
-        raise CheckFailedError(f"it said {shown(before)} and then {shown(after)}")
+        raise CheckFailedError(
+            f"it returned {describe_devices(before)} and then {describe_devices(after)}"
+        )
     trial.edits(after[claim.metadata.uid])
     await trial.clear(claim)
 
 
 async def restart_while_taking_back(trial: Trial) -> None:
-    """A claim that was prepared before a crash can be taken back after it, without preparing.
+    """A claim that was prepared before a crash can be unprepared after it.
 
-    And its device can be prepared for another claim.
+    Then its device can be prepared for another claim.
     """
     claim = await trial.claim()
     await trial.prepare(claim)
@@ -191,9 +194,9 @@ async def restart_while_taking_back(trial: Trial) -> None:
 
 
 async def reboot(trial: Trial) -> None:
-    """After a reboot, which empties the folder of CDI specs, a prepared claim works again.
+    """After a reboot, which empties the folder of CDI specs, it prepares a claim again.
 
-    Advice: a driver that compares the boot id of the machine is right, and cannot be tried here.
+    Advice: a driver that compares the boot id of the machine is right, but cannot be checked here.
     """
     claim = await trial.claim()
     await trial.prepare(claim)
@@ -203,14 +206,14 @@ async def reboot(trial: Trial) -> None:
     try:
         trial.edits((await trial.prepare(claim))[claim.metadata.uid])
     except CheckFailedError as error:
-        raise CheckFailedError(f"{error}; that is well if it goes by the boot id") from None
+        raise CheckFailedError(f"{error}; a driver that compares the boot id is right") from None
     await trial.clear(claim)
 
 
 async def republish(trial: Trial) -> None:
-    """Slices that somebody deleted, as a kubelet does when it starts, are published again.
+    """It publishes its slices again after somebody, such as a starting kubelet, deleted them.
 
-    Within --republish-timeout: drivers in Go look after 30 s by default, and some later.
+    Within --republish-timeout: drivers in Go resync after 30 s by default, some later.
     """
     for each in await trial.published():
         await trial.bench.client.write(Delete(Target.of(each)))
@@ -221,14 +224,14 @@ async def republish(trial: Trial) -> None:
 
 
 async def health(trial: Trial) -> None:
-    """If it tells the health of devices, it begins at once, says what is new, and lies not.
+    """If it reports the health of devices, it reports at once, and only published devices.
 
-    The stream must begin with a report, name published devices, and not repeat itself without end.
-    A driver that does not know (UNIMPLEMENTED), or does not name the service, is left alone.
+    The stream must begin with a report, contain published devices, and not repeat itself endlessly.
+    The check is skipped for a driver that does not list or implement (UNIMPLEMENTED) the service.
     """
     named = [each for each in HEALTH_VERSIONS if each in trial.plug.info.versions]
     if not named:
-        raise CheckSkippedError(f"it does not name {HEALTH_V1}")
+        raise CheckSkippedError(f"it does not list {HEALTH_V1}")
     there = {
         (each.spec.pool.name, device.name)
         for each in await trial.published()
@@ -237,9 +240,9 @@ async def health(trial: Trial) -> None:
     for version in named:
         try:
             reports = await trial.plug.health(version, len(there) + REPORTS_MAX)
-        except PlugError as error:
+        except PluginCallError as error:
             if error.is_unimplemented:
-                raise CheckSkippedError("it names health, and says that it has none") from None
+                raise CheckSkippedError("it lists health, but does not implement it") from None
             raise CheckFailedError(str(error)) from None
         if len(reports) > len(there) + REPORTS_MAX:
             raise CheckFailedError(
@@ -252,38 +255,38 @@ async def health(trial: Trial) -> None:
         }
         unknown = ", ".join(sorted(f"{pool}/{name}" for pool, name in named_devices - there))
         if named_devices and not named_devices & there:
-            raise CheckFailedError(f"{version}: {unknown} is not published, nor is any it tells of")
-        if unknown:  # It may have withdrawn devices because they are ill.
-            trial.remark(f"{version}: it tells of {unknown}, which is not published")
+            raise CheckFailedError(f"{version}: it reports {unknown}, and no published device")
+        if unknown:  # It may have withdrawn devices because they are unhealthy.
+            trial.remark(f"{version}: it reports {unknown}, which is not published")
 
 
 # --- the end ------------------------------------------------------------------------------------
 
 
 async def end(trial: Trial) -> None:
-    """Asked to end, it ends soon and takes its sockets with it.
+    """On SIGTERM it exits soon and removes its sockets.
 
-    Advice: within 30 s of SIGTERM, as pods have by default, and without a socket left behind.
+    Advice: within 30 s, the default grace period of pods, and without leaving a socket behind.
     """
     process, info, socket = trial.own_process, trial.plug.info, trial.socket
     if not await process.stop():
-        raise CheckFailedError(f"it did not end within {GRACE_S:.0f} s of SIGTERM")
+        raise CheckFailedError(f"it did not exit within {GRACE_S:.0f} s of SIGTERM")
     left = [path for path in (socket, Path(info.endpoint)) if path.is_socket()]
     if left:
         raise CheckFailedError(f"it left {', '.join(map(str, left))} behind")
 
 
 def promise_of(check: Check) -> str:
-    """Return the promise that a check tries."""
+    """Return the promise of a check."""
     return (check.__doc__ or "").strip().partition("\n")[0]
 
 
 def details_of(check: Check) -> str:
-    """Return what a check wants, as one paragraph."""
+    """Return the details of a check as one paragraph."""
     return " ".join((check.__doc__ or "").partition("\n")[2].split())
 
 
-# By their names, in their order.
+# By name, in order.
 CHECKS: dict[str, Check] = {
     "registration": registration,
     "registration-again": registration_again,
@@ -304,8 +307,8 @@ CHECKS: dict[str, Check] = {
     "restart": restart,
     "restart-unprepare": restart_while_taking_back,
     "reboot": reboot,
-    "republish": republish,  # late: nothing else can be tried without slices
+    "republish": republish,  # late: other checks need slices
     "end": end,
 }
-# What nobody asks of a driver, and users are better off with.
+# Checks that nobody requires, but that help users.
 ADVICE = {"owners", "partial-errors", "two-owners", "reboot", "end"}

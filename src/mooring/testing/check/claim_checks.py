@@ -1,6 +1,6 @@
-"""The checks of claims: prepared, taken back, refused.
+"""The checks of claims: prepared, unprepared, rejected.
 
-See `checks` for what a check is.
+`checks` says what a check is.
 """
 
 from __future__ import annotations
@@ -10,54 +10,55 @@ import asyncio
 from msgspec.structs import replace
 
 from mooring.api.cdi import CdiId
-from mooring.testing.check.answers import same_devices, shown
 from mooring.testing.check.outcomes import CheckFailedError, CheckSkippedError
-from mooring.testing.check.plug import ClaimKey
+from mooring.testing.check.plugin_client import ClaimKey, describe_devices, same_devices
 from mooring.testing.check.trial import Trial, called
 
 PARALLEL = 8
 
 
 async def prepare(trial: Trial) -> None:
-    """It prepares the devices of a claim, with CDI ids that mean something.
+    """It prepares the devices of a claim, with CDI ids that exist.
 
-    NodePrepareResources must answer for the claim, without an error, within 45 s. The devices that
-    it names must be those of the claim, their requests requests of the claim, and their CDI ids
-    found in the specs that it wrote. It may name none: a driver that reaches containers in another
-    way (NRI), or has nothing to give them, need not.
+    NodePrepareResources must return the claim, without an error, within 45 s. Its devices must be
+    those of the claim, with requests of the claim, and their CDI ids must be in the specs that the
+    driver wrote. It may return no devices: a driver may reach containers in another way (NRI), or
+    have nothing to give them.
     """
     claim = await trial.claim()
-    said = (await trial.prepare(claim))[claim.metadata.uid]
-    if not said.devices:
-        trial.remark("it names no device: containers get nothing of it by CDI")
-    elif not any(device.cdi_device_ids for device in said.devices):
-        trial.remark("it names no CDI device: containers get nothing of it by CDI")
-    for device in said.devices:
+    response = (await trial.prepare(claim))[claim.metadata.uid]
+    if not response.devices:
+        trial.remark("it lists no device: containers get nothing through CDI")
+    elif not any(device.cdi_device_ids for device in response.devices):
+        trial.remark("it lists no CDI device: containers get nothing through CDI")
+    for device in response.devices:
         for text in device.cdi_device_ids:
             try:
                 CdiId.parse(text)
             except ValueError as error:
                 raise CheckFailedError(f"CDI id {error}") from None
-    trial.edits(said)
+    trial.edits(response)
     await trial.clear(claim)
 
 
 async def idempotence(trial: Trial) -> None:
-    """Asked again, it prepares the same and says the same.
+    """Preparing a claim again has the same result.
 
     The order of devices and of CDI ids does not matter.
     """
     claim = await trial.claim()
     first, second = await trial.prepare(claim), await trial.prepare(claim)
     if not same_devices(first, second):
-        raise CheckFailedError(f"it said {shown(first)} and then {shown(second)}")
+        raise CheckFailedError(
+            f"it returned {describe_devices(first)} and then {describe_devices(second)}"
+        )
     await trial.clear(claim)
 
 
 async def batch(trial: Trial) -> None:
-    """It prepares and takes back several claims in one call.
+    """It prepares and unprepares several claims in one call.
 
-    Both answers must have an entry for each claim, and for no other. It needs two devices.
+    Both responses must have an entry for each claim, and no others. This needs two devices.
     """
     one, other = await trial.claim(), await trial.claim()
     await trial.prepare(one, other)
@@ -65,25 +66,25 @@ async def batch(trial: Trial) -> None:
 
 
 async def partial_errors(trial: Trial) -> None:
-    """One claim that cannot be prepared does not keep another in the same call from it.
+    """An error of one claim does not affect another claim in the same call.
 
-    Advice: Go's library refuses the whole call, and a kubelet tries it again.
+    Advice: Go's library fails the whole call, and a kubelet retries it.
     """
     good, bad = await trial.claim(), await trial.claims.new()
     answer = await called(trial.plug.prepare(ClaimKey.of(good), ClaimKey.of(bad)))
     of_good, of_bad = answer.get(good.metadata.uid), answer.get(bad.metadata.uid)
     if of_good is None or of_good.error:
-        raise CheckFailedError(f"of the good claim it says {of_good and of_good.error!r}")
+        raise CheckFailedError(f"for the valid claim it returned {of_good and of_good.error!r}")
     if of_bad is None or not of_bad.error:
-        raise CheckFailedError("of the claim without devices it says no error")
+        raise CheckFailedError("it returned no error for the claim without devices")
     await trial.clear(good)
     await trial.claims.drop(bad)
 
 
 async def unallocated(trial: Trial) -> None:
-    """A claim without devices is refused.
+    """It rejects a claim without devices.
 
-    By an error of the claim, or of the call: the claim has no allocation.
+    With an error for the claim or the call: the claim has no allocation.
     """
     claim = await trial.claims.new()
     if not await trial.refusal(ClaimKey.of(claim)):
@@ -92,37 +93,37 @@ async def unallocated(trial: Trial) -> None:
 
 
 async def unknown_claims(trial: Trial) -> None:
-    """A claim that is not there is refused when prepared, and nothing to do when taken back.
+    """It rejects preparing a claim that does not exist; unpreparing it succeeds.
 
-    NodeUnprepareResources may come twice, or after a driver lost its memory: no error, and an entry
-    in the answer.
+    NodeUnprepareResources may be called twice, or after a driver lost its state: it must return an
+    entry without an error.
     """
     key = ClaimKey("00000000-0000-4000-8000-000000000000", "default", "nobody")
     if not await trial.refusal(key):
-        raise CheckFailedError("it prepared a claim that is not there")
+        raise CheckFailedError("it prepared a claim that does not exist")
     answer = await called(trial.plug.unprepare(key))
     if answer.get(key.uid):
-        raise CheckFailedError(f"taking it back is an error: {answer[key.uid]}")
+        raise CheckFailedError(f"unpreparing it failed: {answer[key.uid]}")
     if key.uid not in answer:
-        raise CheckFailedError("taking it back: the answer has no entry for it")
+        raise CheckFailedError("unpreparing it: the response has no entry for it")
 
 
 async def replaced_claims(trial: Trial) -> None:
-    """A claim of the same name and another uid is another claim, and is refused.
+    """It rejects a claim of the same name with another uid.
 
-    Claims are deleted and made anew under the same name; a driver compares metadata.uid.
+    A claim may be deleted and created again with the same name; a driver compares metadata.uid.
     """
     claim = await trial.claim()
     stale = replace(ClaimKey.of(claim), uid="00000000-0000-4000-8000-000000000001")
     if not await trial.refusal(stale):
-        raise CheckFailedError("it prepared a claim by its name, though the uid is another")
+        raise CheckFailedError("it prepared a claim by name, although the uid differs")
     await trial.claims.drop(claim)
 
 
 async def unprepare_again(trial: Trial) -> None:
-    """Taking a claim back twice is no error, and it can be prepared anew.
+    """Unpreparing a claim twice succeeds, and it can be prepared again.
 
-    After that its CDI ids must be found again.
+    Then its CDI ids must exist again.
     """
     claim = await trial.claim()
     await trial.prepare(claim)
@@ -133,9 +134,9 @@ async def unprepare_again(trial: Trial) -> None:
 
 
 async def parallel(trial: Trial) -> None:
-    """Many calls at once are all answered right.
+    """It handles many concurrent calls.
 
-    Up to eight claims, in as many calls; a driver may work on them one after the other.
+    Up to eight claims, in as many calls; a driver may handle them one after the other.
     """
     made = [await trial.claim()]
     for _ in range(PARALLEL - 1):
@@ -148,9 +149,9 @@ async def parallel(trial: Trial) -> None:
 
 
 async def two_owners(trial: Trial) -> None:
-    """A device that is prepared for one claim is refused to another.
+    """It rejects preparing a device for a second claim.
 
-    Advice: it should never happen, and the driver is the last who can notice.
+    Advice: this should never happen, and the driver is the last component that can notice.
     """
     claim = await trial.claim()
     assert claim.status.allocation is not None

@@ -42,11 +42,11 @@ NAMESPACE = "default"
 CLASS = "moor-driver-check"
 
 
-class Claims:
-    """Makes claims on a bench; each gets devices that no other has, or that it is told.
+class ClaimFactory:
+    """Creates claims on a bench; each gets a device that no other claim has.
 
-    A kubelet asks for claims that are reserved for a pod, and drivers may look at it. So they are
-    reserved for one, if wanted; it is never run.
+    A kubelet prepares claims that are reserved for a pod, and drivers may check that. So claims are
+    reserved for one that never runs, if `reserves` is set.
     """
 
     def __init__(self, bench: Bench, driver: str, *, reserves: bool = False) -> None:
@@ -56,12 +56,12 @@ class Claims:
         self._made: dict[str, ResourceClaim] = {}
 
     async def slices(self) -> list[ResourceSlice]:
-        """Return what the driver has published for the node, or for all."""
+        """Return the slices of the driver for the node, or for all nodes."""
         page = await list_all(self._bench.client, ResourceSlice)
         return [each for each in page.values if not self._why_not_ours(each)]
 
     async def other_slices(self) -> dict[str, str]:
-        """Return the slices that are not taken for the driver's, with why."""
+        """Return the slices that are not the driver's, with the reason."""
         page = await list_all(self._bench.client, ResourceSlice)
         found = {each.metadata.name: self._why_not_ours(each) for each in page.values}
         return {name: why for name, why in found.items() if why}
@@ -76,11 +76,11 @@ class Claims:
 
     @property
     def left(self) -> list[ResourceClaim]:
-        """What was made and not dropped."""
+        """The claims that were created and not dropped."""
         return list(self._made.values())
 
     async def new(self) -> ResourceClaim:
-        """Return a claim without devices, as the server has it."""
+        """Create a claim without devices."""
         await self._ensure_class()
         metadata = ObjectMeta(name=f"claim-{next(self._numbers)}", namespace=NAMESPACE)
         claim: ResourceClaim = await self._bench.client.write(Create(self._wish(metadata)))
@@ -88,7 +88,7 @@ class Claims:
         return claim
 
     async def allocated(self) -> ResourceClaim | None:
-        """Return a claim with a device of its own; None if none is left."""
+        """Create a claim with a device of its own; return None if no device is left."""
         claim = await self.new()
         inventory = await self._inventory()
         answer = allocate(inventory, self._bench.node, [claim])
@@ -98,12 +98,12 @@ class Claims:
         return await self._give(claim, answer.results(new_uid)[0])
 
     async def allocated_like(self, other: ResourceClaim) -> ResourceClaim:
-        """Return a claim with the very devices of another: what must never be."""
+        """Create a claim with the same devices as another, which must never happen."""
         assert other.status.allocation is not None
         return await self._give(await self.new(), other.status.allocation)
 
     async def drop(self, claim: ResourceClaim) -> None:
-        """Take a claim out of the world."""
+        """Delete a claim."""
         self._made.pop(claim.metadata.uid, None)
         client = self._bench.client
         found = await client.get(ResourceClaim, NAMESPACE, claim.metadata.name)
@@ -111,7 +111,7 @@ class Claims:
             await client.write(Delete(Target.of(found)))
 
     async def end(self) -> None:
-        """Take what is left out of the world: the pod that claims were reserved for."""
+        """Delete the pod for which claims were reserved."""
         pod, self._pod = self._pod, None
         if pod is not None:
             with suppress(NotFoundError):
@@ -123,7 +123,7 @@ class Claims:
         if self._pod is None:
             try:
                 self._pod = await self._bench.client.write(Create(_pod()))
-            except ClientError:  # Some clusters allow no such pod; most drivers do without.
+            except ClientError:  # Some clusters forbid such a pod; most drivers do not need it.
                 self._reserves = False
                 return ()
         metadata = self._pod.metadata
@@ -173,14 +173,14 @@ def results_of(claim: ResourceClaim) -> Sequence[tuple[str, str]]:
 
 
 def share_ids_of(claim: ResourceClaim) -> set[str]:
-    """Return which shares of devices a claim has."""
+    """Return the share ids of the devices of a claim."""
     allocation = claim.status.allocation
     results = allocation.devices.results if allocation else ()
     return {each.share_id for each in results if each.share_id}
 
 
 def _pod() -> Pod:
-    """Return a pod that no scheduler places, because of its gate."""
+    """Return a pod that is never scheduled, because of its scheduling gate."""
     return Pod(
         metadata=ObjectMeta(generate_name="moor-driver-check-", namespace=NAMESPACE),
         spec=PodSpec(

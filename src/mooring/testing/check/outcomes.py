@@ -1,4 +1,4 @@
-"""What came of checks: passed, failed or skipped, and why; and how long a driver may take."""
+"""Results of checks, and the time that a driver has."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from enum import Enum
 from msgspec import Struct
 
 START_S = 60.0  # to register, and to publish
-# Slices that somebody deleted may come back late: Go's library looks after 30 s by default, and
-# again a minute after it published. Twice as long is no race.
+# Deleted slices may come back late: Go's library resyncs after 30 s by default, and again a minute
+# after it published. Twice as long avoids a race.
 REPUBLISH_S = 180.0
 
 
 class Result(Enum):
-    """How a check ended."""
+    """The result of a check."""
 
     PASSED = "pass"
     FAILED = "fail"
-    ADVISED = "advice"  # failed, but nobody is forbidden to be like this
+    ADVISED = "advice"  # failed, but nobody requires it
     SKIPPED = "skip"
 
 
 class Outcome(Struct, frozen=True):
-    """What came of one check."""
+    """The outcome of one check."""
 
     check: str
-    promise: str  # what was checked, in a sentence
+    promise: str  # the promise, in a sentence
     result: Result
-    why: str = ""  # it failed or was skipped; or what is remarkable though it passed
+    why: str = ""  # the reason, or a remark on a check that passed
 
 
 class Report(Struct, frozen=True):
@@ -43,17 +43,17 @@ class Report(Struct, frozen=True):
         return all(each.result is not Result.FAILED for each in self.outcomes)
 
     def count(self, result: Result) -> int:
-        """Return how many checks ended so."""
+        """Return the number of checks with a result."""
         return sum(each.result is result for each in self.outcomes)
 
 
 class CheckFailedError(Exception):
-    """The driver does not keep a promise; the text says what was seen."""
+    """The driver does not keep a promise; the text says what happened."""
 
 
 class CheckAdvisedError(CheckFailedError):
-    """The driver does what nobody forbids, and what users are better off without."""
+    """The driver does not keep a promise that is only recommended."""
 
 
 class CheckSkippedError(Exception):
-    """The check does not apply, or cannot be made here; the text says why."""
+    """The check does not apply or cannot run here; the text says why."""

@@ -1,4 +1,4 @@
-"""All checks on one driver, one after the other; one that fails does not end the rest."""
+"""Run all checks on one driver, one after the other; a failure does not stop the rest."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from mooring.testing.check.outcomes import (
     Report,
     Result,
 )
-from mooring.testing.check.plug import PlugError
+from mooring.testing.check.plugin_client import PluginCallError
 from mooring.testing.check.trial import Trial
 
 LOG_NAME = "driver.log"
 START = "start"
 
-Tell = Callable[[Outcome], None]
-Progress = Callable[[str, str], None]  # of a check, and what it waits for
+OutcomeSink = Callable[[Outcome], None]
+Progress = Callable[[str, str], None]  # called with a check and what it waits for
 
 
 def check_process(
@@ -38,7 +38,7 @@ def check_process(
     start_s: float = START_S,
     republish_s: float = REPUBLISH_S,
 ) -> Trial:
-    """Return the trial of a driver that the bench starts, of this name if there are several."""
+    """Return the trial of a driver that the bench starts; `name` chooses among several."""
     process = DriverProcess(command, bench.words, bench.folders.root / LOG_NAME)
     return Trial(bench, process=process, name=name, start_s=start_s, republish_s=republish_s)
 
@@ -46,7 +46,7 @@ def check_process(
 def check_socket(
     bench: Bench, socket: Path, *, start_s: float = START_S, republish_s: float = REPUBLISH_S
 ) -> Trial:
-    """Return the trial of a driver that runs already, by its socket for registration."""
+    """Return the trial of a driver that runs already, by its registration socket."""
     return Trial(bench, socket=socket, start_s=start_s, republish_s=republish_s)
 
 
@@ -54,12 +54,12 @@ async def run_checks(
     trial: Trial,
     *,
     only: Collection[str] = (),
-    tell: Tell = lambda _: None,
+    tell: OutcomeSink = lambda _: None,
     progress: Progress = lambda _, __: None,
 ) -> Report:
-    """Return what came of the checks; each is told as soon as it is over.
+    """Run the checks and return the report; `tell` gets each outcome at once.
 
-    Raises BenchError or ClientError if the bench fails, and not the driver.
+    Raises BenchError or ClientError if the bench fails, not the driver.
     """
     outcomes: list[Outcome] = []
 
@@ -72,7 +72,7 @@ async def run_checks(
         trial.progress = partial(progress, START)
         try:
             name = (await trial.begin()).name
-        except PlugError as error:
+        except PluginCallError as error:
             note(Outcome(START, "It starts, and can be registered.", Result.FAILED, str(error)))
             return Report("", outcomes)
         for check, function in CHECKS.items():
@@ -91,24 +91,24 @@ async def _outcome(trial: Trial, name: str, check: Check) -> Outcome:
         await check(trial)
     except CheckSkippedError as error:
         return Outcome(name, promise, Result.SKIPPED, str(error))
-    except (CheckFailedError, PlugError, ClientError) as error:
+    except (CheckFailedError, PluginCallError, ClientError) as error:
         why = str(error)
         is_advice = is_advice or isinstance(error, CheckAdvisedError)
     remarks = trial.take_remarks()
     if why and check is not end:
-        await trial.has_ended(SETTLE_S)  # It may be the reason, and is seen a moment later.
+        await trial.has_ended(SETTLE_S)  # An exit may be the reason, and shows a moment later.
     death = None if check is end else trial.death()
     if death is not None and death not in why:
         why = f"{why}\n{death}".strip()
     if not why:
         return Outcome(name, promise, Result.PASSED, remarks)
-    is_advice = is_advice and death is None  # to die by itself is never right
+    is_advice = is_advice and death is None  # exiting by itself is never right
     return Outcome(name, promise, Result.ADVISED if is_advice else Result.FAILED, why)
 
 
 async def _put_right(trial: Trial) -> None:
-    """Have the next check begin as the first: without claims, with a driver that runs."""
+    """Restore the state before the first check: no claims, and a running driver."""
     if trial.death() is not None:
-        with suppress(PlugError):  # the next check says that it is not registered
+        with suppress(PluginCallError):  # the next check reports that it is not registered
             await trial.revive()
     await trial.tidy()

@@ -1,4 +1,4 @@
-"""One driver on trial: it is started, found, asked and started again."""
+"""One driver under test: started, registered, called and restarted."""
 
 from __future__ import annotations
 
@@ -12,26 +12,24 @@ from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
 from mooring.client.errors import ClientError
 from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
-from mooring.testing.check.answers import Said, check_devices, check_uids, entry_of
-from mooring.testing.check.bench import Bench, Program
-from mooring.testing.check.claims import Claims
-from mooring.testing.check.outcomes import (
-    REPUBLISH_S,
-    START_S,
-    CheckFailedError,
-    CheckSkippedError,
-)
-from mooring.testing.check.plug import (
+from mooring.testing.check.bench import Bench, DriverProgram
+from mooring.testing.check.claims import ClaimFactory
+from mooring.testing.check.outcomes import REPUBLISH_S, START_S, CheckFailedError, CheckSkippedError
+from mooring.testing.check.plugin_client import (
     CALL_S,
     LOOK_S,
     ClaimKey,
-    Plug,
-    PlugError,
-    Registered,
+    PluginCallError,
+    PluginClient,
+    PluginInfo,
+    PrepareResponse,
     ask_info,
+    check_devices,
+    check_uids,
+    connected_plugin,
     find_socket,
-    plugged,
-    tell_registered,
+    notify_registered,
+    response_of,
 )
 
 PROGRESS_S = 5.0
@@ -40,13 +38,13 @@ T = TypeVar("T")
 
 
 class Trial:
-    """What checks need: the driver's plug, claims, and ways to disturb it."""
+    """The driver that checks use: its client, claims, and ways to disturb it."""
 
     def __init__(
         self,
         bench: Bench,
         *,
-        process: Program | None = None,
+        process: DriverProgram | None = None,
         socket: Path | None = None,
         name: str = "",
         start_s: float = START_S,
@@ -56,19 +54,21 @@ class Trial:
         self.bench, self.process = bench, process
         self._given, self._start_s, self._call_s = socket, start_s, call_s
         self._republish_s = republish_s
-        self.progress: Callable[[str], None] = lambda _: None  # hears what is waited for
+        self.progress: Callable[[str], None] = lambda _: (
+            None
+        )  # called with what the trial waits for
         self._remarks: list[str] = []
-        self._name = name  # empty: the first that answers; then it is that one
-        self._publishes = True  # until it was waited for in vain
+        self._name = name  # empty: the first driver that responds
+        self._publishes = True  # until waiting for slices timed out
         self._stack = AsyncExitStack()
         self._socket: Path | None = None
-        self._plug: Plug | None = None
-        self._claims: Claims | None = None
+        self._plug: PluginClient | None = None
+        self._claims: ClaimFactory | None = None
 
     # --- the driver -----------------------------------------------------------------------------
 
-    async def begin(self) -> Registered:
-        """Start the driver if it is ours to start, register it, and return who it is."""
+    async def begin(self) -> PluginInfo:
+        """Start the driver if it has a command, register it, and return its info."""
         if self.process is not None:
             await self.process.start()
         waiting = self._waiting("the driver to register", self._start_s)
@@ -81,17 +81,19 @@ class Trial:
         )
         info = await ask_info(self._socket)
         self._name = info.name
-        await tell_registered(self._socket)
+        await notify_registered(self._socket)
         self._plug = await self._stack.enter_async_context(self.plugged(info))
-        self._claims = self._claims or Claims(self.bench, info.name, reserves=True)
+        self._claims = self._claims or ClaimFactory(self.bench, info.name, reserves=True)
         return info
 
-    def plugged(self, info: Registered, version: str = "") -> AbstractAsyncContextManager[Plug]:
-        """Give a plug of the driver, of a version."""
-        return plugged(info, self.socket, version, timeout_s=self._call_s)
+    def plugged(
+        self, info: PluginInfo, version: str = ""
+    ) -> AbstractAsyncContextManager[PluginClient]:
+        """Connect to the driver, with a version of the DRA API."""
+        return connected_plugin(info, self.socket, version, timeout_s=self._call_s)
 
     async def end(self) -> None:
-        """Unplug and stop the driver."""
+        """Disconnect and stop the driver."""
         await self._unplug()
         if self._claims is not None:
             with suppress(ClientError):
@@ -106,33 +108,33 @@ class Trial:
         await process.kill()
 
     @property
-    def own_process(self) -> Program:
-        """The driver's process; a check that needs one is skipped without."""
+    def own_process(self) -> DriverProgram:
+        """The driver's process; without one the check is skipped."""
         if self.process is None:
-            raise CheckSkippedError("the driver was not started here: give its command")
+            raise CheckSkippedError("the driver was not started here: pass its command")
         return self.process
 
     @property
     def socket(self) -> Path:
-        """The socket by which the driver registers."""
+        """The registration socket of the driver."""
         assert self._socket is not None
         return self._socket
 
     @property
-    def plug(self) -> Plug:
-        """The driver's sockets."""
+    def plug(self) -> PluginClient:
+        """The client of the driver; without one the check is skipped."""
         if self._plug is None:
             raise CheckSkippedError("the driver is not registered")
         return self._plug
 
     def death(self) -> str | None:
-        """Return how the driver ended by itself; None if it runs."""
+        """Return how the driver exited by itself, or None."""
         if self.process is None or (code := self.process.exit_code) is None:
             return None
         return f"the driver ended with status {code}{self._words_of_driver()}"
 
     async def has_ended(self, within_s: float) -> bool:
-        """Tell whether the driver ends by itself within a moment."""
+        """Return whether the driver exits by itself within a time."""
         loop = asyncio.get_running_loop()
         end_s = loop.time() + within_s
         while self.death() is None:
@@ -142,12 +144,12 @@ class Trial:
         return True
 
     def _words_of_driver(self) -> str:
-        """Return what the driver said last, to be put behind a fact."""
+        """Return the end of the output of the driver, to append to a message."""
         words = "" if self.process is None else self.process.last_words()
         return f"; its last words:\n{words}" if words else ""
 
     async def revive(self) -> None:
-        """Start a driver again that ended by itself."""
+        """Restart a driver that exited by itself."""
         await self._unplug()
         await self.begin()
 
@@ -159,14 +161,14 @@ class Trial:
     # --- claims ---------------------------------------------------------------------------------
 
     @property
-    def claims(self) -> Claims:
-        """Where claims come from."""
+    def claims(self) -> ClaimFactory:
+        """The factory of claims; without one the check is skipped."""
         if self._claims is None:
             raise CheckSkippedError("the driver is not registered")
         return self._claims
 
     async def published(self) -> list[ResourceSlice]:
-        """Wait until the driver has published whole pools, and return their slices."""
+        """Wait until the driver has published complete pools, and return their slices."""
         if not self._publishes:
             raise CheckSkippedError("it publishes no devices")
         try:
@@ -176,8 +178,8 @@ class Trial:
             raise
 
     async def republished(self) -> list[ResourceSlice]:
-        """Wait until slices that were deleted are there again; drivers may take their time."""
-        return await self._whole_pools("its slices to come back", self._republish_s)
+        """Wait until deleted slices are published again."""
+        return await self._whole_pools("its slices to be published again", self._republish_s)
 
     async def _whole_pools(self, what: str, limit_s: float) -> list[ResourceSlice]:
         loop = asyncio.get_running_loop()
@@ -198,53 +200,53 @@ class Trial:
         return _Waiting(what, limit_s, self.progress)
 
     async def claim(self) -> ResourceClaim:
-        """Return a claim with a device that nobody else has; without one the check is skipped."""
+        """Create a claim with a device of its own; without one the check is skipped."""
         await self.published()
         claim = await self.claims.allocated()
         if claim is None:
             raise CheckSkippedError("the driver has not enough devices")
         return claim
 
-    async def prepare(self, *claims: ResourceClaim) -> dict[str, Said]:
-        """Have claims prepared; what is not well formed fails the check."""
+    async def prepare(self, *claims: ResourceClaim) -> dict[str, PrepareResponse]:
+        """Prepare claims; an error or an invalid response fails the check."""
         answer = await self._answered(claims)
         check_uids(answer, claims)
         for claim in claims:
-            said = entry_of(answer, claim)
+            said = response_of(answer, claim)
             if said.error:
                 raise CheckFailedError(f"claim {claim.metadata.name}: {said.error}")
             check_devices(claim, said)
         return answer
 
     def remark(self, text: str) -> None:
-        """Note what is worth telling of a check that passes."""
+        """Add a remark to the outcome of the check."""
         if text not in self._remarks:
             self._remarks.append(text)
 
     def take_remarks(self) -> str:
-        """Return what was noted since the last time, a line each."""
+        """Return the remarks since the last call, one per line."""
         remarks, self._remarks = self._remarks, []
         return "\n".join(remarks)
 
     async def unprepare(self, *claims: ResourceClaim) -> None:
-        """Have claims taken back; an error fails the check."""
+        """Unprepare claims; an error fails the check."""
         answer = await self._call_unprepare(ClaimKey.of(claim) for claim in claims)
         check_uids(answer, claims)
         for claim in claims:
             uid = claim.metadata.uid
             if uid not in answer:
-                raise CheckFailedError(f"claim {claim.metadata.name} is not in the answer")
+                raise CheckFailedError(f"claim {claim.metadata.name} is not in the response")
             if answer[uid]:
                 raise CheckFailedError(f"claim {claim.metadata.name}: {answer[uid]}")
 
     async def clear(self, *claims: ResourceClaim) -> None:
-        """Take claims back and out of the world."""
+        """Unprepare and delete claims."""
         await self.unprepare(*claims)
         for claim in claims:
             await self.claims.drop(claim)
 
     async def tidy(self) -> None:
-        """Take back and out of the world what a check left that came to a sudden end."""
+        """Unprepare and delete the claims that a failed check left."""
         if self._claims is None:
             return
         for claim in self._claims.left:
@@ -253,34 +255,34 @@ class Trial:
             await self._claims.drop(claim)
 
     async def refusal(self, key: ClaimKey) -> str:
-        """Have a claim prepared that must be refused; return the words, "" if it was not.
+        """Prepare a claim that must be rejected; return the error, or "".
 
-        A call that fails as a whole refuses it, too.
+        A call that fails as a whole counts as rejection.
         """
         try:
-            return entry_of(await self.plug.prepare(key), key).error
-        except PlugError as error:
+            return response_of(await self.plug.prepare(key), key).error
+        except PluginCallError as error:
             return str(error)
 
-    async def _answered(self, claims: Iterable[ResourceClaim]) -> dict[str, Said]:
+    async def _answered(self, claims: Iterable[ResourceClaim]) -> dict[str, PrepareResponse]:
         return await self._call_prepare([ClaimKey.of(claim) for claim in claims])
 
-    async def _call_prepare(self, keys: Iterable[ClaimKey]) -> dict[str, Said]:
+    async def _call_prepare(self, keys: Iterable[ClaimKey]) -> dict[str, PrepareResponse]:
         try:
             return await self.plug.prepare(*keys)
-        except PlugError as error:
+        except PluginCallError as error:
             raise CheckFailedError(str(error)) from None
 
     async def _call_unprepare(self, keys: Iterable[ClaimKey]) -> dict[str, str]:
         try:
             return await self.plug.unprepare(*keys)
-        except PlugError as error:
+        except PluginCallError as error:
             raise CheckFailedError(str(error)) from None
 
     # --- CDI ------------------------------------------------------------------------------------
 
-    def edits(self, said: Said) -> ContainerEdits:
-        """Return what a container would get; ids that mean nothing fail the check."""
+    def edits(self, said: PrepareResponse) -> ContainerEdits:
+        """Return the container edits of a response; unknown CDI ids fail the check."""
         specs = CdiSpecs([Path("/etc/cdi"), Path("/var/run/cdi"), self.bench.folders.cdi])
         ids = [id_ for device in said.devices for id_ in device.cdi_device_ids]
         try:
@@ -290,17 +292,17 @@ class Trial:
 
 
 class _Waiting:
-    """Tells now and then how long something takes."""
+    """Reports from time to time how long a wait has taken."""
 
-    def __init__(self, what: str, limit_s: float, tell: Callable[[str], None]) -> None:
-        self._what, self._limit_s, self._tell = what, limit_s, tell
+    def __init__(self, what: str, limit_s: float, report: Callable[[str], None]) -> None:
+        self._what, self._limit_s, self._report = what, limit_s, report
         self._next_s = PROGRESS_S
 
     def been(self, seconds: float) -> None:
-        """Note that it has been so long."""
+        """Record the time that has passed."""
         if seconds >= self._next_s:
             self._next_s += PROGRESS_S
-            self._tell(f"waiting for {self._what}: {seconds:.0f} s of {self._limit_s:g} s")
+            self._report(f"waiting for {self._what}: {seconds:.0f} s of {self._limit_s:g} s")
 
 
 def _are_whole(slices: Iterable[ResourceSlice]) -> bool:
@@ -335,8 +337,8 @@ def _shown_others(others: Mapping[str, str]) -> str:
 
 
 async def called(awaitable: Awaitable[T]) -> T:
-    """Return what a call gives; one that fails fails the check."""
+    """Await a call; if it fails, the check fails."""
     try:
         return await awaitable
-    except PlugError as error:
+    except PluginCallError as error:
         raise CheckFailedError(str(error)) from None

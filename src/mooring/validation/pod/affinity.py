@@ -1,8 +1,11 @@
-"""Rules for the company that a pod keeps: nodes and pods that it wants or avoids, and spreading."""
+"""Rules of node affinity, pod affinity and topology spread constraints."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
 
 from mooring.api import names
 from mooring.api.core.placement import (
@@ -13,13 +16,17 @@ from mooring.api.core.placement import (
     PodAntiAffinity,
     TopologySpreadConstraint,
 )
+from mooring.api.core.pod import PodSpec
 from mooring.api.fieldpath import Path
-from mooring.api.meta import LabelSelector
-from mooring.validation.checks import each_invalid, label_name
-from mooring.validation.errors import Errors, duplicate, forbidden, invalid, required
-from mooring.validation.labelselectors import check_label_selector
-from mooring.validation.nodeselectors import check_node_selector, check_node_selector_term
-from mooring.validation.pod.field_rules import choice
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement
+from mooring.validation.errors import ErrorList, duplicate, forbidden, invalid, required
+from mooring.validation.field_rules import each, each_invalid, label_name
+from mooring.validation.pod.field_rules import one_of
+from mooring.validation.selectors import (
+    validate_label_selector,
+    validate_node_selector,
+    validate_node_selector_term,
+)
 
 WEIGHT_MAX = 100
 
@@ -28,84 +35,84 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _NOT_POSITIVE = "must be greater than zero"
 
 
-def check_affinity(affinity: Affinity | None, path: Path) -> Errors:
-    """Check all rules on the company of a pod."""
+def validate_affinity(affinity: Affinity | None, path: Path) -> ErrorList:
+    """Validate node affinity, pod affinity and pod anti-affinity."""
     if affinity is None:
         return []
-    found: Errors = []
+    found: ErrorList = []
     if affinity.node_affinity is not None:
-        found += _check_node_affinity(affinity.node_affinity, path.child("nodeAffinity"))
+        found += _validate_node_affinity(affinity.node_affinity, path.child("nodeAffinity"))
     for name, terms in (
         ("podAffinity", affinity.pod_affinity),
         ("podAntiAffinity", affinity.pod_anti_affinity),
     ):
         if terms is not None:
-            found += _check_pod_affinity(terms, path.child(name))
+            found += _validate_pod_affinity(terms, path.child(name))
     return found
 
 
-def _check_node_affinity(affinity: NodeAffinity, path: Path) -> Errors:
-    found: Errors = []
+def _validate_node_affinity(affinity: NodeAffinity, path: Path) -> ErrorList:
+    found: ErrorList = []
     selector = affinity.required_during_scheduling_ignored_during_execution
     if selector is not None:
-        found += check_node_selector(selector, path.child(_REQUIRED))
+        found += validate_node_selector(selector, path.child(_REQUIRED))
     terms = affinity.preferred_during_scheduling_ignored_during_execution
     for position, term in enumerate(terms):
         place = path.child(_PREFERRED).index(position)
-        found += _check_weight(term.weight, place.child("weight"))
+        found += _validate_weight(term.weight, place.child("weight"))
         preference = place.child("preference")
-        found += check_node_selector_term(term.preference, preference, any_values=True)
+        found += validate_node_selector_term(term.preference, preference, any_values=True)
     return found
 
 
-def _check_pod_affinity(affinity: PodAffinity | PodAntiAffinity, path: Path) -> Errors:
-    found: Errors = []
+def _validate_pod_affinity(affinity: PodAffinity | PodAntiAffinity, path: Path) -> ErrorList:
+    found: ErrorList = []
     terms = affinity.required_during_scheduling_ignored_during_execution
     for position, term in enumerate(terms):
-        found += _check_pod_term(term, path.child(_REQUIRED).index(position))
+        found += _validate_pod_term(term, path.child(_REQUIRED).index(position))
     weighted = affinity.preferred_during_scheduling_ignored_during_execution
     for position, preferred in enumerate(weighted):
         place = path.child(_PREFERRED).index(position)
-        found += _check_weight(preferred.weight, place.child("weight"))
-        found += _check_pod_term(preferred.pod_affinity_term, place.child("podAffinityTerm"))
+        found += _validate_weight(preferred.weight, place.child("weight"))
+        found += _validate_pod_term(preferred.pod_affinity_term, place.child("podAffinityTerm"))
     return found
 
 
-def _check_weight(weight: int, path: Path) -> Errors:
+def _validate_weight(weight: int, path: Path) -> ErrorList:
     if 1 <= weight <= WEIGHT_MAX:
         return []
     return [invalid(path, weight, f"must be in the range 1-{WEIGHT_MAX}")]
 
 
-def _check_pod_term(term: PodAffinityTerm, path: Path) -> Errors:
-    found: Errors = []
+def _validate_pod_term(term: PodAffinityTerm, path: Path) -> ErrorList:
+    found: ErrorList = []
     for name, selector in (
         ("labelSelector", term.label_selector),
         ("namespaceSelector", term.namespace_selector),
     ):
         if selector is not None:
-            found += check_label_selector(selector, path.child(name))
+            found += validate_label_selector(selector, path.child(name))
     for namespace in term.namespaces:
         place = path.child("namespace")
         found += each_invalid(place, namespace, names.dns1123_label(namespace))
     keys, other_keys = term.match_label_keys, term.mismatch_label_keys
-    found += _check_label_keys(keys, other_keys, term.label_selector, path)
+    found += _validate_label_keys(keys, other_keys, term.label_selector, path)
     if not term.topology_key:
         found.append(required(path.child("topologyKey"), "can not be empty"))
     return found + label_name(term.topology_key, path.child("topologyKey"))
 
 
-# --- labels whose values come from the pod --------------------------------------------------------
+# --- labels whose values come from the pod ------------------------------------------------
 
 
-def _check_label_keys(
+def _validate_label_keys(
     keys: Sequence[str], other_keys: Sequence[str], selector: LabelSelector | None, path: Path
-) -> Errors:
-    """Check the labels that must be those of the pod, and those that must not be."""
-    found = _check_keys(keys, selector, path.child("matchLabelKeys"))
-    found += _check_keys(other_keys, selector, path.child("mismatchLabelKeys"))
+) -> ErrorList:
+    """Validate matchLabelKeys and mismatchLabelKeys."""
+    found = _validate_keys(keys, selector, path.child("matchLabelKeys"))
+    found += _validate_keys(other_keys, selector, path.child("mismatchLabelKeys"))
     if selector is not None:
-        found += _check_merged_keys(keys, selector, path)
+        found += _validate_merged_keys(keys, selector, path)
     detail = "exists in both matchLabelKeys and mismatchLabelKeys"
     others = frozenset(other_keys)
     return found + [
@@ -115,23 +122,20 @@ def _check_label_keys(
     ]
 
 
-def _check_keys(keys: Sequence[str], selector: LabelSelector | None, path: Path) -> Errors:
+def _validate_keys(keys: Sequence[str], selector: LabelSelector | None, path: Path) -> ErrorList:
     if not keys:
         return []
     if selector is None:
         return [forbidden(path, "must not be specified when labelSelector is not set")]
-    found: Errors = []
-    for position, key in enumerate(keys):
-        found += label_name(key, path.index(position))
-    return found
+    return each(keys, label_name, path)
 
 
-def _check_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path) -> Errors:
-    """Check that the selector asks for none of the labels twice.
+def _validate_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path) -> ErrorList:
+    """Validate that the selector has no label twice.
 
-    Once is what the server itself adds; that is why one expression is let pass.
+    The server itself adds one expression for each key, so one is allowed.
     """
-    found: Errors = []
+    found: ErrorList = []
     seen = set(selector.match_labels)
     positions = {key: position for position, key in enumerate(keys)}
     for expression in selector.match_expressions:
@@ -143,15 +147,15 @@ def _check_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Path)
     return found
 
 
-# --- spreading ------------------------------------------------------------------------------------
+# --- spreading ----------------------------------------------------------------------------
 
 
-def check_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Path) -> Errors:
-    """Check how evenly pods must be spread."""
-    found: Errors = []
+def validate_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Path) -> ErrorList:
+    """Validate topology spread constraints."""
+    found: ErrorList = []
     for position, constraint in enumerate(constraints):
         place = path.index(position)
-        found += _check_constraint(constraint, place)
+        found += _validate_constraint(constraint, place)
         pair = (constraint.topology_key, constraint.when_unsatisfiable)
         others = constraints[position + 1 :]
         if any(pair == (other.topology_key, other.when_unsatisfiable) for other in others):
@@ -160,35 +164,97 @@ def check_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Pat
     return found
 
 
-def _check_constraint(constraint: TopologySpreadConstraint, path: Path) -> Errors:
-    found: Errors = []
+def _validate_constraint(constraint: TopologySpreadConstraint, path: Path) -> ErrorList:
+    found: ErrorList = []
     if constraint.max_skew <= 0:
         found.append(invalid(path.child("maxSkew"), constraint.max_skew, _NOT_POSITIVE))
     if not constraint.topology_key:
         found.append(required(path.child("topologyKey"), "can not be empty"))
     action = constraint.when_unsatisfiable
     place = path.child("whenUnsatisfiable")
-    found += choice(action, ("DoNotSchedule", "ScheduleAnyway"), place)
-    found += _check_min_domains(constraint.min_domains, action, path.child("minDomains"))
+    found += one_of(action, ("DoNotSchedule", "ScheduleAnyway"), place)
+    found += _validate_min_domains(constraint.min_domains, action, path.child("minDomains"))
     for name, policy in (
         ("nodeAffinityPolicy", constraint.node_affinity_policy),
         ("nodeTaintsPolicy", constraint.node_taints_policy),
     ):
-        found += choice(policy, ("Honor", "Ignore"), path.child(name))
+        found += one_of(policy, ("Honor", "Ignore"), path.child(name))
     keys, selector = constraint.match_label_keys, constraint.label_selector
-    found += _check_label_keys(keys, (), selector, path)
+    found += _validate_label_keys(keys, (), selector, path)
     if selector is not None:
-        found += check_label_selector(selector, path.child("labelSelector"))
+        found += validate_label_selector(selector, path.child("labelSelector"))
     return found
 
 
-def _check_min_domains(number: int | None, action: str, path: Path) -> Errors:
+def _validate_min_domains(number: int | None, action: str, path: Path) -> ErrorList:
     if number is None:
         return []
-    found: Errors = []
+    found: ErrorList = []
     if number <= 0:
         found.append(invalid(path, number, _NOT_POSITIVE))
     if action != "DoNotSchedule":
         detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
         found.append(invalid(path, number, detail))
     return found
+
+
+# --- matchLabelKeys and mismatchLabelKeys of a new pod ------------------------------------
+
+Labels = Mapping[str, str]
+A = TypeVar("A", PodAffinity, PodAntiAffinity)
+
+
+def with_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
+    """Return a spec whose selectors include the pod's own labels.
+
+    The server adds them once, so that a later change of a label has no effect."""
+    constraints = tuple(_spread(c, labels) for c in spec.topology_spread_constraints)
+    spec = replace(spec, topology_spread_constraints=constraints)
+    affinity = spec.affinity
+    if affinity is None:
+        return spec
+    near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    changed = replace(
+        affinity,
+        pod_affinity=None if near is None else _affinity(near, labels),
+        pod_anti_affinity=None if apart is None else _affinity(apart, labels),
+    )
+    return replace(spec, affinity=changed)
+
+
+def _affinity(affinity: A, labels: Labels) -> A:
+    terms = affinity.required_during_scheduling_ignored_during_execution
+    weighted = affinity.preferred_during_scheduling_ignored_during_execution
+    return replace(
+        affinity,
+        required_during_scheduling_ignored_during_execution=tuple(_term(t, labels) for t in terms),
+        preferred_during_scheduling_ignored_during_execution=tuple(
+            replace(w, pod_affinity_term=_term(w.pod_affinity_term, labels)) for w in weighted
+        ),
+    )
+
+
+def _term(term: PodAffinityTerm, labels: Labels) -> PodAffinityTerm:
+    if term.label_selector is None or not (term.match_label_keys or term.mismatch_label_keys):
+        return term
+    selector = _with_keys(term.label_selector, term.match_label_keys, "In", labels)
+    selector = _with_keys(selector, term.mismatch_label_keys, "NotIn", labels)
+    return replace(term, label_selector=selector)
+
+
+def _spread(constraint: TopologySpreadConstraint, labels: Labels) -> TopologySpreadConstraint:
+    selector, keys = constraint.label_selector, constraint.match_label_keys
+    if selector is None or not keys:
+        return constraint
+    return replace(constraint, label_selector=_with_keys(selector, keys, "In", labels))
+
+
+def _with_keys(
+    selector: LabelSelector, keys: Sequence[str], operator: str, labels: Labels
+) -> LabelSelector:
+    added = tuple(
+        LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
+        for key in keys
+        if key in labels
+    )
+    return replace(selector, match_expressions=(*selector.match_expressions, *added))

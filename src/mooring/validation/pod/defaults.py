@@ -1,12 +1,17 @@
-"""What Kubernetes sets in a pod that leaves it open.
+"""Defaults of pods.
 
-Pods get everything below; templates of pods only what `default_pod_spec` sets. Volumes, probes and
-the like get the defaults of their types, which stand in one table (`part_defaults`).
+Pods get all of them; pod templates only those of `default_pod_spec`. One table has the defaults of
+types that the structs keep as JSON (volumes, probes, environment variables), another the fields
+that these types lose: those of features that Kubernetes 1.37 has off and Mooring does not have.
+`filled` applies both to a tree and to everything in it; the protobuf table has the types of fields.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -15,7 +20,7 @@ from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod, PodSpec
 from mooring.api.core.podstatus import PodIP, PodStatus
 from mooring.api.core.resources import ResourceList, ResourceRequirements
 from mooring.api.quantity import Quantity
-from mooring.validation.pod.part_defaults import filled, filled_each, pull_policy
+from mooring.api.typed_json import message_named
 
 GRACE_PERIOD_SECONDS = 30
 TERMINATION_MESSAGE_PATH = "/dev/termination-log"
@@ -26,7 +31,7 @@ C = TypeVar("C", bound=Container)
 
 
 def default_pod(pod: Pod) -> Pod:
-    """Return the pod with everything set that Kubernetes sets."""
+    """Return the pod with every default."""
     spec = default_pod_spec(pod.spec)
     grace_period = spec.termination_grace_period_seconds
     if grace_period is not None and grace_period < 0:
@@ -42,7 +47,7 @@ def default_pod(pod: Pod) -> Pod:
 
 
 def default_pod_spec(spec: PodSpec) -> PodSpec:
-    """Return the spec of a pod, or of a template, with what both get."""
+    """Return the spec of a pod or pod template with the defaults that both get."""
     account = spec.service_account_name or spec.service_account
     grace_period = spec.termination_grace_period_seconds
     return replace(
@@ -82,7 +87,7 @@ def _default_container(container: C) -> C:
 
 
 def _for_pod(container: Container, spec: PodSpec) -> Container:
-    """Return the container with requests from its limits and, on the host's network, host ports."""
+    """Return the container with requests from its limits and, on the host network, host ports."""
     resources = container.resources
     if resources.limits.keys() - resources.requests.keys():
         resources = replace(resources, requests={**resources.limits, **resources.requests})
@@ -102,7 +107,7 @@ def _default_resources(resources: ResourceRequirements) -> ResourceRequirements:
 
 
 def rounded(amounts: ResourceList) -> ResourceList:
-    """Return the amounts rounded up to thousandths, finer than which nothing is counted."""
+    """Return the amounts rounded up to thousandths, the finest unit."""
     return {name: _rounded_up(amount) for name, amount in amounts.items()}
 
 
@@ -114,10 +119,153 @@ def _rounded_up(amount: Quantity) -> Quantity:
 
 
 def _default_status(status: PodStatus) -> PodStatus:
-    """Return the status with the one address and the list of addresses in step."""
+    """Return the status with podIP and podIPs in agreement."""
     first = status.pod_ips[0].ip if status.pod_ips else ""
     if status.pod_ip == first:
         return status
     if not status.pod_ip:
         return replace(status, pod_ip=first)
     return replace(status, pod_ips=(PodIP(ip=status.pod_ip),))
+
+
+# --- defaults of parts that are kept as JSON ----------------------------------------------
+
+Tree = dict[str, Any]
+
+READABLE = 0o644  # the default mode of files in volumes
+TOKEN_LIFETIME_S = 3600
+REPOSITORY_MAX = 255
+LIBRARY = "library/"  # where images without a folder are
+
+_DEFAULTS: Mapping[str, Tree] = {
+    "core/v1.AzureDiskVolumeSource": {
+        "cachingMode": "ReadWrite",
+        "fsType": "ext4",
+        "readOnly": False,
+        "kind": "Shared",
+    },
+    "core/v1.ConfigMapVolumeSource": {"defaultMode": READABLE},
+    "core/v1.DownwardAPIVolumeSource": {"defaultMode": READABLE},
+    "core/v1.FileKeySelector": {"optional": False},
+    "core/v1.GRPCAction": {"service": ""},
+    "core/v1.HTTPGetAction": {"path": "/", "scheme": "HTTP"},
+    "core/v1.HostPathVolumeSource": {"type": ""},
+    "core/v1.ISCSIVolumeSource": {"iscsiInterface": "default"},
+    "core/v1.ObjectFieldSelector": {"apiVersion": "v1"},
+    "core/v1.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
+    "core/v1.Probe": {
+        "timeoutSeconds": 1,
+        "periodSeconds": 10,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+    },
+    "core/v1.ProjectedVolumeSource": {"defaultMode": READABLE},
+    "core/v1.RBDVolumeSource": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "core/v1.ScaleIOVolumeSource": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+    "core/v1.SecretVolumeSource": {"defaultMode": READABLE},
+    "core/v1.ServiceAccountTokenProjection": {"expirationSeconds": TOKEN_LIFETIME_S},
+}
+
+_OFF: Mapping[str, tuple[str, ...]] = {
+    # AtomicWriteVolumeUserFields
+    "core/v1.ClusterTrustBundleProjection": ("user",),
+    "core/v1.ConfigMapVolumeSource": ("defaultUser",),
+    "core/v1.DownwardAPIVolumeFile": ("user",),
+    "core/v1.DownwardAPIVolumeSource": ("defaultUser",),
+    "core/v1.KeyToPath": ("user",),
+    "core/v1.PodCertificateProjection": ("user",),
+    "core/v1.ProjectedVolumeSource": ("defaultUser",),
+    "core/v1.SecretVolumeSource": ("defaultUser",),
+    "core/v1.ServiceAccountTokenProjection": ("user",),
+    "core/v1.EmptyDirVolumeSource": ("mode",),  # EmptyDirVolumeMode
+    "core/v1.GRPCAction": ("mode",),  # GRPCContainerProbeTLS
+    "core/v1.HTTPGetAction": ("protocol",),  # H2CContainerProbe
+    "core/v1.Lifecycle": ("stopSignal",),  # ContainerStopSignals
+}
+
+
+def filled_each(trees: tuple[Any, ...], message: str) -> tuple[Any, ...]:
+    """Return a list of trees of one type with their defaults."""
+    return tuple(filled(tree, message) for tree in trees) if trees else trees
+
+
+def filled(tree: Any, message: str) -> Any:
+    """Return a tree with the defaults of its type, and of the types of everything in it."""
+    if not isinstance(tree, dict):
+        return tree
+    below, off = _fields_with_defaults(message), _OFF.get(message, ())
+    found = {
+        name: _filled_field(value, below[name]) if name in below else value
+        for name, value in tree.items()
+        if name not in off
+    }
+    found = {**_DEFAULTS.get(message, {}), **found}
+    computed = _COMPUTED.get(message)
+    return computed(found) if computed is not None else found
+
+
+def _filled_field(value: Any, message: str) -> Any:
+    if isinstance(value, list):
+        return [filled(item, message) for item in value]
+    return filled(value, message)
+
+
+@lru_cache(maxsize=1024)
+def _fields_with_defaults(message: str) -> dict[str, str]:
+    """Return the fields of a type that have defaults somewhere in them, with their types."""
+    fields = message_named(message).fields.items()
+    return {name: f.type for name, f in fields if "." in f.type and _has_defaults(f.type)}
+
+
+@lru_cache(maxsize=1024)
+def _has_defaults(message: str) -> bool:
+    tables: tuple[Mapping[str, Any], ...] = (_DEFAULTS, _OFF, _COMPUTED)
+    return any(message in table for table in tables) or bool(_fields_with_defaults(message))
+
+
+# --- defaults that depend on something ----------------------------------------------------
+
+
+def _default_volume(volume: Tree) -> Tree:
+    """Return the volume; without a source it is an emptyDir."""
+    return volume if volume.keys() - {"name"} else {**volume, "emptyDir": {}}
+
+
+def _default_image(image: Tree) -> Tree:
+    reference = image.get("reference", "")
+    if image.get("pullPolicy") or not isinstance(reference, str):
+        return image
+    return {**image, "pullPolicy": pull_policy(reference)}
+
+
+def _default_claim(claim: Tree) -> Tree:
+    """Return a claim template as Kubernetes prints it: with kind, and Pending."""
+    status = claim.get("status") or {}
+    if isinstance(status, dict):
+        status = {"phase": "Pending", **status}
+    return {**claim, "kind": "PersistentVolumeClaim", "apiVersion": "v1", "status": status}
+
+
+_COMPUTED: Mapping[str, Callable[[Tree], Tree]] = {
+    "core/v1.ImageVolumeSource": _default_image,
+    "core/v1.PersistentVolumeClaim": _default_claim,
+    "core/v1.Volume": _default_volume,
+}
+
+_COMPONENT = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_match_image = re.compile(
+    r"(?:[a-zA-Z0-9][a-zA-Z0-9.-]*(?::[0-9]+)?/)?"
+    rf"({_COMPONENT}(?:/{_COMPONENT})*)"
+    r"(?::([a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}))?(?:@([a-zA-Z0-9+._-]+:[0-9a-fA-F]{32,}))?"
+).fullmatch
+
+
+def pull_policy(image: str) -> str:
+    """Return Always for the tag latest, the default of an image without tag and digest."""
+    reference = _match_image(image)
+    if reference is None:
+        return "IfNotPresent"
+    repository, tag, digest = reference.groups()
+    if len(repository if "/" in image else f"{LIBRARY}{repository}") > REPOSITORY_MAX:
+        return "IfNotPresent"
+    return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"

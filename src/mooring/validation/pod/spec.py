@@ -1,16 +1,11 @@
-"""Rules for what a pod should be: its claims, and what decides where it runs."""
+"""Rules of a pod spec: the parts together, resource claims, placement, tolerations."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mooring.api import names
-from mooring.api.core.placement import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    PREFER_NO_SCHEDULE,
-    Toleration,
-)
+from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Toleration
 from mooring.api.core.pod import (
     MIRROR_POD_ANNOTATION,
     Pod,
@@ -23,42 +18,41 @@ from mooring.api.core.pod import (
 from mooring.api.core.resources import ResourceRequirements
 from mooring.api.fieldpath import Path, root
 from mooring.api.meta import ObjectMeta
-from mooring.validation.checks import (
-    NEGATIVE,
-    each_invalid,
-    label,
-    label_name,
-    label_value,
-    subdomain,
-)
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
     not_supported,
     required,
 )
-from mooring.validation.metadata import METADATA, check_metadata
-from mooring.validation.pod.affinity import check_affinity, check_spreading
-from mooring.validation.pod.containers import (
-    check_choice,
-    check_containers,
-    check_images,
-    with_paths,
+from mooring.validation.field_rules import (
+    NEGATIVE,
+    each,
+    each_invalid,
+    label,
+    label_name,
+    subdomain,
+    validate_labels,
 )
-from mooring.validation.pod.environment import check_file_volumes
+from mooring.validation.metadata import METADATA, validate_metadata
+from mooring.validation.pod.affinity import validate_affinity, validate_spreading
+from mooring.validation.pod.container_fields import validate_file_volumes
+from mooring.validation.pod.containers import validate_containers, validate_images, with_paths
+from mooring.validation.pod.field_rules import required_one_of
 from mooring.validation.pod.networking import (
-    check_dns,
-    check_host_namespaces,
-    check_host_network,
-    check_names,
+    validate_dns,
+    validate_host_namespaces,
+    validate_host_network,
+    validate_names,
 )
-from mooring.validation.pod.pod_resources import check_whole_resources
-from mooring.validation.pod.resources import check_container_resources
-from mooring.validation.pod.security import check_pod_security
-from mooring.validation.pod.volumes import check_volumes
-from mooring.validation.pod.windows import check_host_processes, check_os
+from mooring.validation.pod.resources import validate_container_resources, validate_whole_resources
+from mooring.validation.pod.security_context import (
+    validate_host_processes,
+    validate_os,
+    validate_pod_security,
+)
+from mooring.validation.pod.volumes import validate_volumes
 
 SPEC = root("spec")
 ANNOTATIONS = METADATA.child("annotations")
@@ -66,21 +60,21 @@ ANNOTATIONS = METADATA.child("annotations")
 ACTIVE_DEADLINE_MAX = 2**31 - 1
 
 
-def check_pod(pod: Pod) -> Errors:
-    """Check metadata and spec of a pod, new or changed."""
-    found = check_metadata(pod.metadata, namespaced=True)
-    found += check_annotations(pod)
-    found += check_pod_spec(pod.spec, pod.metadata, SPEC)
+def validate_pod(pod: Pod) -> ErrorList:
+    """Validate metadata and spec of a pod, new or changed."""
+    found = validate_metadata(pod.metadata, namespaced=True)
+    found += validate_annotations(pod)
+    found += validate_pod_spec(pod.spec, pod.metadata, SPEC)
     grace_period = pod.spec.termination_grace_period_seconds
     if grace_period is not None and grace_period < 0:
         path = SPEC.child("terminationGracePeriodSeconds")
         found.append(invalid(path, grace_period, NEGATIVE))
-    found += check_images(pod.spec.containers, SPEC.child("containers"))
-    return found + check_images(pod.spec.init_containers, SPEC.child("initContainers"))
+    found += validate_images(pod.spec.containers, SPEC.child("containers"))
+    return found + validate_images(pod.spec.init_containers, SPEC.child("initContainers"))
 
 
-def check_annotations(pod: Pod | PodTemplateSpec, path: Path = ANNOTATIONS) -> Errors:
-    """Check that a mirror pod, which only reports what a node runs, names the node."""
+def validate_annotations(pod: Pod | PodTemplateSpec, path: Path = ANNOTATIONS) -> ErrorList:
+    """Validate that a mirror pod names its node."""
     mark = pod.metadata.annotations.get(MIRROR_POD_ANNOTATION)
     if mark is None or pod.spec.node_name:
         return []
@@ -88,67 +82,67 @@ def check_annotations(pod: Pod | PodTemplateSpec, path: Path = ANNOTATIONS) -> E
     return [invalid(path.key(MIRROR_POD_ANNOTATION), mark, detail)]
 
 
-def check_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> Errors:
-    """Check the spec of a pod, or of a template, which has no metadata that counts."""
-    found: Errors = []
+def validate_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> ErrorList:
+    """Validate the spec of a pod or pod template; the latter has no metadata."""
+    found: ErrorList = []
     if spec.termination_grace_period_seconds is None:
         found.append(required(path.child("terminationGracePeriodSeconds")))
-    faults, volumes = check_volumes(spec.volumes, metadata, path.child("volumes"))
+    faults, volumes = validate_volumes(spec.volumes, metadata, path.child("volumes"))
     found += faults
-    found += check_resource_claims(spec.resource_claims, metadata, path.child("resourceClaims"))
-    found += check_containers(spec, volumes, path)
-    found += check_whole_resources(spec, path.child("resources"))
-    found += check_host_network(spec, path.child("containers"), is_pod=metadata is not None)
-    found += check_choice(
+    found += validate_resource_claims(spec.resource_claims, metadata, path.child("resourceClaims"))
+    found += validate_containers(spec, volumes, path)
+    found += validate_whole_resources(spec, path.child("resources"))
+    found += validate_host_network(spec, path.child("containers"), is_pod=metadata is not None)
+    found += required_one_of(
         spec.restart_policy, ("Always", "OnFailure", "Never"), path.child("restartPolicy")
     )
-    found += check_choice(
+    found += required_one_of(
         spec.dns_policy,
         ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
         path.child("dnsPolicy"),
     )
-    found += check_pod_security(spec.security_context, spec, path.child("securityContext"))
-    found += check_dns(spec, path.child("dnsConfig"))
-    found += check_names(spec, path)
-    return found + _check_whole(spec, path) + _check_placement(spec, path)
+    found += validate_pod_security(spec.security_context, spec, path.child("securityContext"))
+    found += validate_dns(spec, path.child("dnsConfig"))
+    found += validate_names(spec, path)
+    return found + _validate_whole(spec, path) + _validate_placement(spec, path)
 
 
-def _check_whole(spec: PodSpec, path: Path) -> Errors:
-    """Check what depends on all containers together."""
+def _validate_whole(spec: PodSpec, path: Path) -> ErrorList:
+    """Validate the rules that involve all containers."""
     containers = tuple(with_paths(spec, path))
-    found = check_host_namespaces(spec, containers, path)
-    found += check_host_processes(spec, containers, path)
-    found += check_os(spec, containers, path)
-    return found + check_file_volumes(containers, spec.volumes)
+    found = validate_host_namespaces(spec, containers, path)
+    found += validate_host_processes(spec, containers, path)
+    found += validate_os(spec, containers, path)
+    return found + validate_file_volumes(containers, spec.volumes)
 
 
-def _check_placement(spec: PodSpec, path: Path) -> Errors:
-    found = _check_node_selector(spec.node_selector, path.child("nodeSelector"))
-    found += check_affinity(spec.affinity, path.child("affinity"))
-    found += _check_readiness(spec.readiness_gates, path.child("readinessGates"))
-    found += _check_gates(spec.scheduling_gates, path.child("schedulingGates"))
+def _validate_placement(spec: PodSpec, path: Path) -> ErrorList:
+    found = validate_labels(spec.node_selector, path.child("nodeSelector"))
+    found += validate_affinity(spec.affinity, path.child("affinity"))
+    found += _validate_readiness(spec.readiness_gates, path.child("readinessGates"))
+    found += _validate_gates(spec.scheduling_gates, path.child("schedulingGates"))
     constraints_path = path.child("topologySpreadConstraints")
-    found += check_spreading(spec.topology_spread_constraints, constraints_path)
+    found += validate_spreading(spec.topology_spread_constraints, constraints_path)
     for name, value in (
         ("serviceAccountName", spec.service_account_name),
         ("nodeName", spec.node_name),
     ):
         if value:
             found += subdomain(value, path.child(name))
-    found += _check_active_deadline(spec, path.child("activeDeadlineSeconds"))
-    found += check_tolerations(spec.tolerations, path.child("tolerations"))
+    found += _validate_active_deadline(spec, path.child("activeDeadlineSeconds"))
+    found += validate_tolerations(spec.tolerations, path.child("tolerations"))
     if spec.priority_class_name:
         found += subdomain(spec.priority_class_name, path.child("priorityClassName"))
     if spec.runtime_class_name is not None:
         found += subdomain(spec.runtime_class_name, path.child("runtimeClassName"))
     if spec.preemption_policy is not None:
         policies = ("PreemptLowerPriority", "Never")
-        found += check_choice(spec.preemption_policy, policies, path.child("preemptionPolicy"))
+        found += required_one_of(spec.preemption_policy, policies, path.child("preemptionPolicy"))
     if spec.overhead:
         overhead = ResourceRequirements(limits=spec.overhead)
-        found += check_container_resources(overhead, path.child("overhead"), ())
+        found += validate_container_resources(overhead, path.child("overhead"), ())
     if spec.scheduling_group is not None:
-        found += _check_group(spec.scheduling_group, path.child("schedulingGroup"))
+        found += _validate_group(spec.scheduling_group, path.child("schedulingGroup"))
         if spec.eviction_responders:
             detail = "may not be set when evictionResponders is set"
             found.append(forbidden(path.child("schedulingGroup"), detail))
@@ -158,22 +152,22 @@ def _check_placement(spec: PodSpec, path: Path) -> Errors:
 # --- claims -------------------------------------------------------------------------------
 
 
-def check_resource_claims(
+def validate_resource_claims(
     claims: tuple[PodResourceClaim, ...], metadata: ObjectMeta | None, path: Path
-) -> Errors:
-    """Check the claims of a pod, or of a template, which has no metadata of its own."""
+) -> ErrorList:
+    """Validate the resource claims of a pod or pod template; the latter has no metadata."""
     if metadata is not None and MIRROR_POD_ANNOTATION in metadata.annotations:
         detail = "static pods do not support resource claims"
         return [forbidden(Path(""), detail) for _ in claims]
-    found: Errors = []
+    found: ErrorList = []
     taken: set[str] = set()
     for position, claim in enumerate(claims):
-        found += _check_resource_claim(claim, path.index(position), taken)
+        found += _validate_resource_claim(claim, path.index(position), taken)
     return found
 
 
-def _check_resource_claim(claim: PodResourceClaim, path: Path, taken: set[str]) -> Errors:
-    found: Errors = []
+def _validate_resource_claim(claim: PodResourceClaim, path: Path, taken: set[str]) -> ErrorList:
+    found: ErrorList = []
     if not claim.name:
         found.append(required(path.child("name")))
     elif claim.name in taken:
@@ -198,7 +192,7 @@ def _check_resource_claim(claim: PodResourceClaim, path: Path, taken: set[str]) 
 
 
 def _internal(claim: PodResourceClaim) -> dict[str, Any]:
-    """Return the claim as Kubernetes shows it in errors: with the names of its Go fields."""
+    """Return the claim as Kubernetes prints it in errors: with the names of its Go fields."""
     return {
         "Name": claim.name,
         "ResourceClaimName": claim.resource_claim_name,
@@ -209,25 +203,17 @@ def _internal(claim: PodResourceClaim) -> dict[str, Any]:
 # --- placement ----------------------------------------------------------------------------
 
 
-def _check_node_selector(selector: dict[str, str], path: Path) -> Errors:
-    found: Errors = []
-    for key, value in selector.items():
-        found += label_name(key, path)
-        found += label_value(value, path)
-    return found
-
-
-def _check_readiness(gates: tuple[Any, ...], path: Path) -> Errors:
-    """Check the conditions that a pod must have to be ready."""
-    found: Errors = []
+def _validate_readiness(gates: tuple[Any, ...], path: Path) -> ErrorList:
+    """Validate readiness gates."""
+    found: ErrorList = []
     for position, gate in enumerate(gates):
         place = path.index(position).child("conditionType")
         found += label_name(gate.get("conditionType", ""), place)
     return found
 
 
-def _check_gates(gates: tuple[PodSchedulingGate, ...], path: Path) -> Errors:
-    found: Errors = []
+def _validate_gates(gates: tuple[PodSchedulingGate, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     seen: set[str] = set()
     for position, gate in enumerate(gates):
         place = path.index(position)
@@ -238,30 +224,27 @@ def _check_gates(gates: tuple[PodSchedulingGate, ...], path: Path) -> Errors:
     return found
 
 
-def _check_active_deadline(spec: PodSpec, path: Path) -> Errors:
+def _validate_active_deadline(spec: PodSpec, path: Path) -> ErrorList:
     deadline = spec.active_deadline_seconds
     if deadline is None or 1 <= deadline <= ACTIVE_DEADLINE_MAX:
         return []
     return [invalid(path, deadline, f"must be between 1 and {ACTIVE_DEADLINE_MAX}, inclusive")]
 
 
-def _check_group(group: PodSchedulingGroup, path: Path) -> Errors:
+def _validate_group(group: PodSchedulingGroup, path: Path) -> ErrorList:
     path = path.child("podGroupName")
     if group.pod_group_name is None:
         return [invalid(path, None, "must specify one of: `podGroupName`")]
     return subdomain(group.pod_group_name, path)
 
 
-def check_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> Errors:
-    """Check which taints a pod puts up with."""
-    found: Errors = []
-    for position, toleration in enumerate(tolerations):
-        found += _check_toleration(toleration, path.index(position))
-    return found
+def validate_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> ErrorList:
+    """Validate tolerations."""
+    return each(tolerations, _validate_toleration, path)
 
 
-def _check_toleration(toleration: Toleration, path: Path) -> Errors:
-    found: Errors = []
+def _validate_toleration(toleration: Toleration, path: Path) -> ErrorList:
+    found: ErrorList = []
     if toleration.key:
         found += label_name(toleration.key, path.child("key"))
     elif toleration.operator != "Exists":
@@ -273,14 +256,14 @@ def _check_toleration(toleration: Toleration, path: Path) -> Errors:
     if toleration.toleration_seconds is not None and toleration.effect != NO_EXECUTE:
         detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         found.append(invalid(path.child("effect"), toleration.effect, detail))
-    found += _check_toleration_value(toleration, path)
+    found += _validate_toleration_value(toleration, path)
     effects = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
     if toleration.effect and toleration.effect not in effects:
         found.append(not_supported(path.child("effect"), toleration.effect, effects))
     return found
 
 
-def _check_toleration_value(toleration: Toleration, path: Path) -> Errors:
+def _validate_toleration_value(toleration: Toleration, path: Path) -> ErrorList:
     operator_path = path.child("operator")
     match toleration.operator:
         case "" | "Equal":

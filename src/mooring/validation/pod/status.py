@@ -1,4 +1,4 @@
-"""Rules for what is reported of a pod: its claims, and the health of its devices."""
+"""Rules of a pod status: conditions, resource claims, the health of devices."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from mooring.api.core.podstatus import (
 from mooring.api.fieldpath import Path, root
 from mooring.api.names import byte_length
 from mooring.api.quantity import Quantity
-from mooring.validation.checks import label, label_name, subdomain
 from mooring.validation.errors import (
-    Errors,
+    ErrorList,
     duplicate,
     forbidden,
     invalid,
@@ -33,6 +32,7 @@ from mooring.validation.errors import (
     required,
     too_long,
 )
+from mooring.validation.field_rules import label, label_name, subdomain
 from mooring.validation.metadata import IMMUTABLE
 from mooring.validation.pod.resources import is_node_allocatable
 
@@ -47,31 +47,31 @@ _NOT_A_CLAIM = (
 )
 
 
-def check_status(new: Pod, old: Pod) -> Errors:
-    """Check a changed status."""
+def validate_pod_status(new: Pod, old: Pod) -> ErrorList:
+    """Validate a changed status."""
     status = new.status
-    found = _check_conditions(status.conditions, STATUS.child("conditions"))
-    found += _check_nomination(new, old, STATUS.child("nominatedNodeName"))
+    found = _validate_conditions(status.conditions, STATUS.child("conditions"))
+    found += _validate_nomination(new, old, STATUS.child("nominatedNodeName"))
     if status.observed_generation < 0:
         path = STATUS.child("observedGeneration")
         found.append(invalid(path, status.observed_generation, "must be a non-negative integer"))
     if status.qos_class != old.status.qos_class:
         found.append(invalid(STATUS.child("qosClass"), status.qos_class, IMMUTABLE))
-    return found + _check_claims(status, new.spec) + _check_healths(status, new.spec)
+    return found + _validate_claims(status, new.spec) + _validate_healths(status, new.spec)
 
 
-def _check_claims(status: PodStatus, spec: PodSpec) -> Errors:
-    found = _check_claim_statuses(status, spec, STATUS.child("resourceClaimStatuses"))
+def _validate_claims(status: PodStatus, spec: PodSpec) -> ErrorList:
+    found = _validate_claim_statuses(status, spec, STATUS.child("resourceClaimStatuses"))
     extended = status.extended_resource_claim_status
     if extended is not None:
         path = STATUS.child("extendedResourceClaimStatus")
-        found += _check_extended_claim(extended, spec, path)
+        found += _validate_extended_claim(extended, spec, path)
     path = STATUS.child("nodeAllocatableResourceClaimStatuses")
-    return found + _check_node_allocatable(status, spec, path)
+    return found + _validate_node_allocatable(status, spec, path)
 
 
-def _check_conditions(conditions: tuple[PodCondition, ...], path: Path) -> Errors:
-    found: Errors = []
+def _validate_conditions(conditions: tuple[PodCondition, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     for position, condition in enumerate(conditions):
         place = path.index(position)
         if condition.observed_generation < 0:
@@ -83,7 +83,7 @@ def _check_conditions(conditions: tuple[PodCondition, ...], path: Path) -> Error
     return found
 
 
-def _check_nomination(new: Pod, old: Pod, path: Path) -> Errors:
+def _validate_nomination(new: Pod, old: Pod, path: Path) -> ErrorList:
     nominated = new.status.nominated_node_name
     if not nominated or nominated == old.status.nominated_node_name:
         return []
@@ -97,8 +97,8 @@ def _check_nomination(new: Pod, old: Pod, path: Path) -> Errors:
 # --- claims -------------------------------------------------------------------------------
 
 
-def _check_claim_statuses(status: PodStatus, spec: PodSpec, path: Path) -> Errors:
-    found: Errors = []
+def _validate_claim_statuses(status: PodStatus, spec: PodSpec, path: Path) -> ErrorList:
+    found: ErrorList = []
     wanted = {claim.name for claim in spec.resource_claims}
     seen: set[str] = set()
     for position, claim in enumerate(status.resource_claim_statuses or ()):
@@ -114,31 +114,31 @@ def _check_claim_statuses(status: PodStatus, spec: PodSpec, path: Path) -> Error
     return found
 
 
-def _check_extended_claim(
+def _validate_extended_claim(
     status: PodExtendedResourceClaimStatus, spec: PodSpec, path: Path
-) -> Errors:
-    found: Errors = []
+) -> ErrorList:
+    found: ErrorList = []
     mappings_path = path.child("requestMappings")
     if not status.request_mappings:
         found.append(required(mappings_path, "at least one request mapping is required"))
-    # Regular containers last: with equal names they are the ones meant.
+    # Regular containers last: they win over init containers of the same name.
     containers = {c.name: c for c in (*spec.init_containers, *spec.containers)}
     seen: set[tuple[str, str, str]] = set()
     for position, mapping in enumerate(status.request_mappings):
         place = mappings_path.index(position)
-        found += _check_mapped(mapping, containers, place)
-        # Kubernetes leaves out the index of the mapping here.
+        found += _validate_mapped(mapping, containers, place)
+        # Kubernetes omits the index of the mapping here.
         found += label(mapping.request_name, path.child("requestName"))
-        found += _check_mapping_is_new(mapping, seen, place)
+        found += _validate_mapping_is_new(mapping, seen, place)
     claim_path = path.child("resourceClaimName")
     if not status.resource_claim_name:
         return [*found, required(claim_path)]
     return found + subdomain(status.resource_claim_name, claim_path)
 
 
-def _check_mapped(
+def _validate_mapped(
     mapping: ContainerExtendedResourceRequest, containers: dict[str, Container], path: Path
-) -> Errors:
+) -> ErrorList:
     container = containers.get(mapping.container_name)
     if container is None:
         detail = (
@@ -154,9 +154,9 @@ def _check_mapped(
     return []
 
 
-def _check_mapping_is_new(
+def _validate_mapping_is_new(
     mapping: ContainerExtendedResourceRequest, seen: set[tuple[str, str, str]], path: Path
-) -> Errors:
+) -> ErrorList:
     key = (mapping.container_name, mapping.resource_name, mapping.request_name)
     if key in seen:
         fields = ("containerName", "resourceName", "requestName")
@@ -165,10 +165,10 @@ def _check_mapping_is_new(
     return []
 
 
-def _check_node_allocatable(status: PodStatus, spec: PodSpec, path: Path) -> Errors:
+def _validate_node_allocatable(status: PodStatus, spec: PodSpec, path: Path) -> ErrorList:
     known = {claim.resource_claim_name for claim in spec.resource_claims}
     known |= {claim.resource_claim_name for claim in status.resource_claim_statuses or ()}
-    found: Errors = []
+    found: ErrorList = []
     for position, entry in enumerate(status.node_allocatable_resource_claim_statuses or ()):
         place = path.index(position)
         if not entry.resource_claim_name:
@@ -178,40 +178,42 @@ def _check_node_allocatable(status: PodStatus, spec: PodSpec, path: Path) -> Err
             found.append(
                 invalid(place.child("resourceClaimName"), entry.resource_claim_name, detail)
             )
-        found += _check_mapping(entry.mapping, place.child("mapping"))
-        found += _check_overhead(entry.overhead, place.child("overhead"))
+        found += _validate_mapping(entry.mapping, place.child("mapping"))
+        found += _validate_overhead(entry.overhead, place.child("overhead"))
     return found
 
 
-def _check_mapping(mapping: tuple[NodeAllocatableMappedResource, ...], path: Path) -> Errors:
-    found: Errors = []
+def _validate_mapping(mapping: tuple[NodeAllocatableMappedResource, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     for position, item in enumerate(mapping):
         place = path.index(position)
-        found += _check_node_resource(item.name, place)
-        found += _check_not_negative(item.quantity, place.child("quantity"))
+        found += _validate_node_resource(item.name, place)
+        found += _validate_not_negative(item.quantity, place.child("quantity"))
     return found
 
 
-def _check_overhead(overhead: tuple[NodeAllocatableOverheadResource, ...], path: Path) -> Errors:
-    found: Errors = []
+def _validate_overhead(
+    overhead: tuple[NodeAllocatableOverheadResource, ...], path: Path
+) -> ErrorList:
+    found: ErrorList = []
     for position, item in enumerate(overhead):
         place = path.index(position)
-        found += _check_node_resource(item.name, place)
+        found += _validate_node_resource(item.name, place)
         if item.per_pod is None and item.per_container is None:
             detail = "at least one of perPod or perContainer must be set"
             found.append(invalid(place, "", detail))
-        found += _check_not_negative(item.per_pod, place.child("perPod"))
-        found += _check_not_negative(item.per_container, place.child("perContainer"))
+        found += _validate_not_negative(item.per_pod, place.child("perPod"))
+        found += _validate_not_negative(item.per_container, place.child("perContainer"))
     return found
 
 
-def _check_node_resource(name: str, path: Path) -> Errors:
+def _validate_node_resource(name: str, path: Path) -> ErrorList:
     if is_node_allocatable(name):
         return []
     return [invalid(path.child("name"), name, "must be a node allocatable resource name")]
 
 
-def _check_not_negative(amount: Quantity | None, path: Path) -> Errors:
+def _validate_not_negative(amount: Quantity | None, path: Path) -> ErrorList:
     if amount is None or amount.sign >= 0:
         return []
     return [invalid(path, str(amount), "must be non-negative")]
@@ -220,9 +222,9 @@ def _check_not_negative(amount: Quantity | None, path: Path) -> Errors:
 # --- health -------------------------------------------------------------------------------
 
 
-def _check_healths(status: PodStatus, spec: PodSpec) -> Errors:
+def _validate_healths(status: PodStatus, spec: PodSpec) -> ErrorList:
     extended = status.extended_resource_claim_status
-    found: Errors = []
+    found: ErrorList = []
     for name, statuses, containers in (
         ("containerStatuses", status.container_statuses, spec.containers),
         ("initContainerStatuses", status.init_container_statuses, spec.init_containers),
@@ -231,7 +233,7 @@ def _check_healths(status: PodStatus, spec: PodSpec) -> Errors:
         for position, container_status in enumerate(statuses):
             path = STATUS.child(name).index(position).child("allocatedResourcesStatus")
             container = by_name.get(container_status.name)
-            found += _check_container_health(container_status, container, extended, path)
+            found += _validate_container_health(container_status, container, extended, path)
     path = STATUS.child("ephemeralContainerStatuses")
     return found + [
         forbidden(
@@ -243,28 +245,28 @@ def _check_healths(status: PodStatus, spec: PodSpec) -> Errors:
     ]
 
 
-def _check_container_health(
+def _validate_container_health(
     status: ContainerStatus,
     container: Container | None,
     extended: PodExtendedResourceClaimStatus | None,
     path: Path,
-) -> Errors:
-    found: Errors = []
+) -> ErrorList:
+    found: ErrorList = []
     for position, resource in enumerate(status.allocated_resources_status):
         place = path.index(position)
-        # A status may be of a container that the pod does not have, and is then let be.
+        # The status of a container that the pod does not have is ignored.
         if container is not None:
-            found += _check_health_name(resource, container, extended, place.child("name"))
-        found += _check_devices(resource.resources, place.child("resources"))
+            found += _validate_health_name(resource, container, extended, place.child("name"))
+        found += _validate_devices(resource.resources, place.child("resources"))
     return found
 
 
-def _check_health_name(
+def _validate_health_name(
     resource: ResourceStatus,
     container: Container,
     extended: PodExtendedResourceClaimStatus | None,
     path: Path,
-) -> Errors:
+) -> ErrorList:
     name = resource.name
     if not name.startswith(CLAIM_STATUS_PREFIX):
         if name in container.resources.requests:
@@ -284,7 +286,7 @@ def health_name(claim: str, request: str) -> str:
 
 
 def _is_extended(name: str, container: Container, extended: PodExtendedResourceClaimStatus) -> bool:
-    """Tell whether the name is a request that serves an extended resource of the container."""
+    """Return whether the name is a request that serves an extended resource of the container."""
     claim, _, request = name.removeprefix(CLAIM_STATUS_PREFIX).partition("/")
     if not claim or not request or claim != extended.resource_claim_name:
         return False
@@ -300,8 +302,8 @@ def _is_extended(name: str, container: Container, extended: PodExtendedResourceC
 _ZERO = Quantity.from_int(0)
 
 
-def _check_devices(devices: tuple[ResourceHealth, ...], path: Path) -> Errors:
-    found: Errors = []
+def _validate_devices(devices: tuple[ResourceHealth, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     seen: set[str] = set()
     for position, device in enumerate(devices):
         place = path.index(position)
@@ -309,14 +311,14 @@ def _check_devices(devices: tuple[ResourceHealth, ...], path: Path) -> Errors:
         if device.health not in healths:
             found.append(not_supported(place.child("health"), device.health, healths))
         if device.message is not None:
-            found += _check_health_message(device.message, place.child("message"))
+            found += _validate_health_message(device.message, place.child("message"))
         if device.resource_id in seen:
             found.append(duplicate(place.child("resourceID"), device.resource_id))
         seen.add(device.resource_id)
     return found
 
 
-def _check_health_message(message: str, path: Path) -> Errors:
+def _validate_health_message(message: str, path: Path) -> ErrorList:
     if not message:
         return [required(path, "must be non-empty if specified")]
     if byte_length(message) > HEALTH_MESSAGE_MAX_BYTES:

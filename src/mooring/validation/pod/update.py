@@ -1,4 +1,4 @@
-"""What an update may change in a pod: images, gates, tolerations, and little else."""
+"""Rules of what an update may change in a pod: images, gates, tolerations, and little else."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from mooring.api.core.placement import Affinity, NodeAffinity, Toleration
 from mooring.api.core.pod import MIRROR_POD_ANNOTATION, Pod, PodSchedulingGate, PodSpec
 from mooring.api.fieldpath import Path
 from mooring.api.nodeselector import NodeSelectorTerm
-from mooring.validation.equality import same
-from mooring.validation.errors import Errors, forbidden, invalid, required
-from mooring.validation.metadata import check_metadata_update
+from mooring.validation.equality import semantic_equal
+from mooring.validation.errors import ErrorList, forbidden, invalid, required
+from mooring.validation.metadata import validate_metadata_update
 from mooring.validation.pod.containers import BLANKS
 from mooring.validation.pod.layout import internal_lines
 from mooring.validation.pod.spec import (
     ACTIVE_DEADLINE_MAX,
     ANNOTATIONS,
     SPEC,
-    check_annotations,
-    check_pod,
-    check_tolerations,
+    validate_annotations,
+    validate_pod,
+    validate_tolerations,
 )
 
 CHANGEABLE = (
@@ -32,11 +32,11 @@ CHANGEABLE = (
 )
 
 
-def check_update(new: Pod, old: Pod) -> Errors:
-    """Check a changed pod, and that only what may change did."""
-    found = check_metadata_update(new.metadata, old.metadata)
-    found += check_pod(new)
-    found += check_annotations_update(new, old)
+def validate_pod_update(new: Pod, old: Pod) -> ErrorList:
+    """Validate an updated pod, and that only fields that may change did."""
+    found = validate_metadata_update(new.metadata, old.metadata)
+    found += validate_pod(new)
+    found += validate_annotations_update(new, old)
     for name, containers, old_containers in (
         ("containers", new.spec.containers, old.spec.containers),
         ("initContainers", new.spec.init_containers, old.spec.init_containers),
@@ -44,31 +44,31 @@ def check_update(new: Pod, old: Pod) -> Errors:
         if len(containers) != len(old_containers):
             detail = "pod updates may not add or remove containers"
             return [*found, forbidden(SPEC.child(name), detail)]
-        found += _check_images(containers, SPEC.child(name))
-    deadline_errors = _check_deadline(new.spec, old.spec, SPEC.child("activeDeadlineSeconds"))
+        found += _validate_images(containers, SPEC.child(name))
+    deadline_errors = _validate_deadline(new.spec, old.spec, SPEC.child("activeDeadlineSeconds"))
     found += deadline_errors
     if deadline_errors and new.spec.active_deadline_seconds is not None:
         return found
-    found += _check_added_tolerations(new.spec, old.spec, SPEC.child("tolerations"))
-    found += _check_removed_gates(new.spec, old.spec, SPEC.child("schedulingGates"))
-    return found + _check_rest(new.spec, old.spec)
+    found += _validate_added_tolerations(new.spec, old.spec, SPEC.child("tolerations"))
+    found += _validate_removed_gates(new.spec, old.spec, SPEC.child("schedulingGates"))
+    return found + _validate_rest(new.spec, old.spec)
 
 
-def check_annotations_update(new: Pod, old: Pod) -> Errors:
-    """Check that no pod becomes a mirror pod or stops to be one."""
+def validate_annotations_update(new: Pod, old: Pod) -> ErrorList:
+    """Validate that the mirror pod annotation is unchanged."""
     path = ANNOTATIONS.key(MIRROR_POD_ANNOTATION)
     mark = new.metadata.annotations.get(MIRROR_POD_ANNOTATION)
     old_mark = old.metadata.annotations.get(MIRROR_POD_ANNOTATION)
-    found: Errors = []
+    found: ErrorList = []
     if old_mark is not None and mark != old_mark:
         found.append(forbidden(path, "may not remove or update mirror pod annotation"))
     if old_mark is None and mark is not None:
         found.append(forbidden(path, "may not add mirror pod annotation"))
-    return found + check_annotations(new)
+    return found + validate_annotations(new)
 
 
-def _check_images(containers: tuple[Container, ...], path: Path) -> Errors:
-    found: Errors = []
+def _validate_images(containers: tuple[Container, ...], path: Path) -> ErrorList:
+    found: ErrorList = []
     for position, container in enumerate(containers):
         place = path.index(position).child("image")
         if not container.image:
@@ -78,8 +78,8 @@ def _check_images(containers: tuple[Container, ...], path: Path) -> Errors:
     return found
 
 
-def _check_deadline(new: PodSpec, old: PodSpec, path: Path) -> Errors:
-    """Check that a deadline is only set or brought forward."""
+def _validate_deadline(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
+    """Validate that a deadline is only set or shortened."""
     deadline, old_deadline = new.active_deadline_seconds, old.active_deadline_seconds
     if deadline is None:
         if old_deadline is None:
@@ -93,19 +93,19 @@ def _check_deadline(new: PodSpec, old: PodSpec, path: Path) -> Errors:
     return []
 
 
-def _check_added_tolerations(new: PodSpec, old: PodSpec, path: Path) -> Errors:
+def _validate_added_tolerations(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     kept = [_without_seconds(toleration) for toleration in new.tolerations]
     if any(_without_seconds(toleration) not in kept for toleration in old.tolerations):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         return [forbidden(path, detail)]
-    return check_tolerations(new.tolerations, path)
+    return validate_tolerations(new.tolerations, path)
 
 
 def _without_seconds(toleration: Toleration) -> Toleration:
     return replace(toleration, toleration_seconds=None)
 
 
-def _check_removed_gates(new: PodSpec, old: PodSpec, path: Path) -> Errors:
+def _validate_removed_gates(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     return [
         forbidden(
             path.index(position).child("name"),
@@ -123,28 +123,28 @@ def _is_known(gate: PodSchedulingGate, spec: PodSpec) -> bool:
 # --- everything else ----------------------------------------------------------------------
 
 
-def _check_rest(new: PodSpec, old: PodSpec) -> Errors:
-    """Check that nothing else changed; a gated pod may still be kept to fewer nodes."""
-    if same(new, old):
+def _validate_rest(new: PodSpec, old: PodSpec) -> ErrorList:
+    """Validate that no other field changed; the placement of a gated pod may be narrowed."""
+    if semantic_equal(new, old):
         return []
-    found: Errors = []
+    found: ErrorList = []
     changed = _with_old_values(new, old)
     if old.scheduling_gates:
-        found += _check_narrowed_selector(changed, old, SPEC.child("nodeSelector"))
-        found += _check_narrowed_affinity(changed, old, SPEC.child("affinity", "nodeAffinity"))
+        found += _validate_narrowed_selector(changed, old, SPEC.child("nodeSelector"))
+        found += _validate_narrowed_affinity(changed, old, SPEC.child("affinity", "nodeAffinity"))
         changed = replace(
             changed,
             node_selector=old.node_selector,
             affinity=_with_old_node_affinity(changed.affinity, old.affinity),
         )
-    if same(changed, old):
+    if semantic_equal(changed, old):
         return found
     detail = f"pod updates may not change fields other than {CHANGEABLE}\n{_diff(old, changed)}"
     return [*found, forbidden(SPEC, detail)]
 
 
 def _with_old_values(new: PodSpec, old: PodSpec) -> PodSpec:
-    """Return the new spec with the old values of all that may change."""
+    """Return the new spec with the old values of the fields that may change."""
     grace_period = new.termination_grace_period_seconds
     old_grace_period = old.termination_grace_period_seconds
     if old_grace_period is not None and old_grace_period < 0 and grace_period == 1:
@@ -169,14 +169,14 @@ def _with_old_images(
     )
 
 
-def _check_narrowed_selector(new: PodSpec, old: PodSpec, path: Path) -> Errors:
+def _validate_narrowed_selector(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     if old.node_selector.items() <= new.node_selector.items():
         return []
     detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
     return [invalid(path, dict(sorted(new.node_selector.items())), detail)]
 
 
-def _check_narrowed_affinity(new: PodSpec, old: PodSpec, path: Path) -> Errors:
+def _validate_narrowed_affinity(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     terms, old_terms = _required_terms(new), _required_terms(old)
     path = path.child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     if not old_terms:
@@ -226,7 +226,7 @@ def _with_old_node_affinity(affinity: Affinity | None, old: Affinity | None) -> 
 
 
 def _diff(old: PodSpec, new: PodSpec) -> str:
-    """Return the lines of the specs that differ, with three lines around them."""
+    """Return the diff of the specs, with three lines of context."""
     header_lines = 2
     lines = difflib.unified_diff(internal_lines(old), internal_lines(new), n=3)
     return "".join(list(lines)[header_lines:])

@@ -1,20 +1,5 @@
-"""How controllers of pods are admitted: what is set in them, and the rules of apps and batch.
+"""MOVED."""
 
-Their templates are checked by the rules for pods. Left out are Kubernetes' checks of what a job's
-status may become.
-"""
+from mooring.validation.job import with_selector as with_selector
 
-from mooring.validation.workloads.daemonset import DaemonSetStrategy
-from mooring.validation.workloads.defaults import with_selector
-from mooring.validation.workloads.job import JobStrategy
-from mooring.validation.workloads.replicas import DeploymentStrategy, ReplicaSetStrategy
-from mooring.validation.workloads.statefulset import StatefulSetStrategy
-
-__all__ = [
-    "DaemonSetStrategy",
-    "DeploymentStrategy",
-    "JobStrategy",
-    "ReplicaSetStrategy",
-    "StatefulSetStrategy",
-    "with_selector",
-]
+__all__ = ["with_selector"]

@@ -1,0 +1,359 @@
+"""The strategy of ResourceSlices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from mooring.api.fieldpath import Path, root
+from mooring.api.gates import Gate
+from mooring.api.resource.v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
+from mooring.api.timestamp import Timestamp
+from mooring.kit.go_quote import go_quote
+from mooring.validation.device_fields import default_taint, validate_skip_node_operations
+from mooring.validation.equality import semantic_equal
+from mooring.validation.errors import ErrorList, invalid, only_declared, too_many
+from mooring.validation.field_rules import declared_set, driver_name, duplicates, each, pool_name
+from mooring.validation.metadata import (
+    IMMUTABLE,
+    next_generation,
+    validate_metadata,
+    validate_metadata_update,
+)
+from mooring.validation.plaindevices import are_plainly_good, name_no_nodes
+from mooring.validation.slice_device import (
+    is_list,
+    validate_counter_set,
+    validate_device,
+    validate_device_nodes,
+    validate_partition_type,
+    validate_slice_nodes,
+)
+from mooring.validation.strategy import Context, Strategy
+
+SPEC = root("spec")
+DEVICES = SPEC.child("devices")
+DRIVER = SPEC.child("driver")
+POOL = SPEC.child("pool")
+NODE_NAME = SPEC.child("nodeName")
+SKIP_NODE_OPERATIONS = SPEC.child("skipNodeOperations")
+
+DEVICES_MAX = 128
+DEVICES_MAX_WITH_ADVANCED_FEATURES = 64
+COUNTER_SETS_MAX = 8
+
+
+class ResourceSliceStrategy(Strategy[ResourceSlice]):
+    """The strategy of ResourceSlices."""
+
+    def default(
+        self,
+        value: ResourceSlice,
+        api_version: str,  # noqa: ARG002
+        context: Context | Timestamp,  # MOVED: tests of the driver still pass a time
+    ) -> ResourceSlice:
+        """Set timeAdded of taints."""
+        now = context if isinstance(context, Timestamp) else context.now
+        devices = value.spec.devices or ()
+        if not any(taint.time_added is None for device in devices for taint in device.taints):
+            return value
+        dated = tuple(
+            replace(device, taints=tuple(default_taint(taint, now) for taint in device.taints))
+            for device in devices
+        )
+        return replace(value, spec=replace(value.spec, devices=dated))
+
+    def disabled_gates(
+        self, new: ResourceSlice, old: ResourceSlice | None, context: Context
+    ) -> Iterable[Gate]:
+        """Return the disabled gates whose fields the slice loses."""
+        return disabled_slice_gates(new.spec, old.spec if old is not None else None, context)
+
+    def prepare_for_create(self, new: ResourceSlice, context: Context) -> ResourceSlice:
+        """Start counting generations; drop disabled fields."""
+        metadata = replace(new.metadata, generation=1)
+        spec = drop_disabled_slice_fields(new.spec, None, context)
+        return replace(new, metadata=metadata, spec=spec)
+
+    def validate(self, new: ResourceSlice, context: Context) -> ErrorList:
+        """Validate everything."""
+        return validate_metadata(new.metadata, namespaced=False) + _validate_spec(
+            new.spec, None, context
+        )
+
+    def prepare_for_update(
+        self, new: ResourceSlice, old: ResourceSlice, context: Context
+    ) -> ResourceSlice:
+        """Drop disabled fields; a changed spec is a new generation."""
+        if not semantic_equal(new.spec, old.spec):
+            generation = next_generation(old.metadata.generation)
+            new = replace(new, metadata=replace(new.metadata, generation=generation))
+        return replace(new, spec=drop_disabled_slice_fields(new.spec, old.spec, context))
+
+    def validate_update(
+        self, new: ResourceSlice, old: ResourceSlice, context: Context
+    ) -> ErrorList:
+        """Validate everything but unchanged capacity and taints."""
+        found = validate_metadata_update(new.metadata, old.metadata)
+        return found + _validate_spec(new.spec, old.spec, context)
+
+    def warnings_on_create(self, new: ResourceSlice) -> list[str]:
+        """Warn of uppercase characters in the driver's name."""
+        driver = new.spec.driver
+        if driver == driver.lower():
+            return []
+        fact = f"{go_quote(driver)} contains uppercase characters"
+        return [f"spec.driver: driver names should be lowercase; {fact}"]
+
+
+# --- the slice ----------------------------------------------------------------------------
+
+
+def _validate_spec(
+    spec: ResourceSliceSpec, old: ResourceSliceSpec | None, context: Context
+) -> ErrorList:
+    found = driver_name(spec.driver, DRIVER)
+    found += _validate_pool(spec.pool, POOL)
+    if old is not None:
+        found += _validate_identity(spec, old)
+    found += validate_slice_nodes(spec)
+    if spec.shared_counters is not None and spec.devices is not None:
+        found.append(invalid(SPEC, "", "only one of `sharedCounters` or `devices` is allowed"))
+    if spec.devices:
+        found += _validate_devices(spec, old, context)
+    if spec.shared_counters:
+        found += declared_set(
+            spec.shared_counters,
+            COUNTER_SETS_MAX,
+            validate_counter_set,
+            lambda counter_set: counter_set.name,
+            SPEC.child("sharedCounters"),
+        )
+    if spec.partition_type_attribute is not None:
+        found += validate_partition_type(spec, spec.partition_type_attribute, context)
+    return found + validate_skip_node_operations(spec.skip_node_operations, SKIP_NODE_OPERATIONS)
+
+
+def _validate_pool(pool: ResourcePool, path: Path) -> ErrorList:
+    found = pool_name(pool.name, path.child("name"))
+    if pool.resource_slice_count <= 0:
+        place = path.child("resourceSliceCount")
+        found.append(invalid(place, pool.resource_slice_count, "must be greater than zero"))
+    if pool.generation < 0:
+        detail = "must be greater than or equal to zero"
+        found.append(invalid(path.child("generation"), pool.generation, detail))
+    return found
+
+
+def _validate_identity(spec: ResourceSliceSpec, old: ResourceSliceSpec) -> ErrorList:
+    """Validate that driver, pool and node are unchanged."""
+    return [
+        invalid(path, new_value, IMMUTABLE)
+        for path, new_value, old_value in (
+            (POOL.child("name"), spec.pool.name, old.pool.name),
+            (DRIVER, spec.driver, old.driver),
+            (NODE_NAME, spec.node_name, old.node_name),
+        )
+        if new_value != old_value
+    ]
+
+
+def _validate_devices(
+    spec: ResourceSliceSpec, old: ResourceSliceSpec | None, context: Context
+) -> ErrorList:
+    devices = spec.devices or ()
+    devices_max = DEVICES_MAX
+    if len(devices) > DEVICES_MAX_WITH_ADVANCED_FEATURES and _has_advanced_features(devices):
+        devices_max = DEVICES_MAX_WITH_ADVANCED_FEATURES
+    if len(devices) > devices_max:
+        return [too_many(DEVICES, len(devices), devices_max), *_declared_of(devices, context)]
+    if not spec.per_device_node_selection and name_no_nodes(devices) and are_plainly_good(devices):
+        return []
+    before = {device.name: device for device in reversed((old and old.devices) or ())}
+    found: ErrorList = []
+    for position, device in enumerate(devices):
+        path = DEVICES.index(position)
+        if not are_plainly_good((device,)):
+            found += validate_device(device, before.get(device.name), path, context)
+        found += validate_device_nodes(device, path, per_device=spec.per_device_node_selection)
+    return found + duplicates(devices, lambda device: device.name, DEVICES)
+
+
+def _declared_of(devices: tuple[Device, ...], context: Context) -> ErrorList:
+    """Return the errors of declared rules only, which also hold for lists that are too long."""
+    return only_declared(
+        each(devices, lambda device, path: validate_device(device, None, path, context), DEVICES)
+    )
+
+
+def _has_advanced_features(devices: tuple[Device, ...]) -> bool:
+    return any(
+        device.taints
+        or device.consumes_counters
+        or any(is_list(attribute) for attribute in device.attributes.values())
+        for device in devices
+    )
+
+
+# --- fields of disabled features ----------------------------------------------------------
+
+Spec = ResourceSliceSpec
+
+
+def drop_disabled_slice_fields(spec: Spec, old: Spec | None, context: Context) -> Spec:
+    """Return the spec without fields of disabled features that the old one does not use."""
+    if old is not None and old.shared_counters == ():
+        old = replace(old, shared_counters=None)  # An empty list uses nothing.
+    for _, is_used, drop in _off(context.gates.on):
+        if _loses(is_used, spec, old):
+            spec = drop(spec)
+    return spec
+
+
+def disabled_slice_gates(spec: Spec, old: Spec | None, context: Context) -> Iterator[Gate]:
+    """Yield the disabled gates whose fields are dropped."""
+    for gates, is_used, _ in _off(context.gates.on):
+        if _loses(is_used, spec, old):
+            yield from (gate for gate in gates if not context.enabled(gate))
+
+
+def dropped(sent: Spec, stored: Spec) -> list[Gate]:
+    """Return the gates that are probably off on a server that stored a spec without some fields."""
+    return [gates[0] for gates, is_used, _ in _FEATURES if is_used(sent) and not is_used(stored)]
+
+
+def _loses(is_used: Callable[[Spec], bool], spec: Spec, old: Spec | None) -> bool:
+    return not (old is not None and is_used(old)) and is_used(spec)
+
+
+def _any_device(is_used: Callable[[Device], bool]) -> Callable[[Spec], bool]:
+    return lambda spec: any(map(is_used, spec.devices or ()))
+
+
+def _each_device(drop: Callable[[Device], Device]) -> Callable[[Spec], Spec]:
+    return lambda spec: replace(spec, devices=tuple(map(drop, spec.devices or ())))
+
+
+def _uses_partitions(spec: Spec) -> bool:
+    return bool(
+        spec.shared_counters is not None
+        or spec.per_device_node_selection is not None
+        or any(map(_device_uses_partitions, spec.devices or ()))
+    )
+
+
+def _device_uses_partitions(device: Device) -> bool:
+    return bool(
+        device.consumes_counters
+        or device.node_name is not None
+        or device.node_selector is not None
+        or device.all_nodes is not None
+    )
+
+
+def _drop_partitions(spec: Spec) -> Spec:
+    devices = spec.devices
+    if devices is not None:
+        devices = tuple(
+            replace(d, consumes_counters=(), node_name=None, node_selector=None, all_nodes=None)
+            for d in devices
+        )
+    return replace(spec, shared_counters=None, per_device_node_selection=None, devices=devices)
+
+
+def _uses_binding_conditions(device: Device) -> bool:
+    return bool(
+        device.binding_conditions
+        or device.binding_failure_conditions
+        or device.binds_to_node is not None
+    )
+
+
+def _uses_consumable_capacity(device: Device) -> bool:
+    return device.allow_multiple_allocations is not None or any(
+        capacity.request_policy is not None for capacity in device.capacity.values()
+    )
+
+
+def _drop_consumable_capacity(device: Device) -> Device:
+    capacity = {
+        name: replace(capacity, request_policy=None) for name, capacity in device.capacity.items()
+    }
+    return replace(device, allow_multiple_allocations=None, capacity=capacity)
+
+
+def _drop_lists(device: Device) -> Device:
+    attributes = {
+        name: replace(
+            attribute, int_values=None, bool_values=None, string_values=None, version_values=None
+        )
+        for name, attribute in device.attributes.items()
+    }
+    return replace(device, attributes=attributes)
+
+
+# the gates that must all be on, whether a spec uses the feature, the spec without it
+Feature = tuple[tuple[Gate, ...], Callable[[Spec], bool], Callable[[Spec], Spec]]
+
+_FEATURES: tuple[Feature, ...] = (
+    (
+        (Gate.DRA_DEVICE_TAINTS,),
+        _any_device(lambda device: bool(device.taints)),
+        _each_device(lambda device: replace(device, taints=())),
+    ),
+    ((Gate.DRA_PARTITIONABLE_DEVICES,), _uses_partitions, _drop_partitions),
+    (
+        (Gate.DRA_DEVICE_BINDING_CONDITIONS, Gate.DRA_RESOURCE_CLAIM_DEVICE_STATUS),
+        _any_device(_uses_binding_conditions),
+        _each_device(
+            lambda device: replace(
+                device, binding_conditions=(), binding_failure_conditions=(), binds_to_node=None
+            )
+        ),
+    ),
+    (
+        (Gate.DRA_CONSUMABLE_CAPACITY,),
+        _any_device(_uses_consumable_capacity),
+        _each_device(_drop_consumable_capacity),
+    ),
+    (
+        (Gate.DRA_DEVICE_COMPATIBILITY_GROUPS,),
+        _any_device(lambda device: any(c.compatibility_groups for c in device.consumes_counters)),
+        _each_device(
+            lambda device: replace(
+                device,
+                consumes_counters=tuple(
+                    replace(c, compatibility_groups=()) for c in device.consumes_counters
+                ),
+            )
+        ),
+    ),
+    (
+        (Gate.DRA_NODE_ALLOCATABLE_RESOURCES,),
+        _any_device(lambda device: bool(device.node_allocatable_resources)),
+        _each_device(lambda device: replace(device, node_allocatable_resources={})),
+    ),
+    (
+        (Gate.DRA_LIST_TYPE_ATTRIBUTES,),
+        _any_device(lambda device: any(map(is_list, device.attributes.values()))),
+        _each_device(_drop_lists),
+    ),
+    (
+        (Gate.DRA_PARTITIONABLE_DEVICES_TYPE,),
+        lambda spec: spec.partition_type_attribute is not None,
+        lambda spec: replace(spec, partition_type_attribute=None),
+    ),
+    (
+        (Gate.DRA_OPTIONAL_NODE_OPERATIONS,),
+        lambda spec: bool(spec.skip_node_operations),
+        lambda spec: replace(spec, skip_node_operations=()),
+    ),
+)
+
+
+@lru_cache(maxsize=64)
+def _off(on: frozenset[Gate]) -> tuple[Feature, ...]:
+    """Return the disabled features; cached, because gates never change."""
+    return tuple(feature for feature in _FEATURES if not on.issuperset(feature[0]))
