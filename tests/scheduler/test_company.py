@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mooring.scheduler import Fault, Refusal, prepare, survey
-from tests.scheduler.makers import fleet, node, pod, verdicts
+from mooring.scheduler.framework import PluginError, Unschedulable
+from mooring.scheduler.pod_signature import sign
+from tests.scheduler.makers import diagnose, fleet, node, pod, verdicts
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
 NOT_APART = "node(s) didn't match pod anti-affinity rules"
@@ -258,10 +259,10 @@ def test_required_company(case: Case) -> None:
 
 def test_leaving_pods_cure_some_refusals_and_not_others() -> None:
     made = fleet([node("a", labels=NODES["a"])], [(pod("p", labels=WEB), "a")])
-    near = survey(made, prepare(pod(affinity=company(near=[term("zone", DB)]))))
-    assert near.refusals["a"].is_unresolvable
-    apart = survey(made, prepare(pod(affinity=company(apart=[term("zone", WEB)]))))
-    assert not apart.refusals["a"].is_unresolvable
+    near = diagnose(made, sign(pod(affinity=company(near=[term("zone", DB)]))))
+    assert near.node_to_status["a"].is_unresolvable
+    apart = diagnose(made, sign(pod(affinity=company(apart=[term("zone", WEB)]))))
+    assert not apart.node_to_status["a"].is_unresolvable
 
 
 def test_keys_whose_values_must_match_are_the_pods_own() -> None:
@@ -289,9 +290,9 @@ def test_keys_whose_values_must_not_match_are_the_pods_own() -> None:
 
 def test_terms_that_cannot_be_read_stop_the_pod() -> None:
     bad = company(near=[term("zone", {"app": "{}"})])
-    obstacle = prepare(pod(affinity=bad)).obstacle
-    assert isinstance(obstacle, Refusal)
-    assert obstacle.texts[0].startswith(
+    obstacle = sign(pod(affinity=bad)).pre_filter_status
+    assert isinstance(obstacle, Unschedulable)
+    assert obstacle.reasons[0].startswith(
         'parsing pod: requiredAffinityTerms: values[0][app]: Invalid value: "{}": a valid label'
     )
 
@@ -300,6 +301,6 @@ def test_tastes_that_cannot_be_read_are_a_fault() -> None:
     bad = [{"key": "a", "operator": "Near", "values": []}]
     preferred = [{"weight": 1, "preference": {"matchExpressions": bad}}]
     key = "preferredDuringSchedulingIgnoredDuringExecution"
-    obstacle = prepare(pod(affinity={"nodeAffinity": {key: preferred}})).obstacle
-    assert isinstance(obstacle, Fault)
-    assert 'operator: Unsupported value: "Near"' in obstacle.text
+    obstacle = sign(pod(affinity={"nodeAffinity": {key: preferred}})).pre_filter_status
+    assert isinstance(obstacle, PluginError)
+    assert 'operator: Unsupported value: "Near"' in obstacle.message

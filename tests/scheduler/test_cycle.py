@@ -8,9 +8,9 @@ import pytest
 
 from mooring.api.core.pod import Pod
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Placed, schedule
 from mooring.scheduler.features import ALL_FEATURES
-from mooring.scheduler.reserving import release
+from mooring.scheduler.reservation import release
+from mooring.scheduler.scheduling_cycle import Placed, schedule
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import (
     GPU,
@@ -247,15 +247,15 @@ def test_devices_that_fail_or_take_too_long_are_given_up(
         "0/2 nodes are available: 2 resourceclaim not available on the node. "
         f"deallocation of ResourceClaim completed, preemption: {NOT_HELPFUL}"
     )
-    assert found.given_up is not None
-    assert found.given_up.claim.metadata.name == "c"
+    assert found.deallocation is not None
+    assert found.deallocation.claim.metadata.name == "c"
 
 
 def test_a_claim_that_others_hold_is_not_given_up() -> None:
     full = pod("full", requests={"cpu": "4"}, nodeName="node-1")
     made = cluster(*TWO, slice_of("node-1"), held(reserved=["other"]), full)
     found = refused(made, user("p", "c", requests={"cpu": "1"}))
-    assert found.given_up is None
+    assert found.deallocation is None
     assert "deallocation" not in found.message
 
 
@@ -336,10 +336,10 @@ def test_a_special_claim_that_is_left_over_stops_its_pod_and_no_other() -> None:
         "ResourceClaim completed, preemption: "
         "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     )
-    assert found.given_up is not None
-    assert found.given_up.is_deleted
+    assert found.deallocation is not None
+    assert found.deallocation.is_deleted
     assert placed(made, asking("q")).node == "node-1"
-    assert refused(made, asking("p")).given_up is not None
+    assert refused(made, asking("p")).deallocation is not None
 
 
 def test_a_class_that_comes_later_serves_a_resource() -> None:
@@ -367,7 +367,7 @@ def test_what_devices_stand_for_is_taken_of_the_node() -> None:
     assert statuses is not None
     assert [(each.name, str(each.quantity)) for each in statuses[0].mapping] == [("cpu", "2")]
     assert reasons(made, user("q", "b")) == {"node-1": ("Insufficient cpu",)}
-    assert not refused(made, user("q", "b")).survey.refusals["node-1"].is_unresolvable
+    assert not refused(made, user("q", "b")).diagnosis.node_to_status["node-1"].is_unresolvable
 
 
 def test_without_the_feature_devices_stand_for_nothing() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from mooring.api.core.pod import Pod
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Placed, schedule
+from mooring.scheduler.scheduling_cycle import Placed, schedule
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import (
     claim,
@@ -218,10 +218,10 @@ def test_a_claim_with_devices_where_the_pod_must_not_go_is_given_up() -> None:
     held = claim("mine", has=[("c", "gpu-0")], at=_only("c"))
     made = zones(held, running("a"))
     found = refused(made, user("p", "mine", labels=WEB, **near("zone", WEB)))
-    said = {name: refusal.texts for name, refusal in found.survey.refusals.items()}
+    said = {name: refusal.reasons for name, refusal in found.diagnosis.node_to_status.items()}
     assert said == {"a": (ELSEWHERE,), "b": (ELSEWHERE,), "c": (NOT_NEAR,), "d": (NOT_NEAR,)}
-    assert found.given_up is not None
-    assert found.given_up.claim.metadata.name == "mine"
+    assert found.deallocation is not None
+    assert found.deallocation.claim.metadata.name == "mine"
 
 
 def _only(name: str) -> dict[str, Any]:

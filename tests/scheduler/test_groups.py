@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from mooring.api.core.pod import Pod
 from mooring.api.gates import Gates
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Pending
 from mooring.scheduler.features import ALL_FEATURES, Features
-from mooring.scheduler.groups import TOO_FEW, Decided, Gang, decide_group, schedule_group
-from mooring.scheduler.reserving import Reservation
+from mooring.scheduler.pod_groups import TOO_FEW, Gang, GroupDecision, decide_group, schedule_group
+from mooring.scheduler.reservation import Reservation
+from mooring.scheduler.scheduling_cycle import Pending
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import (
     claim,
@@ -69,7 +69,7 @@ def test_a_gang_that_is_too_large_leaves_nothing_behind() -> None:
     )
     assert texts[2] == "0/1 nodes are available: 1 Insufficient cpu."
     assert held(made) == 0
-    assert not made.holds
+    assert not made.assumed_claims
 
 
 def test_a_gang_waits_until_there_are_enough_of_it() -> None:
@@ -215,17 +215,17 @@ CLEARED = "deallocation and deletion of ResourceClaims completed"
 PLACEMENTS = "pod group is unschedulable, 0/1 placements are available, first placement status: "
 
 
-def decided(made: Cluster, *pods: Pod, least: int = 3, **spec: Any) -> Decided:
+def decided(made: Cluster, *pods: Pod, least: int = 3, **spec: Any) -> GroupDecision:
     gang = Gang(group(least=least, **spec), pods, existing=len(pods))
     made.put_group(gang.group)
     return decide_group(made, gang, new_names())
 
 
-def messages_of(found: Decided) -> list[str]:
+def messages_of(found: GroupDecision) -> list[str]:
     return [each.message for each in found.results if isinstance(each, Pending)]
 
 
-def short_of_nodes(features: Features = ALL_FEATURES, **spec: Any) -> Decided:
+def short_of_nodes(features: Features = ALL_FEATURES, **spec: Any) -> GroupDecision:
     """Return what is said of three pods, of which the first finds a node and the second none."""
     made = cluster(node("node-1"), features=features)
     return decided(made, member("a", "3"), member("b"), member("c"), **spec)

@@ -1,12 +1,17 @@
-"""The measure says of a node what the filters and scores say, or leaves it to them."""
+"""The fast path returns what the filters and scores return, or leaves it to them."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.scheduler import Fleet, Shapes, judge
-from mooring.scheduler.filtering import checks_for
-from mooring.scheduler.measure import measure_for
-from mooring.scheduler.scoring import own_scores
+from mooring.scheduler.node_snapshot import NodeSnapshot
+from mooring.scheduler.plugins.node_resources import FAST_PATH_SCORES, fast_path
+from mooring.scheduler.plugins.registry import (
+    active_filters,
+    active_scores,
+    run_filters,
+    score_node,
+)
+from mooring.scheduler.pod_signature import SignatureCache
 from tests.scheduler.makers import node, pod
 
 AMOUNTS = st.sampled_from(["0", "10m", "333m", "1", "2", "3500m"])
@@ -31,39 +36,41 @@ NODES = st.fixed_dictionaries(
     asked=REQUESTS,
     is_delegated=st.booleans(),
 )
-def test_a_measure_agrees_with_filters_and_scores(
+def test_the_fast_path_agrees_with_filters_and_scores(
     allocatable: dict[str, str],
     held: list[dict[str, str]],
     asked: dict[str, str],
     is_delegated: bool,
 ) -> None:
-    fleet, shapes = Fleet(), Shapes()
-    fleet.put_node(node("node-1", allocatable=allocatable))
+    snapshot, signatures = NodeSnapshot(), SignatureCache()
+    snapshot.put_node(node("node-1", allocatable=allocatable))
     if is_delegated:
-        fleet.delegate([EXTENDED])
+        snapshot.set_class_resources([EXTENDED])
     for number, requests in enumerate(held):
-        fleet.place(shapes.occupant(pod(f"held-{number}", requests=requests)), "node-1")
-    shape = shapes.of(pod("new", requests=asked))
-    state, outlook = fleet.nodes["node-1"], fleet.outlook(shape)
-    measure = measure_for(shape, fleet.world.delegated)
+        snapshot.add_pod(signatures.pod_info(pod(f"held-{number}", requests=requests)), "node-1")
+    signature = signatures.of(pod("new", requests=asked))
+    info, state = snapshot.nodes["node-1"], snapshot.topology_state(signature)
+    path = fast_path(signature, snapshot.inputs.class_resources)
 
-    if measure is None:
+    if path is None:
         assert EXTENDED in asked
         assert not is_delegated
         return
-    score = measure(state)
+    score = path(info)
     if score is not None:
-        assert judge(shape, state, outlook, checks_for(shape, outlook)) is None
-        assert score == sum(
-            weight * own(shape, state) for weight, own in own_scores(shape, outlook)
-        )
+        filters = active_filters(signature, state)
+        assert filters.has_fast_path
+        assert run_filters(filters.before_claims, signature, info, state) is None
+        scores, plugins = active_scores(signature, state)
+        assert plugins <= FAST_PATH_SCORES
+        assert score == score_node(scores, signature, info)
 
 
-def test_a_plain_pod_on_a_plain_node_is_measured() -> None:
-    fleet, shapes = Fleet(), Shapes()
-    fleet.put_node(node("node-1"))
-    shape = shapes.of(pod("new", requests={"cpu": "1"}))
-    measure = measure_for(shape, ())
+def test_a_plain_pod_on_a_plain_node_takes_the_fast_path() -> None:
+    snapshot, signatures = NodeSnapshot(), SignatureCache()
+    snapshot.put_node(node("node-1"))
+    signature = signatures.of(pod("new", requests={"cpu": "1"}))
+    path = fast_path(signature, ())
 
-    assert measure is not None
-    assert measure(fleet.nodes["node-1"]) is not None
+    assert path is not None
+    assert path(snapshot.nodes["node-1"]) is not None

@@ -9,7 +9,12 @@ import pytest
 
 from mooring.api.codec import decode_tree
 from mooring.api.core.pod import Pod
-from mooring.scheduler.podrequests import asked_by, asked_in_scores, held_by, held_in_scores
+from mooring.scheduler.resources import (
+    non_zero_requests_of,
+    non_zero_requests_on_node,
+    requests_of,
+    requests_on_node,
+)
 
 MI = 1024 * 1024
 
@@ -88,9 +93,9 @@ SUMS: list[tuple[str, dict[str, Any], tuple[int, int]]] = [
 
 @pytest.mark.parametrize(("case", "spec", "expected"), SUMS, ids=[row[0] for row in SUMS])
 def test_cpu_and_memory(case: str, spec: dict[str, Any], expected: tuple[int, int]) -> None:
-    amounts = asked_by(pod(spec))
+    amounts = requests_of(pod(spec))
     assert (amounts.milli_cpu, amounts.memory) == expected
-    assert held_by(pod(spec)) == amounts
+    assert requests_on_node(pod(spec)) == amounts
 
 
 def test_other_resources_are_counted_in_pieces_and_unknown_names_are_not() -> None:
@@ -102,7 +107,7 @@ def test_other_resources_are_counted_in_pieces_and_unknown_names_are_not() -> No
         "example.com/none": "0",
         "unqualified": "3",
     }
-    amounts = asked_by(pod({"containers": [{"name": "c", "resources": {"requests": requests}}]}))
+    amounts = requests_of(pod({"containers": [{"name": "c", "resources": {"requests": requests}}]}))
     assert amounts.ephemeral_storage == 1024
     assert amounts.others == {
         "example.com/gpu": 2,
@@ -138,9 +143,9 @@ DEFAULTS: list[tuple[str, dict[str, Any], tuple[int, int], tuple[int, int]]] = [
 def test_what_counts_in_scores(
     case: str, spec: dict[str, Any], asked: tuple[int, int], held: tuple[int, int]
 ) -> None:
-    found = asked_in_scores(pod(spec))
+    found = non_zero_requests_of(pod(spec))
     assert (found.milli_cpu, found.memory // MI) == asked
-    found = held_in_scores(pod(spec))
+    found = non_zero_requests_on_node(pod(spec))
     assert (found.milli_cpu, found.memory // MI) == held
 
 
@@ -171,9 +176,9 @@ def resized(spec: str, given: str, used: str, *, infeasible: bool = False) -> Po
     ],
 )
 def test_a_pod_that_is_resized_holds_the_most(resize: Pod, expected: int) -> None:
-    assert held_by(resize).milli_cpu == expected
-    asked = asked_by(resize)
-    assert asked.milli_cpu == asked_by(pod({"containers": resize_spec(resize)})).milli_cpu
+    assert requests_on_node(resize).milli_cpu == expected
+    asked = requests_of(resize)
+    assert asked.milli_cpu == requests_of(pod({"containers": resize_spec(resize)})).milli_cpu
 
 
 def resize_spec(resize: Pod) -> list[dict[str, Any]]:
@@ -194,7 +199,7 @@ def test_claims_that_stand_for_node_resources_are_held_but_not_asked_for() -> No
             ]
         },
     )
-    assert (held_by(claimed).milli_cpu, held_by(claimed).memory) == (3000, 20)
-    without = held_by(claimed, with_claims=False)
+    assert (requests_on_node(claimed).milli_cpu, requests_on_node(claimed).memory) == (3000, 20)
+    without = requests_on_node(claimed, with_claims=False)
     assert (without.milli_cpu, without.memory) == (1000, 0)
-    assert asked_by(claimed).milli_cpu == 1000
+    assert requests_of(claimed).milli_cpu == 1000

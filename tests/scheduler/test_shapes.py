@@ -1,4 +1,4 @@
-"""Shapes are prepared once, outlooks are made once: work is counted, not time."""
+"""Shapes are prepared once, topology_states are made once: work is counted, not time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from mooring.api.core.placement import Toleration
 from mooring.api.core.pod import Pod
-from mooring.scheduler import Fleet, Shapes, survey
-from mooring.scheduler.fleet import JOURNAL_MAX, OUTLOOKS_MAX
-from tests.scheduler.makers import HOST, fleet, node, pod
+from mooring.scheduler.node_snapshot import JOURNAL_MAX, STATES_MAX, NodeSnapshot
+from mooring.scheduler.pod_signature import SignatureCache
+from tests.scheduler.makers import HOST, diagnose, fleet, node, pod
 
 TOKEN = "kube-api-access-"
 
@@ -24,18 +24,18 @@ def replica(number: int, **more: Any) -> Pod:
 
 
 def test_pods_of_one_template_have_one_shape() -> None:
-    shapes = Shapes()
-    first = shapes.of(replica(0))
-    assert all(shapes.of(replica(number)) is first for number in range(1, 50))
-    assert shapes.prepared == 1
+    signatures = SignatureCache()
+    first = signatures.of(replica(0))
+    assert all(signatures.of(replica(number)) is first for number in range(1, 50))
+    assert signatures.signed == 1
 
 
 def test_a_pod_on_a_node_has_the_shape_of_those_that_wait() -> None:
-    shapes = Shapes()
-    first = shapes.of(replica(0))
+    signatures = SignatureCache()
+    first = signatures.of(replica(0))
     for number, where in enumerate(("node-1", "node-2", "node-3"), start=1):
-        assert shapes.occupant(replica(number, nodeName=where)).shape is first
-    assert shapes.prepared == 1
+        assert signatures.pod_info(replica(number, nodeName=where)).signature is first
+    assert signatures.signed == 1
 
 
 DIFFERENT = [
@@ -56,22 +56,22 @@ DIFFERENT = [
 
 @pytest.mark.parametrize("other", DIFFERENT)
 def test_what_decides_makes_another_shape(other: Pod) -> None:
-    shapes = Shapes()
-    assert shapes.of(other) is not shapes.of(replica(0))
+    signatures = SignatureCache()
+    assert signatures.of(other) is not signatures.of(replica(0))
 
 
 def test_the_memory_of_shapes_is_bounded() -> None:
-    shapes = Shapes(shapes_max=3)
+    signatures = SignatureCache(signatures_max=3)
     for number in range(10):
-        shapes.of(pod(labels={"n": str(number)}))
-    assert shapes.prepared == 10
-    shapes.of(pod(labels={"n": "9"}))
-    assert shapes.prepared == 10
-    shapes.of(pod(labels={"n": "0"}))
-    assert shapes.prepared == 11
+        signatures.of(pod(labels={"n": str(number)}))
+    assert signatures.signed == 10
+    signatures.of(pod(labels={"n": "9"}))
+    assert signatures.signed == 10
+    signatures.of(pod(labels={"n": "0"}))
+    assert signatures.signed == 11
 
 
-# --- outlooks -----------------------------------------------------------------------------------
+# --- topology states ---------------------------------------------------------------------------------
 
 SPREAD = {
     "topologyKey": HOST,
@@ -85,57 +85,57 @@ def spread_replica(number: int) -> Pod:
     return replica(number, topologySpreadConstraints=[SPREAD])
 
 
-def world(count: int = 4) -> Fleet:
+def world(count: int = 4) -> NodeSnapshot:
     return fleet([node(f"node-{number}") for number in range(count)])
 
 
 def test_a_thousand_replicas_need_one_shape_and_one_outlook() -> None:
-    made, shapes = world(), Shapes()
+    made, signatures = world(), SignatureCache()
     for number in range(100):
         one = spread_replica(number)
-        found = survey(made, shapes.of(one))
-        assert len(found.fitting) == 4 - number % 4
-        made.place(shapes.occupant(one), found.fitting[0].facts.name)
-    assert shapes.prepared == 1
-    assert made.outlooks_made == 1
+        found = diagnose(made, signatures.of(one))
+        assert len(found.feasible) == 4 - number % 4
+        made.add_pod(signatures.pod_info(one), found.feasible[0].facts.name)
+    assert signatures.signed == 1
+    assert made.states_built == 1
 
 
 def test_a_status_that_changes_nothing_keeps_outlooks() -> None:
-    made, shape = world(), Shapes().of(spread_replica(0))
-    survey(made, shape)
+    made, signature = world(), SignatureCache().of(spread_replica(0))
+    diagnose(made, signature)
     made.put_node(node("node-1", status={"images": [{"names": ["x:latest"], "sizeBytes": 5}]}))
-    survey(made, shape)
-    assert made.outlooks_made == 1
+    diagnose(made, signature)
+    assert made.states_built == 1
     made.put_node(node("node-1", labels={HOST: "elsewhere"}))
-    survey(made, shape)
-    assert made.outlooks_made == 2
+    diagnose(made, signature)
+    assert made.states_built == 2
 
 
 def test_an_outlook_that_missed_too_much_is_made_anew() -> None:
-    made, shapes = world(), Shapes()
-    shape = shapes.of(spread_replica(0))
-    survey(made, shape)
-    one = shapes.occupant(spread_replica(1))
+    made, signatures = world(), SignatureCache()
+    signature = signatures.of(spread_replica(0))
+    diagnose(made, signature)
+    one = signatures.pod_info(spread_replica(1))
     for _ in range(JOURNAL_MAX // 2 + 1):
-        made.place(one, "node-0")
-        made.displace(one.key)
-    assert len(survey(made, shape).fitting) == 4
-    assert made.outlooks_made == 2
+        made.add_pod(one, "node-0")
+        made.remove_pod(one.key)
+    assert len(diagnose(made, signature).feasible) == 4
+    assert made.states_built == 2
 
 
 def test_the_number_of_outlooks_is_bounded() -> None:
-    made, shapes = world(1), Shapes()
-    for number in range(OUTLOOKS_MAX + 5):
-        survey(made, shapes.of(pod(labels={"n": str(number)})))
-    assert len(made._outlooks) == OUTLOOKS_MAX
+    made, signatures = world(1), SignatureCache()
+    for number in range(STATES_MAX + 5):
+        diagnose(made, signatures.of(pod(labels={"n": str(number)})))
+    assert len(made._states) == STATES_MAX
 
 
 def test_a_pod_that_comes_again_with_its_node_has_the_shape_that_it_had() -> None:
-    shapes = Shapes()
+    signatures = SignatureCache()
     one = pod("one", requests={"cpu": "1"})
-    shape = shapes.of(one)
+    signature = signatures.of(one)
     bound = replace(one, spec=replace(one.spec, node_name="node-1"))
-    assert shapes.occupant(bound).shape is shape
+    assert signatures.pod_info(bound).signature is signature
     other = replace(one, spec=replace(one.spec, tolerations=(Toleration(operator="Exists"),)))
-    assert shapes.of(other) is not shape
-    assert shapes.occupant(bound).shape is shape
+    assert signatures.of(other) is not signature
+    assert signatures.pod_info(bound).signature is signature

@@ -12,8 +12,11 @@ import pytest
 
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
-from mooring.scheduler import Fault, Fleet, default_selector, prepare
-from mooring.scheduler.scores import podtopologyspread
+from mooring.scheduler.framework import PluginError
+from mooring.scheduler.node_snapshot import NodeSnapshot
+from mooring.scheduler.plugins import pod_topology_spread
+from mooring.scheduler.pod_signature import sign
+from mooring.scheduler.topology_spread import default_selector
 from tests.scheduler.makers import HOST, fleet, node, pod, verdicts
 
 UNEVEN = "node(s) didn't match pod topology spread constraints"
@@ -138,7 +141,7 @@ CASES = [
 ]
 
 
-def world(case: Case) -> Fleet:
+def world(case: Case) -> NodeSnapshot:
     nodes = [made(name, labels, name in case.tainted) for name, labels in case.nodes.items()]
     return fleet(nodes, placed(case.counts))
 
@@ -192,9 +195,9 @@ def test_keys_whose_values_must_match_are_the_pods_own() -> None:
 
 def test_a_selector_that_cannot_be_read_is_a_fault() -> None:
     constraint = {**spread("zone"), "labelSelector": {"matchLabels": {"a": "-"}}}
-    obstacle = prepare(pod(topologySpreadConstraints=[constraint])).obstacle
-    assert isinstance(obstacle, Fault)
-    assert obstacle.text.startswith(
+    obstacle = sign(pod(topologySpreadConstraints=[constraint])).pre_filter_status
+    assert isinstance(obstacle, PluginError)
+    assert obstacle.message.startswith(
         'running PreFilter plugin "PodTopologySpread": get constraints from pod: values[0][a]'
     )
 
@@ -290,9 +293,9 @@ def test_soft_constraints(case: Scored) -> None:
     bar = {"bar": "", "x": "", "y": ""}
     pods = placed(case.foo) + placed(case.bar, bar) + placed(case.both, {**FOO, "bar": ""})
     made_fleet = fleet(nodes, pods)
-    shape = prepare(pod(labels=FOO, topologySpreadConstraints=case.constraints, **case.spec))
+    signature = sign(pod(labels=FOO, topologySpreadConstraints=case.constraints, **case.spec))
     states = [made_fleet.nodes[name] for name in case.candidates]
-    found = podtopologyspread.scores(shape, states, made_fleet.outlook(shape))
+    found = pod_topology_spread.score_nodes(signature, states, made_fleet.topology_state(signature))
     assert found == case.expected
 
 
@@ -301,12 +304,12 @@ def test_a_pod_without_constraints_is_spread_with_its_service() -> None:
     made_fleet = fleet(nodes, placed((4, 3, 2, 1)))
     one = pod(labels=FOO)
     selector = default_selector(one.metadata.labels, services=[FOO, {"other": "x"}, {}])
-    shape = prepare(one, spread_selector=selector)
+    signature = sign(one, spread_selector=selector)
     states = [made_fleet.nodes[name] for name in NAMES]
-    found = podtopologyspread.scores(shape, states, made_fleet.outlook(shape))
+    found = pod_topology_spread.score_nodes(signature, states, made_fleet.topology_state(signature))
     assert found == [44, 66, 77, 100]
 
 
 def test_without_service_and_owner_nothing_is_spread() -> None:
-    shape = prepare(pod(labels=FOO), spread_selector=default_selector(FOO))
-    assert not shape.spreading.soft
+    signature = sign(pod(labels=FOO), spread_selector=default_selector(FOO))
+    assert not signature.spread_constraints.soft

@@ -7,7 +7,7 @@ from typing import Any
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
 from mooring.kit.metrics import exposition
-from mooring.scheduler.live.podmetrics import resource_families
+from mooring.scheduler.live.metrics import resource_families
 
 
 def pod(phase: str = "Running", **spec: Any) -> Pod:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus, ResourceSlice
-from mooring.scheduler.live.rivals import Rivals
+from mooring.scheduler.live.double_allocation import DoubleAllocations
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node
@@ -20,15 +20,19 @@ def sharing(name: str, amount: str) -> ResourceClaim:
     return claim(name, has=[("net", "gpu-0")], results=share)
 
 
-def rivals(*slices: ResourceSlice) -> Rivals:
-    return Rivals(lambda driver, pool: [each for each in slices if each.spec.pool.name == pool])
+def rivals(*slices: ResourceSlice) -> DoubleAllocations:
+    return DoubleAllocations(
+        lambda driver, pool: [each for each in slices if each.spec.pool.name == pool]
+    )
 
 
-def told(made: Rivals, *claims: ResourceClaim) -> dict[str, str]:
+def told(made: DoubleAllocations, *claims: ResourceClaim) -> dict[str, str]:
     """Return who of the claims lost to whom, told in this order."""
     for each in claims:
-        made.told(each)
-    lost = {each.metadata.name: made.first(("default", each.metadata.name)) for each in claims}
+        made.put(each)
+    lost = {
+        each.metadata.name: made.first_owner(("default", each.metadata.name)) for each in claims
+    }
     return {name: first[1] for name, first in lost.items() if first is not None}
 
 
@@ -36,20 +40,20 @@ def having(name: str, version: int) -> ResourceClaim:
     return claim(name, has=[("net", "gpu-0")], resourceVersion=str(version))
 
 
-def changed(made: Rivals, told: ResourceClaim) -> None:
-    made.told(told)
-    made.caught_up()
+def changed(made: DoubleAllocations, told: ResourceClaim) -> None:
+    made.put(told)
+    made.end_list()
 
 
-def listed(made: Rivals, *claims: ResourceClaim) -> None:
+def listed(made: DoubleAllocations, *claims: ResourceClaim) -> None:
     for each in claims:
-        made.told(each, is_listed=True)
-    made.caught_up()
+        made.put(each, is_listed=True)
+    made.end_list()
 
 
-def losers(made: Rivals) -> dict[str, str]:
+def losers(made: DoubleAllocations) -> dict[str, str]:
     """Return which of two claims loses to whom."""
-    lost = {name: made.first(("default", name)) for name in ("one", "two")}
+    lost = {name: made.first_owner(("default", name)) for name in ("one", "two")}
     return {name: first[1] for name, first in lost.items() if first is not None}
 
 
@@ -91,18 +95,18 @@ def test_whoever_comes_after_a_list_is_later() -> None:
 
 
 def test_whoever_is_used_on_a_node_was_first() -> None:
-    made = Rivals(is_used=lambda key: key[1] == "two")
+    made = DoubleAllocations(is_used=lambda key: key[1] == "two")
     listed(made, having("one", 76), having("two", 78))
     assert losers(made) == {"one": "two"}
 
 
 def test_what_was_told_of_earlier_devices_says_nothing_of_the_same_ones_given_anew() -> None:
     made = rivals()
-    made.told(having("one", 5))
-    assert made.has_told(having("one", 5), 5)
-    assert not made.has_told(having("one", 12), 12)
-    made.told(having("one", 12))
-    assert made.has_told(having("one", 12), 12)
+    made.put(having("one", 5))
+    assert made.has_watched(having("one", 5), 5)
+    assert not made.has_watched(having("one", 12), 12)
+    made.put(having("one", 12))
+    assert made.has_watched(having("one", 12), 12)
 
 
 def test_shares_fit_as_long_as_there_is_capacity() -> None:
@@ -125,9 +129,9 @@ def test_parts_of_one_device_fit_as_long_as_there_are_counters() -> None:
     halves = [claim(f"c-{n}", has=[("net", f"half-{n}")]) for n in range(2)]
     assert told(made, *halves) == {}
     assert told(made, *halves, claim("all", has=[("net", "whole")])) == {"all": "c-1"}
-    made.gone(("default", "c-0"))
-    made.gone(("default", "c-1"))
-    assert made.first(("default", "all")) is None
+    made.remove(("default", "c-0"))
+    made.remove(("default", "c-1"))
+    assert made.first_owner(("default", "all")) is None
 
 
 # --- in a scheduler -------------------------------------------------------------------------------

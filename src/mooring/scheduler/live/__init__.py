@@ -16,31 +16,41 @@ loop         the thin part that does the reading, writing and waiting (asyncio)
 All but `loop` is pure: time is an argument.
 """
 
-from mooring.scheduler.live.asks import Answer, Done, Lost, Read, Refused
-from mooring.scheduler.live.config import Config, ExplainIn, read_config
-from mooring.scheduler.live.core import LiveScheduler
-from mooring.scheduler.live.jobs import Request
-from mooring.scheduler.live.livecluster import KINDS, kinds_of
-from mooring.scheduler.live.loop import Loop
-from mooring.scheduler.live.moment import Moment
-from mooring.scheduler.live.queue import Backoff
-from mooring.scheduler.live.refusing import Explain
+from mooring.scheduler.live.assume_cache import KINDS, kinds_of
+from mooring.scheduler.live.config import ExplainIn, Moment, SchedulerConfig, read_config
+from mooring.scheduler.live.effects import (
+    EffectDone,
+    EffectLost,
+    EffectRefused,
+    EffectRequest,
+    EffectResult,
+    ReadObject,
+)
+from mooring.scheduler.live.failure_handler import Explain
+from mooring.scheduler.live.loop import SchedulerLoop
+from mooring.scheduler.live.scheduler import LiveScheduler
+from mooring.scheduler.live.scheduling_queue import Backoff
 
 __all__ = [
     "KINDS",
-    "Answer",
+    "EffectResult",
     "Backoff",
-    "Config",
-    "Done",
+    "SchedulerConfig",
+    "EffectDone",
     "Explain",
     "ExplainIn",
     "LiveScheduler",
-    "Loop",
-    "Lost",
+    "SchedulerLoop",
+    "EffectLost",
     "Moment",
-    "Read",
-    "Refused",
-    "Request",
+    "ReadObject",
+    "EffectRefused",
+    "EffectRequest",
     "kinds_of",
     "read_config",
 ]
+
+
+# MOVED
+Config = SchedulerConfig  # MOVED
+Loop = SchedulerLoop  # MOVED
