@@ -8,10 +8,10 @@ import pytest
 
 from mooring.api.core import ConfigMap, Namespace, Node, Pod, ServiceAccount
 from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
-from mooring.controllers.accounts import RootCertificates, ServiceAccounts
-from mooring.controllers.controller import Ask
-from mooring.controllers.podgarbage import PodGarbage
-from mooring.controllers.podgroups import PodGroupProtection
+from mooring.controllers.controller import Lookup
+from mooring.controllers.namespaces import RootCAPublisher, ServiceAccountController
+from mooring.controllers.pod_gc import PodGCController
+from mooring.controllers.pod_groups import PodGroupProtection
 from tests.controllers.things import NOW, World, later, node, thing
 
 
@@ -24,7 +24,7 @@ def pod(name: str = "p", **spec: Any) -> Any:
 
 
 def test_pods_of_a_vanished_node_fail_and_go_after_a_while() -> None:
-    world = World(PodGarbage())
+    world = World(PodGCController())
     told: list[Any] = []
     world.put(node("a"), pod(nodeName="a"))
     world.delete(node("a"))
@@ -43,7 +43,7 @@ def test_pods_of_a_vanished_node_fail_and_go_after_a_while() -> None:
 
 
 def test_a_node_that_comes_back_keeps_its_pods() -> None:
-    world = World(PodGarbage())
+    world = World(PodGCController())
     world.put(node("a"), pod(nodeName="a"))
     world.delete(node("a"))
     world.advance(20)
@@ -53,17 +53,17 @@ def test_a_node_that_comes_back_keeps_its_pods() -> None:
 
 
 def test_a_node_that_only_the_copy_misses_keeps_its_pods() -> None:
-    controller = PodGarbage()
+    controller = PodGCController()
     world = World(controller)
     world.model.put(pod(nodeName="a"))
-    ask = Ask(Node, "", "a")
+    ask = Lookup(Node, "", "a")
     list(controller.plan(world.model.objects, ("node", "a"), NOW, {}))
     steps = list(controller.plan(world.model.objects, ("node", "a"), later(50), {ask: node("a")}))
     assert steps == []
 
 
 def test_a_deleted_pod_without_a_node_goes() -> None:
-    world = World(PodGarbage())
+    world = World(PodGCController())
     held = thing("v1", "Pod", "p", metadata={"finalizers": ["example.com/held"]})
     world.put(held)
     world.delete(held)
@@ -73,7 +73,7 @@ def test_a_deleted_pod_without_a_node_goes() -> None:
 
 
 def test_only_so_many_ended_pods_are_kept_the_newest() -> None:
-    world = World(PodGarbage(ended_max=2))
+    world = World(PodGCController(ended_max=2))
     for number in range(4):
         world.put(pod(f"p{number}"))
         world.report(pod(f"p{number}"), "Succeeded")
@@ -82,7 +82,7 @@ def test_only_so_many_ended_pods_are_kept_the_newest() -> None:
 
 
 def test_pods_leave_a_node_that_is_out_of_service() -> None:
-    world = World(PodGarbage())
+    world = World(PodGCController())
     world.put(
         node("a", taints=[{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}])
     )
@@ -134,7 +134,7 @@ def namespace(name: str = "team", phase: str = "Active") -> Any:
 
 
 def test_every_namespace_has_an_account_and_the_authority() -> None:
-    world = World(ServiceAccounts(), RootCertificates("PEM"))
+    world = World(ServiceAccountController(), RootCAPublisher("PEM"))
     world.put(namespace())
     assert world.get(ServiceAccount, "default", "team") is not None
     found = world.get(ConfigMap, "kube-root-ca.crt", "team")
@@ -146,7 +146,7 @@ def test_every_namespace_has_an_account_and_the_authority() -> None:
 
 
 def test_a_changed_authority_is_put_right() -> None:
-    world = World(RootCertificates("PEM"))
+    world = World(RootCAPublisher("PEM"))
     changed = thing(
         "v1", "ConfigMap", "kube-root-ca.crt", metadata={"namespace": "team"}, data={"x": "y"}
     )
@@ -155,7 +155,7 @@ def test_a_changed_authority_is_put_right() -> None:
 
 
 def test_a_namespace_on_its_way_out_gets_nothing() -> None:
-    world = World(ServiceAccounts(), RootCertificates("PEM"))
+    world = World(ServiceAccountController(), RootCAPublisher("PEM"))
     world.put(namespace(phase="Terminating"))
     assert world.all(ServiceAccount) == world.all(ConfigMap) == []
     assert len(world.all(Namespace)) == 1

@@ -10,7 +10,8 @@ from mooring.api.gates import Gates
 from mooring.api.meta import Condition
 from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.client.writes import Delete, Patch, Target
-from mooring.controllers.devicetaints import DeviceTaints, TaintMetrics
+from mooring.controllers.device_taint_eviction import DeviceTaintEvictionController
+from mooring.controllers.metrics import TaintMetrics
 from mooring.kit.metrics import exposition
 from tests.claims.parts import BY_NAME, BY_TEMPLATE
 from tests.controllers.scenes import (
@@ -40,7 +41,7 @@ def scene_with(
     *tolerations: dict[str, Any], gates: Gates = ALL, metrics: TaintMetrics | None = None
 ) -> Scene:
     """Return a scene with pod `p` on device `d0` by the claim `shared`."""
-    scene = Scene(DeviceTaints(gates, metrics), gates=gates)
+    scene = Scene(DeviceTaintEvictionController(gates, metrics), gates=gates)
     scene.put(slice_of({"name": "d0"}, {"name": "d1"}), named_claim(), pod(claims=[BY_NAME]))
     scene.allocate("shared", "p", results=[result(tolerations=list(tolerations))])
     scene.bind("p")
@@ -162,7 +163,7 @@ def test_pods_without_a_node_stay() -> None:
 
 
 def test_pod_that_comes_to_a_tainted_device_leaves() -> None:
-    scene = Scene(DeviceTaints(ALL))
+    scene = Scene(DeviceTaintEvictionController(ALL))
     scene.put(slice_of({"name": "d0"}), rule(), named_claim(), pod(claims=[BY_NAME]))
     scene.allocate("shared", "p")
     assert not is_leaving(scene)
@@ -171,7 +172,7 @@ def test_pod_that_comes_to_a_tainted_device_leaves() -> None:
 
 
 def test_finished_pods_are_not_deleted() -> None:
-    scene = Scene(own=[DeviceTaints(ALL)])
+    scene = Scene(own=[DeviceTaintEvictionController(ALL)])
     scene.put(slice_of({"name": "d0"}), named_claim(), pod(claims=[BY_NAME]))
     scene.allocate("shared", "p")
     scene.bind("p")
@@ -181,7 +182,7 @@ def test_finished_pods_are_not_deleted() -> None:
 
 
 def test_pods_of_a_group_leave_together() -> None:
-    scene = Scene(DeviceTaints(ALL))
+    scene = Scene(DeviceTaintEvictionController(ALL))
     scene.put(template(), group(claims=[BY_TEMPLATE]), slice_of({"name": "d0"}))
     scene.put(*(pod(name, claims=[BY_TEMPLATE], group="g") for name in ("p", "q")))
     scene.allocate(scene.claim().metadata.name, group="g")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mooring.api.gates import Gates
-from mooring.controllers.dra import DraMetrics, dra_controllers
+from mooring.controllers.controller_manager import dra_controllers
+from mooring.controllers.metrics import DraMetrics
 from mooring.kit.metrics import exposition
 from tests.claims.parts import BY_TEMPLATE
 from tests.controllers.scenes import Scene, pod, rule, slice_of, template

@@ -12,10 +12,10 @@ from mooring.api.apps import ReplicaSet
 from mooring.api.core import ConfigMap, Pod
 from mooring.api.meta import OwnerReference
 from mooring.client.writes import Delete, Target
-from mooring.controllers.controller import Ask, Change
-from mooring.controllers.garbage import GarbageCollector, plan
-from mooring.controllers.owning import reference_to
-from mooring.controllers.replicasets import ReplicaSets
+from mooring.controllers.controller import Lookup, ObjectChange
+from mooring.controllers.controller_ref_manager import reference_to
+from mooring.controllers.garbage_collector import GarbageCollector, plan
+from mooring.controllers.replicasets import ReplicaSetController
 from tests.controllers.things import NOW, World, replica_set, thing
 
 HELD = "example.com/held"
@@ -118,7 +118,7 @@ def test_a_copy_without_the_owner_deletes_nothing_while_the_server_has_it() -> N
     owner = thing("v1", "ConfigMap", "a", metadata={"uid": "living"})
     world.model.put(owned("b", owner))
     b = world.get(ConfigMap, "b")
-    ask = Ask(ConfigMap, "default", "a")
+    ask = Lookup(ConfigMap, "default", "a")
     assert list(plan(world.model.objects, b.metadata.uid, {})) == [ask]
     assert list(plan(world.model.objects, b.metadata.uid, {ask: owner})) == []
     (step,) = plan(world.model.objects, b.metadata.uid, {ask: None})
@@ -132,12 +132,12 @@ def test_an_owner_that_was_seen_to_go_is_not_asked_for() -> None:
     world.model.put(owned("b", owner))
     b, objects = world.get(ConfigMap, "b"), world.model.objects
     collector = GarbageCollector()
-    assert list(collector.keys(objects, Change(owner, None))) == [("", "lost")]
+    assert list(collector.keys(objects, ObjectChange(owner, None))) == [("", "lost")]
     (step,) = collector.plan(objects, ("", "lost"), NOW, {})
     assert step == Delete(Target.of(b), b.metadata.resource_version, propagation="Background")
-    list(collector.keys(objects, Change(None, owner)))  # as after a backup was restored
+    list(collector.keys(objects, ObjectChange(None, owner)))  # as after a backup was restored
     (ask,) = collector.plan(objects, ("", "lost"), NOW, {})
-    assert ask == Ask(ConfigMap, "default", "a")
+    assert ask == Lookup(ConfigMap, "default", "a")
 
 
 def test_circles_are_deleted_in_the_foreground() -> None:
@@ -152,7 +152,7 @@ def test_circles_are_deleted_in_the_foreground() -> None:
 
 
 def test_the_pods_of_a_deleted_set_go_and_are_not_made_again() -> None:
-    world = World(ReplicaSets(), GarbageCollector())
+    world = World(ReplicaSetController(), GarbageCollector())
     world.put(replica_set(replicas=3))
     world.delete(replica_set(), "Foreground")
     assert world.all(ReplicaSet) == world.all(Pod) == []
@@ -207,10 +207,10 @@ def test_an_owner_that_many_have_lost_is_asked_for_once() -> None:
     owner = thing("v1", "ConfigMap", "a", metadata={"uid": "lost"})
     world.model.put(*(owned(f"b{number}", owner) for number in range(5)))
     steps = list(GarbageCollector().plan(world.model.objects, ("", "lost"), NOW, {}))
-    assert steps == [Ask(ConfigMap, "default", "a")]
+    assert steps == [Lookup(ConfigMap, "default", "a")]
 
 
 def test_a_status_concerns_nobody() -> None:
     pod = owned("b", thing("v1", "ConfigMap", "a"))
     later = replace(pod, data={"x": "y"})
-    assert list(GarbageCollector().keys(World().model.objects, Change(pod, later))) == []
+    assert list(GarbageCollector().keys(World().model.objects, ObjectChange(pod, later))) == []

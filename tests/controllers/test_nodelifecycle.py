@@ -8,10 +8,13 @@ import pytest
 
 from mooring.api.coordination import Lease
 from mooring.api.core import Node, Pod
-from mooring.controllers.conditions import is_true
-from mooring.controllers.controller import Refused
-from mooring.controllers.nodelifecycle import LEASES, NodeLifecycle
-from mooring.controllers.nodetaints import NodeTaintEvictions
+from mooring.controllers.controller import WriteRefused
+from mooring.controllers.node_lifecycle import (
+    LEASES,
+    NodeLifecycleController,
+    TaintEvictionController,
+)
+from mooring.controllers.pod_status import is_true
 from tests.controllers.things import NOW, World, later, thing
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -48,7 +51,7 @@ def pod(name: str = "p", *tolerations: dict[str, Any]) -> Pod:
 
 
 def world_of(*values: Any) -> World:
-    world = World(NodeLifecycle(), NodeTaintEvictions())
+    world = World(NodeLifecycleController(), TaintEvictionController())
     world.put(*values)
     return world
 
@@ -76,7 +79,7 @@ def test_a_node_whose_agent_is_silent_becomes_unknown_and_is_tainted() -> None:
 def test_a_pod_that_cannot_be_changed_keeps_neither_others_nor_the_node_from_it() -> None:
     world = world_of(node(), lease(), pod("a"), pod("b"), pod("c"))
     world.model.allows = lambda old, _: (
-        Refused("Forbidden", "hands off") if old.metadata.name == "b" else None
+        WriteRefused("Forbidden", "hands off") if old.metadata.name == "b" else None
     )
     silent(world)
     assert taints(world) == [(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")]
@@ -110,7 +113,7 @@ def test_a_node_that_never_had_a_lease_is_left_alone() -> None:
 
 
 def test_a_clock_that_jumps_is_no_silence() -> None:
-    controller = NodeLifecycle()
+    controller = NodeLifecycleController()
     world = World(controller)
     world.put(node(), lease())
     for hours in (1, 2, 3, 4):

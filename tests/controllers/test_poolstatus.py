@@ -13,7 +13,8 @@ from mooring.api.reading import read_document
 from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.api.resource.v1alpha3 import PoolStatus, ResourcePoolStatusRequest
 from mooring.client.writes import Delete, Target
-from mooring.controllers.poolstatus import PoolStatusRequests, RequestMetrics
+from mooring.controllers.metrics import RequestMetrics
+from mooring.controllers.pool_status import PoolStatusRequestController
 from mooring.kit.metrics import exposition
 from mooring.validation.admission import read_hub
 from mooring.validation.context import Context
@@ -29,7 +30,7 @@ def request(name: str = "q", **spec: Any) -> ResourcePoolStatusRequest:
 
 
 def scene_of(*values: Any, metrics: RequestMetrics | None = None) -> Scene:
-    scene = Scene(own=[PoolStatusRequests(ALL, metrics)])
+    scene = Scene(own=[PoolStatusRequestController(ALL, metrics)])
     scene.put(*values)
     return scene
 
@@ -251,7 +252,7 @@ def test_answers_are_counted() -> None:
 
 
 def test_nothing_is_answered_with_the_feature_off() -> None:
-    scene = Scene(own=[PoolStatusRequests(Gates.parse("DRAResourcePoolStatus=false"))])
+    scene = Scene(own=[PoolStatusRequestController(Gates.parse("DRAResourcePoolStatus=false"))])
     scene.put(request())
     assert answer(scene).status is None
 
@@ -260,7 +261,7 @@ def test_nothing_is_answered_with_the_feature_off() -> None:
 
 
 def test_answers_are_those_of_kubernetes() -> None:
-    scene = Scene(own=[PoolStatusRequests(ALL)])
+    scene = Scene(own=[PoolStatusRequestController(ALL)])
     for name in (
         "01-basic",
         "07-consumable-capacity",

@@ -10,15 +10,16 @@ from mooring.api.resource.v1 import FINALIZER, ResourceClaim, ResourceClaimTempl
 from mooring.api.scheduling import PodGroup
 from mooring.client.objects import Objects
 from mooring.client.writes import Apply, Create, Delete, Target, Update
-from mooring.controllers.controller import NO_ANSWERS, Ask, Failed, Refused
-from mooring.controllers.resourceclaims import (
-    ClaimMetrics,
-    PodClaims,
-    Vanished,
-    plan_claim,
-    plan_pod,
+from mooring.controllers.controller import (
+    NO_ANSWERS,
+    DeletedUIDs,
+    Lookup,
+    ReconcileFailed,
+    WriteRefused,
 )
-from mooring.controllers.resourceclaims.indexes import prepare
+from mooring.controllers.metrics import ClaimMetrics
+from mooring.controllers.resource_claim_entries import prepare
+from mooring.controllers.resource_claims import PodClaimController, plan_claim, plan_pod
 from mooring.kit.metrics import exposition
 from tests.claims import parts
 from tests.claims.parts import BY_NAME, BY_TEMPLATE
@@ -100,7 +101,7 @@ def test_server_is_asked_before_a_named_claim_is_made_anew() -> None:
     prepare(objects)
     objects.put(template())
     objects.put(parts.pod(claims=[BY_TEMPLATE], made={"r": "late"}))
-    ask = Ask(ResourceClaim, "ns", "late")
+    ask = Lookup(ResourceClaim, "ns", "late")
     assert plan_pod(objects, ("ns", "p"), NO_ANSWERS, ALL) == [ask]
     late = parts.claim("late", ownerReferences=parts.owned_by("p"))
     assert plan_pod(objects, ("ns", "p"), {ask: late}, ALL) == []
@@ -154,7 +155,7 @@ def test_refused_claim_is_told_with_what_the_server_said() -> None:
     scene = Scene()
     said = 'resourceclaims.resource.k8s.io "p-r-x" is forbidden: exceeded quota: q'
     scene.model.admits = lambda value: (
-        Refused("Forbidden", said) if isinstance(value, ResourceClaim) else None
+        WriteRefused("Forbidden", said) if isinstance(value, ResourceClaim) else None
     )
     scene.put(template(), pod(claims=[BY_TEMPLATE]))
     message = f"PodResourceClaim r: create ResourceClaim : {said}"
@@ -222,7 +223,7 @@ def test_groups_off_end_the_plan_of_their_pods() -> None:
     objects.put(parts.pod(claims=[BY_TEMPLATE], group="g"))
     off = gates("GenericWorkload=false,DRAWorkloadResourceClaims=false")
     assert plan_pod(objects, ("ns", "p"), NO_ANSWERS, off) == [
-        Failed(
+        ReconcileFailed(
             "Pod is a member of PodGroup g but GenericWorkload feature is disabled", attempts_max=1
         )
     ]
@@ -348,10 +349,10 @@ def test_server_is_asked_for_consumers_that_were_never_seen() -> None:
     prepare(objects)
     objects.put(parts.claim(status={"reservedFor": [parts.for_pod("p"), parts.for_group("g")]}))
     key = ("ns", "shared")
-    asks = plan_claim(objects, key, NO_ANSWERS, gates=ALL, vanished=Vanished())
-    assert asks == [Ask(Pod, "ns", "p"), Ask(PodGroup, "ns", "g")]
+    asks = plan_claim(objects, key, NO_ANSWERS, gates=ALL, vanished=DeletedUIDs())
+    assert asks == [Lookup(Pod, "ns", "p"), Lookup(PodGroup, "ns", "g")]
     there = {asks[0]: parts.pod(), asks[1]: None}
-    (step,) = plan_claim(objects, key, there, gates=ALL, vanished=Vanished())  # type: ignore[arg-type]
+    (step,) = plan_claim(objects, key, there, gates=ALL, vanished=DeletedUIDs())  # type: ignore[arg-type]
     assert isinstance(step, Update)
     assert [each.name for each in step.value.status.reserved_for] == ["p"]
 
@@ -360,7 +361,7 @@ def test_consumers_that_were_seen_to_go_are_not_asked_for() -> None:
     objects = Objects()
     prepare(objects)
     objects.put(parts.claim(status={"reservedFor": [parts.for_pod("p")]}))
-    vanished = Vanished()
+    vanished = DeletedUIDs()
     vanished.note("p-uid")
     (step,) = plan_claim(objects, ("ns", "shared"), NO_ANSWERS, gates=ALL, vanished=vanished)
     assert isinstance(step, Update)
@@ -368,7 +369,7 @@ def test_consumers_that_were_seen_to_go_are_not_asked_for() -> None:
 
 
 def test_vanished_uids_are_bounded() -> None:
-    vanished = Vanished(most=2)
+    vanished = DeletedUIDs(most=2)
     for uid in ("a", "b", "c"):
         vanished.note(uid)
     assert ["a" in vanished, "b" in vanished, "c" in vanished] == [False, True, True]
@@ -416,7 +417,7 @@ def test_special_claim_goes_with_its_pod_whatever_the_gates_are() -> None:
 
 def test_creations_and_claims_are_counted_under_shipped_names_and_aliases() -> None:
     metrics = ClaimMetrics()
-    scene = Scene(own=[PodClaims(ALL, metrics)])
+    scene = Scene(own=[PodClaimController(ALL, metrics)])
     scene.put(template("t", ADMIN), pod(claims=[BY_TEMPLATE]), named_claim())
     text = exposition(metrics.families(scene.model.objects))
     created = '{status="success",admin_access="true",owner_api_group="",owner_api_kind="Pod"} 1'
@@ -430,9 +431,9 @@ def test_creations_and_claims_are_counted_under_shipped_names_and_aliases() -> N
 
 def test_refused_creations_are_counted() -> None:
     metrics = ClaimMetrics()
-    scene = Scene(own=[PodClaims(ALL, metrics)])
+    scene = Scene(own=[PodClaimController(ALL, metrics)])
     scene.model.admits = lambda value: (
-        Refused("Forbidden", "no") if isinstance(value, ResourceClaim) else None
+        WriteRefused("Forbidden", "no") if isinstance(value, ResourceClaim) else None
     )
     scene.put(template(), pod(claims=[BY_TEMPLATE]))
     assert metrics.creates.value("failure", "false", "", "Pod") == 1

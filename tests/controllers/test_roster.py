@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet
 from mooring.api.batch import Job
 from mooring.api.core import Node, Pod
-from mooring.controllers.garbage import STRUCTS
-from mooring.controllers.roster import workload_controllers
+from mooring.controllers.controller_manager import workload_controllers
+from mooring.controllers.garbage_collector import STRUCTS
 from tests.controllers.test_daemonsets import daemon_set
 from tests.controllers.test_jobs import job
 from tests.controllers.things import World, deployment, node

@@ -15,9 +15,9 @@ from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Create, LookAgain, Patch, Target, Tell, Update
-from mooring.controllers.controller import Answers, Ask, Controller, Failed, Step
-from mooring.controllers.resourceclaims import PodClaims
-from mooring.controllers.running import CONFLICTS_MAX, UNSEEN_WAITS_MAX
+from mooring.controllers.controller import Answers, Controller, Lookup, ReconcileFailed, Step
+from mooring.controllers.reconciler import CONFLICTS_MAX, UNSEEN_WAITS_MAX
+from mooring.controllers.resource_claims import PodClaimController
 from tests.claims.parts import BY_TEMPLATE
 from tests.controllers.late import Late, server_error
 from tests.controllers.scenes import ALL, named_claim, pod, template
@@ -40,7 +40,7 @@ class Scripted(Controller):
         self.asked.append(answers)
         if isinstance(self.steps, Exception):
             raise self.steps
-        return [step for step in self.steps if not (isinstance(step, Ask) and step in answers)]
+        return [step for step in self.steps if not (isinstance(step, Lookup) and step in answers)]
 
 
 def late_with(*steps: Step) -> tuple[Late, Scripted]:
@@ -67,7 +67,7 @@ def test_changes_are_queued_and_planned() -> None:
 
 
 def test_questions_are_asked_at_the_server() -> None:
-    ask = Ask(ResourceClaim, "ns", "other")
+    ask = Lookup(ResourceClaim, "ns", "other")
     late, controller = late_with(ask)
     late.work(0)
     assert controller.asked == [{}, {ask: None}]
@@ -212,7 +212,7 @@ def test_a_cause_with_another_made_up_name_is_the_same(caplog: pytest.LogCapture
 
 
 def test_failed_plans_come_again_until_enough() -> None:
-    late, _ = late_with(Failed("not yet", attempts_max=3))
+    late, _ = late_with(ReconcileFailed("not yet", attempts_max=3))
     for _ in range(3):
         late.queues[0].add(KEY)
         late.work(0)
@@ -254,7 +254,7 @@ def test_fault_of_one_key_does_not_end_the_loop(caplog: pytest.LogCaptureFixture
 
 def making() -> Late:
     """Return a world in which the claim of a pod was made, but is not seen yet."""
-    late = Late([PodClaims(ALL)])
+    late = Late([PodClaimController(ALL)])
     late.model.put(template(), pod(claims=[BY_TEMPLATE]))
     late.deliver(ResourceClaimTemplate)
     late.deliver(Pod)

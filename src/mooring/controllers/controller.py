@@ -14,6 +14,7 @@ Something else does the rest: `running` with a server, `settling` in memory for 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -23,8 +24,10 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import LookAgain, Write
 
+VANISHED_MAX = 500
 
-class Change(Struct, frozen=True):
+
+class ObjectChange(Struct, frozen=True):
     """An object came (no old), went (no new), or became another."""
 
     old: Any | None
@@ -45,7 +48,7 @@ class Change(Struct, frozen=True):
         return None
 
 
-class Ask(Struct, frozen=True):
+class Lookup(Struct, frozen=True):
     """Look at the server whether an object is there, because the copy may be late."""
 
     struct: type[Any]
@@ -63,21 +66,21 @@ class DeleteContent(Struct, frozen=True):
     grace_s: int  # how long its pods may take to end
 
 
-class Failed(Struct, frozen=True):
+class ReconcileFailed(Struct, frozen=True):
     """It cannot be done now; the key is planned again after a while, later each time."""
 
     reason: str
     attempts_max: int | None = None  # then the key is left alone until something changes
 
 
-Question = Ask | DeleteContent
-Step = Write | LookAgain | Question | Failed
+Question = Lookup | DeleteContent
+Step = Write | LookAgain | Question | ReconcileFailed
 Answers = Mapping[Question, Any]  # what the server has: an object, or None; or what remains
 
 NO_ANSWERS: Answers = {}
 
 
-class Refused(Struct, frozen=True):
+class WriteRefused(Struct, frozen=True):
     """Why the server did not take a write: Kubernetes' reason and message."""
 
     reason: str
@@ -108,7 +111,7 @@ class Controller:
     def prepare(self, objects: Objects) -> None:
         """Keep the indexes that the plan needs."""
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
         """Give the keys to plan after a change, which `objects` has already."""
         if isinstance(change.value, self.kinds[0]):
             yield key_of(change.value)
@@ -121,6 +124,36 @@ class Controller:
         """Note that the server took a write; give what follows from it (no writes)."""
         return ()
 
-    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:  # noqa: ARG002
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:  # noqa: ARG002
         """Note that the server refused a write; give what is to be told."""
         return ()
+
+
+class DeletedUIDs:
+    """The uids of objects that were seen to go; the oldest are forgotten first."""
+
+    def __init__(self, most: int = VANISHED_MAX) -> None:
+        self._uids: OrderedDict[str, None] = OrderedDict()
+        self._most = most
+
+    def note(self, uid: str) -> None:
+        """Note that the one with this uid is gone for ever."""
+        self._uids[uid] = None
+        self._uids.move_to_end(uid)
+        if len(self._uids) > self._most:
+            self._uids.popitem(last=False)
+
+    def forget(self, uid: str) -> None:
+        """Note that it is there after all: a server can be brought back to what it was."""
+        self._uids.pop(uid, None)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._uids
+
+
+# MOVED
+Ask = Lookup  # MOVED
+Change = ObjectChange  # MOVED
+Refused = WriteRefused  # MOVED

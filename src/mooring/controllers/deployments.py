@@ -18,9 +18,34 @@ from mooring.api.core import Pod
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, Delete, LookAgain, Target, Tell, Update, Write
-from mooring.controllers.conditions import condition_of, with_condition
-from mooring.controllers.controller import Answers, Change, Controller, Refused, Step
-from mooring.controllers.deploymentstatus import (
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step, WriteRefused
+from mooring.controllers.controller_ref_manager import (
+    adopter_keys,
+    claim,
+    controlled,
+    controller_keys,
+    index_by_controller,
+    index_by_namespace,
+    selector_of,
+)
+from mooring.controllers.deployment_rollout import (
+    REVISION,
+    RolloutBounds,
+    born,
+    bounds_of,
+    first_size,
+    is_of_template,
+    is_sized_for,
+    new_set,
+    revision_of,
+    rolled,
+    scaled,
+    sized,
+    too_old,
+    with_revision,
+    with_size,
+)
+from mooring.controllers.deployment_status import (
     CREATED,
     FOUND,
     PROGRESSING,
@@ -35,35 +60,13 @@ from mooring.controllers.deploymentstatus import (
     with_pause,
     with_progress,
 )
-from mooring.controllers.owning import (
-    adopter_keys,
-    claim,
-    controlled,
-    controller_keys,
-    index_by_controller,
-    index_by_namespace,
-    selector_of,
-)
-from mooring.controllers.podstates import is_over
-from mooring.controllers.revisions import (
-    REVISION,
-    born,
-    is_of_template,
-    is_sized_for,
-    new_set,
-    revision_of,
-    sized,
-    too_old,
-    with_revision,
-    with_size,
-)
-from mooring.controllers.rollouts import Bounds, bounds_of, first_size, rolled, scaled
+from mooring.controllers.pod_status import condition_of, is_over, with_condition
 
 HISTORY_KEPT = 10  # old sets, where a deployment says nothing
 KEEP_ALL = 2**31 - 1
 
 
-class Deployments(Controller):
+class DeploymentController(Controller):
     """Rolls deployments out."""
 
     name: ClassVar[str] = "deployment-controller"
@@ -74,7 +77,7 @@ class Deployments(Controller):
         index_by_controller(objects, Pod, ReplicaSet)
         index_by_namespace(objects, Deployment)
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
         """Give the deployments of a change: of a pod only when it goes, for the last old one."""
         match change.value:
             case Deployment():
@@ -86,13 +89,15 @@ class Deployments(Controller):
                 for namespace, name in controller_keys(change, "ReplicaSet"):
                     owner = objects.find(ReplicaSet, namespace, name)
                     if owner is not None:
-                        yield from controller_keys(Change(None, owner), "Deployment")
+                        yield from controller_keys(ObjectChange(None, owner), "Deployment")
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
         """Give the next step of a deployment."""
         return plan(objects, key, now, answers)
 
-    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
         """Tell why a replica set could not be made."""
         owner = objects.find(Deployment, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
@@ -105,7 +110,7 @@ class Rollout(NamedTuple):
     """A deployment with its replica sets."""
 
     deployment: Deployment
-    bounds: Bounds
+    bounds: RolloutBounds
     new: ReplicaSet | None
     old: list[ReplicaSet]
 

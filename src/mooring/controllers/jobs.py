@@ -24,39 +24,57 @@ from mooring.api.timestamp import Timestamp
 from mooring.claims.owners import controller_of
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, Delete, LookAgain, Target, Tell, Update, Write
-from mooring.controllers.conditions import condition_of, is_true, with_condition
-from mooring.controllers.controller import Answers, Ask, Change, Controller, Refused, Step
-from mooring.controllers.finishedjobs import is_finished
-from mooring.controllers.jobfailures import LIMIT, judge, restarts, waits_s
-from mooring.controllers.jobgroups import Grouping, grouping, in_group
-from mooring.controllers.jobindexes import index_of
-from mooring.controllers.jobtracking import (
-    FAILURE_COUNT,
-    Tally,
-    completions_of,
-    failures_of_index,
-    has_failed,
-    is_indexed,
-    replaces_only_failed,
-    tally,
+from mooring.controllers.controller import (
+    Answers,
+    Controller,
+    Lookup,
+    ObjectChange,
+    Step,
+    WriteRefused,
 )
-from mooring.controllers.owning import (
+from mooring.controllers.controller_ref_manager import (
     controlled,
     controller_keys,
     index_by_controller,
     without_finalizer,
 )
-from mooring.controllers.podmaking import (
+from mooring.controllers.job_tracking import (
+    FAILURE_COUNT,
+    LIMIT,
+    JobCounts,
+    completions_of,
+    count_pods,
+    failure_policy_action,
+    failures_of_index,
+    has_failed,
+    index_of,
+    is_finished,
+    is_indexed,
+    replaces_only_failed,
+    restarts,
+    waits_s,
+)
+from mooring.controllers.pod_control import (
     BURST_MAX,
     COMPLETION_INDEX,
     JOB_NAME,
     JOB_TRACKING,
-    Want,
+    PodToCreate,
     creation_refused,
-    names_for,
     pod_of,
+    unused_names,
 )
-from mooring.controllers.podstates import first_to_go, is_active, is_over, is_ready, is_terminating
+from mooring.controllers.pod_groups import JobPodGroup, in_group, job_pod_group
+from mooring.controllers.pod_status import (
+    condition_of,
+    first_to_go,
+    is_active,
+    is_over,
+    is_ready,
+    is_terminating,
+    is_true,
+    with_condition,
+)
 
 MANAGER = "kubernetes.io/job-controller"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -65,7 +83,7 @@ TRACKED = "tracked-by-job"  # the index of pods with our finalizer by the name o
 _FINAL = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
 
 
-class Jobs(Controller):
+class JobController(Controller):
     """Runs jobs."""
 
     name: ClassVar[str] = "job-controller"
@@ -80,7 +98,7 @@ class Jobs(Controller):
         index_by_controller(objects, Pod, Workload, PodGroup)
         objects.index(Pod, TRACKED, _tracked_keys)
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
         """Give the job of a change."""
         if isinstance(change.value, Job):
             yield key_of(change.value)
@@ -93,7 +111,9 @@ class Jobs(Controller):
         """Give what brings a job nearer to its end."""
         return plan(objects, key, now, answers, makes_groups=self._makes_groups)
 
-    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
         """Tell why a pod could not be made."""
         owner = objects.find(Job, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
@@ -133,11 +153,11 @@ def plan(
             if JOB_TRACKING in pod.metadata.finalizers:
                 yield without_finalizer(pod, JOB_TRACKING)
         return
-    group = grouping(objects, job, pods) if makes_groups else Grouping()
+    group = job_pod_group(objects, job, pods) if makes_groups else JobPodGroup()
     yield from group.steps
     if not group.is_ready:
         return
-    counts = tally(job, pods)
+    counts = count_pods(job, pods)
     ending = _ending(job, pods, counts, now)
     moves = _moves(objects, job, pods, counts, ending, now)
     status = _status(job, pods, counts, ending, moves, now)
@@ -162,7 +182,7 @@ def _let_go_of_lost(
             continue
         if job is not None and owner.uid == job.metadata.uid:
             continue
-        ask = Ask(Job, *key)
+        ask = Lookup(Job, *key)
         if ask not in answers:
             yield ask
             return
@@ -173,7 +193,7 @@ def _let_go_of_lost(
 # --- how it ends ------------------------------------------------------------------------------
 
 
-class Ending(NamedTuple):
+class JobOutcome(NamedTuple):
     """Why a job is to end."""
 
     kind: str  # FailureTarget or SuccessCriteriaMet
@@ -181,20 +201,20 @@ class Ending(NamedTuple):
     message: str
 
 
-def _ending(job: Job, pods: list[Pod], counts: Tally, now: Timestamp) -> Ending | None:
+def _ending(job: Job, pods: list[Pod], counts: JobCounts, now: Timestamp) -> JobOutcome | None:
     for kind in ("SuccessCriteriaMet", "FailureTarget"):
         found = condition_of(job.status.conditions, kind)
         if found is not None and found.status == "True":
-            return Ending(kind, found.reason, found.message)
+            return JobOutcome(kind, found.reason, found.message)
     return _failure(job, pods, counts, now) or _success(job, pods, counts)
 
 
-def _failure(job: Job, pods: list[Pod], counts: Tally, now: Timestamp) -> Ending | None:
+def _failure(job: Job, pods: list[Pod], counts: JobCounts, now: Timestamp) -> JobOutcome | None:
     for pod in pods:
         if JOB_TRACKING in pod.metadata.finalizers and has_failed(job, pod):
-            verdict = judge(job, pod)
+            verdict = failure_policy_action(job, pod)
             if verdict.action == "FailJob":
-                return Ending("FailureTarget", "PodFailurePolicy", verdict.message)
+                return JobOutcome("FailureTarget", "PodFailurePolicy", verdict.message)
     limit = job.spec.backoff_limit
     per_index = job.spec.backoff_limit_per_index is not None
     if limit is None:
@@ -203,30 +223,30 @@ def _failure(job: Job, pods: list[Pod], counts: Tally, now: Timestamp) -> Ending
     again = restarts(pods) if is_restarted else 0
     if counts.failed > limit or (is_restarted and again and again >= limit):
         message = "Job has reached the specified backoff limit"
-        return Ending("FailureTarget", "BackoffLimitExceeded", message)
+        return JobOutcome("FailureTarget", "BackoffLimitExceeded", message)
     left_s = _deadline_s(job, now)
     if left_s is not None and left_s <= 0:
         message = "Job was active longer than specified deadline"
-        return Ending("FailureTarget", "DeadlineExceeded", message)
+        return JobOutcome("FailureTarget", "DeadlineExceeded", message)
     return _failed_indexes(job, counts) if per_index else None
 
 
-def _failed_indexes(job: Job, counts: Tally) -> Ending | None:
+def _failed_indexes(job: Job, counts: JobCounts) -> JobOutcome | None:
     lost, most = len(counts.lost), job.spec.max_failed_indexes
     if most is not None and lost > most:
         message = "Job has exceeded the specified maximal number of failed indexes"
-        return Ending("FailureTarget", "MaxFailedIndexesExceeded", message)
+        return JobOutcome("FailureTarget", "MaxFailedIndexesExceeded", message)
     if lost and lost + len(counts.completed) >= (completions_of(job) or 0):
-        return Ending("FailureTarget", "FailedIndexes", "Job has failed indexes")
+        return JobOutcome("FailureTarget", "FailedIndexes", "Job has failed indexes")
     return None
 
 
-def _success(job: Job, pods: list[Pod], counts: Tally) -> Ending | None:
+def _success(job: Job, pods: list[Pod], counts: JobCounts) -> JobOutcome | None:
     wanted = completions_of(job)
     if counts.succeeded < (1 if wanted is None else wanted) or any(map(is_active, pods)):
         return None
     message = "Reached expected number of succeeded pods"
-    return Ending("SuccessCriteriaMet", "CompletionsReached", message)
+    return JobOutcome("SuccessCriteriaMet", "CompletionsReached", message)
 
 
 def _deadline_s(job: Job, now: Timestamp) -> float | None:
@@ -239,10 +259,10 @@ def _deadline_s(job: Job, now: Timestamp) -> float | None:
 # --- which pods come and go -------------------------------------------------------------------
 
 
-class Moves(NamedTuple):
+class PodChanges(NamedTuple):
     """Pods to make and to delete."""
 
-    wants: list[Want] = []  # noqa: RUF012 - never changed
+    wants: list[PodToCreate] = []  # noqa: RUF012 - never changed
     deleted: list[Pod] = []  # noqa: RUF012
     are_counted: bool = True  # deleted pods count as failed
     again_s: float | None = None
@@ -252,21 +272,21 @@ def _moves(
     objects: Objects,
     job: Job,
     pods: list[Pod],
-    counts: Tally,
-    ending: Ending | None,
+    counts: JobCounts,
+    ending: JobOutcome | None,
     now: Timestamp,
-) -> Moves:
+) -> PodChanges:
     active = [pod for pod in pods if is_active(pod)]
     if ending is not None:
-        return Moves(deleted=active)
+        return PodChanges(deleted=active)
     if job.metadata.deletion_timestamp is not None:
-        return Moves()
+        return PodChanges()
     if job.spec.suspend:
-        return Moves(deleted=active, are_counted=False)
+        return PodChanges(deleted=active, are_counted=False)
     again_s = _deadline_s(job, now)
     missing = pods_wanted(job, counts.succeeded, len(active)) - len(active)
     if missing < 0:
-        return Moves(
+        return PodChanges(
             deleted=first_to_go(active, active, now)[: min(-missing, BURST_MAX)],
             are_counted=False,
             again_s=again_s,
@@ -275,9 +295,9 @@ def _moves(
         missing -= sum(map(is_terminating, pods))
     wait_s = waits_s(pods, now)
     if missing > 0 and wait_s > 0:
-        return Moves(again_s=wait_s if again_s is None else min(wait_s, again_s))
+        return PodChanges(again_s=wait_s if again_s is None else min(wait_s, again_s))
     wants = list(_wants(objects, job, pods, counts, min(missing, BURST_MAX)))
-    return Moves(wants=wants, again_s=again_s)
+    return PodChanges(wants=wants, again_s=again_s)
 
 
 def pods_wanted(job: Job, succeeded: int, active: int) -> int:
@@ -296,13 +316,13 @@ def free_indexes(job: Job, completed: set[int], taken: Iterable[int | None]) -> 
 
 
 def _wants(
-    objects: Objects, job: Job, pods: list[Pod], counts: Tally, count: int
-) -> Iterator[Want]:
+    objects: Objects, job: Job, pods: list[Pod], counts: JobCounts, count: int
+) -> Iterator[PodToCreate]:
     name = job.metadata.name
     if not is_indexed(job):
-        names = names_for(objects, job, f"{name}-", pods)
+        names = unused_names(objects, job, f"{name}-", pods)
         for drawn, _ in zip(names, range(count), strict=False):
-            yield Want(drawn, generate_name=f"{name}-", finalizers=(JOB_TRACKING,))
+            yield PodToCreate(drawn, generate_name=f"{name}-", finalizers=(JOB_TRACKING,))
         return
     busy = (index_of(pod) for pod in pods if not is_over(pod) and not has_failed(job, pod))
     free = free_indexes(job, counts.completed | counts.lost, busy)
@@ -311,8 +331,8 @@ def _wants(
         marks = {COMPLETION_INDEX: str(index)}
         failures = _failures(pods, index)
         told = marks if failures is None else {**marks, FAILURE_COUNT: str(failures)}
-        drawn = next(names_for(objects, job, prefix, pods))
-        yield Want(drawn, marks, told, generate_name=prefix, finalizers=(JOB_TRACKING,))
+        drawn = next(unused_names(objects, job, prefix, pods))
+        yield PodToCreate(drawn, marks, told, generate_name=prefix, finalizers=(JOB_TRACKING,))
 
 
 def _failures(pods: list[Pod], index: int) -> int | None:
@@ -321,7 +341,7 @@ def _failures(pods: list[Pod], index: int) -> int | None:
     return max(failed, default=None)
 
 
-def _writes(job: Job, moves: Moves, group: PodGroup | None) -> Iterator[Step]:
+def _writes(job: Job, moves: PodChanges, group: PodGroup | None) -> Iterator[Step]:
     for pod in moves.deleted:
         if not moves.are_counted and JOB_TRACKING in pod.metadata.finalizers:
             yield without_finalizer(pod, JOB_TRACKING)
@@ -332,7 +352,7 @@ def _writes(job: Job, moves: Moves, group: PodGroup | None) -> Iterator[Step]:
         yield Tell(job, "SuccessfulCreate", f"Created pod: {want.name}", "Create")
 
 
-def _numbered(pod: Pod, want: Want) -> Pod:
+def _numbered(pod: Pod, want: PodToCreate) -> Pod:
     """Return a pod that knows its index by its name and by a variable."""
     index = want.labels.get(COMPLETION_INDEX)
     if index is None:
@@ -359,9 +379,9 @@ def _numbered(pod: Pod, want: Want) -> Pod:
 def _status(
     job: Job,
     pods: list[Pod],
-    counts: Tally,
-    ending: Ending | None,
-    moves: Moves,
+    counts: JobCounts,
+    ending: JobOutcome | None,
+    moves: PodChanges,
     now: Timestamp,
 ) -> JobStatus:
     gone = {pod.metadata.uid for pod in moves.deleted}
@@ -389,7 +409,7 @@ def _status(
 
 
 def _noted(
-    status: JobStatus, kind: str, ending: Ending, now: Timestamp
+    status: JobStatus, kind: str, ending: JobOutcome, now: Timestamp
 ) -> tuple[JobCondition, ...]:
     return with_condition(status.conditions, _condition(kind, ending.reason, ending.message, now))
 

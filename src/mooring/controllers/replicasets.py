@@ -15,9 +15,8 @@ from mooring.api.timestamp import Timestamp
 from mooring.claims.owners import controller_of
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, LookAgain, Update, Write
-from mooring.controllers.conditions import with_condition, without_condition
-from mooring.controllers.controller import Answers, Change, Controller, Refused, Step
-from mooring.controllers.owning import (
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step, WriteRefused
+from mooring.controllers.controller_ref_manager import (
     adopter_keys,
     claim,
     controlled,
@@ -26,28 +25,30 @@ from mooring.controllers.owning import (
     index_by_namespace,
     selector_of,
 )
-from mooring.controllers.podmaking import (
+from mooring.controllers.pod_control import (
     BURST_MAX,
-    Want,
+    PodToCreate,
     creation_refused,
     creations,
     deletions,
-    names_for,
+    unused_names,
     with_status,
 )
-from mooring.controllers.podstates import (
+from mooring.controllers.pod_status import (
     available_in_s,
     first_to_go,
     is_active,
     is_available,
     is_ready,
     is_terminating,
+    with_condition,
+    without_condition,
 )
 
 REPLICA_FAILURE = "ReplicaFailure"
 
 
-class ReplicaSets(Controller):
+class ReplicaSetController(Controller):
     """Keeps the pods of replica sets."""
 
     name: ClassVar[str] = "replicaset-controller"
@@ -61,7 +62,7 @@ class ReplicaSets(Controller):
         index_by_controller(objects, Pod, ReplicaSet)
         index_by_namespace(objects, ReplicaSet)
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
         """Give the sets that a change concerns: the set, or that of a pod."""
         if isinstance(change.value, ReplicaSet):
             if change.new is None:
@@ -80,7 +81,9 @@ class ReplicaSets(Controller):
         if isinstance(write, Create) and self._refusals.pop(key, None) is not None:
             yield LookAgain(key, 0.0)
 
-    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
         """Remember, and tell, why a pod could not be made."""
         owner = objects.find(ReplicaSet, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
@@ -122,9 +125,9 @@ def _manage(
     missing = replicas_of(owner) - len(active)
     if missing > 0:
         prefix = f"{owner.metadata.name}-"
-        names = names_for(objects, owner, prefix, pods)
+        names = unused_names(objects, owner, prefix, pods)
         chosen = islice(names, min(missing, BURST_MAX))
-        yield from creations(owner, (Want(name, generate_name=prefix) for name in chosen))
+        yield from creations(owner, (PodToCreate(name, generate_name=prefix) for name in chosen))
     elif missing < 0:
         ranked = first_to_go(active, _related(objects, owner, active), now)
         yield from deletions(owner, ranked[: min(-missing, BURST_MAX)])

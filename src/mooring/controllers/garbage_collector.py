@@ -26,9 +26,15 @@ from mooring.api.meta import OwnerReference
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Delete, Target
-from mooring.controllers.controller import Answers, Ask, Change, Controller, Step
-from mooring.controllers.owning import with_owners, without_finalizer
-from mooring.controllers.vanished import Vanished
+from mooring.controllers.controller import (
+    Answers,
+    Controller,
+    DeletedUIDs,
+    Lookup,
+    ObjectChange,
+    Step,
+)
+from mooring.controllers.controller_ref_manager import with_owners, without_finalizer
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
@@ -62,7 +68,7 @@ class GarbageCollector(Controller):
     has_independent_steps = True
 
     def __init__(self) -> None:
-        self._vanished = Vanished(VANISHED_MAX)
+        self._vanished = DeletedUIDs(VANISHED_MAX)
 
     def prepare(self, objects: Objects) -> None:
         """Keep all kinds by uid and by owners."""
@@ -70,7 +76,7 @@ class GarbageCollector(Controller):
             objects.index(struct, UID, lambda value: (value.metadata.uid,))
             objects.index(struct, OWNER, _owner_uids)
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
         """Give the uids that a change concerns: its own, and owners that it no longer blocks."""
         self._note(change)
         if _matters(change):
@@ -85,7 +91,7 @@ class GarbageCollector(Controller):
         """Give what follows from the state of the object of a uid."""
         return _asked_once(plan(objects, key[1], answers, self._vanished))
 
-    def _note(self, change: Change) -> None:
+    def _note(self, change: ObjectChange) -> None:
         if change.gone is not None:
             self._vanished.note(change.gone.metadata.uid)
         if change.new is not None:
@@ -101,7 +107,7 @@ def _holds(value: Any) -> set[tuple[str, bool]]:
     return {(each.uid, bool(each.block_owner_deletion)) for each in references}
 
 
-def _matters(change: Change) -> bool:
+def _matters(change: ObjectChange) -> bool:
     """Tell whether an object has owners, or waits for others, as it did not before."""
     if change.new is None:
         return False
@@ -138,9 +144,9 @@ def plan(
 
 def _asked_once(steps: Iterable[Step]) -> Iterator[Step]:
     """Give the steps with each question once: many dependents have the same owner."""
-    asked: set[Ask] = set()
+    asked: set[Lookup] = set()
     for step in steps:
-        if isinstance(step, Ask):
+        if isinstance(step, Lookup):
             if step in asked:
                 continue
             asked.add(step)
@@ -184,13 +190,13 @@ def _blocks(dependent: Any, owner: Any) -> bool:
 # --- one dependent ----------------------------------------------------------------------------
 
 
-class Owners(NamedTuple):
+class OwnerStates(NamedTuple):
     """The owners of an object by what they are, as far as the copy and answers tell."""
 
     solid: list[OwnerReference]
     waiting: list[OwnerReference]
     dangling: list[OwnerReference]
-    asks: list[Ask]
+    asks: list[Lookup]
 
 
 def _judge(
@@ -213,15 +219,17 @@ def _judge(
         yield _delete(value, _policy(value))
 
 
-def _owners(objects: Objects, value: Any, answers: Answers, vanished: Container[str]) -> Owners:
-    found = Owners([], [], [], [])
+def _owners(
+    objects: Objects, value: Any, answers: Answers, vanished: Container[str]
+) -> OwnerStates:
+    found = OwnerStates([], [], [], [])
     for reference in value.metadata.owner_references:
         kind = KINDS.get((reference.api_version.rpartition("/")[0], reference.kind))
         if kind is None or (kind.namespaced and not value.metadata.namespace):
             found.solid.append(reference)  # unclear: nobody can say that it is gone
             continue
         namespace = value.metadata.namespace if kind.namespaced else ""
-        ask = Ask(kind.struct, namespace, reference.name)
+        ask = Lookup(kind.struct, namespace, reference.name)
         owner: Any = objects.find(kind.struct, namespace, reference.name)
         if owner is None or owner.metadata.uid != reference.uid:
             if reference.uid in vanished:

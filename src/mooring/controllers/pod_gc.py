@@ -14,15 +14,16 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from mooring.api.batch import Job
 from mooring.api.codec import to_tree
 from mooring.api.core import Node, Pod, PodCondition
 from mooring.api.core.podstatus import DISRUPTION_TARGET, FAILED
 from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Delete, LookAgain, Patch, Target
-from mooring.controllers.conditions import is_true, with_condition
-from mooring.controllers.controller import Answers, Ask, Change, Controller, Step
-from mooring.controllers.podstates import READY, is_over
+from mooring.controllers.controller import Answers, Controller, Lookup, ObjectChange, Step
+from mooring.controllers.job_tracking import ENDS
+from mooring.controllers.pod_status import READY, is_over, is_true, with_condition
 
 ENDED_MAX = 12_500  # as kube-controller-manager's --terminated-pod-gc-threshold
 QUARANTINE_S = 40.0
@@ -35,7 +36,7 @@ _ENDED, _LEAVING = "ended", "leaving"
 _ENDED_KEY: Key = ("ended", "")
 
 
-class PodGarbage(Controller):
+class PodGCController(Controller):
     """Ends and deletes pods that nobody else will."""
 
     name: ClassVar[str] = "pod-garbage-collector-controller"
@@ -51,7 +52,7 @@ class PodGarbage(Controller):
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         objects.index(Pod, STATE, _states)
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
         """Give what a change may make superfluous."""
         value = change.value
         if isinstance(value, Node):
@@ -91,7 +92,7 @@ class PodGarbage(Controller):
             return
         since = self._missing.setdefault(name, now)
         left_s = self._quarantine_s - (now.instant - since.instant) / timedelta(seconds=1)
-        ask = Ask(Node, "", name)
+        ask = Lookup(Node, "", name)
         if left_s > 0:
             yield LookAgain(("node", name), left_s)
         elif ask not in answers:
@@ -157,3 +158,41 @@ def _ended(pod: Pod, condition: PodCondition | None = None) -> Iterator[Step]:
         yield Patch(Target.of(pod), {"metadata": only, "status": status}, "status")
     if pod.metadata.deletion_timestamp is None or not pod.metadata.finalizers:
         yield Delete(Target.of(pod), grace_s=0)
+
+
+class TTLAfterFinishedController(Controller):
+    """Deletes jobs that have been over for long enough."""
+
+    name: ClassVar[str] = "ttl-after-finished-controller"
+    kinds = (Job,)
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+        """Give the deletion of a job; a fresh look decides, for its time may just have changed."""
+        job = objects.find(Job, *key)
+        left_s = None if job is None else _ttl_left_s(job, now)
+        ask = Lookup(Job, *key)
+        if left_s is None:
+            return
+        if left_s > 0:
+            yield LookAgain(key, left_s)
+        elif ask not in answers:
+            yield ask
+        elif (fresh := answers[ask]) is not None:
+            left_s = _ttl_left_s(fresh, now)
+            if left_s is not None and left_s <= 0:
+                yield Delete(Target.of(fresh), propagation="Foreground")
+
+
+def finished_at(job: Job) -> Timestamp | None:
+    """Return when a job came to its end, if it did and says so."""
+    for condition in job.status.conditions:
+        if condition.type in ENDS and condition.status == "True":
+            return condition.last_transition_time
+    return None
+
+
+def _ttl_left_s(job: Job, now: Timestamp) -> float | None:
+    kept_s, end = job.spec.ttl_seconds_after_finished, finished_at(job)
+    if kept_s is None or end is None or job.metadata.deletion_timestamp is not None:
+        return None
+    return (end.instant + timedelta(seconds=kept_s) - now.instant).total_seconds()

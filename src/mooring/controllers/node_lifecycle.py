@@ -19,14 +19,16 @@ from msgspec import Struct
 
 from mooring.api.codec import to_tree
 from mooring.api.coordination import Lease
-from mooring.api.core import Node, NodeCondition, Pod, PodCondition
+from mooring.api.core import Node, NodeCondition, Pod, PodCondition, Toleration
 from mooring.api.core.node import READY
 from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE, Taint
+from mooring.api.core.podstatus import DISRUPTION_TARGET
 from mooring.api.timestamp import MicroTimestamp, Timestamp
-from mooring.client.objects import Key, Objects
-from mooring.client.writes import LookAgain, Patch, Target, Tell
-from mooring.controllers.conditions import condition_of, is_true, with_condition
-from mooring.controllers.controller import Answers, Change, Controller, Step
+from mooring.api.tolerations import Tolerations
+from mooring.client.objects import Key, Objects, key_of
+from mooring.client.writes import Delete, LookAgain, Patch, Target, Tell
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
+from mooring.controllers.pod_status import condition_of, is_over, is_true, with_condition
 
 LEASES = "kube-node-lease"
 LOOK_S = 10.0  # as often as agents renew
@@ -47,9 +49,14 @@ _TAINTS = (
 )
 _OWN_KEYS = {key for *_, key in _TAINTS} | {_UNSCHEDULABLE}
 _SPOKEN_FOR = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")  # by the agent
+PATIENCE_S = 300
+_PATIENT = tuple(
+    Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=PATIENCE_S)
+    for key in (NOT_READY, UNREACHABLE)
+)
 
 
-class Silence(Struct, frozen=True):
+class LeaseSilence(Struct, frozen=True):
     """The last word of an agent, and for how long it was looked for in vain."""
 
     renewed: MicroTimestamp | None
@@ -57,7 +64,7 @@ class Silence(Struct, frozen=True):
     lasted_s: float = 0.0
 
 
-class NodeLifecycle(Controller):
+class NodeLifecycleController(Controller):
     """Marks nodes whose agent is silent, and those that say that they are not well."""
 
     name: ClassVar[str] = "node-lifecycle-controller"
@@ -67,13 +74,13 @@ class NodeLifecycle(Controller):
 
     def __init__(self, *, grace_s: float = GRACE_S) -> None:
         self._grace_s = grace_s
-        self._silences: dict[str, Silence] = {}
+        self._silences: dict[str, LeaseSilence] = {}
 
     def prepare(self, objects: Objects) -> None:
         """Keep pods by their node."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
         """Give the nodes that a change is about; renewed leases are seen at the next look."""
         match change.value:
             case Node(metadata=metadata):
@@ -107,11 +114,11 @@ class NodeLifecycle(Controller):
     def _is_silent(self, name: str, lease: Lease, now: Timestamp) -> bool:
         last, renewed = self._silences.get(name), lease.spec.renew_time
         if last is None or last.renewed != renewed:
-            self._silences[name] = Silence(renewed, now)
+            self._silences[name] = LeaseSilence(renewed, now)
             return False
         passed_s = (now.instant - last.looked_at.instant) / timedelta(seconds=1)
         lasted_s = last.lasted_s + min(max(passed_s, 0.0), LOOK_S)
-        self._silences[name] = Silence(renewed, now, lasted_s)
+        self._silences[name] = LeaseSilence(renewed, now, lasted_s)
         return lasted_s >= self._grace_s
 
 
@@ -202,3 +209,82 @@ def _wanted(node: Node) -> Iterator[tuple[str, str]]:
                 yield key, NO_EXECUTE
     if node.spec.unschedulable:
         yield _UNSCHEDULABLE, NO_SCHEDULE
+
+
+class TaintEvictionController(Controller):
+    """Evicts pods from tainted nodes."""
+
+    name: ClassVar[str] = "taint-eviction-controller"
+    kinds = (Pod, Node)
+
+    def prepare(self, objects: Objects) -> None:
+        """Keep pods by their node."""
+        objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+        """Give the pods that a change of taints, or of themselves, is about."""
+        match change.value:
+            case Node(metadata=metadata) as node:
+                old = () if change.old is None else change.old.spec.taints
+                if change.new is not None and node.spec.taints != old:
+                    yield from map(key_of, objects.by(Pod, NODE, metadata.name))
+            case Pod(spec=spec) as pod:
+                place = objects.find(Node, "", spec.node_name) if spec.node_name else None
+                if change.new is not None and place is not None and _evicting(place):
+                    yield key_of(pod)
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+        """Say when a pod is to leave, and have it leave."""
+        pod = objects.find(Pod, *key)
+        node = None if pod is None else objects.find(Node, "", pod.spec.node_name)
+        if pod is None or node is None or pod.metadata.deletion_timestamp is not None:
+            return
+        left_s = _time_left(pod, _evicting(node), now)
+        if left_s is None or is_over(pod):
+            return
+        if left_s > 0:
+            yield LookAgain(key, left_s)
+        else:
+            yield from _evicted(pod, now)
+
+
+def _evicting(node: Node) -> list[Taint]:
+    return [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
+
+
+def _time_left(pod: Pod, taints: Iterable[Taint], now: Timestamp) -> float | None:
+    """Return the seconds until a pod has to leave; None if it need not."""
+    left: list[float] = []
+    for taint in taints:
+        covering = _covering(pod.spec.tolerations, taint) or _covering(_PATIENT, taint)
+        times = [each.toleration_seconds for each in covering]
+        limits = [time for time in times if time is not None]
+        if not covering:
+            return 0.0
+        if limits:
+            since = (taint.time_added or now).instant
+            passed_s = (now.instant - since) / timedelta(seconds=1)
+            left.append(max(0, min(limits)) - max(passed_s, 0.0))
+    return min(left, default=None)
+
+
+def _covering(tolerations: Iterable[Toleration], taint: Taint) -> list[Toleration]:
+    return [each for each in tolerations if Tolerations((each,), True).tolerate(taint)]
+
+
+def _evicted(pod: Pod, now: Timestamp) -> Iterator[Step]:
+    generation = pod.metadata.generation
+    told = PodCondition(
+        type=DISRUPTION_TARGET,
+        status="True",
+        last_transition_time=now.truncated(),
+        observed_generation=generation,
+        reason="DeletionByTaintManager",
+        message="Taint manager: deleting due to NoExecute taint",
+    )
+    conditions = [to_tree(each) for each in with_condition(pod.status.conditions, told)]
+    only = {"resourceVersion": pod.metadata.resource_version}  # the list is replaced as a whole
+    yield Patch(Target.of(pod), {"metadata": only, "status": {"conditions": conditions}}, "status")
+    where = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    yield Tell(pod, "TaintManagerEviction", f"Marking for deletion Pod {where}")
+    yield Delete(Target.of(pod))

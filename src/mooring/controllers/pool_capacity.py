@@ -27,7 +27,7 @@ ITEMS_MAX = 32  # of each list in a status
 Left = dict[tuple[str, str], Quantity]  # by counter set and counter
 
 
-class View(NamedTuple):
+class CapacitySummary(NamedTuple):
     """What is told of a pool beside the number of its devices."""
 
     partitions: tuple[PartitionTypeStatus, ...] = ()
@@ -35,7 +35,7 @@ class View(NamedTuple):
     error: str = ""
 
 
-class Pool(NamedTuple):
+class PoolUsage(NamedTuple):
     """The slices of one pool, all of its newest generation, and what is used of it."""
 
     driver: str
@@ -58,12 +58,12 @@ class Pool(NamedTuple):
         return f"{self.driver}/{self.name}"
 
 
-def view_of(pool: Pool, default_attribute: str | None) -> View:
+def capacity_summary(pool: PoolUsage, default_attribute: str | None) -> CapacitySummary:
     """Return what partitions and shared devices have left; partitions only without an error."""
     partitions, error = _partitions(pool, _grouped(pool, default_attribute))
     shareable, other_error = _shareable(pool)
     error = error or other_error
-    return View(() if error else partitions, shareable, error)
+    return CapacitySummary(() if error else partitions, shareable, error)
 
 
 # --- partitions -------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class _Grouped(NamedTuple):
     attribute: str
 
 
-def _grouped(pool: Pool, default: str | None) -> list[_Grouped]:
+def _grouped(pool: PoolUsage, default: str | None) -> list[_Grouped]:
     """Return the devices with what groups them: what their slices say, else the request."""
     declares = any(each.spec.partition_type_attribute for each in pool.slices)
     fallback = "" if declares else default or ""
@@ -87,7 +87,9 @@ def _grouped(pool: Pool, default: str | None) -> list[_Grouped]:
     ]
 
 
-def _partitions(pool: Pool, devices: list[_Grouped]) -> tuple[tuple[PartitionTypeStatus, ...], str]:
+def _partitions(
+    pool: PoolUsage, devices: list[_Grouped]
+) -> tuple[tuple[PartitionTypeStatus, ...], str]:
     if not any(attribute for _, attribute in devices):
         return (), ""
     if not pool.counters:
@@ -113,7 +115,7 @@ def _partitions(pool: Pool, devices: list[_Grouped]) -> tuple[tuple[PartitionTyp
     return tuple(_summary(pool, *each) for each in sorted(groups.items())), ""
 
 
-def _summary(pool: Pool, key: tuple[str, str], devices: list[Device]) -> PartitionTypeStatus:
+def _summary(pool: PoolUsage, key: tuple[str, str], devices: list[Device]) -> PartitionTypeStatus:
     left, allocatable = _left(pool), 0
     for device in devices:
         if device.name not in pool.used and _fits(device.consumes_counters, left):
@@ -132,7 +134,7 @@ def _type_of(driver: str, device: Device, attribute: str) -> str | None:
     return None if found is None else found.string_value
 
 
-def _left(pool: Pool) -> Left:
+def _left(pool: PoolUsage) -> Left:
     left = {
         (each.name, name): counter.value
         for each in pool.counters
@@ -169,7 +171,7 @@ def _cost(cost: Iterable[DeviceCounterConsumption]) -> list[tuple[tuple[str, str
 # --- shared devices ---------------------------------------------------------------------------
 
 
-def _shareable(pool: Pool) -> tuple[ShareableSummaryStatus | None, str]:
+def _shareable(pool: PoolUsage) -> tuple[ShareableSummaryStatus | None, str]:
     shared = [each for each in pool.devices if each.allow_multiple_allocations]
     if not shared:
         return None, ""
@@ -193,7 +195,7 @@ def _shareable(pool: Pool) -> tuple[ShareableSummaryStatus | None, str]:
     )
 
 
-def _capacity(pool: Pool, name: str, total: Quantity) -> ShareableCapacityStatus:
+def _capacity(pool: PoolUsage, name: str, total: Quantity) -> ShareableCapacityStatus:
     consumed = pool.consumed.get(name, Quantity.ZERO)
     available = total - consumed
     if available.sign < 0:

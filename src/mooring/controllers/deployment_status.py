@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from mooring.api.apps import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from mooring.api.timestamp import Timestamp
-from mooring.controllers.conditions import condition_of, with_condition, without_condition
+from mooring.controllers.deployment_rollout import sized
+from mooring.controllers.pod_status import condition_of, with_condition, without_condition
 from mooring.controllers.replicasets import REPLICA_FAILURE
-from mooring.controllers.revisions import sized
 
 AVAILABLE = "Available"
 PROGRESSING = "Progressing"

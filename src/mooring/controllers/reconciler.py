@@ -16,25 +16,27 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from mooring.api.namespaceconditions import Remains
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
-from mooring.client.objects import Key, Objects
-from mooring.client.writes import Create, Delete, LookAgain, Tell, Write
+from mooring.client.objects import Key, Objects, key_of
+from mooring.client.writes import Create, Delete, LookAgain, Tell, Update, Write
 from mooring.controllers.controller import (
     Answers,
-    Change,
     Controller,
     DeleteContent,
-    Failed,
+    Lookup,
+    ObjectChange,
     Question,
-    Refused,
+    ReconcileFailed,
     Step,
+    WriteRefused,
 )
-from mooring.controllers.steps import Chain, Refusals, Sorted, sort_steps
 from mooring.kit.queue import QueueClosedError
 
 ASKS_MAX = 10  # plans of one key in a row that ask
@@ -48,9 +50,10 @@ _LOG = logging.getLogger(__name__)
 _QUOTED = re.compile(r'"[^"]*"')
 
 # Deletes what is in a namespace, and returns what remains.
-Emptying = Callable[[DeleteContent], Awaitable[Remains]]
+EmptyNamespace = Callable[[DeleteContent], Awaitable[Remains]]
 # Tells whether the objects of a kind are at least as new as a resource version.
 HasSeen = Callable[[type[Any], str], bool]
+W = TypeVar("W", bound=Write)
 
 
 class Queue(Protocol):
@@ -75,7 +78,7 @@ class Queue(Protocol):
         """Say that a key has succeeded: the next failure is its first."""
 
 
-class Running:
+class Reconciler:
     """One controller and its queue."""
 
     def __init__(
@@ -88,7 +91,7 @@ class Running:
         tell: Callable[[Tell], None],
         now: Callable[[], Timestamp],
         has_seen: HasSeen = lambda struct, revision: True,  # noqa: ARG005
-        empty: Emptying | None = None,
+        empty: EmptyNamespace | None = None,
     ) -> None:
         self.controller = controller
         self.objects = objects
@@ -102,7 +105,7 @@ class Running:
 
     # --- in -------------------------------------------------------------------------------------
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: ObjectChange) -> None:
         """Queue what follows from a change of an object, which the objects have already."""
         if isinstance(change.value, self.controller.kinds):
             for key in self.controller.keys(self.objects, change):
@@ -112,7 +115,7 @@ class Running:
         """Give the keys that all objects lead to, as after a start."""
         for struct in self.controller.kinds:
             for value in tuple(self.objects.all(struct)):
-                yield from self.controller.keys(self.objects, Change(None, value))
+                yield from self.controller.keys(self.objects, ObjectChange(None, value))
 
     async def run(self) -> None:
         """Work until cancelled, or until the queue is closed."""
@@ -129,9 +132,9 @@ class Running:
             try:
                 await self.handle(key)
             except ClientError as error:
-                self._fail(key, Failed(error.message))
+                self._fail(key, ReconcileFailed(error.message))
             except Exception as error:  # A fault of one key must not end the loop.
-                self._fail(key, Failed(f"{type(error).__name__}: {error}"), error)
+                self._fail(key, ReconcileFailed(f"{type(error).__name__}: {error}"), error)
             finally:
                 self._queue.done(key)
 
@@ -144,7 +147,7 @@ class Running:
             return
         plan = await self._plan(key)
         is_independent = self.controller.has_independent_steps
-        chain, refusals = Chain(), Refusals(is_independent=is_independent)
+        chain, refusals = WriteChain(), RefusedWrites(is_independent=is_independent)
         for write in plan.writes:
             if not refusals.skips(write):
                 await self._carry_out(key, write, chain, refusals)
@@ -157,7 +160,7 @@ class Running:
         else:
             self._succeed(key)
 
-    async def _plan(self, key: Key) -> Sorted:
+    async def _plan(self, key: Key) -> SortedSteps:
         answers: Answers = {}
         for _ in range(ASKS_MAX):
             plan = sort_steps(self.controller.plan(self.objects, key, self._now(), answers))
@@ -172,14 +175,16 @@ class Running:
         assert self._empty is not None, "no client that can delete what it does not know"
         return await self._empty(question)
 
-    async def _carry_out(self, key: Key, write: Write, chain: Chain, refusals: Refusals) -> None:
+    async def _carry_out(
+        self, key: Key, write: Write, chain: WriteChain, refusals: RefusedWrites
+    ) -> None:
         if isinstance(write, Tell):
             self._tell(write)
             return
         try:
             stored = await self._client.write(chain.follow(write))
         except ClientError as error:
-            refused = Refused(error.reason, error.message)
+            refused = WriteRefused(error.reason, error.message)
             self._complain(key, write, refused)
             # What was to be changed is not there: the change that says so will come.
             if isinstance(write, Create) or not refused.is_gone:
@@ -190,7 +195,7 @@ class Running:
             self._await_sight(key, stored)
         self._then(self.controller.wrote(self.objects, key, write, self._now()))
 
-    def _complain(self, key: Key, write: Write, refused: Refused) -> None:
+    def _complain(self, key: Key, write: Write, refused: WriteRefused) -> None:
         told = self.controller.refused(self.objects, key, write, refused)
         for each in sort_steps(told).writes:
             if isinstance(each, Tell):
@@ -203,10 +208,10 @@ class Running:
             if isinstance(step, LookAgain):
                 self._queue.add_after(step.key, step.after_s)
 
-    def _plan_again(self, key: Key, write: Write, refused: Refused) -> None:
+    def _plan_again(self, key: Key, write: Write, refused: WriteRefused) -> None:
         """Have a key planned again because of a write that was refused."""
         if not refused.is_conflict:
-            self._fail(key, Failed(_cause(write, refused)))
+            self._fail(key, ReconcileFailed(_cause(write, refused)))
             return
         times = self._conflicts[key] = self._conflicts.get(key, 0) + 1
         if len(self._conflicts) > KEYS_MAX:
@@ -221,7 +226,7 @@ class Running:
         self._attempts.pop(key, None)
         self._causes.pop(key, None)
 
-    def _fail(self, key: Key, failed: Failed, error: Exception | None = None) -> None:
+    def _fail(self, key: Key, failed: ReconcileFailed, error: Exception | None = None) -> None:
         cause = _QUOTED.sub("", failed.reason)  # names that are made up differ each time
         if self._causes.get(key) != cause:
             self._log(key, failed.reason, error)
@@ -263,7 +268,7 @@ class Running:
         return False
 
 
-def _cause(write: Write, refused: Refused) -> str:
+def _cause(write: Write, refused: WriteRefused) -> str:
     """Return why a write was refused, without a name that the server makes up anew each time."""
     prefix = write.value.metadata.generate_name if isinstance(write, Create) else ""
     if not prefix:
@@ -279,3 +284,90 @@ class _Unseen:
     def __init__(self) -> None:
         self.versions: list[tuple[type[Any], str]] = []
         self.waits = 0
+
+
+class SortedSteps(NamedTuple):
+    """The steps of a plan by what is done with them."""
+
+    writes: tuple[Write, ...]
+    again: tuple[LookAgain, ...]
+    asks: tuple[Question, ...]
+    failed: ReconcileFailed | None
+
+
+def sort_steps(steps: Iterable[Step]) -> SortedSteps:
+    """Return the steps sorted; of several failures the first counts."""
+    writes: list[Write] = []
+    again: list[LookAgain] = []
+    asks: list[Question] = []
+    failed: ReconcileFailed | None = None
+    for step in steps:
+        match step:
+            case LookAgain():
+                again.append(step)
+            case Lookup() | DeleteContent():
+                asks.append(step)
+            case ReconcileFailed():
+                failed = failed or step
+            case _:
+                writes.append(step)
+    return SortedSteps(tuple(writes), tuple(again), tuple(asks), failed)
+
+
+class WriteChain:
+    """The versions that the updates of one plan have led to."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[tuple[type[Any], Key], str] = {}
+
+    def follow(self, write: W) -> W:
+        """Return the write against what an earlier update of the same object returned."""
+        if not isinstance(write, Update):
+            return write
+        value = write.value
+        revision = self._revisions.get((type(value), key_of(value)))
+        if revision is None:
+            return write
+        metadata = replace(value.metadata, resource_version=revision)
+        return replace(write, value=replace(value, metadata=metadata))
+
+    def note(self, write: Write, stored: Any) -> None:
+        """Remember what a write has led to. Only after an update is nobody else in between."""
+        if isinstance(write, Update | Create) and stored is not None:
+            place = (type(stored), key_of(stored))
+            self._revisions[place] = stored.metadata.resource_version
+
+
+class RefusedWrites:
+    """The writes of one plan that the server refused, and what is not done because of them."""
+
+    def __init__(self, *, is_independent: bool) -> None:
+        self._is_independent = is_independent
+        self._objects: set[tuple[type[Any], Key]] = set()
+        self._first: tuple[Write, WriteRefused] | None = None
+
+    @property
+    def gravest(self) -> tuple[Write, WriteRefused] | None:
+        """The first that is more than a conflict, or else the first; None if all were taken."""
+        return self._first
+
+    def note(self, write: Write, refused: WriteRefused) -> None:
+        """Remember a refusal."""
+        self._objects.add(_object_of(write))
+        had = self._first
+        if had is None or (had[1].is_conflict and not refused.is_conflict):
+            self._first = write, refused
+
+    def skips(self, write: Write) -> bool:
+        """Tell whether a write is not to be carried out after what was refused."""
+        if self._first is None:
+            return False
+        return not self._is_independent or _object_of(write) in self._objects
+
+
+def _object_of(write: Write) -> tuple[type[Any], Key]:
+    match write:
+        case Create(value=value) | Update(value=value) | Tell(about=value):
+            return type(value), key_of(value)
+        case _:
+            return write.target.struct, (write.target.namespace, write.target.name)

@@ -15,7 +15,7 @@ from mooring.cel.device import DeviceCompiler
 from mooring.claims.consumers import is_group_consumer, is_pod_consumer
 from mooring.claims.evictions import MarkedDevices, Means
 from mooring.client.objects import Key, Objects, key_of
-from mooring.controllers.resourceclaims import indexes
+from mooring.controllers import resource_claim_entries
 
 BY_POOL = "device pools"
 EVICTING = "evicting slices"
@@ -23,7 +23,7 @@ EVICTING = "evicting slices"
 
 def prepare(objects: Objects) -> None:
     """Keep the indexes that lead from slices to claims, and from claims to pods."""
-    indexes.prepare(objects)
+    resource_claim_entries.prepare(objects)
     objects.index(ResourceClaim, BY_POOL, _pools_of_claim)
     objects.index(ResourceSlice, BY_POOL, lambda each: (pool_key(each),))
     objects.index(ResourceSlice, EVICTING, lambda each: ("",) if evicts(each) else ())
@@ -87,7 +87,9 @@ def users(objects: Objects, claims: Iterable[ResourceClaim | None]) -> Iterator[
             if is_pod_consumer(consumer):
                 yield namespace, consumer.name
             elif is_group_consumer(consumer):
-                yield from map(key_of, indexes.members(objects, namespace, consumer.name))
+                yield from map(
+                    key_of, resource_claim_entries.members(objects, namespace, consumer.name)
+                )
 
 
 def claims_of_pool(objects: Objects, pool: str) -> Iterable[ResourceClaim]:

@@ -8,8 +8,8 @@ started without a group goes on without.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from mooring.api.core import Pod, PodSchedulingGroup
 from mooring.api.errors import ApiError
 from mooring.api.meta import ObjectMeta, OwnerReference
 from mooring.api.scheduling import (
+    PROTECTION_FINALIZER,
     BasicSchedulingPolicy,
     PodGroup,
     PodGroupSchedulingPolicy,
@@ -29,15 +30,19 @@ from mooring.api.scheduling import (
     WorkloadReference,
     WorkloadSpec,
 )
-from mooring.claims.owners import controller_of
-from mooring.client.objects import Objects
+from mooring.api.timestamp import Timestamp
+from mooring.claims.owners import controller_of, group_name
+from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, Tell, Update
-from mooring.controllers.controller import Step
-from mooring.controllers.naming import NAME_MAX, fnv32a, hashed_name, safe_text
-from mooring.controllers.owning import controlled, reference_to
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
+from mooring.controllers.controller_ref_manager import controlled, reference_to
+from mooring.controllers.pod_control import NAME_MAX, fnv32a, hashed_name, safe_text
+from mooring.controllers.pod_status import is_over
+
+GROUP = "active-group"  # the index of pods that are not over by their group
 
 
-class Grouping(NamedTuple):
+class JobPodGroup(NamedTuple):
     """The group of a job, and what must be written before its pods can be made."""
 
     group: PodGroup | None = None
@@ -51,28 +56,28 @@ def wants_group(job: Job) -> bool:
     return isinstance(job.spec.scheduling, dict) and not (has_own or controller_of(job.metadata))
 
 
-def grouping(objects: Objects, job: Job, pods: list[Pod]) -> Grouping:
+def job_pod_group(objects: Objects, job: Job, pods: list[Pod]) -> JobPodGroup:
     """Return the group of a job, or the next step towards it."""
     if not wants_group(job):
-        return Grouping()
+        return JobPodGroup()
     try:
         template = _template(job)
     except ApiError as error:
         message = f"Failed to compile Workload for Job {job.metadata.name}: {error}"
         told = Tell(job, "FailedWorkloadCompilation", message, "Create", is_warning=True)
-        return Grouping(steps=(told,), is_ready=False)
+        return JobPodGroup(steps=(told,), is_ready=False)
     is_new = not pods and job.status.start_time is None
     workloads = controlled(objects, Workload, job)
     groups = controlled(objects, PodGroup, job)
     if len(workloads) > 1 or len(groups) > 1 or not (is_new or (workloads and groups)):
-        return Grouping()
+        return JobPodGroup()
     if not workloads:
         made = _made("Workload", job, _workload(job, template))
-        return Grouping(steps=tuple(made), is_ready=False)
+        return JobPodGroup(steps=tuple(made), is_ready=False)
     if not groups:
         made = _made("PodGroup", job, _group(job, workloads[0]))
-        return Grouping(steps=tuple(made), is_ready=False)
-    return Grouping(groups[0], tuple(_resized(workloads[0], groups[0], template)))
+        return JobPodGroup(steps=tuple(made), is_ready=False)
+    return JobPodGroup(groups[0], tuple(_resized(workloads[0], groups[0], template)))
 
 
 def _made(kind: str, job: Job, value: Any) -> Iterator[Step]:
@@ -186,3 +191,45 @@ def in_group(pod: Pod, group: PodGroup | None) -> Pod:
     metadata = replace(pod.metadata, owner_references=(*pod.metadata.owner_references, owner))
     member = PodSchedulingGroup(pod_group_name=group.metadata.name)
     return replace(pod, metadata=metadata, spec=replace(pod.spec, scheduling_group=member))
+
+
+class PodGroupProtection(Controller):
+    """Lets groups go when their pods have gone."""
+
+    name: ClassVar[str] = "podgroup-protection-controller"
+    kinds = (PodGroup, Pod)
+
+    def prepare(self, objects: Objects) -> None:
+        """Keep pods by their group."""
+        objects.index(Pod, GROUP, _group_keys)
+
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+        """Give the groups that may go: those to be deleted, and those that lost a pod."""
+        value = change.value
+        if isinstance(value, PodGroup):
+            if change.new is not None and value.metadata.deletion_timestamp is not None:
+                yield key_of(value)
+            return
+        ended = change.new if change.new is not None and is_over(change.new) else None
+        for pod in (ended, change.gone):
+            name = None if pod is None else group_name(pod)
+            if pod is not None and name is not None:
+                yield pod.metadata.namespace, name
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+        """Take the finalizer off a group without pods that is to be deleted."""
+        group = objects.find(PodGroup, *key)
+        if group is None or group.metadata.deletion_timestamp is None:
+            return
+        if PROTECTION_FINALIZER not in group.metadata.finalizers:
+            return
+        if not objects.by(Pod, GROUP, "/".join(key)):
+            # The role of this controller has update, and not patch.
+            others = tuple(f for f in group.metadata.finalizers if f != PROTECTION_FINALIZER)
+            yield Update(replace(group, metadata=replace(group.metadata, finalizers=others)))
+
+
+def _group_keys(pod: Pod) -> Iterator[str]:
+    name = group_name(pod)
+    if name is not None and not is_over(pod):
+        yield f"{pod.metadata.namespace}/{name}"

@@ -11,7 +11,7 @@ from mooring.api.meta import OwnerReference
 from mooring.claims.owners import controller_of
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Patch, Target
-from mooring.controllers.controller import Answers, Ask, Change, Step
+from mooring.controllers.controller import Answers, Lookup, ObjectChange, Step
 
 CONTROLLER = "controller"  # the index of objects by the uid of their controller
 NAMESPACE = "namespace"  # the index of objects by their namespace
@@ -64,7 +64,7 @@ def controlled(objects: Objects, struct: type[Any], owner: Any) -> list[Any]:
     return sorted((v for v in found if v.metadata.namespace == namespace), key=key_of)
 
 
-def controller_keys(change: Change, kind: str) -> Iterator[Key]:
+def controller_keys(change: ObjectChange, kind: str) -> Iterator[Key]:
     """Give the keys of the controllers of this kind that an object has or had."""
     found = {_controller_key(value, kind) for value in (change.old, change.new) if value}
     yield from sorted(key for key in found if key is not None)
@@ -77,7 +77,7 @@ def _controller_key(value: Any, kind: str) -> Key | None:
     return value.metadata.namespace, owner.name
 
 
-def adopter_keys(objects: Objects, change: Change, struct: type[Any]) -> Iterator[Key]:
+def adopter_keys(objects: Objects, change: ObjectChange, struct: type[Any]) -> Iterator[Key]:
     """Give the keys of those that may take an object which nobody controls."""
     value, old = change.new, change.old
     if value is None or controller_of(value.metadata) is not None:
@@ -147,7 +147,7 @@ def _adopted(value: Any, owner: Any, answers: Answers) -> Step | None:
 
     What an owner that is gone has taken would be deleted as its own.
     """
-    ask = Ask(type(owner), owner.metadata.namespace, owner.metadata.name)
+    ask = Lookup(type(owner), owner.metadata.namespace, owner.metadata.name)
     if ask not in answers:
         return ask
     found = answers[ask]
